@@ -18,7 +18,7 @@ from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind
 from planner.text.glob_patterns import allowed, is_glob, matches
 from planner.text.markdown import code
-from planner.text.python_messages import removed_definition
+from planner.text.python_text import removed_definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

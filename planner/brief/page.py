@@ -33,9 +33,9 @@ from planner.brief.instructions import (
 from planner.model.outcome import evidence_of
 from planner.model.taxonomy import Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
-from planner.text.assertions import MIRRORED_OPERATORS, is_expected_first
 from planner.text.display import counted
 from planner.text.markdown import block, code, command, safe, spans
+from planner.text.python_text import MIRRORED_OPERATORS, is_expected_first
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
 """A paragraph: its rank, its text, and shorter versions of the text, longest first.

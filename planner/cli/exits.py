@@ -14,7 +14,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
-from planner.planfile.standard_streams import drop_output, open_closed_streams
+from planner.planfile.file_writer import drop_output, open_closed_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -25,7 +25,7 @@ from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
 from planner.model.verdicts import TodoLife, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
-from planner.planfile.loader import collector_paused, load_plan, shown_path
+from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.tree import load_flat
 from planner.text.display import counted, listed
 from planner.text.sanitizing import clean
@@ -85,8 +85,7 @@ def explain(
     if path is None or not names_log(path):
         path = plan_or_usual(path)
     *_, run = recorded_runs([path])  # the newest comes last
-    with collector_paused():
-        status = _show_review(run) if review else _show_story(run, None if names_log(path) else path, todo)
+    status = _show_review(run) if review else _show_story(run, None if names_log(path) else path, todo)
     for remark in run.remarks:
         complain(remark)
     return status

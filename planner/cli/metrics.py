@@ -23,7 +23,6 @@ from planner.errors import PlannerError
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.file_writer import READABLE, write_file
-from planner.planfile.loader import collector_paused
 from planner.policy.limits import left
 from planner.store.run_log import INTERRUPTED
 from planner.text.sanitizing import one_line
@@ -127,8 +126,7 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
     unreadable, latest = 0, dict[str, State]()
     for run in runs:
         try:
-            with collector_paused():
-                figures, state = count_run(run.steps)
+            figures, state = count_run(run.steps)
         except PlannerError as error:
             unreadable += 1
             complain(str(error))

@@ -8,6 +8,7 @@ decision with the recorded one, byte for byte.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,6 +95,8 @@ def step(
     The run is kept in the log: after a crash, the same command continues it.
     """
     plan = plan_or_usual(plan)
+    if plan_out is not None and log is not None and os.path.realpath(plan_out) == os.path.realpath(log):
+        raise UsageMistake("--log and --plan-out name the same file; name two")
     versions = PlanVersions(plan_out, plan) if plan_out is not None else None
     session = RunSession.open(
         RunSettings(
@@ -113,8 +116,6 @@ def step(
             complain(remark)
 
     try:
-        if versions is not None:
-            versions.keep_off([session.log])
         tell_remarks()
         stream = getattr(sys.stdin, "buffer", None)  # sys.stdin is None where the caller closed it
         for raw in () if stream is None else _lines(stream, MAX_EVENT_BYTES):

@@ -282,9 +282,9 @@ def load_tree(path: Path, *, boundary: Path | None = None) -> PlanTree:
     return PlanTree(load_plan(path, boundary=boundary), boundary)
 
 
-def load_flat(path: Path, *, boundary: Path | None = None) -> FlatPlan:
+def load_flat(path: Path) -> FlatPlan:
     """Load a plan with all sub-plans as one plan. Raises :class:`planner.errors.PlannerError`."""
-    return load_tree(path, boundary=boundary).load_all().flat()
+    return load_tree(path).load_all().flat()
 
 
 def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str, str]:

@@ -88,14 +88,14 @@ class Fixed:
     """The corrected findings."""
 
 
-def fix_plan(path: Path, *, boundary: Path | None = None) -> Fixed:
+def fix_plan(path: Path) -> Fixed:
     """Return a plan with corrections that affect nothing but their findings.
 
     Adds files that a todo must create to its ``allowed_files``, their creators to its ``dependencies``
     if that forms no cycle, and a number of retries if missing or too high. Sub-plans are not changed.
     Writes nothing.
     """
-    loaded = load_plan(path, boundary=boundary)
+    loaded = load_plan(path)
     plan, made = loaded.plan, list[PlanFinding]()
     # One by one: a later correction may form a cycle only because of an earlier one.
     for found in check(LintFacts(plan, loaded.criteria, ProjectFiles(loaded.root))):

@@ -28,7 +28,7 @@ from planner.errors import PlanFileError, PlannerError
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 from planner.planfile.document import Node, Refused, Source, compose, read_source
-from planner.planfile.loader import LoadedPlan, collector_paused, load_plan_text, shown_path
+from planner.planfile.loader import LoadedPlan, load_plan_text, shown_path
 from planner.planfile.project_files import is_below, unusual_fault
 from planner.planfile.values import BOOLEANS, anything, fields_by_key, model_in
 from planner.text.sanitizing import one_line
@@ -218,16 +218,15 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
         found = load_plan_text(text, target, boundary=boundary)
         return found.root == root and found.plan == wanted and _same(plain(found.plan), plain(wanted))
 
-    with collector_paused():
-        edited = _edited(loaded, wanted, target) if format_of(loaded.path) == format_of(target) else None
-        # If the edited text has faults, edit or plan may be wrong: only writing the plan anew decides.
-        with suppress(PlanFileError):
-            if edited is not None and holds(edited.text):
-                return edited
-        text = dump_plan(wanted, format=format_of(target))
-        if not holds(text):
-            raise _error(target, "the revised plan has a value that a plan file cannot have; remove it")
-        return Rewritten(path=target, text=text, faithful=False)
+    edited = _edited(loaded, wanted, target) if format_of(loaded.path) == format_of(target) else None
+    # If the edited text has faults, edit or plan may be wrong: only writing the plan anew decides.
+    with suppress(PlanFileError):
+        if edited is not None and holds(edited.text):
+            return edited
+    text = dump_plan(wanted, format=format_of(target))
+    if not holds(text):
+        raise _error(target, "the revised plan has a value that a plan file cannot have; remove it")
+    return Rewritten(path=target, text=text, faithful=False)
 
 
 def format_of(path: Path) -> Literal["yaml", "json"]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from planner.engine import fold, step
@@ -19,7 +18,7 @@ from planner.engine.transaction import moment
 from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
-from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.loader import shown_path
 from planner.planfile.record_files import load_answers
 from planner.planfile.tree import load_tree
 from planner.store.run_log import (
@@ -29,7 +28,6 @@ from planner.store.run_log import (
     make_log_folder,
     next_log,
     plan_logs,
-    run_of_log,
 )
 from planner.store.session import EventCompleter, submission
 
@@ -63,8 +61,6 @@ class PlanRun:
         with suppress(OSError):
             self._now = datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
         self._completer = EventCompleter(tree, validates=False)
-        self._before: State | None = None
-        """State at the end of the log, before the first new event; ``None`` for a new log."""
         self._new: list[tuple[Event, tuple[Action, ...]]] = []
         """Events that are not in the log yet, with their actions. Their states are not kept."""
         self._state: State | None = None
@@ -105,8 +101,7 @@ class PlanRun:
                 run.tell(event)
                 return run.state
 
-            with collector_paused():
-                _, refused = report_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
+            _, refused = report_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
             # If the run has ended all the same, refused outcomes no longer matter.
             if not run.state.plan_state.is_final:
                 remarks += refused
@@ -164,25 +159,19 @@ class PlanRun:
         }
 
     def recorded(self) -> RecordedRun:
-        """Return all steps, to be iterated once: those of the log, then those that are not in it yet.
+        """Return the steps that are not in a log yet, to be iterated once, for the story and metrics.
 
-        Story and metrics of plans without a driver are made from them.
+        The run must be new: it has no log.
         """
-        if self._before is None:
-            return RecordedRun(shown_path(self.tree.loaded.path), self._new_steps(), self.remarks)
-        assert self.log is not None  # the state before the new events came from a log
-        run = run_of_log(self.log)
-        return RecordedRun(
-            shown_path(self.tree.loaded.path), chain(run.steps, self._new_steps()), run.remarks
-        )
 
-    def _new_steps(self) -> Iterator[Step]:
-        """Apply the new events again, as their states were not kept."""
-        state = self._before
-        for event, _ in self._new:
-            applied = Step.take(state, event)
-            state = applied.after
-            yield applied
+        def steps() -> Iterator[Step]:
+            state = None
+            for event, _ in self._new:  # their states were not kept
+                applied = Step.take(state, event)
+                state = applied.after
+                yield applied
+
+        return RecordedRun(shown_path(self.tree.loaded.path), steps(), self.remarks)
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Apply an event, without writing it; return the actions that the engine requests.
@@ -208,7 +197,6 @@ class PlanRun:
             if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: another process has written to the log; try again")
             log.append(*(Step(event, actions, None, self.state) for event, actions in self._new))
-        self._before = self._state
         self._new.clear()
 
     def _continue(self, given: Path | None) -> None:
@@ -235,7 +223,7 @@ class PlanRun:
                 for within, plan in plans.items()
             )
             if is_same and not self._restarts(state):
-                self._before = self._state = state
+                self._state = state
                 return
             if given is not None:
                 why = "is over" if is_same else "belongs to another plan, or to another version of it"

@@ -15,7 +15,6 @@ from planner.planfile.versions import plans_beside, refuse_other_plan
 from planner.planfile.writer import dump_plan, format_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from pathlib import Path
 
     from planner.engine import State
@@ -42,15 +41,6 @@ class PlanVersions:
         self._written: tuple[int, ...] = ()
         """Version numbers of the plan and its sub-plans that were written last."""
         self._reported: set[str] = set()
-
-    def keep_off(self, files: Collection[Path]) -> None:
-        """Raise :class:`planner.errors.PlannerError` if the target is one of the run's own files."""
-        for path in files:
-            if os.path.realpath(self._target) == os.path.realpath(path):
-                raise PlannerError(
-                    f"{shown_path(self._target)}: this is the log of the run; name another file for the "
-                    "plan"
-                )
 
     def write(self, state: State | None) -> list[str]:
         """Write the newest version if it has changed; return remarks for people, each only once.

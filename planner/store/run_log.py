@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from planner.engine import start, step
 from planner.errors import LogError, RefusedEvent
 from planner.model.events import PlanSubmitted
-from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import HOME, file_name, make_home
 from planner.store.chain import ChainedFile, LogEntry, log_error
 from planner.store.lines import action_text, body, calls_for, logged_actions, parse_line
@@ -187,7 +187,7 @@ class Replay:
         log. Raises :class:`planner.errors.LogError` if the log is damaged before the last folded line.
         """
         replay = cls()
-        with RunLog.read(path) as log, collector_paused():
+        with RunLog.read(path) as log:
             for entry in log.entries():
                 try:
                     taken = Step.take(replay.state, entry.event)

@@ -42,7 +42,6 @@ from planner.model.events import (
 )
 from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
-from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
 from planner.policy.outcomes import failures_of
 from planner.store.corrections import corrections_of
@@ -211,12 +210,11 @@ def rows_of_log(path: Path, remarks: list[str]) -> Rows:
     """
     run = run_of_log(path)
     rows: RunRows | None = None
-    with collector_paused():
-        for step in run.steps:
-            if rows is None:
-                assert isinstance(step.event, PlanSubmitted)  # the log refuses any other first line
-                rows = RunRows(step.event, os.path.realpath(path))
-            rows.add(step)
+    for step in run.steps:
+        if rows is None:
+            assert isinstance(step.event, PlanSubmitted)  # the log refuses any other first line
+            rows = RunRows(step.event, os.path.realpath(path))
+        rows.add(step)
     assert rows is not None  # a log without a line cannot be folded
     remarks += run.remarks
     return rows.finish(run)

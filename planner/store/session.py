@@ -27,7 +27,7 @@ from planner.model.events import (
 from planner.model.past import PastRecords
 from planner.model.plan import Todo
 from planner.planfile.file_writer import replace_file
-from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.loader import shown_path
 from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, SubPlanNotFound, load_tree
 from planner.store.chain import log_error, one_line
@@ -125,7 +125,7 @@ class RunSession:
         path = settings.log or log_to_continue(tree.loaded, settings.run_id)
         session = cls(tree, settings, RunLog.append_to(path))
         try:
-            with session._log.hold(), collector_paused():
+            with session._log.hold():
                 session._catch_up()
         except BaseException:
             session._log.close()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from planner.model.outcome import Cause, CauseTodo
 from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
-from planner.text.python_messages import callee_of
+from planner.text.python_text import callee_of
 from pytest_planverify.diagnosis.case import Case, is_class
 
 if TYPE_CHECKING:

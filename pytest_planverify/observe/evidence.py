@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pytest
 
 from planner.model.verdicts import EvidenceKind, Phase, Side
-from planner.text.python_messages import callee_of
+from planner.text.python_text import callee_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -17,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from planner.model.evidence import RequirementFact
-from planner.text.python_messages import callee_of
+from planner.text.python_text import callee_of
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import pytest
 from _pytest.config import create_terminal_writer
 
-from planner.planfile.file_writer import prepare_place, stdout_redirected
-from planner.planfile.standard_streams import OptionalOutput, open_closed_streams
+from planner.planfile.file_writer import (
+    OptionalOutput,
+    open_closed_streams,
+    prepare_place,
+    stdout_redirected,
+)
 from pytest_planverify.options import Settings, read_settings, require_known_options
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
 from pytest_planverify.session.interrupts import stop_in_order

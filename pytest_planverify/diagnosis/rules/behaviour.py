@@ -10,8 +10,12 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
-from planner.text.assertions import MIRRORED_OPERATORS, is_expected_first
-from planner.text.python_messages import callee_of, removed_definition
+from planner.text.python_text import (
+    MIRRORED_OPERATORS,
+    callee_of,
+    is_expected_first,
+    removed_definition,
+)
 from pytest_planverify.diagnosis.case import Case, is_class, last_frame_of, raises_by_hand
 from pytest_planverify.diagnosis.messages import (
     comparison,

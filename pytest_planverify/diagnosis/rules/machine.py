@@ -15,7 +15,7 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
-from planner.text.python_messages import removed_definition
+from planner.text.python_text import removed_definition
 from pytest_planverify.diagnosis.case import Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.known import (
     MACHINE_ERRORS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.text.python_messages import removed_definition
+from planner.text.python_text import removed_definition
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Parser of an assertion's source, which decides which of the compared values is the expected one."""
+"""Parsers of texts of Python: the source of an assertion, which tells the expected value, and messages."""
 
 from __future__ import annotations
 
@@ -75,3 +75,31 @@ def _parsed(text: str) -> ast.expr | None:
         return ast.parse(text.partition("  #")[0].strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+_CALL = re.compile(
+    r"^(?P<callee>[\w.<>]+)\(\) (?:missing \d+ required |takes |got an unexpected keyword argument|"
+    r"got multiple values for |got some positional-only arguments)"
+)
+
+
+def callee_of(message: str) -> str | None:
+    """Return the function that a ``TypeError`` about the arguments of a call names, else ``None``."""
+    found = _CALL.match(message)
+    return found["callee"] if found else None
+
+
+def removed_definition(name: str, diff: str) -> str | None:
+    """Return the removed line of a unified diff that imports or defines ``name`` at any level.
+
+    ``None`` if there is none, or if an added line defines the name again.
+    """
+    word = re.escape(name)
+    defines = re.compile(
+        rf"(?:from \S+ )?import (?:.*[ ,(.])?{word}\b|(?:async )?(?:def|class) {word}\b"
+        rf"|{word} ?(?::[^=]+)?=(?!=)"
+    )
+    lines = [line for line in diff.splitlines() if defines.match(line[1:].strip())]
+    if any(line.startswith("+") for line in lines):
+        return None
+    return next((line[1:].strip() for line in lines if line.startswith("-")), None)
