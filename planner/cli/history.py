@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from planner.cli.screen import PLAN_STATES, Screen, duration, print_json
 from planner.errors import PlannerError
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
+from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan
 from planner.planfile.project_facts import repository_fingerprint
 from planner.store import questions
@@ -74,15 +75,6 @@ def history() -> None:
     """
 
 
-class Subject(NamedTuple):
-    """The subject of a query: one plan, or all plans of the project."""
-
-    root: Path
-    plan_id: str | None = None
-    shown: str = ""
-    """The plan's name on the screen."""
-
-
 @app.command(epilog=EPILOG)
 def show(
     plan: PlanArgument = None,
@@ -98,18 +90,18 @@ def show(
     """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
     if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
-    subject = _about_plan(plan)
-    with open_index_of(subject, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
-        runs = questions.runs(rows, subject.plan_id)
-        verified = questions.verifications(rows, subject.plan_id)
-        failures = questions.failure_counts(rows, subject.plan_id or "")
+    root, plan_id, shown = _project_of(plan)
+    with open_index_of(root, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
+        runs = questions.runs(rows, plan_id)
+        verified = questions.verifications(rows, plan_id)
+        failures = questions.failure_counts(rows, plan_id)
     branches = [each for run in runs for each in run["branches"]]
     mean = questions.mean_resolution(branches)
     stuck = [each["run_id"] for each in runs if each["blocked_since"]]
     if as_json:
         print_json(
             {
-                "plan": subject.plan_id,
+                "plan": plan_id,
                 "average_resolution_seconds": mean,
                 "blocked_runs": stuck,
                 "runs": runs,
@@ -124,7 +116,7 @@ def show(
         parts += [counted(len(runs), "run"), counted(len(branches), "branch")]
     parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
-    screen.paragraph(f"{subject.shown}: {', '.join(parts) or f'no run is known. {_NOTHING_YET}'}")
+    screen.paragraph(f"{shown}: {', '.join(parts) or f'no run is known. {_NOTHING_YET}'}")
     for run in runs[:_MOST]:
         _show_run(screen, run)
     if len(runs) > _MOST:
@@ -161,7 +153,7 @@ def show(
 @app.command(epilog=EPILOG)
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
-    with open_index_of(about_project(), store) as index, index.reading() as rows:
+    with open_index_of(project_root(), store) as index, index.reading() as rows:
         known, found = questions.signatures(rows), questions.failure(rows, signature)
     if as_json:
         print_json({"signature": signature, "known": False} if found is None else {**found, "known": True})
@@ -225,8 +217,8 @@ def correct(
             "that "
             "should have acted (--role)"
         )
-    subject = about_project()
-    with open_index_of(subject, None) as index, index.reading() as rows:
+    root = project_root()
+    with open_index_of(root) as index, index.reading() as rows:
         others, known = questions.signatures(rows), questions.failure(rows, signature)
     if known is None:
         near = nearest(signature, others, "the known ones are")
@@ -246,7 +238,7 @@ def correct(
         by=by,
         because=because,
     )
-    append_correction(subject.root, correction)
+    append_correction(root, correction)
     was = _corrected(category, owner).removeprefix(",")
     typer.echo(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{was}")
     return Status.OK
@@ -291,19 +283,22 @@ def _show_branches(screen: Screen, branches: Sequence[Found], *, apart: bool) ->
 # -- the subject of a query ----------------------------------------------------------------------------
 
 
-def _about_plan(plan: Path | None) -> Subject:
-    """Return the subject for a plan that is given by its path, or by its id where no such file exists."""
-    if plan is not None and not plan.exists() and plan.suffix not in (".yaml", ".yml", ".json"):
-        return Subject(about_project().root, str(plan), str(plan))
+def _project_of(plan: Path | None) -> tuple[Path, str, str]:
+    """Return the root of a plan, its id, and its name for the screen.
+
+    The plan is given by its path, or by its id where no such file exists.
+    """
+    if plan is not None and not plan.exists() and not plan.name.endswith(PLAN_ENDINGS):
+        return project_root(), str(plan), str(plan)
     path = plan_or_usual(plan)
     loaded = load_plan(path)
-    return Subject(loaded.root, loaded.plan.todo_list_id, f"{loaded.plan.todo_list_id} ({path})")
+    return loaded.root, loaded.plan.todo_list_id, f"{loaded.plan.todo_list_id} ({path})"
 
 
-def about_project() -> Subject:
-    """Return the subject for all plans of the project, at the usual plan's root or the current folder."""
+def project_root() -> Path:
+    """Return the usual plan's root, else the current folder."""
     loaded = usual_loaded()
-    return Subject(Path() if loaded is None else loaded.root)
+    return Path() if loaded is None else loaded.root
 
 
 def usual_loaded() -> LoadedPlan | None:
@@ -316,7 +311,7 @@ def usual_loaded() -> LoadedPlan | None:
 
 
 def open_index_of(
-    subject: Subject, store: str | None, *, rebuild: bool = False, imports: bool = False
+    root: Path, store: str | None = None, *, rebuild: bool = False, imports: bool = False
 ) -> Index:
     """Open the index of a project, or the database ``store``; report on standard error what it cannot read.
 
@@ -325,10 +320,10 @@ def open_index_of(
     """
     if imports and store is not None:
         with Index.open(store) as index:
-            index.sync(subject.root)
+            index.sync(root)
             for remark in index.remarks:
                 complain(remark)
-    index = open_index(subject.root, store, rebuild=rebuild)
+    index = open_index(root, store, rebuild=rebuild)
     for remark in index.remarks:
         complain(remark)
     return index

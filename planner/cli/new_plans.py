@@ -400,13 +400,13 @@ def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
 
     Return ``None`` if there is none. Plans with sub-plans are not reused.
     """
-    from planner.cli.history import about_project, open_index_of
+    from planner.cli.history import open_index_of, project_root
 
-    here, subject = Path.cwd(), about_project()
-    if not (subject.root / HOME).is_dir():
+    here, root = Path.cwd(), project_root()
+    if not (root / HOME).is_dir():
         return None
     try:
-        with open_index_of(subject, None) as index, index.reading() as rows:
+        with open_index_of(root) as index, index.reading() as rows:
             found = questions.plans_for(rows, goal)
         for each in (each for each in found if each["ended"] == "completed"):
             plan = Plan.model_validate_json(each["document"])

@@ -60,12 +60,10 @@ def readiness(run: PlanRun) -> Readiness:
     remarks: list[str] = []
     command: str | None = None
     if found.unfinished is not None:
-        unfinished = found.unfinished
-        state = {"running": "is still running", "killed": "was killed"}.get(
-            unfinished.state, "was interrupted"
-        )
-        remarks.append(f"the newest run {state} after {counted(unfinished.judged, 'criterion')}")
-        command = None if unfinished.state == "running" else f"{found.verify} --planverify-resume"
+        state = found.unfinished.state
+        end = "is still running" if state == "running" else f"was {state}"
+        remarks.append(f"the newest run {end} after {counted(len(found.unfinished.checks), 'criterion')}")
+        command = None if state == "running" else f"{found.verify} --planverify-resume"
     elif found.document is None and not run.is_driven:
         remarks.append("the plan was not verified yet")
         command = found.verify

@@ -106,6 +106,13 @@ class PastRun:
         except (psutil.Error, OverflowError, ValueError):
             return False
 
+    @property
+    def state(self) -> Literal["finished", "interrupted", "running", "killed"]:
+        """How the run ended, if it did."""
+        if self.finished is not None:
+            return "interrupted" if self.finished.interrupted else "finished"
+        return "running" if self.is_alive() else "killed"
+
     def test_progress(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
         """Return the number of a check's tests, and the outcomes of those that finished."""
         for key, (session, nodeids) in self.wanted.items():
@@ -206,18 +213,6 @@ MOST_FILES = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnfinishedRun:
-    """The newest run of a plan, which did not finish."""
-
-    run_id: str
-    started_at: str
-    """RFC 3339, UTC."""
-    state: Literal["running", "killed", "interrupted"]
-    judged: int
-    """Number of criteria with a verdict."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFiles:
     """Files changed since a run, relative to the plan's root."""
 
@@ -242,7 +237,7 @@ class FoundOutcomes:
     """Todos that are new or changed since; ``document`` excludes them."""
     files: ChangedFiles = field(default_factory=ChangedFiles)
     """Files changed since the run, and the todos whose verdicts are outdated by that."""
-    unfinished: UnfinishedRun | None = None
+    unfinished: PastRun | None = None
     """The newest run, if it was killed, interrupted, or is still running."""
 
 
@@ -261,7 +256,8 @@ def find_outcomes(
     shown = shown_path(path)
     if path.is_dir():
         raise OutcomeFileError(f"{shown}: this is a folder; name the outcome file in it")
-    unfinished = unfinished_run(loaded.root, plan_id) if given is None else None
+    newest = next(past_runs(loaded.root, plan_id, "run_finished", "check_judged"), None)
+    unfinished = newest if given is None and newest is not None and not newest.has_finished else None
     if not path.exists():
         if given is not None:
             raise OutcomeFileError(f"{shown}: the file does not exist; run first: {verify}")
@@ -389,19 +385,6 @@ def _misfits(
 
 
 # -- kept runs -----------------------------------------------------------------------------------------
-
-
-def unfinished_run(root: Path, plan_id: str) -> UnfinishedRun | None:
-    """Return the newest run of the plan if it did not finish. Never raises."""
-    run = next(past_runs(root, plan_id, "run_finished", "check_judged"), None)
-    if run is None or run.has_finished:
-        return None
-    return UnfinishedRun(
-        run_id=run.run_id,
-        started_at=moment_of(run.started),
-        state="interrupted" if run.finished is not None else "running" if run.is_alive() else "killed",
-        judged=len(run.checks),
-    )
 
 
 def blocked_since(root: Path, plan_id: str) -> dict[str, str]:

@@ -31,11 +31,10 @@ class Glyphs(NamedTuple):
     tee: str
     last: str
     stem: str
-    bar: str
 
 
-UNICODE = Glyphs("✓", "✗", "\u2013", "?", "·", "»", "…", "├─ ", "└─ ", "│  ", "│ ")
-ASCII = Glyphs("+", "x", "-", "?", ".", ">", "...", "|- ", "`- ", "|  ", "| ")
+UNICODE = Glyphs("✓", "✗", "\u2013", "?", "·", "»", "…", "├─ ", "└─ ", "│  ")
+ASCII = Glyphs("+", "x", "-", "?", ".", ">", "...", "|- ", "`- ", "|  ")
 
 
 def glyphs_for(encoding: str) -> Glyphs:

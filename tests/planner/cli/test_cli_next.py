@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -14,7 +15,7 @@ from planner_command import Command, Ran, done, failed, pending, with_test
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.planfile import latest_outcomes
-from planner.planfile.latest_outcomes import ChangedFiles, UnfinishedRun
+from planner.planfile.latest_outcomes import ChangedFiles
 
 DOCUMENTED = {0, 1, 4, 10, 11, 12, 13}
 """The exit statuses of the help page, but 2, for wrong usage."""
@@ -162,8 +163,8 @@ def test_a_run_that_was_cut_short_is_gone_on_with(
     said: str,
     do: str | None,
 ):
-    cut = UnfinishedRun(run_id="r2", started_at="2026-01-02T00:00:00Z", state=state, judged=2)
-    monkeypatch.setattr(latest_outcomes, "unfinished_run", lambda *_: cut)
+    cut = SimpleNamespace(run_id="r2", state=state, checks=["a", "b"], has_finished=False)
+    monkeypatch.setattr(latest_outcomes, "past_runs", lambda *_: iter([cut]))
 
     told = shop("next", "plan.yaml", "--json").json
 
