@@ -408,12 +408,12 @@ def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
     try:
         with open_index_of(root) as index, index.reading() as rows:
             found = questions.plans_for(rows, goal)
-        for each in (each for each in found if each["ended"] == "completed"):
+        for each in (each for each in found if each["state"] == "completed"):
             plan = Plan.model_validate_json(each["document"])
             is_same = repository_fingerprint(here, plan) == each["fingerprint"]
             if is_same and not any(todo.has_sub_plan for todo in plan.items):
                 plan = _with_keys(plan, {"root": root_for(here / output, here), "x-goal": goal}, anew=True)
-                return plan, moment(each["at"])
+                return plan, moment(each["opened"])
     except (PlannerError, OSError, ValueError):
         return None  # an unreadable cache must not prevent planning
     return None

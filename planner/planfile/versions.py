@@ -122,12 +122,7 @@ def _parts(tree: PlanTree) -> dict[str, LoadedPlan]:
 
 
 def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
-    """Return the plans that differ from the tree, loading sub-plans as needed."""
-    for within in revised:
-        part = tree
-        with suppress(KeyError, PlannerError):  # a sub-plan that has no file yet
-            for parent in filter(None, within.split("/")):
-                part = part.child(parent)
+    """Return the plans that differ from those of the loaded tree."""
     parts = _parts(tree)
     return {name: plan for name, plan in revised.items() if name not in parts or plan != parts[name].plan}
 

@@ -71,18 +71,9 @@ def count_runs(connection: Connection) -> tuple[int, int]:
 
 
 def repair_rates(connection: Connection) -> list[Found]:
-    """Return the numbers of repairs that were tried and that fixed the failure, by category and role.
-
-    The pair with the most tries comes first. Repairs without a known result are not counted.
-    """
-    at, tried = REPAIRS.c, func.count()
-    wanted = select(at.category, at.role, tried, func.sum(case((at.fixed, 1), else_=0)))
-    wanted = wanted.where(at.fixed.is_not(None)).group_by(at.category, at.role)
-    rows = connection.execute(wanted.order_by(tried.desc(), at.category, at.role))
-    return [
-        {"category": category, "role": role, "tried": count, "fixed": fixed}
-        for category, role, count, fixed in rows
-    ]
+    """Return how often repairs were tried and fixed the failure, by category and role, most tries first."""
+    rates = _success(_rows(connection, select(REPAIRS)), "category", "role")
+    return sorted(rates, key=lambda each: -each["tried"])
 
 
 def verifications(
@@ -170,17 +161,7 @@ def failure(connection: Connection, begin: str) -> Found | None:
         return None
     records, newest = [*rows, *corrected], rows[0] if rows else {}
     repaired = known(REPAIRS, REPAIRS.c.opened.desc(), REPAIRS.c.source, REPAIRS.c.branch_id)
-    tried = [row for row in repaired if row["fixed"] is not None]
-    repairs: list[Found] = [
-        {
-            "role": role,
-            "strategy": strategy,
-            "fixed": sum(row["fixed"] for row in rows_of_one),
-            "tried": len(rows_of_one),
-            "last": max(row["at"] for row in rows_of_one),
-        }
-        for (role, strategy), rows_of_one in _group(tried, "role", "strategy")
-    ]
+    repairs = _success(repaired, "role", "strategy")
     return {
         "signature": signature,
         "category": records[0]["category"],
@@ -198,20 +179,16 @@ def failure(connection: Connection, begin: str) -> Found | None:
 
 
 def plans_for(connection: Connection, goal: str) -> list[Found]:
-    """Return the plans with a goal, sorted by the state of their runs, then newest first.
+    """Return the runs for a goal, sorted by their state, then newest first, each with its plan.
 
     The order of states is completed, unfinished, halted, rejected. ``document`` is the plan at the end of
     its run if that completed, otherwise as submitted; without branches. Goals are equal if they differ in
     blanks and capitals only.
     """
     key = " ".join(goal.casefold().split())
-    columns = ("goal", "fingerprint", "digest", "path", "run_id", "document")
-    plans = [
-        {**{name: row[name] for name in columns}, "at": row["opened"], "ended": row["state"]}
-        for row in connection.execute(select(RUNS).order_by(*_NEWEST_RUNS)).mappings()
-        if " ".join(row["goal"].casefold().split()) == key
-    ]
-    return sorted(plans, key=lambda plan: _WORTH.get(plan["ended"], 1))
+    rows = _rows(connection, select(RUNS).order_by(*_NEWEST_RUNS))
+    found = [row for row in rows if " ".join(row["goal"].casefold().split()) == key]
+    return sorted(found, key=lambda run: _WORTH.get(run["state"], 1))
 
 
 def past_records(connection: Connection, fingerprint: str, now: datetime, limit: int) -> PastRecords:
@@ -246,6 +223,23 @@ def _of_plan(table: Table, plan_id: str | None) -> Select[Any]:
     # Loading the complete plans of a page of runs takes longer than everything else.
     wanted = select(*(column for column in table.columns if column.name != "document"))
     return wanted if plan_id is None else wanted.where(table.c.plan_id == plan_id)
+
+
+def _success(rows: Iterable[Found], *columns: str) -> list[Found]:
+    """Return how many repairs were tried and fixed, and the latest time, by the values of some columns.
+
+    Repairs without a known result are not counted.
+    """
+    tried = (row for row in rows if row["fixed"] is not None)
+    return [
+        {
+            **dict(zip(columns, values, strict=True)),
+            "fixed": sum(row["fixed"] for row in own),
+            "tried": len(own),
+            "last": max(row["at"] for row in own),
+        }
+        for values, own in _group(tried, *columns)
+    ]
 
 
 def _group(rows: Iterable[Found], *columns: str) -> list[tuple[tuple[str, ...], list[Found]]]:

@@ -62,7 +62,7 @@ def titled(path: Path, title: str) -> dict[str, Plan]:
 
 
 def test_in_place_every_changed_file_is_replaced_and_undo_puts_all_back(plan: Path) -> None:
-    written = write_in_place(load_tree(plan), both(plan))
+    written = write_in_place(load_tree(plan).load_all(), both(plan))
 
     assert [each.path.name for each in written] == ["plan.yaml", "two.yaml"]
     assert "# mine" in plan.read_text()
@@ -92,17 +92,17 @@ def test_what_does_not_change_is_not_written(plan: Path) -> None:
 def test_a_copy_is_written_again_and_only_where_it_differs(plan: Path) -> None:
     target = Path("next.yaml")
     revised = both(plan)
-    assert [each.path.name for each in write_beside(load_tree(plan), revised, target)] == [
+    assert [each.path.name for each in write_beside(load_tree(plan).load_all(), revised, target)] == [
         "next.yaml",
         "next.phase.yaml",
     ]
     os.utime(target, (1, 1))
-    write_beside(load_tree(plan), revised, target)
+    write_beside(load_tree(plan).load_all(), revised, target)
     assert target.stat().st_mtime == 1
     assert load_tree(target).child("phase").loaded.plan.todo("s2").dependencies == ("s1",)
 
     other = titled(plan, "Uno")
-    write_beside(load_tree(plan), other, target)
+    write_beside(load_tree(plan).load_all(), other, target)
     assert load_plan(target).plan == other[""]
     undo_plan(target)
     assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
@@ -117,14 +117,14 @@ def test_a_copy_replaces_nothing_else(plan: Path, held: str) -> None:
     Path("folder").mkdir()
 
     with pytest.raises(PlannerError, match=r"belongs to the plan|the file is not this plan") as told:
-        write_beside(load_tree(plan), titled(plan, "Uno"), Path(held))
+        write_beside(load_tree(plan).load_all(), titled(plan, "Uno"), Path(held))
     assert "\n" not in str(told.value)
     assert plan.read_text() == PLAN
 
 
 def test_undo_goes_back_version_by_version_and_the_last_are_kept(plan: Path) -> None:
     for number in range(MOST_VERSIONS + 3):
-        write_in_place(load_tree(plan), titled(plan, f"Title {number}"))
+        write_in_place(load_tree(plan).load_all(), titled(plan, f"Title {number}"))
 
     for left in range(MOST_VERSIONS - 1, -1, -1):
         assert undo_plan(plan).left == left
@@ -134,7 +134,7 @@ def test_undo_goes_back_version_by_version_and_the_last_are_kept(plan: Path) -> 
 
 
 def test_undo_loses_no_edits_unless_it_is_forced(plan: Path) -> None:
-    write_in_place(load_tree(plan), both(plan))
+    write_in_place(load_tree(plan).load_all(), both(plan))
     mine = plan.read_text() + "# my edit\n"
     plan.write_text(mine)
 
@@ -149,7 +149,7 @@ def test_undo_loses_no_edits_unless_it_is_forced(plan: Path) -> None:
 
 
 def test_a_plan_that_cannot_be_loaded_any_more_can_be_put_back(plan: Path) -> None:
-    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     plan.write_text("items: [")
 
     undo_plan(plan, force=True)
@@ -158,9 +158,9 @@ def test_a_plan_that_cannot_be_loaded_any_more_can_be_put_back(plan: Path) -> No
 
 
 def test_a_version_whose_writing_was_interrupted_is_passed_over(plan: Path) -> None:
-    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     first = plan.read_text()
-    write_in_place(load_tree(plan), titled(plan, "Due"))
+    write_in_place(load_tree(plan).load_all(), titled(plan, "Due"))
     plan.write_text(first)  # as if the second had been killed before it wrote
 
     undo_plan(plan)
@@ -169,7 +169,7 @@ def test_a_version_whose_writing_was_interrupted_is_passed_over(plan: Path) -> N
 
 
 def test_damaged_versions_are_passed_over(plan: Path) -> None:
-    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     folder = PlanFolder(plan.parent, "shop").versions
     (folder / "0002.json").write_text('{"files": [{}]}')
 
@@ -181,7 +181,7 @@ def test_damaged_versions_are_passed_over(plan: Path) -> None:
 def test_a_link_stays_a_link(plan: Path) -> None:
     Path("link.yaml").symlink_to(plan)
 
-    write_in_place(load_tree(Path("link.yaml")), titled(Path("link.yaml"), "Uno"))
+    write_in_place(load_tree(Path("link.yaml")).load_all(), titled(Path("link.yaml"), "Uno"))
 
     assert Path("link.yaml").is_symlink()
     assert load_plan(plan).plan.items[0].title == "Uno"
@@ -195,13 +195,13 @@ def test_a_pipe_is_streamed_to(plan: Path) -> None:
     reader = threading.Thread(target=lambda: found.append(Path("pipe").read_text()), daemon=True)
     reader.start()
 
-    write_beside(load_tree(plan), titled(plan, "Uno"), Path("pipe"))
+    write_beside(load_tree(plan).load_all(), titled(plan, "Uno"), Path("pipe"))
 
     reader.join(10)
     assert found == [PLAN.replace("One", "Uno")]
     assert Path("pipe").is_fifo()
     with pytest.raises(PlannerError, match="sub-plans of phase are revised, too"):
-        write_beside(load_tree(plan), both(plan), Path("pipe"))
+        write_beside(load_tree(plan).load_all(), both(plan), Path("pipe"))
 
 
 def test_where_one_file_cannot_be_written_none_is(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,13 +226,13 @@ def test_a_version_that_cannot_be_kept_is_told(plan: Path) -> None:
     (plan.parent / ".planverify").write_text("in the way")
 
     with pytest.raises(PlannerError, match="the previous version cannot be kept"):
-        write_in_place(load_tree(plan), titled(plan, "Uno"))
+        write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     assert plan.read_text() == PLAN
 
 
 def test_undo_of_the_top_plan_puts_back_a_sub_plan_that_alone_was_revised(plan: Path) -> None:
     revised = {"": load_plan(plan).plan, "phase": both(plan)["phase"]}
-    assert [each.path.name for each in write_in_place(load_tree(plan), revised)] == ["two.yaml"]
+    assert [each.path.name for each in write_in_place(load_tree(plan).load_all(), revised)] == ["two.yaml"]
 
     undo_plan(plan)
 

@@ -338,7 +338,7 @@ def test_a_run_that_nobody_says_where_to_keep_learns_from_the_ones_before(desk: 
     alone = desk.open()
     desk.tell(alone, "run_started")
 
-    assert plan["ended"] == "completed"
+    assert plan["state"] == "completed"
     assert [each.id for each in Plan.model_validate_json(plan["document"]).items] == ["t1"]
     assert again.log.name == "shop.2.jsonl"
     (submitted, *_) = desk.events(again.log)
