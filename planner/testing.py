@@ -20,14 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from planner.engine import start, step
 from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Implement
-from planner.model.events import (
-    ApprovalGiven,
-    PlanSubmitted,
-    RunPolicy,
-    RunResumed,
-    RunStarted,
-    Verified,
-)
+from planner.model.events import ApprovalGiven, PlanSubmitted, RunPolicy, RunResumed, RunStarted, Verified
 from planner.model.outcome import Check, Failure, Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey

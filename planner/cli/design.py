@@ -146,8 +146,7 @@ def add(
 
 
 NameArgument = Annotated[
-    str,
-    typer.Argument(metavar="PART", help="M-001, DL-002, W-1, overview, plan-design/qa-001 …"),
+    str, typer.Argument(metavar="PART", help="M-001, DL-002, W-1, overview, plan-design/qa-001 …")
 ]
 
 

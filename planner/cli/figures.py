@@ -312,11 +312,7 @@ LIMITS: Mapping[str, _Limit] = {
     ),
     "hierarchy-depth": _Limit("levels", None, "at most", 3, "levels of nested plans"),
     "repaired-alone": _Limit(
-        "recovered_todos",
-        "failed_todos",
-        "more than",
-        0.8,
-        "failed todos that were done without a person",
+        "recovered_todos", "failed_todos", "more than", 0.8, "failed todos that were done without a person"
     ),
     "done-while-red": _Limit(
         "done_while_red", None, "at most", 0, "done todos with a failed check in the last verification"

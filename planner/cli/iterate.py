@@ -51,12 +51,10 @@ InboxOption = Annotated[
     option("--inbox DIR", "A folder with one Markdown file per request. Default: inbox, if it exists."),
 ]
 RoadmapOption = Annotated[
-    Path | None,
-    option("--roadmap FILE.md", "A list with check boxes. Default: ROADMAP.md, if it exists."),
+    Path | None, option("--roadmap FILE.md", "A list with check boxes. Default: ROADMAP.md, if it exists.")
 ]
 OutcomesOfOption = Annotated[
-    Path | None,
-    option("--plan PLAN", "The plan whose last outcomes are used. Default: the usual plan."),
+    Path | None, option("--plan PLAN", "The plan whose last outcomes are used. Default: the usual plan.")
 ]
 
 

@@ -39,10 +39,7 @@ _LONGEST_LABEL = 100
 
 FAMILIES: Mapping[str, tuple[str, str]] = {
     "runs": ("Gauge state", "Runs of a plan, by state."),
-    "blocked_workflows": (
-        "Gauge cause",
-        "Runs that wait for a person, or else for a repair.",
-    ),
+    "blocked_workflows": ("Gauge cause", "Runs that wait for a person, or else for a repair."),
     "halts": ("Counter reason", "Halted runs of a plan, by rule."),
     "last_event_timestamp_seconds": ("Gauge", "The time of the latest event of the latest run."),
     "branches": ("Counter", "Branches made."),
@@ -62,10 +59,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     ),
     "open_questions": ("Gauge kind", "Open questions of the latest run, by kind."),
     "budget_left": ("Gauge kind", "The rest of each budget in the latest run."),
-    "budget_left_ratio": (
-        "Gauge kind",
-        "The rest of each budget in the latest run, as a ratio.",
-    ),
+    "budget_left_ratio": ("Gauge kind", "The rest of each budget in the latest run, as a ratio."),
     "spent_seconds": ("Counter on", "Time spent, by purpose."),
 }
 """Every metric of a plan by its name without ``planverify_``: its kind and labels, and its help text.

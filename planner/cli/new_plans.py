@@ -279,8 +279,7 @@ def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
 )
 def decompose(
     goal: Annotated[
-        str,
-        typer.Argument(metavar="GOAL", help="The goal: a sentence, a page, or - for standard input."),
+        str, typer.Argument(metavar="GOAL", help="The goal: a sentence, a page, or - for standard input.")
     ],
     output: OutputOption = USUAL_OUTPUT,
     phases: Annotated[

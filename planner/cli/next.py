@@ -12,13 +12,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief import (
-    CHARACTERS_PER_TOKEN,
-    PAGE_TOKENS,
-    Consequences,
-    edit_in_short,
-    likeliest_change,
-)
+from planner.brief import CHARACTERS_PER_TOKEN, PAGE_TOKENS, Consequences, edit_in_short, likeliest_change
 from planner.cli.app import command
 from planner.cli.arguments import (
     JsonOption,

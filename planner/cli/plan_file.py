@@ -352,9 +352,7 @@ SCHEMAS = {
     + "\n".join(f"  {name:<16}{text}" for name, text in SCHEMAS.items())
     + "\n\nExit status: 0 printed, 2 unknown schema."
 )
-def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The schema; see below.")],
-) -> int:
+def schema(name: Annotated[str, typer.Argument(metavar="NAME", help="The schema; see below.")]) -> int:
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
     from planner.planfile.schemas import schema_text
 

@@ -65,11 +65,7 @@ def serve(
     name = f"[{host}]" if ":" in host else host
     say(f"http://{name}:{port}/?token={token}")
     config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
     )
     uvicorn.Server(config).run(sockets=[listener])
     return Status.OK

@@ -21,14 +21,7 @@ from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verif
 from planner.planfile.loader import shown_path
 from planner.planfile.record_files import load_answers
 from planner.planfile.tree import load_tree
-from planner.store.run_log import (
-    RecordedRun,
-    RunLog,
-    Step,
-    make_log_folder,
-    next_log,
-    plan_logs,
-)
+from planner.store.run_log import RecordedRun, RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:

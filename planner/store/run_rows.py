@@ -94,11 +94,7 @@ def _table(name: str, columns: str) -> Table:
     return Table(f"planverify_{name}", METADATA, *made)
 
 
-INDEX = Table(
-    "planverify_index",
-    METADATA,
-    Column("version", Integer, primary_key=True),
-)
+INDEX = Table("planverify_index", METADATA, Column("version", Integer, primary_key=True))
 """One row: the version of the tables."""
 
 SOURCES = _table("sources", "origin:text name:text stamp:word")
