@@ -5,7 +5,6 @@ Where a command names no plan, :func:`choose_plan` finds the one that ``pytest -
 
 from __future__ import annotations
 
-import difflib
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +21,7 @@ from planner.planfile.discovery import (
     find_plans,
     parse_choice,
 )
-from planner.text.display import listed
+from planner.text.display import did_you_mean, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -186,10 +185,5 @@ def nearest(word: str, known: Iterable[str], listing: str, *, most: int = 12) ->
     ``listing`` alone.
     """
     names = list(known)
-    by_fold = {name.casefold(): name for name in names}
-    near = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.6)
-    if near:
-        return f"did you mean {' or '.join(repr(by_fold[name]) for name in near)}?"
-    if not names:
-        return "there are none"
-    return f"{listing} {listed(names, most)}" if most else listing
+    listing = f"{listing} {listed(names, most)}" if most else listing
+    return did_you_mean(word, names, listing if names else "there are none", most=3)

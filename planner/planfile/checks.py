@@ -10,7 +10,6 @@ import re
 import shlex
 from dataclasses import dataclass, field
 from datetime import date
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
@@ -29,6 +28,7 @@ from planner.policy.criteria import (
 )
 from planner.policy.dependencies import find_cycle
 from planner.policy.limits import is_stricter_tool, tools_under
+from planner.text.display import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -210,9 +210,9 @@ def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
             if dependency and dependency == todo.id:
                 yield loc, f"'{dependency}' depends on itself; remove it"
             elif dependency not in first:
-                near = get_close_matches(dependency, first, n=1) if guesses_left > 0 else []
+                guessed = first if guesses_left > 0 else ()
+                remedy = did_you_mean(dependency, guessed, "name the id of a todo of this plan")
                 guesses_left -= 1
-                remedy = f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
                 yield loc, f"there is no todo '{dependency}'; {remedy}"
     left = {todo.id: todo for todo in reversed(items) if todo.id and todo.id not in todo.dependencies}
     while cycle := find_cycle(left[each] for each in sorted(left, key=first.__getitem__)):

@@ -12,7 +12,6 @@ import shlex
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -37,6 +36,7 @@ from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.planfile.project_files import digest_of, is_code, open_regular, walk
 from planner.planfile.record_files import read_any_outcomes
 from planner.planfile.tree import todo_digests
+from planner.text.display import did_you_mean
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -379,8 +379,7 @@ def _misfits(
             yield f"outcomes[{index}] is the second of todo '{todo_id}'; keep one"
         seen.add(todo_id)
         if todo_id not in known and not todo_id.startswith(below_unloaded):
-            near = get_close_matches(todo_id, sorted(known), n=1)
-            remedy = f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
+            remedy = did_you_mean(todo_id, sorted(known), "name the id of a todo of this plan")
             yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import is_stream, replace_file
 from planner.planfile.plan_folder import HOME, make_home
+from planner.planfile.project_files import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 RECORD = "left_by_runs.json"
 MOST_FILES = 10_000
 """Limit of the files that are recorded for one root; the newest are kept."""
-
-_LARGEST = 64 << 20
-"""Size in bytes above which a file is compared by size and modification time instead of a digest."""
 
 _CLOCK_STEP = 0.02
 """Seconds by which the file system's clock may be behind ``time.time``."""
@@ -122,10 +119,5 @@ def _write(home: Path, roots: dict[str, dict[str, str]]) -> None:
 
 def _digest(path: Path) -> str | None:
     """Return a text that changes with the content; a symbolic link never counts as left by a run."""
-    with suppress(OSError):
-        if not path.is_symlink() and path.is_file():
-            facts = path.stat()
-            if facts.st_size > _LARGEST:
-                return f"{facts.st_size} {facts.st_mtime_ns}"
-            return sha256(path.read_bytes()).hexdigest()
-    return None
+    digest = digest_of(path)
+    return digest if digest.startswith(("sha256:", "size:")) else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -18,6 +17,7 @@ from pydantic import AliasChoices, BeforeValidator, ValidationError
 from planner.model.base import Value
 from planner.model.plan import MAX_TODOS, ArtifactSpec, CommandSpec, Plan
 from planner.model.taxonomy import Category, RoutingKey
+from planner.text.display import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,9 +68,6 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
 """Words of other plan formats, with our keys for them."""
 MAX_WHOLE = 2**63 - 1
 """Largest absolute integer in a plan."""
-
-_COMPARED = 80
-"""Limit of characters compared for suggestions, as the comparison is quadratic."""
 
 _FEW = 12
 """Number of words below which all are listed."""
@@ -347,12 +344,10 @@ def _model_at(model: type[Value], loc: Loc) -> type[Value]:
 
 def hint(word: str, names: Iterable[str], otherwise: str = "") -> str:
     """Return a hint to the intended name, or the list of names if they are few."""
-    known = {name.lower(): name for name in names}
-    near = get_close_matches(word[:_COMPARED].lower(), known, n=1) if len(word) > 2 else []
-    if near:
-        return f"did you mean '{known[near[0]]}'?"
-    listed = f"write one of {', '.join(known.values())}" if len(known) < _FEW or not otherwise else ""
-    return "; ".join(filter(None, (listed, otherwise)))
+    known = list(names)
+    listed = f"write one of {', '.join(known)}" if len(known) < _FEW or not otherwise else ""
+    listed = "; ".join(filter(None, (listed, otherwise)))
+    return did_you_mean(word, known, listed) if len(word) > 2 else listed
 
 
 def _key_hint(key: str, known: Mapping[str, Field]) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -25,6 +24,7 @@ from planner.model.base import ReadValue, Value
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
 from planner.planfile.writer import plain
 from planner.store.chain import body_of, chained
+from planner.text.display import did_you_mean
 from planner.text.redaction import redact
 from planner.text.sanitizing import one_line
 
@@ -218,8 +218,7 @@ def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
     if not place and kind == "union_tag_invalid":
         name = one_line(context["tag"], limit=_LONGEST)
-        near = get_close_matches(name, EVENT_NAMES, n=1)
-        remedy = f"did you mean '{near[0]}'?" if near else f"the events are {', '.join(EVENT_NAMES)}"
+        remedy = did_you_mean(name, EVENT_NAMES, f"the events are {', '.join(EVENT_NAMES)}")
         return RefusedEvent("unknown-event", f"there is no event '{name}'", remedy)
     if not place and kind == "union_tag_not_found":
         return RefusedEvent("unknown-event", "the line names no event", f"write it like {_START}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ _PLURALS = {"branch": "branches", "retry": "retries", "criterion": "criteria", "
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)$")
 _INVISIBLE = (range(0x200B, 0x2010), range(0x2028, 0x202F), range(0x2060, 0x2064))
 """Characters without width that are no marks in Unicode."""
+_COMPARED = 80
 
 
 class Glyphs(NamedTuple):
@@ -62,6 +64,16 @@ def listed(names: Iterable[str], most: int = 8, last: str = ", ") -> str:
     if len(known) > most:
         return f"{', '.join(known[:most])} and {len(known) - most} more"
     return last.join(part for part in (", ".join(known[:-1]), *known[-1:]) if part)
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str, *, most: int = 1) -> str:
+    """Return ``did you mean 'a' or 'b'?`` with the known names most like a word, else ``otherwise``.
+
+    Case is ignored. Of long words only the beginning counts, as the comparison is quadratic.
+    """
+    by_fold = {name.casefold(): name for name in known}
+    near = get_close_matches(word[:_COMPARED].casefold(), by_fold, n=most)
+    return f"did you mean {' or '.join(repr(by_fold[name]) for name in near)}?" if near else otherwise
 
 
 def moment(text: str) -> str:
