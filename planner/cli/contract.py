@@ -117,6 +117,5 @@ def _check_arguments(module: str, root: Path) -> None:
 
 def _counted(promised: Contract) -> str:
     """Return ``3 functions and 1 class``; empty for a contract that has schemas only."""
-    classes = f"{len(promised.classes)} class{'' if len(promised.classes) == 1 else 'es'}"
-    functions = counted(len(promised.functions), "function")
-    return " and ".join([functions] * bool(promised.functions) + [classes] * bool(promised.classes))
+    parts = ((promised.functions, "function"), (promised.classes, "class"))
+    return " and ".join(counted(len(names), noun) for names, noun in parts if names)

@@ -265,10 +265,9 @@ def _storable(table: Table, rows: list[Row]) -> list[Row]:
     """Return the rows with all columns of the table, and with texts that every database accepts."""
 
     def storable(value: Any) -> Any:
-        if not isinstance(value, str) or (value.isascii() and "\0" not in value):
-            return value
         # Databases reject lone surrogates and null characters.
-        return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        is_text = isinstance(value, str)
+        return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd") if is_text else value
 
     columns = [column.name for column in table.columns if column.name != "id"]
     return [{name: storable(row.get(name)) for name in columns} for row in rows]

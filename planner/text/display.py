@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_PLURALS = {"branch": "branches", "retry": "retries", "criterion": "criteria", "entry": "entries"}
+_PLURALS = {
+    "branch": "branches",
+    "class": "classes",
+    "retry": "retries",
+    "criterion": "criteria",
+    "entry": "entries",
+}
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)$")
 _INVISIBLE = (range(0x200B, 0x2010), range(0x2028, 0x202F), range(0x2060, 0x2064))
 """Characters without width that are no marks in Unicode."""
