@@ -143,8 +143,8 @@ class RefusedEvent(PlannerError):
 class IllegalTransition(RefusedEvent):
     """A todo, or the plan, cannot change from its state to the one that an event requires.
 
-    ``whose`` names the todo or plan, ``before`` and ``after`` are the states, ``trigger`` is the event. The
-    remedy lists the ``reachable`` states, unless a ``remedy`` is given.
+    ``whose`` names the todo or plan in the message, ``before`` and ``after`` are the states, ``trigger`` is
+    the event. The remedy lists the ``reachable`` states, unless a ``remedy`` is given.
     """
 
     def __init__(
@@ -163,7 +163,6 @@ class IllegalTransition(RefusedEvent):
         super().__init__(
             "illegal-transition", f"{whose} cannot go from {before} to {after} by {trigger}", remedy
         )
-        self.whose = whose
         self.before = before
         self.after = after
         self.trigger = trigger

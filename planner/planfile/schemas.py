@@ -87,14 +87,11 @@ def _describe(part: dict[str, Any], model: type[Value]) -> None:
         assert isinstance(body, ast.ClassDef)
         for field, below in itertools.pairwise(body.body):
             if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                text = getattr(below.value, "value", None)
-                info = model.model_fields.get(getattr(field.target, "id", ""))
-                name = None if info is None else info.alias or getattr(field.target, "id", "")
-                described = next(
-                    (each for each in (name, getattr(field.target, "id", "")) if each in properties), None
-                )
-                if isinstance(text, str) and described is not None:
-                    properties[described].setdefault("description", inspect.cleandoc(text))
+                text, name = getattr(below.value, "value", None), getattr(field.target, "id", "")
+                info = model.model_fields.get(name)
+                for key in (name if info is None else info.alias or name, name):
+                    if isinstance(text, str) and key in properties:
+                        properties[key].setdefault("description", inspect.cleandoc(text))
 
 
 def _set_extensions_free(part: dict[str, Any]) -> None:

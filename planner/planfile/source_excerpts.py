@@ -1,7 +1,7 @@
 """Context of a failed todo beyond its outcome: the failure report, and source excerpts.
 
-The report must be of the same todo and, as far as known, of the same run. Everything is read below the
-plan's root and within limits; unreadable files are left out.
+The report must be of the same todo and failure. Everything is read below the plan's root and within limits;
+unreadable files are left out.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ _ID = re.compile(ID_PATTERN)
 
 
 def load_failure_context(
-    loaded: LoadedPlan, outcome: Outcome, *, run_id: str | None = None, reports: Path | None = None
+    loaded: LoadedPlan, outcome: Outcome, *, reports: Path | None = None
 ) -> FailureContext:
     """Return the context of an outcome's todo.
 
-    Without ``run_id``, a report is accepted if it describes the same failure. ``reports`` is the root
-    of failure reports, by default the plan's: reports of a sub-plan lie below the top plan's root.
+    ``reports`` is the root of failure reports, by default the plan's: reports of a sub-plan lie below the
+    top plan's root.
     """
     files = RootedFiles(loaded.root)
     report_files = files if reports is None else RootedFiles(reports)
     failure = deciding_failure(outcome)
-    report = _read_report(report_files, outcome, loaded.plan.todo_list_id, run_id)
+    report = _read_report(report_files, outcome, loaded.plan.todo_list_id)
     evidence = report.evidence if report else ()
     excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
     return look_up(files, outcome.todo_id, failure, evidence).model_copy(
@@ -107,13 +107,8 @@ def _report_path(todo_id: str) -> str:
     return REPORT_PATH.format(todo_id=todo_id.replace("/", "__"))
 
 
-def _read_report(
-    files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str | None
-) -> FailureReport | None:
-    """Return the report of this todo and run, or ``None``: any other would describe another failure.
-
-    If one of the two has no run id, the signatures of the deciding failures must be equal.
-    """
+def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureReport | None:
+    """Return the report of this todo and of the same deciding failure, by its signature, or ``None``."""
     if not _ID.match(outcome.todo_id.replace("/", "__")):
         return None
     file = files.read_once(_report_path(outcome.todo_id), limit=LARGEST_REPORT)
@@ -127,8 +122,6 @@ def _read_report(
         return None
     if (report.todo.id, report.plan.todo_list_id) != (outcome.todo_id, plan_id):
         return None
-    if report.run_id is not None and run_id is not None:
-        return report if report.run_id == run_id else None
     signature = deciding_failure(outcome).signature
     same = signature is not None and report.failures and report.failures[0].signature == signature
     return report if same else None

@@ -9,7 +9,6 @@ import pytest
 from repair_samples import (
     CART_FRAME,
     PLAN_ID,
-    RUN_ID,
     TEST_FRAME,
     evidence,
     failure,
@@ -56,8 +55,8 @@ def write_report(plan: LoadedPlan, written: FailureReport) -> None:
     (plan.root / REPORT).write_text(written.model_dump_json(), encoding="utf-8")
 
 
-def context(plan: LoadedPlan, seen: Outcome | None = None, run_id: str = RUN_ID) -> FailureContext:
-    return load_failure_context(plan, seen or outcome(), run_id=run_id)
+def context(plan: LoadedPlan, seen: Outcome | None = None) -> FailureContext:
+    return load_failure_context(plan, seen or outcome())
 
 
 def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[str, int, int]]:
@@ -69,7 +68,7 @@ def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[s
 # -- the report ----------------------------------------------------------------------------------
 
 
-def test_the_report_of_the_same_run_is_read(shop: LoadedPlan) -> None:
+def test_the_report_of_the_same_failure_is_read(shop: LoadedPlan) -> None:
     written = report()
     write_report(shop, written)
     found = context(shop)
@@ -79,20 +78,19 @@ def test_the_report_of_the_same_run_is_read(shop: LoadedPlan) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"run_id": "another run"},
         {"plan": PlanRef(todo_list_id="another plan", path="plan.yaml", digest="")},
         {"todo": ReportedTodo(id="t2")},
         {"schema_version": 2},
-        {"run_id": None, "failures": ()},
+        {"failures": ()},
     ],
-    ids=["run", "plan", "todo", "newer", "nameless"],
+    ids=["plan", "todo", "newer", "nameless"],
 )
 def test_a_report_of_something_else_is_left_out(shop: LoadedPlan, other: dict[str, object]) -> None:
     write_report(shop, report(**other))  # pyright: ignore[reportArgumentType]
     assert context(shop).report_path is None
 
 
-def test_a_report_of_an_unknown_run_is_believed_if_its_failure_is_the_same(shop: LoadedPlan) -> None:
+def test_a_report_is_believed_if_its_failure_is_the_same(shop: LoadedPlan) -> None:
     write_report(shop, report())
     assert load_failure_context(shop, outcome()).report_path == REPORT
     assert load_failure_context(shop, outcome(failure(signature="ffffffffffff"))).report_path is None
