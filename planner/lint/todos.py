@@ -42,11 +42,14 @@ TEMPLATE_KEY = "x-template"
 """Key under which a plan names the template from which it was created."""
 
 _WORD = re.compile(r"[a-z0-9]+")
+_CLASS = re.compile(r"\[!?\]?[^\]]*\]")
+"""Matches a closed class of characters in a glob, as :mod:`fnmatch` reads it, such as ``[]a]``."""
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield findings about the policy, the plan as a whole, and each todo."""
     yield from _policy(facts)
+    yield from _globs(facts)
     yield from _template(facts)
     yield from _routing(facts)
     yield from _qualified(facts)
@@ -100,6 +103,37 @@ def _policy(facts: LintFacts) -> Iterator[LintFinding]:
             at = ("metadata", "flaky_retry", "quarantine", index, "expires")
             message = f"the quarantine of {entry.nodeid} ended on {entry.expires} ({entry.ticket})"
             yield LintFinding("quarantine-expired", at, None, message)
+
+
+def _globs(facts: LintFacts) -> Iterator[LintFinding]:
+    """Yield globs that can match nothing, and globs of ``protected_files`` that protect no file.
+
+    A glob of ``allowed_files`` may match no file yet: the work can still make it.
+    """
+    protected = facts.plan.metadata.protected_files
+    lists: list[tuple[Loc, str | None, tuple[str, ...]]] = [
+        (("metadata", "protected_files"), None, protected)
+    ]
+    lists += [
+        (("items", index, "allowed_files"), each.id, each.allowed_files or ())
+        for index, each in facts.todos
+    ]
+    for loc, todo_id, patterns in lists:
+        for index, pattern in enumerate(patterns):
+            path = pattern.removeprefix("!")
+            is_open = any("[" in _CLASS.sub("", part) for part in path.split("/"))
+            if is_open and facts.project.kind(path) is not PathKind.FILE:
+                message = f"'{pattern}' matches no file: its '[' is not closed within one part of the path"
+                fix = "close it, as in [ab], or write [[] for the character itself"
+                yield LintFinding("glob-unclosed", (*loc, index), todo_id, message, fix)
+            elif todo_id is None and not facts.project.glob_holds(_in_all_folders(path)):
+                message = f"'{pattern}' of protected_files matches no file"
+                yield LintFinding("protected-nothing", (*loc, index), None, message)
+
+
+def _in_all_folders(pattern: str) -> str:
+    """Return a glob as pathlib reads it, which takes ``*.md`` for files of the root alone."""
+    return f"**/{pattern}" if "*" in pattern and "/" not in pattern else pattern
 
 
 def _template(facts: LintFacts) -> Iterator[LintFinding]:
