@@ -96,10 +96,15 @@ class Decomposer:
     def _todos(self, goal: Piece, *, is_last: bool, output: Path) -> list[dict[str, Any]]:
         """Return the todos of all leaves, as a plan file has them.
 
-        Numbered leaves depend on the leaf before. With ``is_last``, the last leaf also runs the checks of
-        the whole repository, and depends on all others.
+        Numbered leaves depend on the leaf before. The commands of a piece are criteria of its last todo.
+        With ``is_last``, the last leaf also runs the checks of the whole repository, and depends on all
+        others.
         """
         leaves = list(goal.leaves())
+        proofs: dict[int, list[str]] = {}
+        for piece in goal.walk():
+            *_, final = piece.leaves()  # a command of a heading proves all parts below it
+            proofs.setdefault(id(final), []).extend(piece.commands)
         found: list[dict[str, Any]] = []
         ends: list[str] = []
         for leaf in leaves:
@@ -112,7 +117,8 @@ class Decomposer:
                 before = after if not todo.dependencies else []
                 if is_end and todo.id in last:
                     before = [*before, *(each for each in ends if each not in before)]
-                found.append(_file_form(todo, before, self.done_before))
+                commands = proofs[id(leaf)] if todo.id in last else []
+                found.append(_file_form(todo, before, commands, self.done_before))
             ends += last
         return found
 
@@ -151,11 +157,12 @@ class Decomposer:
         """Return a placeholder plan for a phase, whose only todo is to plan it."""
         here = [os.path.relpath(each, self.folder) for each in (below, output)]
         words = f"planner decompose - -o {here[0]} --force --after {here[1]}"
+        proofs = [f"A criterion of it: {cmd}" for each in phase.walk() for cmd in each.commands]
         todo = {
             "id": "plan_this_phase",
             "title": short_title(f"Plan the phase: {phase.title}"),
             "intent": f"Replace this plan by a plan of the phase, based on the earlier results: {words}\n"
-            f"The goal: {phase.goal}\n" + "\n".join(f"- {part.title}" for part in phase.parts),
+            + "\n".join([f"The goal: {phase.goal}", *(f"- {part.title}" for part in phase.parts), *proofs]),
             "agent_role": "architect",
             "allowed_files": [here[0]],
             "requires_testing": False,
@@ -166,9 +173,19 @@ class Decomposer:
         return self._plan(phase, [todo], below)
 
 
-def _file_form(todo: Todo, before: Sequence[str], done_before: str) -> dict[str, Any]:
-    """Return a todo as a plan file has it, with further dependencies, and ``done_before`` in its intent."""
+def _file_form(
+    todo: Todo, before: Sequence[str], commands: Sequence[str], done_before: str
+) -> dict[str, Any]:
+    """Return a todo as a plan file has it, with further dependencies and criteria.
+
+    ``done_before`` is added to its intent.
+    """
     values: dict[str, Any] = plain(todo)
+    stated = {spec.cmd for spec in todo.acceptance_criteria.tests}
+    new = [cmd for cmd in dict.fromkeys(commands) if cmd not in stated]
+    if new:
+        criteria = values.setdefault("acceptance_criteria", {})
+        criteria["tests"] = [*criteria.get("tests", []), *new]
     if before:
         values["dependencies"] = [*before, *values.get("dependencies", [])]
     if not values.get("dependencies"):

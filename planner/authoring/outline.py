@@ -57,16 +57,18 @@ class Piece:
 
     @property
     def goal(self) -> str:
-        """The title, the text and the commands that prove it, as instructions for the piece."""
-        proofs = "".join(f"\nVerified by: {each}" for each in self.commands if each not in self.text)
-        return f"{self.title}\n{self.text}".strip() + proofs
+        """The title and the text, as instructions for the piece."""
+        return f"{self.title}\n{self.text}".strip()
+
+    def walk(self) -> Iterator[Piece]:
+        """Yield the piece and all pieces below it, in order."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
 
     def leaves(self) -> Iterator[Piece]:
         """Yield the innermost pieces in order; a piece without parts yields itself."""
-        for part in self.parts:
-            yield from part.leaves()
-        if not self.parts:
-            yield self
+        return (each for each in self.walk() if not each.parts)
 
     def boxes(self) -> list[Piece]:
         """Return copies of the pieces with check boxes, nested without the others.
@@ -83,7 +85,7 @@ class Piece:
 
     def count_boxes(self) -> int:
         """Return the number of pieces with check boxes below this one, at any depth."""
-        return sum((part.is_checked is not None) + part.count_boxes() for part in self.parts)
+        return sum(each.is_checked is not None for each in self.walk() if each is not self)
 
     def _commands_to_next_box(self) -> Iterator[str]:
         """Yield the commands of this piece and those below it, except of boxes and what is below them."""

@@ -64,11 +64,17 @@ def test_headings_items_and_semicolons_are_the_pieces_of_a_goal(
     assert titles(piece) == parts
 
 
-def test_a_command_in_a_goal_is_told_to_whoever_works_on_the_piece() -> None:
-    (cart,) = read_goal("Shop:\n- totals: `pytest tests/test_cart.py`").parts
+def test_a_command_in_a_goal_is_a_criterion_of_the_last_todo_of_its_piece(tmp_path: Path) -> None:
+    goal = read_goal(
+        "Shop:\n- totals: `pytest tests/test_cart.py`\n- # Pay\n  - by card\n  - later\n  `ruff check shop`"
+    )
+    assert (goal.parts[0].title, goal.parts[0].commands) == ("totals", ["pytest tests/test_cart.py"])
 
-    assert (cart.title, cart.commands) == ("totals", ["pytest tests/test_cart.py"])
-    assert cart.goal == "totals\nVerified by: pytest tests/test_cart.py"
+    plan = decomposer(tmp_path).flat(goal, tmp_path / "plan.yaml")
+    cmds = {todo.id: [spec.cmd for spec in todo.acceptance_criteria.tests] for todo in plan.items}
+    assert cmds["totals"] == ["pytest tests/test_totals.py", "pytest tests/test_cart.py"]
+    assert cmds["later"][-1] == "ruff check shop"
+    assert [name for name, own in cmds.items() if "ruff check shop" in own] == ["later"]
 
 
 @given(st.text(max_size=400).filter(lambda text: clean(text).strip()))
