@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from planner.authoring.iterations import (
     PROTECTED_FILES,
     PROTECTED_FOLDERS,
+    TOOL_CRITERIA,
     IterationOutcome,
     IterationPlan,
     IterationRecord,
@@ -128,34 +129,32 @@ class IterationLog:
         replace_file(self._path, text)
 
 
-def plan_of_iteration(iteration: IterationPlan, *, test_folder: str, tools: Sequence[str]) -> Plan:
+def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str]) -> Plan:
     """Return the plan that ``pytest --planverify`` verifies for an iteration; it has one todo.
 
     Its criteria are the gap's own commands and those of ``tools``: ``ruff check`` and ``pyright``, if they
     are installed. Where the gap names no usable command, the tests of its target folders must pass, or else
-    a new test file in ``test_folder``. The files that no iteration may change are protected.
+    a new test file. The files that no iteration may change are protected.
     """
-    targets = list(dict.fromkeys(each for action in iteration.actions for each in action.target_files))
-    own = [each for each in iteration.gap.commands if accepted(each)]
+    actions = iteration.actions
+    targets = list(dict.fromkeys(each for action in actions for each in action.target_files))
+    created = {each for action in actions if action.action_type == "create" for each in action.target_files}
     allowed = [f"{each}**" if each.endswith("/") else each for each in targets]
-    folders = [each for each in targets if each.endswith("tests/")]
-    made = [
-        target
-        for action in iteration.actions
-        for target in action.target_files
-        if action.action_type == "create" and not target.endswith("/")
-    ]
+    made = [each for each in targets if each in created and not each.endswith("/")]
+    own = [each for each in iteration.gap.commands if accepted(each)]
     if not own:
-        test = f"{test_folder}/test_{_slug(iteration.gap.description)}.py"
+        folders = [each for each in targets if each.endswith("tests/")]
+        test = f"tests/test_{_slug(iteration.gap.description)}.py"
         own = [f"pytest {shlex.quote(each)}" for each in folders or [test]]
-        allowed += [] if folders else [test]
-        made += [] if folders else [test]
+        if not folders:
+            allowed.append(test)
+            made.append(test)
     checked = [each for each in targets if each.endswith(("/", ".py"))]
     checks = [*own, *(f"{command} {shlex.join(checked or ['.'])}" for command in tools)]
     todo: dict[str, Any] = {
         "id": _slug(iteration.gap.description),
         "title": iteration.gap.description,
-        "intent": _instructions(iteration),
+        "intent": _instructions(iteration, tools),
         "acceptance_criteria": {"tests": [{"cmd": each} for each in checks], "expected_artifacts": made},
         "risk_level": iteration.estimated_risk.upper(),
     }
@@ -172,16 +171,17 @@ def plan_of_iteration(iteration: IterationPlan, *, test_folder: str, tools: Sequ
     )
 
 
-def _instructions(iteration: IterationPlan) -> str:
-    """Return the todo's intent: the actions, the documents to read first, and the acceptance criteria."""
-    described = [
+def _instructions(iteration: IterationPlan, tools: Sequence[str]) -> str:
+    """Return the todo's intent: the actions, the documents to read first, and what no command checks."""
+    lines = [
         f"{each.action_type} {', '.join(each.target_files) or 'files to be determined'}: {each.description}"
         for each in iteration.actions
     ]
     documents = dict.fromkeys(each for action in iteration.actions for each in action.context)
-    read = [f"Read first: {', '.join(documents)}."] if documents else []
+    lines += [f"Read first: {', '.join(documents)}."] if documents else []
+    unchecked = [each for each in iteration.acceptance_criteria if TOOL_CRITERIA.get(each) not in tools]
     return "\n".join(
-        [*described, *read, "It is done when:", *(f"- {each}" for each in iteration.acceptance_criteria)]
+        [*lines, "Required, but not checked by a command:", *(f"- {each}" for each in unchecked)]
     )
 
 

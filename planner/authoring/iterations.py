@@ -31,8 +31,11 @@ MOST_FAILURES = 3
 
 PROTECTED_FILES = ("seed.py", "VISION.md")
 PROTECTED_FOLDERS = ("kernel/",)
-LINT_CRITERION = "All new/modified files pass ruff check"
-TYPES_CRITERION = "All new/modified files pass pyright strict"
+TOOL_CRITERIA = {
+    "All new/modified files pass ruff check": "ruff check",
+    "All new/modified files pass pyright strict": "pyright",
+}
+"""The criteria of every iteration, each with the command that checks it where the tool is installed."""
 
 _PATH = re.compile(
     r"(?<![\w./:-])((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
@@ -190,7 +193,7 @@ class Planner:
             iteration_id=f"iter-{len(recent_records) + 1:04d}-{now:%Y%m%d-%H%M%S}",
             gap=gap,
             actions=tuple(actions),
-            acceptance_criteria=(LINT_CRITERION, TYPES_CRITERION, *_own_criteria(gap, actions)),
+            acceptance_criteria=(*TOOL_CRITERIA, *_own_criteria(gap, actions)),
             estimated_risk="high" if has_failed or is_exhausted else _risk(actions, state),
         )
 

@@ -22,7 +22,7 @@ from planner.authoring.gaps import (
     read_gap_report,
 )
 from planner.authoring.iteration_log import IterationLog, plan_of_iteration
-from planner.authoring.iterations import GapReport, IterationOutcome, Planner, ProjectState
+from planner.authoring.iterations import TOOL_CRITERIA, GapReport, IterationOutcome, Planner, ProjectState
 from planner.authoring.repository import LARGEST_READ
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, option, usual_plan
@@ -146,8 +146,8 @@ def iterate(
         complain("there are no gaps" if gap is None else f"'{gap.description}' {only_protected}")
         return Status.FOUND
     path = output or FOLDER / f"{found.iteration_id}.yaml"
-    tools = [each for each in ("ruff check", "pyright") if shutil.which(each.split()[0])]
-    made = plan_of_iteration(found, test_folder="tests", tools=tools)
+    tools = [each for each in TOOL_CRITERIA.values() if shutil.which(each.split()[0])]
+    made = plan_of_iteration(found, tools=tools)
     if path.parent != Path():
         made = made.model_copy(update={"root": root_for(root / path, root)})
     text = f"# Made by planner iterate. Verify it: planverify verify {path}\n"

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from planner.authoring.iteration_log import plan_of_iteration
 from planner.authoring.iterations import (
-    LINT_CRITERION,
-    TYPES_CRITERION,
+    TOOL_CRITERIA,
     Gap,
     GapReport,
     IterationOutcome,
@@ -184,7 +183,7 @@ def test_whatever_the_gap_ruff_and_pyright_are_criteria_and_nothing_protected_is
     gap = Gap(category=category, description=description)
     found = Planner(Files()).plan(GapReport(gaps=(gap,)), [], ProjectState(now=NOW))
     if found is not None:
-        assert found.acceptance_criteria[:2] == (LINT_CRITERION, TYPES_CRITERION)
+        assert found.acceptance_criteria[:2] == tuple(TOOL_CRITERIA)
         assert len(found.acceptance_criteria) > 2
         assert not any(is_protected(each) for action in found.actions for each in action.target_files)
         assert re.fullmatch(r"iter-\d{4}-\d{8}-\d{6}", found.iteration_id)
@@ -252,7 +251,19 @@ def test_every_iteration_becomes_a_plan_file_that_loads(
         GapReport(gaps=(roadmap(title, commands=tuple(commands)),)), [], ProjectState(now=NOW)
     )
     if found is not None:
-        plan = plan_of_iteration(found, test_folder="tests", tools=["ruff check"])
+        plan = plan_of_iteration(found, tools=["ruff check"])
         loaded = load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan
         assert loaded == plan
         assert not any(each.cmd.startswith("rm ") for each in loaded.items[0].acceptance_criteria.tests)
+
+
+@pytest.mark.parametrize("tools", [[], ["ruff check"], ["ruff check", "pyright"]])
+def test_the_instructions_name_the_criteria_that_no_command_checks(tools: list[str]) -> None:
+    (todo,) = plan_of_iteration(planned(roadmap("Create `shop/prices.py`")), tools=tools).items
+    checked = {spec.cmd.removesuffix(" shop/prices.py") for spec in todo.acceptance_criteria.tests}
+    _, _, unchecked = (todo.intent or "").partition("Required, but not checked by a command:\n")
+
+    assert checked.issuperset(tools)
+    for criterion, tool in TOOL_CRITERIA.items():
+        assert (f"- {criterion}" in unchecked) is (tool not in tools)
+    assert "- The roadmap item is done: Create `shop/prices.py`" in unchecked
