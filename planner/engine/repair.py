@@ -18,7 +18,7 @@ from planner.engine.transaction import OPTIONS, Stop, digest_of_edits, edited, p
 from planner.errors import EditConflictError, RefusedEvent
 from planner.model.actions import AskHuman, QuestionKind
 from planner.model.base import qualified
-from planner.model.edits import AddBranch, AddContext, QuarantineTest
+from planner.model.edits import AddBranch, AddContext, NarrowFiles, QuarantineTest
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Role
 from planner.model.verdicts import TodoLife, TodoState, Verdict
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from planner.model.edits import Edit
     from planner.model.events import Verified
     from planner.model.outcome import Failure, Outcome
+    from planner.model.plan import Todo
 
 ALERT = "planner.alert"
 REVIEW = "planner.review_required"
@@ -242,6 +243,8 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
         _apply_failure(tx, tx.update(branch, run_id=event.run_id), event)
     elif before != record.signature:
         tx.changed.append(record.id)
+        if branch is not None and not branch.life.is_final:
+            _refit_files(tx, tx.records[branch.id], record)
 
 
 def _finish_steps(tx: Transaction, branch: TodoRecord) -> None:
@@ -330,6 +333,8 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
         # A deeper branch of the same todo continues the count.
         primary = tx.records[record.parent_id]
         tx.update(primary, signature=record.signature, diff_hash=record.diff_hash, same=same)
+        if not is_same_failure:
+            record = _refit_files(tx, record, record)
         attempt_failed(tx, record, f"{record.id} still fails")
         return
     waits = bool(preexisting) and _move_preexisting(tx, record, preexisting)
@@ -742,45 +747,31 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     """
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
-
-    def is_taken(name: str) -> bool:
-        return qualified(record.within, name) in tx.records
-
     own = (tx.records[name].todo.id for name in record.branches)
-    branch_id = next_branch_id(record.todo.id, own, is_taken)
+    branch_id = next_branch_id(
+        record.todo.id, own, lambda name: qualified(record.within, name) in tx.records
+    )
     role, because = role_for(failure, record.todo), step.because
     if tx.memory is not None:
         advice = tx.memory.route(failure, record.todo, role, tx.now)
         if advice.changed:
             role, because = advice.role, f"{because}; memory: {advice.because}"
-    plan = tx.parts[record.within].plan
     branch = branch_todo(
         record.todo,
         record.outcome,
-        plan.metadata,
+        tx.policy_of(record),
         branch_id=branch_id,
         failure=failure,
         role=role,
         after=None if last is None else last.todo,
         opened_at=rfc3339(tx.now),
     )
-    situation = Situation(
-        plan=plan,
-        todo=record.todo,
-        outcome=record.outcome,
-        failure=failure,
-        branch=branch,
-        context=record.context,
-        at=rfc3339(tx.now),
-        tools=frozenset(tx.policy.tools),
-        is_taken=is_taken,
-    )
     # A person decides once about the quarantine of a test, even if it fails several todos.
     open_edits = (edit for each in tx.questions.values() if not each.branch for edit in each.edits)
     proposed_nodeids = {edit.nodeid for edit in open_edits if isinstance(edit, QuarantineTest)}
     edits: list[Edit] = [
         edit
-        for edit in revise(situation)
+        for edit in revise(_situation(tx, record, record, branch))
         if not (isinstance(edit, QuarantineTest) and edit.nodeid in proposed_nodeids)
     ]
     added = AddBranch(rule=step.rule, because=because, todo=branch)
@@ -810,3 +801,40 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         edits=(added, *edits, context),
         failure=failure,
     )
+
+
+def _situation(tx: Transaction, primary: TodoRecord, red: TodoRecord, branch: Todo) -> Situation:
+    """Return the input of the revision strategies for a branch of ``primary``.
+
+    ``red`` holds the failure: that of the todo, or of its branch.
+    """
+    assert red.outcome is not None
+    return Situation(
+        plan=tx.parts[primary.within].plan,
+        todo=primary.todo,
+        outcome=red.outcome,
+        failure=failure_of(red),
+        branch=branch,
+        context=red.context,
+        at=rfc3339(tx.now),
+        tools=frozenset(tx.policy.tools),
+        is_taken=lambda name: qualified(primary.within, name) in tx.records,
+    )
+
+
+def _refit_files(tx: Transaction, branch: TodoRecord, red: TodoRecord) -> TodoRecord:
+    """Let a branch change the files of its new cause, within those that it was granted; return its record.
+
+    ``red`` holds the failure by the new cause.
+    """
+    assert branch.parent_id is not None
+    primary, granted = tx.records[branch.parent_id], branch.granted
+    todo = branch.todo.model_copy(update={"allowed_files": granted})
+    revised = revise(_situation(tx, primary, red, todo))
+    files = next((edit.allowed_files for edit in revised if isinstance(edit, NarrowFiles)), granted)
+    if files == branch.todo.allowed_files:
+        return branch
+    rule, because = "files-follow-cause", f"{branch.id} fails for another cause than before"
+    edit = NarrowFiles(rule=rule, because=because, todo_id=branch.todo.id, allowed_files=files)
+    publish(tx, branch.within, (edit,), rule, because)
+    return tx.records[branch.id]

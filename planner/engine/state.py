@@ -112,6 +112,8 @@ class TodoRecord(NamedTuple):
     parent_id: str | None = None
     """For a branch, the id of the todo that it repairs."""
     depth: int = 0
+    granted: tuple[str, ...] | None = None
+    """For a branch, the files that it may change whatever the cause; that of its failure narrows them."""
     attempts: int = 0
     """For a branch, the number of failed attempts."""
     opened: float | None = None

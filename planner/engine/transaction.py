@@ -608,6 +608,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
             parent_id=primary.id,
             depth=todo.branch_depth or 1,
             opened=tx.now,
+            granted=todo.allowed_files,
             failure=primary.failure,
             signature=primary.signature,
             diff_hash=primary.diff_hash,
@@ -700,7 +701,8 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     made: list[TodoRecord] = []
     for index, edit in enumerate(edits):
         if isinstance(edit, AddBranch):
-            made.append(_add(tx, todos[edit.todo.id], within))
+            branch = _add(tx, todos[edit.todo.id], within)
+            made.append(tx.update(branch, granted=edit.todo.allowed_files))
         elif isinstance(edit, AddTodoBefore):
             *place, last = tx.records[qualified(within, edit.todo_id)].rank
             # Ranked before the todo that needs it, after its predecessor and after steps added earlier.

@@ -46,11 +46,12 @@ class AddDependency(_Edit):
 
 
 class NarrowFiles(_Edit):
-    """Restricts the files that a todo may change."""
+    """Restricts the files that a todo may change; those of a branch, within the files of its parent."""
 
     edit: Literal["narrow_files"] = "narrow_files"
     todo_id: Id
-    allowed_files: tuple[Line, ...]
+    allowed_files: tuple[Line, ...] | None = None
+    """``None``: for a branch whose parent may change any file, no restriction any more."""
 
 
 class AddCheck(_Edit):

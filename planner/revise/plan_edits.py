@@ -107,8 +107,9 @@ class _PlanEditor:
                 self._check_order(todo, (edit.on,))
                 return _with(todo, dependencies=(*todo.dependencies, edit.on))
             case NarrowFiles():
-                held = todo.allowed_files
-                wider = None if held is None else widened_by(held, edit.allowed_files)
+                # The files of a branch follow the cause of its failure.
+                held = (self._todo(todo.parent_id or "") or todo).allowed_files
+                wider = None if held is None else widened_by(held, edit.allowed_files or ("**",))
                 if wider is not None:
                     self._refuse(
                         f"'{wider}' is not within its allowed_files ({', '.join(held or ()) or 'nothing'})",
