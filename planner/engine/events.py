@@ -7,7 +7,6 @@ are checked first, at every event, so that the engine needs no clock.
 
 from __future__ import annotations
 
-from heapq import heappop
 from typing import TYPE_CHECKING, Any
 
 from planner.engine.repair import (
@@ -290,8 +289,6 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
         # The first todo claims the files that it really writes, so that others wait for them.
         more = dict.fromkeys((*tx.records[first.id].files, *event.files))
         first = tx.update(first, files=tuple(more))
-        if first.id in tx.live:
-            tx.occupy(first)
 
 
 def _redo(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, ...]) -> None:
@@ -362,11 +359,17 @@ def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife
 
 def expire(tx: Transaction) -> None:
     """End turns of work and branches whose limits passed before the current event."""
-    while tx.timers and tx.timers[0][0] < tx.now:
-        time, name = heappop(tx.timers)
+    # Without a driver no event reports that work is in progress, so no branch ends while it waits for an
+    # event; there its lifetime is checked when an attempt has failed.
+    limits = [
+        (time, record.id)
+        for record in tx.records.values()
+        for time in (record.expires if tx.policy.driven else None, record.deadline)
+        if time is not None and time < tx.now
+    ]
+    for time, name in sorted(limits):
         record = tx.records[name]
-        # Timers are never removed from the heap; one is valid if the todo still has a limit at its time.
-        if record.life.is_final:
+        if record.life.is_final:  # perhaps by a limit before this one
             continue
         if record.expires == time:
             lifetime = record.todo.max_lifetime_seconds

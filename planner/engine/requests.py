@@ -124,10 +124,7 @@ def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = Fals
     limit, is_begun = record.todo.timeout_seconds, tx.policy.driven or not driven_only
     if is_begun:
         tx.begin_lifetime(record, tx.now)
-    if limit is not None and is_begun:
-        tx.remind(tx.now + limit, tx.update(record, deadline=tx.now + limit))
-    else:
-        tx.update(record, deadline=None)
+    tx.update(record, deadline=tx.now + limit if is_begun and limit is not None else None)
 
 
 def instructions_for(

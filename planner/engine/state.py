@@ -176,8 +176,6 @@ class State:
     questions: dict[str, AskHuman] = field(default_factory=dict[str, "AskHuman"])
     live: dict[str, None] = field(default_factory=dict[str, None])
     """Ids of todos that are being worked on or verified, parents included, in order of start."""
-    claims: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Sorted pairs of literal glob prefix and todo id, for the files of live todos."""
     ready: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     """Heap of keys ``(kind, priority, bias, rank, id)`` of todos with a pending step."""
     unopened: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
@@ -186,8 +184,6 @@ class State:
     """
     held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Ids of todos that wait for the files of a live todo, by its id."""
-    timers: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
-    """Heap of ``(epoch seconds, todo id)``. An entry is ignored if no limit of its todo has that time."""
     open_branches: int = 0
     failed_branches: int = 0
     last_failed_branches: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ of them. The decisions themselves are made in :mod:`~planner.engine.events`,
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,7 +26,7 @@ from planner.model.base import qualified
 from planner.model.edits import AddBranch, AddTodoBefore, Edit
 from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.allowed_files import claimed_files, claims_overlap, grants_of
+from planner.policy.allowed_files import claimed_files, claims_overlap
 from planner.policy.branches import tried
 from planner.policy.dependencies import find_cycle
 from planner.policy.lifecycle import check_move
@@ -217,11 +216,6 @@ class Transaction(State):
         key = (0 if record.is_parent else 1, record.todo.priority, bias, record.rank, record.id)
         heappush(self.unopened if is_branch else self.ready, key)
 
-    def remind(self, time: float | None, record: TodoRecord) -> None:
-        """Add a timer at ``time`` (epoch seconds) for a todo; ``None`` adds none."""
-        if time is not None:
-            heappush(self.timers, (time, record.id))
-
     def begin_lifetime(self, record: TodoRecord, since: float) -> None:
         """Start the lifetime of a branch at ``since`` (epoch seconds) unless it runs already.
 
@@ -231,22 +225,15 @@ class Transaction(State):
         if record.is_branch and record.expires is None:
             lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
             self.update(record, expires=since + lifetime)
-            # Without a driver no event reports that work is in progress, so no timer may end the branch.
-            # The lifetime is checked there when an attempt has failed.
-            if self.policy.driven:
-                self.remind(since + lifetime, record)
 
-    def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> Action | None:
-        """Append an action of the type ``kind``; return it, or ``None`` in a quiet transaction.
+    def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> None:
+        """Append an action of the type ``kind``, except in a quiet transaction.
 
         Both cases consume a sequence number, so that a fold and a live run number actions alike.
         """
         self.seq += 1
-        if self.quiet:
-            return None
-        action = kind(seq=self.seq, rule=rule, because=because, **more)
-        self.actions.append(action)
-        return action
+        if not self.quiet:
+            self.actions.append(kind(seq=self.seq, rule=rule, because=because, **more))
 
     def cancel(self, record: TodoRecord, rule: str, because: str) -> None:
         """Ask the driver to abandon the turn of work or verification of a todo."""
@@ -334,46 +321,18 @@ class Transaction(State):
                 self.enqueue(record, "start", "ready-todo", because)
 
     def occupy(self, record: TodoRecord) -> None:
-        """Mark a todo as live and claim its files: no other todo that may write them starts meanwhile."""
+        """Mark a todo as live: no other todo that may write one of its files starts meanwhile."""
         self.live.setdefault(record.id)
-        for grant in grants_of(record.files):
-            entry = (grant.prefix, record.id)
-            at = bisect_left(self.claims, entry)
-            if self.claims[at : at + 1] != [entry]:
-                self.claims.insert(at, entry)
 
     def holder_of(self, record: TodoRecord) -> str | None:
-        """Return the first live todo, in order of start, that may write one of this todo's files, or
-        ``None``.
-
-        Globs overlap only if one literal prefix begins with the other, so a sorted list of prefixes
-        narrows the pairwise comparison.
-        """
-        near: set[str] = set()
-        for prefix in {grant.prefix for grant in grants_of(record.files)}:
-            # First the claims whose prefix begins with this one, then those with a shorter prefix.
-            at = bisect_left(self.claims, (prefix, ""))
-            while at < len(self.claims) and self.claims[at][0].startswith(prefix):
-                near.add(self.claims[at][1])
-                at += 1
-            for length in range(len(prefix)):
-                at = bisect_left(self.claims, (prefix[:length], ""))
-                while at < len(self.claims) and self.claims[at][0] == prefix[:length]:
-                    near.add(self.claims[at][1])
-                    at += 1
-        near.discard(record.id)
-        holders = {name for name in near if claims_overlap(record.files, self.records[name].files)}
-        return next((name for name in self.live if name in holders), None) if holders else None
+        """Return the first live todo, in order of start, that may write one of this todo's files."""
+        others = (name for name in self.live if name != record.id)
+        return next((n for n in others if claims_overlap(record.files, self.records[n].files)), None)
 
     def rest(self, record: TodoRecord) -> None:
         """Release the place and the files of a todo, and requeue the todos that waited for them."""
         if record.id in self.live:
             del self.live[record.id]
-            # The argument may be older than the stored record, whose files are the ones claimed.
-            for grant in grants_of(self.records[record.id].files):
-                at = bisect_left(self.claims, entry := (grant.prefix, record.id))
-                if self.claims[at : at + 1] == [entry]:
-                    del self.claims[at]
             for name in self.held.pop(record.id, ()):
                 self.add_to_queue(self.records[name])
 
@@ -724,8 +683,6 @@ def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
     if record.id in tx.live:
         files = tuple(dict.fromkeys((*record.files, *files)))
     record = tx.update(record, todo=todo, files=files)
-    if record.id in tx.live:
-        tx.occupy(record)
     if _criteria_fields(old) != _criteria_fields(todo):
         tx.update(record, judged_since=tx.parts[record.within].version)
         # Processed by the scheduler, once all edits of this version are applied.

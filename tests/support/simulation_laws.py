@@ -12,7 +12,6 @@ from planner.model.actions import Finish, Halt, Implement
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified, WorkFinished
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife, TodoState
-from planner.policy.allowed_files import grants_of
 from planner.policy.lifecycle import PLAN_MOVES, TODO_MOVES
 from planner.policy.outcomes import state_of
 
@@ -77,7 +76,6 @@ class Laws(Watcher):
         if not after.plan_state.is_final:
             self._limits_of_all(after)
             _dependencies_hold(before, after)
-            _claims_are_of_what_is_live(after)
             _budget_holds(before, after, actions, self.plans[""])
 
     def refused(self, state: State, event: Event, refusal: RefusedEvent) -> None:
@@ -288,12 +286,6 @@ def _used(plan: Plan, state: State) -> dict[str, tuple[float, float]]:
         "new_files": (budget.new_files, spent.new_files),
     }
     return {name: (limit, used) for name, (limit, used) in lines.items() if limit is not None}
-
-
-def _claims_are_of_what_is_live(state: State) -> None:
-    """What others are kept off is what the todos under work may write, and nothing else."""
-    grants = ((each.prefix, name) for name in state.live for each in grants_of(state.records[name].files))
-    assert state.claims == sorted(set(grants))
 
 
 def _files_are_apart(state: State, work: Mapping[str, Implement]) -> None:
