@@ -34,10 +34,10 @@ from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from planner.catalog import Command
-    from planner.model.evidence import Evidence, ExceptionFact, Frame
+    from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
     from planner.model.outcome import Failure, FailureContext, Outcome
     from planner.model.plan import Plan, Todo
 
@@ -108,6 +108,12 @@ class Situation:
         return tuple(
             each for fact in self.observations for each in (*fact.exceptions, *fact.exceptions_in_group)
         )
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of tools in that evidence."""
+        commands = (each.command for each in self.observations if each.command is not None)
+        return tuple(each for command in commands for each in command.findings)
 
     def frames(self, side: Side) -> list[Frame]:
         """Return the stack frames in product code or in tests."""
@@ -184,22 +190,27 @@ class Situation:
                 found.setdefault(spec.cmd, spec)
         return tuple(found.values())
 
-    def syntax_check(self, files: Sequence[str]) -> str | None:
-        """Return a command that compiles the Python files among ``files``; ``None`` if there are none."""
-        python = [no_option(file) for file in files if file.endswith(PYTHON)]
+    @property
+    def _python_files(self) -> list[str]:
+        """The Python files with findings, as arguments of a command."""
+        return [no_option(file) for file in self.files_with_findings if file.endswith(PYTHON)]
+
+    def syntax_check(self) -> str | None:
+        """Return a command that compiles the Python files with findings; ``None`` if there are none."""
+        python = self._python_files
         failing = next((spec.cmd for spec in self.failing_commands()), "")
         return shlex.join([*python_of(failing), "-m", "py_compile", *python]) if python else None
 
-    def type_check(self, files: Sequence[str]) -> tuple[str, str, bool] | None:
+    def type_check(self) -> tuple[str, str, bool] | None:
         """Return a type-checking command, a phrase on its origin, and whether the project uses it already.
 
         The plan's own type checker comes first, then one for which the project is configured, then mypy.
-        ``None`` if the plan has none and there are no Python files among ``files``.
+        ``None`` if the plan has none and no Python file has findings.
         """
         for command in self.known_commands():
             if command.tool.purpose is Purpose.TYPE_CHECK:
                 return command.text, "the type checker of the plan", True
-        python = [no_option(file) for file in files if file.endswith(PYTHON)]
+        python = self._python_files
         if not python:
             return None
         for program in _TYPE_CHECKERS:
@@ -217,9 +228,7 @@ class Situation:
     @cached_property
     def files_with_findings(self) -> tuple[str, ...]:
         """The located files and the files of tool findings."""
-        commands = (each.command for each in self.observations if each.command is not None)
-        found = [finding.path for command in commands for finding in command.findings]
-        return _below_root((*self.located_files, *found))
+        return _below_root((*self.located_files, *(each.path for each in self.findings)))
 
     @cached_property
     def product_files(self) -> tuple[str, ...]:

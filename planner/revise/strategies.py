@@ -14,7 +14,6 @@ import shlex
 from datetime import date
 from functools import partial
 from itertools import count
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planner.brief.instructions import ABSENT, MISSING_TEST, EditScope, Instruction, objection
@@ -134,18 +133,16 @@ def _is_feasible(edit: Edit, situation: Situation) -> bool:
 def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
     """Reduce the search space of an unknown cause: restrict the files, else isolate the failing tests."""
     why = "the cause is unknown, and the failure names"
-    narrower = tuple(
-        _narrow(situation, Situation.implicated_files, "unknown-narrows-files", why, folders=True)
-    )
+    narrower = list(_narrow_folders(situation, rule="unknown-narrows-files", why=why))
     why = "the cause is unknown, so only the failing tests run"
-    yield from narrower or _isolate(situation, "unknown-isolates", why)
+    yield from narrower or _isolate(situation, rule="unknown-isolates", why=why)
 
 
 def _isolate_metric_tests(situation: Situation) -> Iterator[Edit]:
     """Run only the tests that record an unmet metric; the metric stays a criterion of the branch."""
     if situation.failing_tests:
         why = "the tests that record the metric run alone"
-        yield from _isolate(situation, "metric-isolates", why, keeps=situation.check_ids)
+        yield from _isolate(situation, rule="metric-isolates", why=why, keeps=situation.check_ids)
 
 
 def _quarantine(situation: Situation) -> Iterator[Edit]:
@@ -319,10 +316,8 @@ def near_selection(selector: Selector) -> str | None:
 
 def _check_syntax(situation: Situation) -> Iterator[Edit]:
     """Add a compilation of the files at fault as the branch's first criterion."""
-    files = situation.files_with_findings
-    because = f"no test can run before it compiles: {_few(files)}"
-    cmd = situation.syntax_check(files)
-    yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
+    because = f"no test can run before it compiles: {_few(situation.files_with_findings)}"
+    yield from _add_check(situation, situation.syntax_check(), "compilation-checks-syntax-first", because)
 
 
 def _check_types(situation: Situation) -> Iterator[Edit]:
@@ -330,11 +325,10 @@ def _check_types(situation: Situation) -> Iterator[Edit]:
 
     A type checker that the project does not use yet needs approval.
     """
-    files = situation.files_with_findings
-    found = situation.type_check(files)
+    found = situation.type_check()
     if found is not None:
         cmd, whose, is_in_use = found
-        because = f"{whose} checks {_few(files) or 'the project'} before the tests"
+        because = f"{whose} checks {_few(situation.files_with_findings) or 'the project'} before the tests"
         rule = "types-checked-before-retry"
         yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
 
@@ -350,19 +344,13 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
     if fix is None and python and "ruff" in situation.tools:
         fix = shlex.join(["ruff", "check", "--fix", *python])
     linter = quoted(command.text if command is not None else "the linter")
-    commands = (each.command for each in situation.observations if each.command is not None)
-    findings = [
-        f"{each.path}:{each.line} {each.code or ''} {each.message}"
-        for command in commands
-        for each in command.findings
-    ]
     hint = f"{linter} cannot fix this automatically: fix each complaint by hand."
     if fix is not None:
         hint = f"Run this, then review its changes:\n{fix}"
+    found = [f"{each.path}:{each.line} {each.code or ''} {each.message}" for each in situation.findings]
+    hint += f"\nIts complaints: {_few(found, 10)}." if found else ""
     task = ControllerTaskSpec(
-        type="AUTO_FIX" if fix else "FIX",
-        hint=hint + (f"\nIts complaints: {_few(findings, 10)}." if findings else ""),
-        target_file=files[0] if files else None,
+        type="AUTO_FIX" if fix else "FIX", hint=hint, target_file=files[0] if files else None
     )
     old = situation.todo.allowed_files
     of_what = f" of {_few(files)}" if files else ""
@@ -549,7 +537,7 @@ def _few(names: Iterable[str], most: int = 3) -> str:
 
 
 def _isolate(
-    situation: Situation, rule: str, why: str, *, keeps: tuple[str, ...] = ()
+    situation: Situation, *, rule: str, why: str, keeps: tuple[str, ...] = ()
 ) -> Iterator[Isolate]:
     """Restrict the branch to the failing tests, if commands are known that select them.
 
@@ -582,16 +570,21 @@ def _add_check(
         )
 
 
+def _narrow_folders(situation: Situation, *, rule: str, why: str) -> Iterator[NarrowFiles]:
+    """Restrict the branch to the folders of the files that may be at fault."""
+    yield from _narrow(situation, situation.implicated_files(), rule, why, folders=True)
+
+
+def _narrow_files(situation: Situation, *, rule: str, why: str) -> Iterator[NarrowFiles]:
+    """Restrict the branch to the files of which a tool complains."""
+    yield from _narrow(situation, situation.files_with_findings, rule, why, folders=False)
+
+
 def _narrow(
-    situation: Situation,
-    files_of: Callable[[Situation], Sequence[str]],
-    rule: str,
-    why: str,
-    *,
-    folders: bool = False,
+    situation: Situation, files: Sequence[str], rule: str, why: str, *, folders: bool
 ) -> Iterator[NarrowFiles]:
     """Restrict the branch's ``allowed_files`` to these files or their folders, if that is narrower."""
-    branch, files = situation.branch, files_of(situation)
+    branch = situation.branch
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
     if patterns is not None:
         because = f"{why} {_few(files)}"
@@ -691,42 +684,31 @@ def _add_step(
 
 
 Step: TypeAlias = "Callable[[Situation], Iterator[Edit]]"
-_FILES_WITH_FINDINGS = attrgetter("files_with_findings")
-
-
-def _isolating(rule: str, what: str) -> Step:
-    """Return the strategy that isolates the failing tests."""
-    return partial(_isolate, rule=rule, why=f"{what} runs alone")
-
-
-def _narrowing(files_of: Callable[[Situation], Sequence[str]], rule: str, why: str, **how: bool) -> Step:
-    """Return the strategy that restricts the branch to certain files."""
-    return partial(_narrow, files_of=files_of, rule=rule, why=why, **how)
-
-
-_NARROW_TO_IMPLICATED = _narrowing(
-    Situation.implicated_files, "regression-narrows-files", "the failure names", folders=True
-)
 STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
-    Category.TEST_REGRESSION: (_NARROW_TO_IMPLICATED, _isolating("regression-isolates", "what fails")),
+    Category.TEST_REGRESSION: (
+        partial(_narrow_folders, rule="regression-narrows-files", why="the failure names"),
+        partial(_isolate, rule="regression-isolates", why="what fails runs alone"),
+    ),
     Category.TEST_TIMEOUT: (
-        _isolating("timeout-isolates", "the test that exceeded its limit"),
+        partial(_isolate, rule="timeout-isolates", why="the test that exceeded its limit runs alone"),
         _raise_limits,
     ),
     Category.FLAKY_TEST: (
         partial(_isolate, rule="flaky-isolates", why="the flaky test runs again, alone"),
         _quarantine,
     ),
-    Category.TEST_CRASH: (_isolating("crash-isolates", "the test that ends its process"),),
+    Category.TEST_CRASH: (
+        partial(_isolate, rule="crash-isolates", why="the test that ends its process runs alone"),
+    ),
     Category.TEST_NOT_FOUND: (_retarget_or_write_test,),
     Category.COMPILATION_ERROR: (
         _check_syntax,
-        _narrowing(_FILES_WITH_FINDINGS, "compilation-narrows-files", "what does not compile is"),
+        partial(_narrow_files, rule="compilation-narrows-files", why="what does not compile is"),
     ),
     Category.TYPE_ERROR: (_check_types,),
     Category.LINT_ERROR: (
         _fix_lint,
-        _narrowing(_FILES_WITH_FINDINGS, "lint-narrows-files", "the linter complains of"),
+        partial(_narrow_files, rule="lint-narrows-files", why="the linter complains of"),
     ),
     Category.IMPORT_ERROR: (_resolve_import,),
     Category.SPEC_MISMATCH: (_settle_contract,),
