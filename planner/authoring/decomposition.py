@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from planner.authoring.first_plan import fresh_id, root_for, short_title
 from planner.authoring.plan_templates import values_of_goal
 from planner.catalog.tables import load_table
-from planner.lint.size import MANY_TODOS
+from planner.lint.rules import MANY_TODOS
 from planner.model.plan import Plan
 from planner.planfile.loader import load_plan_text
 from planner.planfile.writer import plain

@@ -21,8 +21,15 @@ from planner.authoring.gaps import (
     gaps_of_ruff,
     read_gap_report,
 )
-from planner.authoring.iteration_log import IterationLog, plan_of_iteration
-from planner.authoring.iterations import TOOL_CRITERIA, GapReport, IterationOutcome, Planner, ProjectState
+from planner.authoring.iterations import (
+    TOOL_CRITERIA,
+    GapReport,
+    IterationLog,
+    IterationOutcome,
+    Planner,
+    ProjectState,
+    plan_of_iteration,
+)
 from planner.authoring.repository import LARGEST_READ
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, option, usual_plan

@@ -12,7 +12,13 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief import CHARACTERS_PER_TOKEN, PAGE_TOKENS, Consequences, edit_in_short, likeliest_change
+from planner.brief.page import (
+    CHARACTERS_PER_TOKEN,
+    PAGE_TOKENS,
+    Consequences,
+    edit_in_short,
+    likeliest_change,
+)
 from planner.cli.app import command
 from planner.cli.arguments import (
     JsonOption,

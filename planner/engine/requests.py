@@ -9,7 +9,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from planner.brief import PAGE_TOKENS, Consequences, write_brief, write_task
+from planner.brief.page import PAGE_TOKENS, Consequences, write_brief, write_task
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.verdicts import TodoLife

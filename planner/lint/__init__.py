@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.tables import load_table
-from planner.lint import criteria, size, todos
 from planner.lint.facts import LintFacts, LintFinding
+from planner.lint.rules import check
 from planner.lint.selection import Project
 from planner.model.findings import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["LINT_RULES", "LintFacts", "LintFinding", "LintRule", "Project", "check"]
 
@@ -33,9 +33,3 @@ LINT_RULES: Mapping[str, LintRule] = {
     name: LintRule(Severity(row["weighs"]), row["why"], row["fix"])
     for name, row in load_table("rules", __name__).items()
 }
-
-
-def check(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield all findings, group by group: about todos, about criteria, about size."""
-    for group in (todos, criteria, size):
-        yield from group.check(facts)

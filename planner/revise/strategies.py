@@ -47,8 +47,15 @@ from planner.policy.allowed_files import is_exclusion, lies_within, without_cove
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
 from planner.policy.since import SET_APART
-from planner.revise.commands import PYTHON, below_root, fixing_command, parsed, with_selections
-from planner.revise.situation import Situation, quoted
+from planner.revise.situation import (
+    PYTHON,
+    Situation,
+    below_root,
+    fixing_command,
+    parsed,
+    quoted,
+    with_selections,
+)
 from planner.text.display import listed
 from planner.text.glob_patterns import is_glob, matches
 from planner.text.sanitizing import one_line

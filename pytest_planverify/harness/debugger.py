@@ -34,7 +34,7 @@ from planner.model.outcome import Failure
 from planner.planfile.file_writer import write_file
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_flat
-from planner.revise.commands import fixing_command
+from planner.revise.situation import fixing_command
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.changes import GreenRevisions

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.authoring.iteration_log import plan_of_iteration
 from planner.authoring.iterations import (
     TOOL_CRITERIA,
     Gap,
@@ -21,6 +20,7 @@ from planner.authoring.iterations import (
     Planner,
     ProjectState,
     is_protected,
+    plan_of_iteration,
 )
 from planner.planfile.loader import load_plan_text
 from planner.planfile.writer import dump_plan

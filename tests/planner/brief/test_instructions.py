@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from revision_samples import frame, situation, todo
 
-from planner.brief import write_brief
 from planner.brief.instructions import (
     EditScope,
     Instruction,
@@ -22,6 +21,7 @@ from planner.brief.instructions import (
     read_instruction,
     right_suggestion,
 )
+from planner.brief.page import write_brief
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
 from planner.model.evidence import Evidence, ExceptionFact, Hunk

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lint_samples import GOOD_TEST, findings, only, rules, todo
 
-from planner.lint.criteria import satisfiable
+from planner.lint.rules import satisfiable
 from planner.model.plan import MetricSpec, Operator
 
 FILES = {"tests/test_a.py": GOOD_TEST, "product.py": "def answer():\n    return 42\n"}

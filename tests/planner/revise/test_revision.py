@@ -47,8 +47,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import Since
 from planner.planfile.checks import judge_plan
 from planner.policy.criteria import criteria_of
-from planner.revise.commands import below_root, fixing_command, narrowed_command
-from planner.revise.situation import Situation
+from planner.revise.situation import Situation, below_root, fixing_command, narrowed_command
 from planner.revise.strategies import STRATEGIES, narrowed, near_selection, revise
 
 RSI = "tests/test_rsi.py::test_values"

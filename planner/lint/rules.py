@@ -1,9 +1,12 @@
-"""Rules about todos and policy: order, limits, branches, files, and findings of the qualification."""
+"""The rules: about the plan and its policy, each todo and its files, criteria and their tests, and size."""
 
 from __future__ import annotations
 
+import operator
 import re
+from collections import Counter
 from difflib import get_close_matches
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -18,19 +21,22 @@ from planner.lint.facts import (
     shown_seconds,
 )
 from planner.model.findings import PathKind
-from planner.model.plan import TodoStatus
+from planner.model.plan import MetricSpec, Operator, TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
 from planner.policy.criteria import STAY_GREEN
+from planner.policy.dependencies import dependency_order
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed, is_glob, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from planner.catalog import PytestInvocation
     from planner.lint.facts import LintFacts, Loc
     from planner.model.plan import Todo
     from planner.policy.criteria import Criterion
+
 
 LONGEST_SECONDS = 3600.0
 """Longest reasonable time limit of one command."""
@@ -47,7 +53,7 @@ _CLASS = re.compile(r"\[!?\]?[^\]]*\]")
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield findings about the policy, the plan as a whole, and each todo."""
+    """Yield all findings: about the plan, about todos, about criteria, about size."""
     yield from _policy(facts)
     yield from _globs(facts)
     yield from _template(facts)
@@ -61,6 +67,8 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
         if not is_branch(todo):
             yield from _references(facts, index, todo, criteria)
         yield from _permissions(facts, index, todo, criteria)
+    yield from _criteria(facts)
+    yield from _size(facts)
 
 
 # -- the plan as a whole -------------------------------------------------------------------------------
@@ -467,3 +475,297 @@ def _changeable_judges(
         message = f"'{pattern}' allows '{todo.id}' to change its own tests: {listed(granted, 3)}"
         fix = f"{fix}, or list the file among its expected_artifacts if writing it is the work"
         yield LintFinding("judge-in-reach", at, todo.id, message, fix)
+
+
+# -- criteria and their tests --------------------------------------------------------------------------
+
+
+_OPTIONS = {
+    option: (row["rule"], row["what"])
+    for row in load_table("pytest_options")["doubtful"]
+    for option in row["options"].split()
+}
+"""Options of pytest with which a pass proves nothing or is not repeatable; rule and phrase by option."""
+
+_IMPURE = {
+    "unseeded-random": ("draws unseeded random values", "seed it"),
+    "wall-clock": ("reads the wall clock", "pass the time in, or freeze it"),
+    "network-access": ("opens a network connection", "replace the connection by recorded answers"),
+}
+_COMPARE = dict(
+    zip(
+        Operator,
+        (operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne),
+        strict=True,
+    )
+)
+
+
+def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
+    """Yield findings about the criteria of all todos but branches, which borrow their criteria."""
+    unwritten: dict[str, tuple[str, str, Loc]] = {}
+    for index, todo in facts.primaries:
+        criteria = facts.criteria.get(todo.id, ())
+        yield from _untested(index, todo, criteria)
+        yield from _metrics(index, todo, criteria)
+        for criterion in criteria:
+            if criterion.command is not None and criterion.command.pytest is not None:
+                loc, command = criterion_loc(index, criterion.id), criterion.command.pytest
+                yield from _missing(facts, todo, criterion, loc, unwritten)
+                yield from _unrepeatable(facts, todo, criterion, command, loc)
+    # Missing tests of open todos are normal in a new plan, so they share one finding.
+    if unwritten:
+        path, (todo_id, stem, loc) = next(iter(unwritten.items()))
+        shown = listed([f"{path} ('{owner}')" for path, (owner, _, _) in unwritten.items()], 3)
+        fix = (
+            f"add {path} to the expected_artifacts of '{todo_id}', and its data to the test: "
+            f"fixture: fixtures/{stem}_cases.json; likewise for the others"
+        )
+        yield LintFinding("tests-unwritten", loc, None, f"not written yet: {shown}", fix)
+
+
+def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[LintFinding]:
+    """Yield a finding for a todo that requires testing but has no test and no command."""
+    tested = any(each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in criteria)
+    if tested or not todo.requires_testing or todo.has_sub_plan:
+        return
+    at = ("items", index, "acceptance_criteria") if todo.acceptance_criteria else ("items", index)
+    yield LintFinding("no-test", at, todo.id, f"'{todo.id}' has no test")
+
+
+def _missing(
+    facts: LintFacts, todo: Todo, criterion: Criterion, loc: Loc, unwritten: dict[str, tuple[str, str, Loc]]
+) -> Iterator[LintFinding]:
+    """Yield findings about selected files and tests that are missing or cannot be parsed.
+
+    Missing files that an open todo may create itself are added to ``unwritten`` instead: by path, the id
+    of the todo, the stem of the file's name and the location in the plan.
+    """
+    assert criterion.command is not None
+    assert criterion.command.pytest is not None
+    selected = facts.selector.of(criterion.command.pytest)
+    for path in dict.fromkeys(selected.missing_files):
+        if facts.is_made(todo, path):
+            continue
+        if criterion.id == "convention":
+            name = todo.id.replace("-", "_")
+            message = (
+                f"'{todo.id}' names no criteria, and no test was found; searched for "
+                f"tests/test_{name}.py, the target test-{todo.id} of a Makefile, {name}_test.py and "
+                f"test_{name}.py in any folder"
+            )
+            fix = f"write {path}, which is assumed, or name the test to run: test_file: PATH"
+            yield LintFinding("test-assumed", loc, todo.id, message, fix)
+        elif facts.makers_of(path):
+            yield facts.unawaited(todo, path, loc)
+        else:
+            near = facts.project.near(path)
+            may = todo.allowed_files is None or allowed(path, todo.allowed_files)
+            if near is None and may and todo.status is TodoStatus.OPEN:
+                name = path.rpartition("/")[2].removesuffix(".py")
+                stem = name.removeprefix("test_").removesuffix("_test") or name
+                unwritten.setdefault(path, (todo.id, stem, loc))
+            else:
+                message = f"{path} does not exist, and no todo is to write it"
+                fix = f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
+                fix = f"did you mean {near}? else {fix}" if near else fix
+                yield LintFinding("test-missing", loc, todo.id, message, fix)
+    for path, name, near in selected.missing_tests:
+        if not facts.is_made(todo, path):
+            message = f"{path} contains no test '{name}'" if name else f"{path} contains no test"
+            fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"
+            fix = f"did you mean {path}::{near}? else {fix}" if near else fix
+            yield LintFinding("test-missing", loc, todo.id, message, fix)
+    for problem in selected.broken:
+        yield LintFinding("unreadable-test", loc, todo.id, problem)
+
+
+def _unrepeatable(
+    facts: LintFacts, todo: Todo, criterion: Criterion, command: PytestInvocation, loc: Loc
+) -> Iterator[LintFinding]:
+    """Yield findings about options and calls by which a pass proves nothing or is not repeatable.
+
+    Calls are accepted if the criterion names its data, or a seed in its command.
+    """
+    for word in command.args:
+        name = word.partition("=")[0]
+        if name in _OPTIONS:
+            rule, what = _OPTIONS[name]
+            yield LintFinding(rule, loc, todo.id, f"{name} {what}", f"remove {name}")
+    spec = command_spec(criterion)
+    if spec is None or spec.fixture is not None or "seed" in spec.cmd.lower():
+        return
+    for rule, places in facts.selector.of(command).impure.items():
+        what, instead = _IMPURE[rule]
+        message = f"the selected test code {what}: {listed(places, 3)}"
+        fix = f"{instead}, or name the data: fixture: fixtures/{todo.id}_cases.json"
+        yield LintFinding(rule, loc, todo.id, message, fix)
+
+
+# -- metrics -------------------------------------------------------------------------------------------
+
+
+def _metrics(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[LintFinding]:
+    """Yield a finding for each metric whose bounds contradict each other."""
+    by_name: dict[str, list[tuple[str, MetricSpec]]] = {}
+    for criterion in criteria:
+        if isinstance(criterion.spec, MetricSpec):
+            by_name.setdefault(criterion.spec.name, []).append((criterion.id, criterion.spec))
+    for specs in by_name.values():
+        bounds = [spec for _, spec in specs]
+        if not satisfiable(bounds):
+            pairs = (pair for pair in combinations(bounds, 2) if not satisfiable(list(pair)))
+            contradiction = next(pairs, bounds)
+            bounds_text = " and ".join(
+                f"{each.name} {each.operator} {each.value:g}" for each in contradiction
+            )
+            loc = criterion_loc(index, specs[bounds.index(contradiction[-1])][0])
+            yield LintFinding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {bounds_text}")
+
+
+def satisfiable(specs: list[MetricSpec]) -> bool:
+    """Return whether one number satisfies all comparisons.
+
+    It suffices to try each bound, a number between each two neighbours, and one beyond either end.
+    """
+    values = sorted({spec.value for spec in specs})
+    between = [(low + high) / 2 for low, high in pairwise(values)]
+    return any(
+        all(_COMPARE[spec.operator](candidate, spec.value) for spec in specs)
+        for candidate in (*values, *between, values[0] - 1, values[-1] + 1, 0.0)
+    )
+
+
+# -- size ----------------------------------------------------------------------------------------------
+
+
+MOST_CRITERIA = 8
+"""Recommended maximum number of criteria of a todo."""
+MANY_TODOS = 15
+"""Recommended maximum number of todos on one level; more are hard to follow."""
+FEW_TODOS = 6
+"""Minimum number of todos of a plan that should be divided, whatever it is about."""
+PHASE_TODOS = 9
+"""Maximum number of todos in a phase."""
+
+_SIDE_FOLDERS = (
+    ". .. tests test fixtures fixture contracts contract docs doc data out output build src lib "
+    "diagnostics schemas reports artifacts"
+)
+"""Names of folders that do not indicate a domain of the product."""
+
+_KINDS = (
+    "test tests impl implementation integration design docs doc review setup spec contract api ui cli "
+    "build deploy check refactor fix"
+)
+"""First words of ids that name a kind of work, not a domain."""
+
+_PHASE = re.compile(r"\s*(phase|stage|milestone|part|sprint)\s+(\d{1,3}|[ivx]{1,5})\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"[a-z]{0,6}\d+")
+
+
+def _size(facts: LintFacts) -> Iterator[LintFinding]:
+    """Yield findings about todos and plans that are too large."""
+    for index, todo in facts.primaries:
+        criteria = facts.criteria.get(todo.id, ())
+        if len(criteria) > MOST_CRITERIA:
+            half = listed([each.id for each in criteria[: len(criteria) // 2]], 10)
+            message = f"'{todo.id}' has {len(criteria)} criteria, more than {MOST_CRITERIA}"
+            fix = (
+                f"split it by the subject of its criteria: a todo with {half} first, then '{todo.id}' with "
+                "the rest, depending on it"
+            )
+            yield LintFinding("todo-too-large", ("items", index), todo.id, message, fix)
+    reason, phases = divide([todo for _, todo in facts.primaries if not todo.has_sub_plan])
+    if reason:
+        shown = "; ".join(f"{title} ({listed(ids, 10)})" for title, ids in phases[:8])
+        more = f"; and {len(phases) - 8} more" if len(phases) > 8 else ""
+        fix = f"make {len(phases)} parent todos with a sub_plan each: {shown}{more}"
+        yield LintFinding("hierarchy-suggested", ("items",), None, reason, fix)
+
+
+def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
+    """Return why a flat plan should be divided, and the titles and todo ids of the phases.
+
+    That is so if it has more than :data:`MANY_TODOS` todos, if its titles name phases, or if its ids or
+    files show several domains with few dependencies between them. The reason is empty, and there are no
+    phases, if it should stay flat.
+    """
+    if len(todos) < FEW_TODOS:
+        return "", []
+    is_large = len(todos) > MANY_TODOS
+    many = f"{len(todos)} todos are on one level, more than {MANY_TODOS}" if is_large else ""
+    for groups, reason in (
+        (_by_title(todos), "the titles name {} phases"),
+        (_by_name(todos, _prefix), "the ids form {} groups by prefix"),
+        (_by_name(todos, _domain), "the todos span {} domains"),
+    ):
+        if groups:
+            why = f"{reason.format(len(groups))}: {listed(list(groups), 8)}"
+            return f"{many}; {why}" if many else why, list(_phases(groups))
+    return many, list(_phases({"Phase": list(dependency_order(todos))})) if many else []
+
+
+def _by_title(todos: list[Todo]) -> dict[str, list[Todo]]:
+    """Group todos by titles such as ``Phase 2: Buffer Management``.
+
+    Empty unless at least two phases are named, by at least half of the todos.
+    """
+    groups: dict[str, list[Todo]] = {}
+    last = "Preparation"
+    for todo in todos:
+        # A todo without a phase belongs to that of the todo before it.
+        found = _PHASE.match(todo.title)
+        last = f"{found[1].capitalize()} {found[2].upper()}" if found else last
+        groups.setdefault(last, []).append(todo)
+    named = sum(_PHASE.match(todo.title) is not None for todo in todos)
+    return groups if len(groups.keys() - {"Preparation"}) > 1 and named * 2 >= len(todos) else {}
+
+
+def _by_name(todos: list[Todo], name_of: Callable[[Todo], str]) -> dict[str, list[Todo]]:
+    """Group todos by a name that they share with others; the remaining ones are grouped as ``Rest``.
+
+    Empty unless there are three such groups with three quarters of the todos, and at least half of the
+    dependencies stay within a group.
+    """
+    names = {todo.id: name_of(todo) for todo in todos}
+    shared = {name for name, count in Counter(names.values()).items() if name and count > 1}
+    covered = sum(name in shared for name in names.values())
+    edges = [(names[todo.id], names[each]) for todo in todos for each in todo.dependencies if each in names]
+    within = sum(one == other for one, other in edges)
+    if len(shared) < 3 or covered * 4 < len(todos) * 3 or within * 2 < len(edges):
+        return {}
+    groups: dict[str, list[Todo]] = {}
+    for todo in todos:
+        name = names[todo.id]
+        groups.setdefault(name if name in shared else "Rest", []).append(todo)
+    return groups
+
+
+def _prefix(todo: Todo) -> str:
+    """Return the first word of an id: ``buffer`` of ``buffer-impl`` and of ``t3_buffer_tests``.
+
+    Numbering is skipped. Empty for an id of one word, and if the word names a kind of work.
+    """
+    parts = [part for part in re.split(r"[-_.]+", todo.id.lower()) if part]
+    while len(parts) > 1 and _NUMBERED.fullmatch(parts[0]):
+        parts = parts[1:]
+    return parts[0] if len(parts) > 1 and parts[0] not in _KINDS.split() else ""
+
+
+def _domain(todo: Todo) -> str:
+    """Return the first folder of the product among the files that a todo names, or an empty string."""
+    paths = [artifact.path for artifact in todo.acceptance_criteria.expected_artifacts]
+    paths += [pattern for pattern in todo.allowed_files or () if not pattern.startswith("!")]
+    folders = (part for path in paths for part in path.split("/")[:-1])
+    return next((each for each in folders if each not in _SIDE_FOLDERS.split() and not is_glob(each)), "")
+
+
+def _phases(groups: dict[str, list[Todo]]) -> Iterator[tuple[str, list[str]]]:
+    """Yield title and todo ids of each phase; groups that are too large are split evenly."""
+    for name, group in groups.items():
+        count = -(-len(group) // PHASE_TODOS)
+        size = -(-len(group) // count)
+        for at in range(count):
+            title = name if count == 1 else f"{name} {at + 1}"
+            yield title, [todo.id for todo in group[at * size : (at + 1) * size]]
