@@ -12,11 +12,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from planner.authoring.first_plan import fresh_id, root_for, short_title
+from planner.authoring.first_plan import fresh_id, make_plan, root_for, short_title
 from planner.authoring.plan_templates import values_of_goal
 from planner.catalog.tables import load_table
 from planner.lint.rules import MANY_TODOS
-from planner.model.plan import Plan
 from planner.planfile.loader import load_plan_text
 from planner.planfile.writer import plain
 from planner.text.sanitizing import one_line
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from planner.authoring.outline import Piece
     from planner.authoring.plan_templates import PlanTemplates
-    from planner.model.plan import Todo
+    from planner.model.plan import Plan, Todo
 
 PHASES = "phases"
 """The folder of the plans of phases, beside the plan that names them."""
@@ -56,7 +55,7 @@ class Decomposer:
     def flat(self, goal: Piece, output: Path) -> Plan:
         """Return one plan for all pieces of a goal."""
         self._taken.clear()
-        return self._plan(goal, self._todos(goal, is_last=True, output=output), output)
+        return self._plan(goal, self._todos(goal, output), output)
 
     def phased(
         self, goal: Piece, output: Path, *, depth: int, detailed: int | None = None
@@ -93,12 +92,11 @@ class Decomposer:
         """Return the number of todos that a flat plan of the goal has."""
         return len(self.flat(goal, self.folder / "plan.yaml").items)
 
-    def _todos(self, goal: Piece, *, is_last: bool, output: Path) -> list[dict[str, Any]]:
+    def _todos(self, goal: Piece, output: Path) -> list[dict[str, Any]]:
         """Return the todos of all leaves, as a plan file has them.
 
         Numbered leaves depend on the leaf before. The commands of a piece are criteria of its last todo.
-        With ``is_last``, the last leaf also runs the checks of the whole repository, and depends on all
-        others.
+        The last leaf also runs the checks of the whole repository, and depends on all others.
         """
         leaves = list(goal.leaves())
         proofs: dict[int, list[str]] = {}
@@ -108,7 +106,7 @@ class Decomposer:
         found: list[dict[str, Any]] = []
         ends: list[str] = []
         for leaf in leaves:
-            is_end = is_last and leaf is leaves[-1]
+            is_end = leaf is leaves[-1]
             todos = self._fill_template(leaf, goal, is_end=is_end, output=output)
             inner = {name for todo in todos for name in todo.dependencies}
             last = [todo.id for todo in todos if todo.id not in inner]
@@ -135,23 +133,9 @@ class Decomposer:
         return loaded.plan.items
 
     def _plan(self, goal: Piece, items: Sequence[Mapping[str, Any]], output: Path) -> Plan:
+        keys = {"x-goal": goal.title}
         root = root_for(output, self.folder)
-        return Plan.model_validate(
-            {
-                "todo_list_id": fresh_id(goal.title, set()),
-                "workflow_name": short_title(goal.title),
-                **({} if root == "." else {"root": root}),
-                **({"metadata": {"tools": tools}} if (tools := self._tools_of(items)) else {}),
-                "x-goal": goal.title,
-                "items": list(items),
-            }
-        )
-
-    def _tools_of(self, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the repository's own tools that the commands of these todos use, as plan metadata."""
-        tests = [each for item in items for each in item.get("acceptance_criteria", {}).get("tests", ())]
-        named = {(each if isinstance(each, str) else each["cmd"]).split()[0] for each in tests}
-        return [each for each in self.facts["tools"] if each["name"] in named]
+        return make_plan(goal.title, items, root=root, tools=self.facts["tools"], **keys)
 
     def _to_be_planned(self, phase: Piece, below: Path, output: Path) -> Plan:
         """Return a placeholder plan for a phase, whose only todo is to plan it."""

@@ -10,8 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.tools import Purpose
-from planner.model.plan import Plan
+from planner.model.plan import Plan, Todo
 from planner.planfile.writer import dump_plan, plain
+from planner.policy.criteria import commands_of
 from planner.text.display import counted
 from planner.text.sanitizing import one_line
 
@@ -56,10 +57,8 @@ def plan_of_repository(
     empty = [f"{commands[0]}: {unproved[name]}" for name, _, commands in every if name in unproved]
     for why, lines in (("they are not installed here", missing), ("they would prove nothing", empty)):
         after += [f"Left out, for {why}:", *(f"  {line}" for line in lines)] if lines else []
-    named = {cmd.split()[0] for name, _, commands in every if name not in unproved for cmd in commands}
-    tools = [plain(each) for each in repository.tools if each.name in named]
-    more = {"metadata": {"tools": tools}} if tools else {}
-    return _text(repository.name, f"from {', '.join(found)}", todos, root, after, more)
+    plan = make_plan(repository.name, todos, root=root, tools=[plain(each) for each in repository.tools])
+    return _text(plan, f"from {', '.join(found)}", after), plan
 
 
 def plan_of_list(page: Piece, name: str, source: str, *, root: str = ".") -> tuple[str, Plan]:
@@ -90,7 +89,33 @@ def plan_of_list(page: Piece, name: str, source: str, *, root: str = ".") -> tup
     if unproved:
         after.append(f"These lines name no command: {', '.join(map(str, unproved))}.")
     title = next((each.title for each in page.parts if each.is_phase), name)
-    return _text(title, f"from {source}", todos, root, after, {})
+    plan = make_plan(title, todos, root=root)
+    return _text(plan, f"from {source}", after), plan
+
+
+def make_plan(
+    title: str,
+    items: Sequence[Mapping[str, Any]],
+    *,
+    root: str,
+    tools: Sequence[Mapping[str, Any]] = (),
+    **more: Any,
+) -> Plan:
+    """Return a plan with todos as a plan file has them; its id and its name are made of the title.
+
+    It declares those of the repository's own ``tools`` that a command of a todo runs.
+    """
+    todos = [Todo.model_validate(each) for each in items]
+    named = {spec.cmd.split()[0] for todo in todos for _, spec in commands_of(todo)}
+    used = [each for each in tools if each["name"] in named]
+    name = short_title(title) or "Plan"
+    fields = {
+        "todo_list_id": fresh_id(name, set()),
+        "workflow_name": name,
+        **({} if root == "." else {"root": root}),
+        **({"metadata": {"tools": used}} if used else {}),
+    }
+    return Plan.model_validate({**fields, **more, "items": todos})
 
 
 def root_for(output: Path, folder: Path) -> str:
@@ -147,20 +172,8 @@ def _todo(
     return {"id": todo_id, "title": short_title(title) or todo_id, **(more or {}), **proof}
 
 
-def _text(
-    name: str,
-    origin: str,
-    todos: Sequence[dict[str, Any]],
-    root: str,
-    after: Sequence[str],
-    more: Mapping[str, Any],
-) -> tuple[str, Plan]:
-    """Return the plan, and its text with comments before and after it."""
-    title = short_title(name) or "Plan"
-    rooted = {} if root == "." else {"root": root}
-    plan = Plan.model_validate(
-        {"todo_list_id": fresh_id(title, set()), "workflow_name": title, **rooted, **more, "items": todos}
-    )
+def _text(plan: Plan, origin: str, after: Sequence[str]) -> str:
+    """Return the text of a plan with comments before and after it."""
     heading = [
         f"Made by planverify init {origin}. Verify it: planverify verify",
         "Show what comes next: planverify next. Edit it freely: a todo is one piece of work, and",
@@ -171,4 +184,4 @@ def _text(
         "".join(f"# {''.join(char if char.isprintable() else ' ' for char in each)}\n" for each in lines)
         for lines in (heading, [each[:_LONGEST_COMMENT] for each in after])
     )
-    return f"{before}{dump_plan(plan, format='yaml')}{behind}", plan
+    return f"{before}{dump_plan(plan, format='yaml')}{behind}"

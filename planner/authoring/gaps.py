@@ -6,17 +6,19 @@ Files that cannot be read, are too large or have another format raise :class:`pl
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from planner.authoring.iterations import Gap, GapReport, constraints_of
 from planner.authoring.outline import read_outline
 from planner.errors import PlannerError
+from planner.model.base import ReadValue
 from planner.planfile.loader import shown_path
-from planner.planfile.project_files import open_regular
+from planner.planfile.project_files import read_regular
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ MOST_FILES = 50
 
 MOST_TEXT = 300
 """The most characters of a description."""
+
+_Output = TypeVar("_Output")
 
 INBOX = "inbox"
 ROADMAP = "ROADMAP.md"
@@ -63,22 +67,29 @@ def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
         )
 
 
+class _RuffFinding(ReadValue):
+    filename: str = ""
+
+
+class _PyrightFinding(ReadValue):
+    severity: str = ""
+    file: str = ""
+
+
+class _PyrightOutput(ReadValue):
+    found: tuple[_PyrightFinding, ...] = Field(alias="generalDiagnostics")
+
+
 def gaps_of_ruff(path: Path) -> Iterator[Gap]:
     """Yield one gap for the output of ``ruff check --output-format json``, if it has findings."""
-    document: Any = _json(path, list, "the output of ruff check --output-format json")
-    yield from _gap_of_tool(
-        "ruff", "ruff check", (_text(each, "filename") for each in cast("list[Any]", document))
-    )
+    found = _parse(path, tuple[_RuffFinding, ...], "the output of ruff check --output-format json")
+    yield from _gap_of_tool("ruff", "ruff check", (each.filename for each in found))
 
 
 def gaps_of_pyright(path: Path) -> Iterator[Gap]:
     """Yield one gap for the output of ``pyright --outputjson``, if it has errors."""
-    document = cast("dict[str, Any]", _json(path, dict, "the output of pyright --outputjson"))
-    found: Any = document.get("generalDiagnostics")
-    if not isinstance(found, list):
-        raise _refusal(path, "the output of pyright --outputjson")
-    errors = (each for each in cast("list[Any]", found) if _text(each, "severity") == "error")
-    yield from _gap_of_tool("pyright", "pyright", (_text(each, "file") for each in errors))
+    found = _parse(path, _PyrightOutput, "the output of pyright --outputjson").found
+    yield from _gap_of_tool("pyright", "pyright", (each.file for each in found if each.severity == "error"))
 
 
 def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
@@ -117,10 +128,8 @@ def gaps_of_roadmap(path: Path, root: Path) -> Iterator[Gap]:
 
 def read_gap_report(path: Path) -> GapReport:
     """Read a gap report in JSON, as ``planner gaps -o`` writes it. Raises :class:`PlannerError`."""
-    from pydantic import ValidationError
-
     try:
-        return GapReport.model_validate(_json(path, dict, "a gap report"))
+        return GapReport.model_validate_json(_read(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the report"
@@ -146,41 +155,20 @@ def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]
         )
 
 
-def _text(value: Any, key: str) -> str:
-    """Return the text of a key; empty if the value is no object or has no such text."""
-    found: Any = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
-
-
-def _json(path: Path, kind: type, what: str) -> object:
-    """Parse a JSON file; refuse it as not ``what`` if its top level is not of ``kind``."""
+def _parse(path: Path, kind: type[_Output], what: str) -> _Output:
+    """Parse the JSON output of a tool. Raises :class:`PlannerError` if it is not ``what``."""
     try:
-        document: object = json.loads(_read(path))
-    except (ValueError, RecursionError):
-        raise _refusal(path, what) from None
-    if not isinstance(document, kind):
-        raise _refusal(path, what)
-    return document
+        return TypeAdapter(kind).validate_json(_read(path))
+    except ValidationError:
+        raise PlannerError(f"{shown_path(path)}: this is not {what}; write the file again") from None
 
 
 def _read(path: Path) -> bytes:
     try:
-        with open_regular(path) as file:
-            data = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise PlannerError(
-            f"{shown_path(path)}: it cannot be read ({reason}); name a readable file"
-        ) from None
-    if len(data) > MOST_BYTES:
-        raise PlannerError(
-            f"{shown_path(path)}: it is larger than {MOST_BYTES // 2**20} MiB; name a smaller one"
-        )
-    return data
-
-
-def _refusal(path: Path, what: str) -> PlannerError:
-    return PlannerError(f"{shown_path(path)}: this is not {what}; write the file again")
+        return read_regular(path, MOST_BYTES)
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror}); name a readable file"
+        raise PlannerError(f"{shown_path(path)}: {problem}") from None
 
 
 def _relative(path: Path, root: Path) -> str:

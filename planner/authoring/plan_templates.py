@@ -25,7 +25,7 @@ from planner.authoring.repository import LANGUAGES, read_repository
 from planner.errors import PlannerError
 from planner.model.verdicts import Purpose
 from planner.planfile.discovery import project_root
-from planner.planfile.project_files import open_regular
+from planner.planfile.project_files import read_regular
 from planner.planfile.writer import plain, yaml_flow
 from planner.text.sanitizing import clean, one_line
 
@@ -109,7 +109,8 @@ class PlanTemplates:
             raise TemplateFault(
                 f"template {name}: {one_line(error, limit=300) or type(error).__name__}; correct it"
             ) from None
-        return _without_empty_lines("".join(parts))
+        # A line that had template statements only is left blank.
+        return "".join(line for line in "".join(parts).splitlines(keepends=True) if line.strip())
 
     def _source(self, file: str) -> str | None:
         """Return the text of a template file; ``None`` if there is none, or its path leaves the folders."""
@@ -119,11 +120,10 @@ class PlanTemplates:
         if self._folder is not None:
             path = (self._folder / file).resolve()
             if path.is_file() and path.is_relative_to(self._folder.resolve()):
-                with open_regular(path) as stream:
-                    data = stream.read(MAX_BYTES + 1)
-                if len(data) > MAX_BYTES:
-                    raise TemplateFault(f"{path}: it is larger than {MAX_BYTES:,} bytes; make it shorter")
-                return data.decode("utf-8-sig", "replace")
+                try:
+                    return read_regular(path, MAX_BYTES).decode("utf-8-sig", "replace")
+                except OSError as error:
+                    raise TemplateFault(f"{path}: {error.strerror}; make it readable and short") from None
         own = importlib.resources.files("planner.authoring").joinpath("templates", *parts)
         return own.read_text(encoding="utf-8") if own.is_file() else None
 
@@ -143,11 +143,6 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if operator == "**" or not numbers:
             raise SecurityError(f"'{operator}' is for numbers up to {_MOST_FACTOR:,} here, and no powers")
         return super().call_binop(context, operator, left, right)
-
-
-def _without_empty_lines(text: str) -> str:
-    """Return a text without blank lines, which are left where a line had template statements only."""
-    return "".join(line for line in text.splitlines(keepends=True) if line.strip())
 
 
 def _as_yaml(value: Any) -> Any:

@@ -7,7 +7,6 @@ from the definitions that the source of a module has now; its code fulfils that 
 from __future__ import annotations
 
 import json
-import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,7 +28,7 @@ from planner.model.contract import CONTRACT_VERSION, ClassContract, Contract, Fu
 from planner.planfile.document import Document, Fault, Refused, compose, decode, plan_file_error
 from planner.planfile.file_writer import create_file, write_file
 from planner.planfile.project_facts import ProjectFiles
-from planner.planfile.project_files import Confinement
+from planner.planfile.project_files import Confinement, read_regular
 from planner.planfile.values import read_model
 from planner.text.sanitizing import clean
 
@@ -90,19 +89,13 @@ def write_contract_file(contract: Contract, path: Path, *, replace: bool = False
 def _bytes(file: Path) -> bytes:
     """Return the content of a contract file. Raises ``Refused`` if it cannot be one, or ``OSError``."""
     try:
-        mode = file.stat().st_mode
+        data = read_regular(file, MAX_BYTES)
     except FileNotFoundError:
         near = ProjectFiles(file.parent).near(file.name)
         remedy = (
             f"did you mean {near}?" if near else "check the path, or write the file: planner contract write"
         )
         raise Refused(f"the file does not exist; {remedy}") from None
-    if not stat.S_ISREG(mode):
-        raise Refused("this is not a regular file; name a contract file")
-    with file.open("rb") as opened:
-        data = opened.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the contract")
     if not data.strip() or b"\0" in data:
         raise Refused("the file is not JSON; write it with: planner contract write MODULE")
     return data

@@ -123,6 +123,15 @@ def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
     raise OSError(errno.EINVAL, "it is a pipe, a socket or a device")
 
 
+def read_regular(path: Path | str, most: int) -> bytes:
+    """Return the content of a regular file. Raises ``OSError``, also if it has more than ``most`` bytes."""
+    with open_regular(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB")
+    return data
+
+
 def digest_of(path: Path, *, follow: bool = False) -> str:
     """Return the digest of a file; links are followed with ``follow``, else represented by their target."""
     try:

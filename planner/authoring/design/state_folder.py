@@ -54,7 +54,7 @@ from planner.authoring.design.review import (
 from planner.errors import DesignError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
-from planner.planfile.project_files import open_regular
+from planner.planfile.project_files import read_regular
 from planner.text.markdown import fence, inline
 from planner.text.sanitizing import clean, one_line
 
@@ -367,16 +367,11 @@ class StateFolder:
 
     def _bytes(self, path: Path, remedy: str = "check its permissions") -> bytes:
         try:
-            with open_regular(path) as file:
-                data = file.read(LARGEST_READ + 1)
+            return read_regular(path, LARGEST_READ)
         except FileNotFoundError:
             raise _fault(path, f"the file does not exist; {remedy}") from None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise _fault(path, f"it cannot be read ({reason}); {remedy}") from None
-        if len(data) > LARGEST_READ:
-            raise _fault(path, f"it is larger than {LARGEST_READ >> 20} MiB; make a smaller plan")
-        return data
+        except OSError as error:
+            raise _fault(path, f"it cannot be read ({error.strerror}); {remedy}") from None
 
     def _parse(self, path: Path, data: bytes, model: type[_Model], remedy: str) -> _Model:
         """Parse a file. A wrong version or broken JSON is reported alone: all else follows from it."""

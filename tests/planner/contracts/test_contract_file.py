@@ -153,11 +153,11 @@ def test_keys_of_ones_own_are_left_alone(tmp_path: Path) -> None:
         ("../c.json", "leaves the plan's root"),
         ("/etc/passwd", "is an absolute path"),
         ("link.json", "leaves the plan's root through a symbolic link"),
-        ("folder", "this is not a regular file"),
-        ("pipe", "this is not a regular file"),
+        ("folder", "it is a directory"),
+        ("pipe", "it is a pipe"),
         ("a\0b", "control character"),
         ("right.json/c.json", "the file cannot be read (Not a directory)"),
-        ("large.json", "the file is larger than 4 MiB"),
+        ("large.json", "it is larger than 4 MiB"),
     ],
 )
 def test_only_an_ordinary_file_below_the_root_is_read(tmp_path: Path, path: str, said: str) -> None:
