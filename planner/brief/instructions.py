@@ -145,11 +145,6 @@ def asks_for_work(text: str) -> bool:
     return _IMPERATIVE.search(text) is not None
 
 
-def first_right(instructions: Iterable[Instruction], scope: EditScope, tree: Tree) -> str:
-    """Return the first instruction that may be given; at least the last one must be."""
-    return next(each.text for each in instructions if objection(each, scope, tree) is None)
-
-
 def may_change_tests(failure: Failure, patterns: tuple[str, ...] | None, role: Role | None = None) -> bool:
     """Return whether a repair may change tests.
 
@@ -273,7 +268,8 @@ def next_action(
     ``kind`` is that of the failing criterion, if known.
     """
     tree = tree or Tree()
-    return first_right(_actions(failure, evidence, kind, tree), scope, tree)
+    actions = _actions(failure, evidence, kind, tree)
+    return next(each.text for each in actions if objection(each, scope, tree) is None)
 
 
 def _actions(

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from planner.model.actions import Bounds, Brief
-    from planner.model.evidence import Evidence, Finding
+    from planner.model.evidence import Evidence
     from planner.model.outcome import Candidate, Check, Failure, FailureContext, Outcome, SourceExcerpt
     from planner.model.plan import Plan, Todo
 
@@ -129,8 +129,11 @@ def write_brief(
     edit, kept = describe_scope(failure, repair.scope)
     most = max_tokens * CHARACTERS_PER_TOKEN
     if reds is not None:
+        tests = f"{counted(reds.tests, 'test')} in " if reds.tests else ""
+        where = f": {tests}{spans(reds.todos, _MOST_TODOS)}"
+        unsure = failure.model_copy(update={"confidence": None})  # shorter
         parts: list[Part] = [
-            (0, *_headlines(failure, reds)),
+            (0, *(f"{each.category}{_sure(each)}{where}" for each in (failure, unsure))),
             *_short_place(failure, evidence),
             (0, *(f"next, {_role(role)}: {each}" for each in _shortened(action))),
             (1, *(f"never edit: {each}" for each in _shortened(kept))),
@@ -315,7 +318,11 @@ def _facts(evidence: Evidence) -> Iterator[str]:
         if each.nearest:
             yield f"- Nearest to {code(each.text)}: {spans(each.nearest, 2)}"
     if evidence.command is not None and evidence.command.findings:
-        yield block("\n".join(map(_finding, evidence.command.findings[:_MOST_FINDINGS])))
+        lines: list[str] = []
+        for found in evidence.command.findings[:_MOST_FINDINGS]:
+            at = ":".join(str(part) for part in (found.path, found.line) if part)
+            lines.append(": ".join(filter(None, (at, found.code, found.message[:_LONGEST_VALUE]))))
+        yield block("\n".join(lines))
     elif evidence.command is not None and (tail := evidence.command.output_tail.strip("\n")):
         yield block("\n".join(line[:_LONGEST_VALUE] for line in tail.split("\n")[-_MOST_OUTPUT:]))
     if evidence.outside:
@@ -323,11 +330,6 @@ def _facts(evidence: Evidence) -> Iterator[str]:
     for signal in evidence.signals[:2]:
         at = f" ({code(f'{signal.path}:{signal.line or 1}')})" if signal.path else ""
         yield f"- {code(signal.message)}{at}"
-
-
-def _finding(found: Finding) -> str:
-    at = ":".join(str(part) for part in (found.path, found.line) if part)
-    return ": ".join(part for part in (at, found.code, found.message[:_LONGEST_VALUE]) if part)
 
 
 def _where(
@@ -585,14 +587,6 @@ def _fit_evenly(parts: Sequence[Part], most: int) -> str:
         if sum(len(text) + 1 for _, text in shortened) <= most:
             break
     return fit(shortened, most)
-
-
-def _headlines(failure: Failure, reds: Consequences) -> Iterator[str]:
-    """Yield the headline of the short brief, then a version without the confidence."""
-    todos = spans(reds.todos, _MOST_TODOS)
-    tests = f"{counted(reds.tests, 'test')} in " if reds.tests else ""
-    yield f"{failure.category}{_sure(failure)}: {tests}{todos}"
-    yield f"{failure.category}{_sure(failure.model_copy(update={'confidence': None}))}: {tests}{todos}"
 
 
 def _short_place(failure: Failure, evidence: Evidence | None) -> Iterator[Part]:

@@ -328,7 +328,11 @@ class ScopeNames:
         try:
             path: str = self.scope.resolve(name)
         except griffe.NameResolutionError:
-            return "" if any(self._is_bound(each, name) for each in self._scopes()) else None
+            scope = self.scope.parent if self.scope.is_function else self.scope
+            while not scope.is_module and name not in bindings_of(scope).assigned:
+                scope = scope.parent
+            bindings = bindings_of(scope)
+            return "" if name in bindings.assigned or name in bindings.unsure else None
         module = self.scope.module
         if path.startswith(f"{module.path}.") and path != f"{module.path}.{name}":
             return ""  # a name of a class body, or a type parameter
@@ -353,20 +357,6 @@ class ScopeNames:
     def is_open(self) -> bool:
         """Return whether the module may have names that its source does not show."""
         return bindings_of(self.scope.module).is_open
-
-    def _scopes(self) -> Iterator[Any]:
-        """Yield the scope and those around it, the module last."""
-        scope = self.scope
-        while not scope.is_module:
-            yield scope
-            scope = scope.parent
-        yield scope
-
-    def _is_bound(self, scope: Any, name: str) -> bool:
-        if scope.is_function:
-            return False
-        bindings = bindings_of(scope)
-        return name in bindings.assigned or (scope.is_module and name in bindings.unsure)
 
 
 # -- conversion from griffe to contracts --------------------------------------------------------------

@@ -235,7 +235,11 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
     branch = tx.last_branch(record)
     is_attempt = branch is not None and branch.life is TodoLife.ACTIVE and _is_attempt(branch, event)
     if branch is not None and not tx.policy.driven and _is_attempt(record, event):
-        _finish_steps(tx, branch)
+        # Without a driver, nobody reports that the steps before the branch are done.
+        for step in tx.dependencies(branch):
+            is_step = step.todo.is_temporary and not step.todo.requires_testing
+            if is_step and step.life is TodoLife.ACTIVE:
+                tx.done(step, verified=False)
     before = record.signature
     record = tx.update(record, run_id=event.run_id, **_findings(record, event, own[0]))
     if branch is not None and is_attempt:
@@ -245,15 +249,6 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
         tx.changed.append(record.id)
         if branch is not None and not branch.life.is_final:
             _refit_files(tx, tx.records[branch.id], record)
-
-
-def _finish_steps(tx: Transaction, branch: TodoRecord) -> None:
-    """Finish the steps before a branch: without a driver, nobody reports their work as done."""
-    for name in branch.todo.dependencies:
-        step = tx.records.get(qualified(branch.within, name))
-        is_step = step is not None and step.todo.is_temporary and not step.todo.requires_testing
-        if step is not None and is_step and step.life is TodoLife.ACTIVE:
-            tx.done(step, verified=False)
 
 
 def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:
@@ -448,7 +443,14 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
     """
     last = tx.last_branch(record)
     if last is not None and last.life is not TodoLife.DONE and not record.by_person:
-        _work_on_branch(tx, record, last)
+        if last.life.is_final:
+            _branch_failed(tx, record, last)
+        # Branches are left out of the search for cycles when a plan is submitted.
+        elif waits_for(tx, last, record):
+            because = f"its branch {last.id} waits for the todo that it repairs"
+            escalate(tx, record, "branches-in-a-circle", because)
+        else:
+            tx.offer((last.id,))
         return
     red = RedTodo(
         id=record.id,
@@ -471,18 +473,6 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
         tx.update(record, behind=leader.id)
     else:
         open_branch(tx, record, PendingStep("branch", rule, because))
-
-
-def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> None:
-    """Continue with the latest branch of a failing todo, which is open or has failed."""
-    if last.life.is_final:
-        _branch_failed(tx, record, last)
-    # Branches are left out of the search for cycles when a plan is submitted.
-    elif waits_for(tx, last, record):
-        because = f"its branch {last.id} waits for the todo that it repairs"
-        escalate(tx, record, "branches-in-a-circle", because)
-    else:
-        tx.offer((last.id,))
 
 
 def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:

@@ -123,15 +123,15 @@ def _grant_ready(tx: Transaction) -> bool:
             continue
         if step.kind == "start" and tx.waits(record):  # a revision added a dependency after it was queued
             tx.update(record, next_step=None)
-        elif not record.is_parent and jobs is not None and jobs <= _working(tx):
-            deferred.append(key)  # all places are taken; parents, which need none, come first in the queue
+            continue
+        # Parents need neither a place nor a turn of work, and come first in the queue.
+        is_work = step.kind in ("start", "implement") and not record.is_parent
+        places = None if jobs is None else jobs - sum(not tx.records[name].is_parent for name in tx.live)
+        if places is not None and places <= 0 and not record.is_parent:
+            deferred.append(key)
             break
-        elif (
-            step.kind in ("start", "implement")
-            and not record.is_parent
-            and not tx.check_budget(before_work=True)
-        ):
-            deferred.append(key)  # verifications need no budget for a turn of work and continue
+        if is_work and not tx.check_budget(before_work=True):
+            deferred.append(key)  # verifications continue
         elif (holder := tx.holder_of(record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
         else:
@@ -139,11 +139,6 @@ def _grant_ready(tx: Transaction) -> bool:
     for key in deferred:
         heappush(tx.ready, key)
     return bool(tx.ended_branches)
-
-
-def _working(tx: Transaction) -> int:
-    """Return the number of occupied places; parents occupy none."""
-    return sum(not tx.records[name].is_parent for name in tx.live)
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:

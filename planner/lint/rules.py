@@ -134,14 +134,11 @@ def _globs(facts: LintFacts) -> Iterator[LintFinding]:
                 message = f"'{pattern}' matches no file: its '[' is not closed within one part of the path"
                 fix = "close it, as in [ab], or write [[] for the character itself"
                 yield LintFinding("glob-unclosed", (*loc, index), todo_id, message, fix)
-            elif todo_id is None and not facts.project.glob_holds(_in_all_folders(path)):
+            # pathlib takes ``*.md`` for files of the root alone.
+            anywhere = f"**/{path}" if "*" in path and "/" not in path else path
+            if todo_id is None and not is_open and not facts.project.glob_holds(anywhere):
                 message = f"'{pattern}' of protected_files matches no file"
                 yield LintFinding("protected-nothing", (*loc, index), None, message)
-
-
-def _in_all_folders(pattern: str) -> str:
-    """Return a glob as pathlib reads it, which takes ``*.md`` for files of the root alone."""
-    return f"**/{pattern}" if "*" in pattern and "/" not in pattern else pattern
 
 
 def _template(facts: LintFacts) -> Iterator[LintFinding]:
@@ -506,7 +503,10 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
     unwritten: dict[str, tuple[str, str, Loc]] = {}
     for index, todo in facts.primaries:
         criteria = facts.criteria.get(todo.id, ())
-        yield from _untested(index, todo, criteria)
+        tested = any(each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in criteria)
+        if not tested and todo.requires_testing and not todo.has_sub_plan:
+            at = ("items", index, "acceptance_criteria") if todo.acceptance_criteria else ("items", index)
+            yield LintFinding("no-test", at, todo.id, f"'{todo.id}' has no test")
         yield from _metrics(index, todo, criteria)
         for criterion in criteria:
             if criterion.command is not None and criterion.command.pytest is not None:
@@ -522,15 +522,6 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             f"fixture: fixtures/{stem}_cases.json; likewise for the others"
         )
         yield LintFinding("tests-unwritten", loc, None, f"not written yet: {shown}", fix)
-
-
-def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[LintFinding]:
-    """Yield a finding for a todo that requires testing but has no test and no command."""
-    tested = any(each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in criteria)
-    if tested or not todo.requires_testing or todo.has_sub_plan:
-        return
-    at = ("items", index, "acceptance_criteria") if todo.acceptance_criteria else ("items", index)
-    yield LintFinding("no-test", at, todo.id, f"'{todo.id}' has no test")
 
 
 def _missing(

@@ -77,10 +77,15 @@ def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
     at = here = 0
     wild = taken = -1
     while here < len(inner):
-        part = outer[at] if at < len(outer) else None
+        part, wanted = outer[at] if at < len(outer) else None, inner[here]
         if part == "**":
             wild, taken, at = at, here, at + 1
-        elif part is not None and inner[here] != "**" and _part_covers(part, inner[here]):
+        # Of a segment with wildcards it is only known that ``*`` and an equal segment cover it.
+        elif (
+            part is not None
+            and wanted != "**"
+            and (part in (wanted, "*") or (not is_glob(wanted) and fnmatchcase(wanted, part)))
+        ):
             at, here = at + 1, here + 1
         elif wild >= 0:
             taken += 1
@@ -89,13 +94,6 @@ def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
             return False
     # A remaining outer segment would have to match nothing, but even a trailing ``**`` needs a segment.
     return at == len(outer)
-
-
-def _part_covers(outer: str, inner: str) -> bool:
-    """Return whether one segment matches all that another one matches; ``False`` in doubt."""
-    if outer in (inner, "*"):
-        return True
-    return not is_glob(inner) and fnmatchcase(inner, outer)
 
 
 def claimed_files(todo: Todo) -> tuple[str, ...]:

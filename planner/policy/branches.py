@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.base import ReadValue, report_path
-from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
+from planner.model.plan import ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
 from planner.text.display import counted
@@ -164,6 +164,13 @@ def branch_todo(
     """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
+    command, wanted = parent.test_command, parent.acceptance_criteria
+    if wants_convention(parent):
+        # Stated, as a command derived from the branch's own id would differ.
+        ran = (check.cmd for check in outcome.checks if check.id == "convention")
+        command = next(ran, None) or conventional_command(parent)
+    report = ArtifactSpec(path=report_path(parent.id))  # for the worker to read
+    artifacts = (*wanted.expected_artifacts, report)
     memory = Tried(opened_at=opened_at, signature=failure.signature, diff_hash=outcome.diff_hash)
     fields: dict[str, Any] = {
         "id": branch_id,
@@ -174,9 +181,9 @@ def branch_todo(
         "branch_reason": reason,
         "branch_depth": 1 if after is None else (after.branch_depth or 1) + 1,
         "via": None if after is None else after.id,
-        "acceptance_criteria": _criteria(parent),
+        "acceptance_criteria": wanted.model_copy(update={"expected_artifacts": artifacts}),
         "verify": parent.verify,
-        "test_command": parent.test_command or _conventional_command(parent, outcome),
+        "test_command": command,
         "test_file": parent.test_file,
         "contract_path": parent.contract_path,
         "allowed_files": parent.allowed_files,
@@ -190,27 +197,6 @@ def branch_todo(
         "extensions": {MEMORY: {name: value for name, value in memory if value not in (None, "")}},
     }
     return Todo.model_validate({name: value for name, value in fields.items() if value is not None})
-
-
-def _criteria(parent: Todo) -> AcceptanceCriteria:
-    """Return the parent's criteria plus its failure report, an artifact that the worker should read."""
-    wanted = parent.acceptance_criteria
-    report = ArtifactSpec(path=report_path(parent.id))
-    return wanted.model_copy(
-        update={"expected_artifacts": (*wanted.expected_artifacts, report)},
-    )
-
-
-def _conventional_command(parent: Todo, outcome: Outcome) -> str | None:
-    """Return the conventional test command of the parent, or ``None`` if it states criteria.
-
-    The branch must name it, as a command derived from the branch's own id would differ. The command that
-    the outcome's check has run takes precedence.
-    """
-    if not wants_convention(parent):
-        return None
-    command = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
-    return command or conventional_command(parent)
 
 
 def needs_approval(policy: Policy, top: Policy) -> bool:

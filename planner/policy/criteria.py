@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, Command, parse_command
 from planner.model.base import report_path
@@ -16,7 +16,7 @@ from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from planner.model.plan import ToolSpec
 
@@ -66,13 +66,15 @@ def criterion_ids(todo: Todo) -> set[str]:
 def _facts_of(todo: Todo) -> Iterator[tuple[str, CheckKind, CriterionSpec]]:
     """Yield id, kind and specification of the criteria that are not commands."""
     wanted = todo.acceptance_criteria
+    # A branch lists the failure report of its parent for the worker; that it exists proves nothing.
+    report = None if todo.parent_id is None else report_path(todo.parent_id)
     for name, kind, specs in (
         ("expected_artifacts", CheckKind.ARTIFACT, wanted.expected_artifacts),
         ("metrics", CheckKind.METRIC, wanted.metrics),
         ("manual", CheckKind.MANUAL, wanted.manual),
     ):
         for index, spec in enumerate(specs):
-            if not _informs_only(todo, spec):
+            if not isinstance(spec, ArtifactSpec) or spec.path.removeprefix("./") != report:
                 yield f"{name}[{index}]", kind, spec
     if todo.contract_path is not None:
         yield "contract_path", CheckKind.CONTRACT, todo.contract_path
@@ -94,8 +96,10 @@ def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
     if todo.test_file is not None:
         yield "test_file", _command(pytest_command(todo.test_file))
     for name, tests in ((TURN_GREEN, todo.must_turn_green), (STAY_GREEN, todo.must_stay_green)):
-        if tests:
-            yield name, _command(_pytest_of(tests))
+        if tests == "all":  # one file that fails to import must not prevent the verdict on all others
+            yield name, _command("pytest --continue-on-collection-errors")
+        elif tests:
+            yield name, _command(" ".join(["pytest", *map(shlex.quote, tests)]))
 
 
 def command_criterion(where: str, spec: CommandSpec, tools: tuple[ToolSpec, ...] = ()) -> Criterion:
@@ -125,25 +129,6 @@ def wants_convention(todo: Todo) -> bool:
         and todo.contract_path is None
         and next(commands_of(todo), None) is None
     )
-
-
-def _informs_only(todo: Todo, spec: CriterionSpec) -> bool:
-    """Return whether an artifact is the failure report of a branch's parent.
-
-    It is listed for the worker to read; that it exists proves nothing.
-    """
-    return (
-        todo.parent_id is not None
-        and isinstance(spec, ArtifactSpec)
-        and spec.path.removeprefix("./") == report_path(todo.parent_id)
-    )
-
-
-def _pytest_of(tests: Literal["all"] | Sequence[str]) -> str:
-    """Return the pytest command for the given tests; for ``all``, the whole suite below the root."""
-    if tests == "all":  # one file that fails to import must not prevent the verdict on all others
-        return "pytest --continue-on-collection-errors"
-    return " ".join(["pytest", *map(shlex.quote, tests)])
 
 
 def _command(cmd: str) -> CommandSpec:

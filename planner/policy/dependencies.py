@@ -204,11 +204,13 @@ def to_be_worked_on(
         if repaired in by_id and repaired not in children and repaired not in todo.dependencies:
             instead[repaired] = (*instead.get(repaired, ()), todo.id)
     last = {todo_id: tuple(_last_of(todo_id, by_id, instead)) for todo_id in instead}
-    return tuple(
-        _with_dependencies(todo, last) if any(each in last for each in todo.dependencies) else todo
-        for todo in by_id.values()
-        if todo.id not in instead and todo.id not in done and todo.parent_id not in done
-    )
+    found: list[Todo] = []
+    for todo in by_id.values():
+        if todo.id not in instead and todo.id not in done and todo.parent_id not in done:
+            before = dict.fromkeys(n for each in todo.dependencies for n in last.get(each, (each,)))
+            is_same = tuple(before) == todo.dependencies
+            found.append(todo if is_same else todo.model_copy(update={"dependencies": tuple(before)}))
+    return tuple(found)
 
 
 def _last_of(
@@ -219,8 +221,3 @@ def _last_of(
     for other in instead[todo_id]:
         if other not in waited_for:
             yield from _last_of(other, by_id, instead) if other in instead else (other,)
-
-
-def _with_dependencies(todo: Todo, last: Mapping[str, Sequence[str]]) -> Todo:
-    expanded = (name for each in todo.dependencies for name in last.get(each, (each,)))
-    return todo.model_copy(update={"dependencies": tuple(dict.fromkeys(expanded))})

@@ -47,22 +47,14 @@ def state_of(outcome: Outcome) -> TodoState:
 
     Without a state, ``success`` decides between ``done`` and ``test_failed``.
     """
-    state = outcome.state
-    if state is None:
-        state = TodoState.DONE if outcome.success else TodoState.TEST_FAILED
-    return TodoState.TESTING if _contradicts_itself(outcome, state) else state
-
-
-def _contradicts_itself(outcome: Outcome, state: TodoState) -> bool:
-    """Return whether other fields of an outcome contradict the state that it claims."""
-    if state is TodoState.TEST_FAILED:
-        return outcome.success
-    if state is not TodoState.DONE:
-        return False
-    # An outcome without a state must have passed tests; with one, a todo without commands may be done.
-    untested = outcome.state is None and not outcome.tests_passed
-    unproved = any(check.counts_as is not Verdict.PASSED for check in outcome.checks)
-    return not outcome.success or untested or unproved or outcome.failure_evidence is not None
+    state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
+    is_odd = state is TodoState.TEST_FAILED and outcome.success
+    if state is TodoState.DONE:
+        # An outcome without a state must have passed tests; with one, a todo without commands may be done.
+        untested = outcome.state is None and not outcome.tests_passed
+        unproved = any(check.counts_as is not Verdict.PASSED for check in outcome.checks)
+        is_odd = not outcome.success or untested or unproved or outcome.failure_evidence is not None
+    return TodoState.TESTING if is_odd else state
 
 
 def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | None:

@@ -189,8 +189,9 @@ class Situation:
 
     @property
     def _python_files(self) -> list[str]:
-        """The Python files with findings, as arguments of a command."""
-        return [no_option(file) for file in self.files_with_findings if file.endswith(PYTHON)]
+        """The Python files with findings, in a form that no program parses as an option."""
+        files = (file for file in self.files_with_findings if file.endswith(PYTHON))
+        return [f"./{file}" if file.startswith("-") else file for file in files]
 
     def syntax_check(self) -> str | None:
         """Return a command that compiles the Python files with findings; ``None`` if there are none."""
@@ -485,8 +486,3 @@ def fixing_command(command: Command) -> str | None:
     tail_start = next((at + 1 for at, word in enumerate(argv) if word in tool.subcommands), at + 1)
     tail = [word for word in argv[tail_start:] if word not in dropped.split()]
     return _text(command, *argv[:tail_start], *added.split(), *tail)
-
-
-def no_option(path: str) -> str:
-    """Return a path in a form that no program parses as an option."""
-    return f"./{path}" if path.startswith("-") else path

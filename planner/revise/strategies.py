@@ -604,8 +604,15 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
     It never includes more than the old one. With ``folders``, the matching patterns of the old list are
     kept if that drops others; otherwise the files' folders within them are used.
     """
-    patterns = (_pattern_of(file, folder=folders) for file in files)
-    wanted = without_covered(pattern for pattern in patterns if pattern is not None)
+    patterns: list[str] = []
+    for file in files:
+        is_plain = not is_glob(file) and not file.startswith("!")
+        inside = _fixed_part(file.rpartition("/")[0])  # the literal folder of a path with wildcards
+        if is_plain and not (folders and "/" in file):
+            patterns.append(file)
+        elif inside:
+            patterns.append(f"{inside}/**")
+    wanted = without_covered(patterns)
     if old is None:
         return wanted or None
     inclusions = [pattern for pattern in old if not is_exclusion(pattern)]
@@ -620,18 +627,6 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
         chosen += [pattern for pattern in kept if any(matches(file, pattern) for file in left)]
     allowed = tuple(dict.fromkeys((*chosen, *exclusions)))
     return allowed if chosen and set(allowed) != set(old) else None
-
-
-def _pattern_of(path: str, *, folder: bool) -> str | None:
-    """Return the glob of one file or of its folder.
-
-    A path with wildcards of its own is replaced by its literal folder; ``None`` if it has none.
-    """
-    is_plain = not is_glob(path) and not path.startswith("!")
-    if is_plain and not (folder and "/" in path):
-        return path
-    inside = _fixed_part(path.rpartition("/")[0])
-    return f"{inside}/**" if inside else None
 
 
 def _fixed_part(pattern: str) -> str:
