@@ -57,6 +57,7 @@ _PATH = re.compile(
 _FOLDER = re.compile(r"`((?:[\w.+-]+/)+)`")
 _MODULE = re.compile(r"\bmodules?\s+[`'\"]?([A-Za-z_]\w*)", re.IGNORECASE)
 _OTHER_MODULE = re.compile(r"\b([A-Za-z_]\w*)[`'\"]?\s+module\b", re.IGNORECASE)
+_FORBIDDING = re.compile(r"\b(?:not|never|no|without|unchanged|untouched)\b", re.IGNORECASE)
 _TOOLS = ("ruff", "pyright", "mypy", "pytest", "flake8", "black", "basedpyright", "planverify")
 _ARTICLES = frozenset({"a", "an", "the", "this", "that", "each", "every", "new", "of", "in", "for", "and"})
 _DOCUMENTS = ("CONTRACT.md", "SPEC.md")
@@ -94,7 +95,8 @@ class Gap(Value):
 
     def is_same(self, category: str, description: str) -> bool:
         """Return whether a record of that category and description is about this gap."""
-        return self.category == category and _folded(self.description) == _folded(description)
+        texts = {" ".join(each.split()).casefold() for each in (self.description, description)}
+        return self.category == category and len(texts) == 1
 
 
 class GapReport(Value):
@@ -202,12 +204,22 @@ class Planner:
             and gap.is_same(each.gap_category, each.gap_description)
             for each in recent_records
         )
+        own = {
+            "quality": (f"{tool_of(gap)} no longer reports the failures: {gap.description}",),
+            "inbox": (gap.description, *gap.constraints),
+            "roadmap": (f"The roadmap item is done: {gap.description}",),
+        }[gap.category]
+        documents = dict.fromkeys(each for action in actions for each in action.context)
         now = state.now or datetime.now(UTC)
         return IterationPlan(
             iteration_id=f"iter-{len(recent_records) + 1:04d}-{now:%Y%m%d-%H%M%S}",
             gap=gap,
             actions=tuple(actions),
-            acceptance_criteria=(*TOOL_CRITERIA, *_own_criteria(gap, actions)),
+            acceptance_criteria=(
+                *TOOL_CRITERIA,
+                *own,
+                *(f"The changes respect {each}" for each in documents),
+            ),
             estimated_risk="high" if has_failed or is_exhausted else _risk(actions, state),
         )
 
@@ -221,7 +233,10 @@ class Planner:
         if gap.category == "quality":
             return [self._action("modify", evident, f"Fix {tool_of(gap)} failures")]
         if gap.category == "inbox":
-            constraints = gap.constraints or tuple(self._constraints(gap))
+            pages = [each for each in _paths_in(*gap.evidence) if each.endswith(".md")]
+            texts = (self._read(page) for page in pages if self._fs.exists(page))
+            written = (each for text in texts for each in constraints_of(text))
+            constraints = gap.constraints or tuple(written)
             kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
             targets = self._targets(description, constraints, state)
             if constraints:
@@ -241,7 +256,8 @@ class Planner:
 
         Without targets, return a single ``create`` action.
         """
-        existing = [each for each in targets if _is_there(each, state)]
+        folders = {f"{folder}/" for file in state.files for folder in _folders_above(file)}
+        existing = [each for each in targets if each in state.files or each in folders]
         new = [each for each in targets if each not in existing]
         actions = [self._action("create", new, description)] if new or not existing else []
         return [*actions, self._action("modify", existing, description)] if existing else actions
@@ -292,20 +308,11 @@ class Planner:
 
     def _documents_of(self, target: str) -> Iterator[str]:
         """Yield ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""
-        folder = posixpath.dirname(target)
-        while folder:
-            found = [f"{folder}/{name}" for name in _DOCUMENTS]
-            found = [each for each in found if self._fs.exists(each)]
+        for folder in _folders_above(target):
+            found = [f"{folder}/{name}" for name in _DOCUMENTS if self._fs.exists(f"{folder}/{name}")]
             if found:
                 yield from found
                 return
-            folder = posixpath.dirname(folder)
-
-    def _constraints(self, gap: Gap) -> Iterator[str]:
-        """Yield the items listed below a heading ``Constraints`` in the gap's inbox file."""
-        for path in _paths_in(*gap.evidence):
-            if path.endswith(".md") and self._fs.exists(path):
-                yield from constraints_of(self._read(path))
 
     def _read(self, path: str) -> str:
         try:
@@ -364,18 +371,6 @@ def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["l
     return "medium" if any(not is_test_path(each) for each in changed) else "low"
 
 
-def _own_criteria(gap: Gap, actions: Sequence[IterationAction]) -> list[str]:
-    """Return the criteria that are specific to the gap, and one for each document of the actions."""
-    if gap.category == "quality":
-        criteria = [f"{tool_of(gap)} no longer reports the failures: {gap.description}"]
-    elif gap.category == "inbox":
-        criteria = [gap.description, *gap.constraints]
-    else:
-        criteria = [f"The roadmap item is done: {gap.description}"]
-    documents = dict.fromkeys(each for action in actions for each in action.context)
-    return [*criteria, *(f"The changes respect {each}" for each in documents)]
-
-
 def _known(paths: Iterable[str], state: ProjectState) -> list[str]:
     """Return paths that a tool printed, maybe absolute, as the project has them; no generated files."""
     found: list[str] = []
@@ -419,17 +414,14 @@ def _module_folder(name: str, state: ProjectState) -> str:
     return next((found[0] for each in state.files if (found := package.match(each))), usual)
 
 
-def _is_there(target: str, state: ProjectState) -> bool:
-    if target.endswith("/"):
-        return any(each.startswith(target) for each in state.files)
-    return target in state.files
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folders around a path, the innermost first."""
+    while path := posixpath.dirname(path):
+        yield path
 
 
 def _forbids(constraint: str) -> bool:
-    return (
-        re.search(r"\b(?:not|never|no|without|unchanged|untouched)\b", constraint, re.IGNORECASE)
-        is not None
-    )
+    return _FORBIDDING.search(constraint) is not None
 
 
 def _normal(path: str) -> str | None:
@@ -439,10 +431,6 @@ def _normal(path: str) -> str | None:
     if path.startswith(("/", "~")) or found == ".." or found.startswith("../"):
         return None
     return f"{found}/" if path.endswith("/") and found != "." else found
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 # -- the plan file and the log of iterations -----------------------------------------------------------

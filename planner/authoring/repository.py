@@ -76,8 +76,7 @@ class TestGroup(NamedTuple):
     """The pytest command that runs them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCheck:
+class FoundCheck(NamedTuple):
     """A command that the repository uses to check itself."""
 
     cmd: str
@@ -122,11 +121,17 @@ def read_repository(folder: Path) -> RepositoryFacts:
     languages = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
     tools = repository_tools(folder)
+    own = [
+        FoundCheck(
+            each.name, "pyproject.toml", each.kind, each.name, is_there((each.argv or (each.name,))[0])
+        )
+        for each in tools
+    ]
     return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
         tests=tuple(_group_tests(files, runner)),
         test_files=len(files),
-        checks=(*checks, *map(_own_check, tools)),
+        checks=(*checks, *own),
         sources=tuple(_sources(folder)),
         runner=runner,
         tools=tools,
@@ -195,7 +200,14 @@ def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
         groups = {}
         for path in files:
             groups.setdefault("/".join(path.split("/")[:-1][:depth]) or ".", list[str]()).append(path)
-    words = {place: _words_of(place) for place in groups}
+    words: dict[
+        str, list[str]
+    ] = {}  # the distinctive parts: ``api`` and ``cart`` of tests/api/test_cart.py
+    for place in groups:
+        parts = (
+            re.sub(r"^test_|_test$|^tests?$", "", each) for each in place.removesuffix(".py").split("/")
+        )
+        words[place] = [part for part in parts if part not in ("", ".")] or ["tests"]
     last = [each[-1] for each in words.values()]
     for place, members in groups.items():
         # A folder is named instead of its files, so that tests written later are included. Folders inside
@@ -207,12 +219,6 @@ def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
             place,
             " ".join([runner, *map(shlex.quote, selection)]),
         )
-
-
-def _words_of(place: str) -> list[str]:
-    """Return the distinctive parts of a path: ``api`` and ``cart`` of ``tests/api/test_cart.py``."""
-    parts = (re.sub(r"^test_|_test$|^tests?$", "", part) for part in place.removesuffix(".py").split("/"))
-    return [part for part in parts if part not in ("", ".")] or ["tests"]
 
 
 # --- checks
@@ -248,25 +254,7 @@ def _check_of(source: str, line: str) -> FoundCheck | None:
     command = None if re.search(r"[$|<>;`{}*]", text) else accepted(text)
     if command is None or command.tool.name in _RUN_OTHERS:
         return None
-    return FoundCheck(
-        cmd=text,
-        source=source,
-        purpose=command.tool.purpose,
-        tool=command.tool.name,
-        is_installed=_is_installed(command),
-    )
-
-
-def _own_check(spec: ToolSpec) -> FoundCheck:
-    """Return the check for a tool that the repository itself declares."""
-    program = (spec.argv or (spec.name,))[0]
-    return FoundCheck(
-        cmd=spec.name,
-        source="pyproject.toml",
-        purpose=spec.kind,
-        tool=spec.name,
-        is_installed=is_there(program),
-    )
+    return FoundCheck(text, source, command.tool.purpose, command.tool.name, _is_installed(command))
 
 
 def is_there(program: str) -> bool:
@@ -339,6 +327,12 @@ def _of_nox(text: str) -> Iterator[str]:
                 yield shlex.join(cast("list[str]", words))
 
 
+def _of_pre_commit(text: str) -> Iterator[str]:
+    """Yield the command that the table has for each hook; an empty text for an unknown one."""
+    hooks = (hook for repo in _items(_get(_yaml(text), "repos")) for hook in _items(_get(repo, "hooks")))
+    return (_TABLE["checks"].get(str(_get(hook, "id")), "") for hook in hooks)
+
+
 def _of_workflow(text: str) -> Iterator[str]:
     """Yield the commands of all ``run`` steps that are executed in the root folder."""
     for job in _items(_get(_yaml(text), "jobs")):
@@ -347,12 +341,6 @@ def _of_workflow(text: str) -> Iterator[str]:
             if isinstance(run, str) and _get(step, "working-directory") is None:
                 for line in run.replace("\\\n", " ").splitlines():
                     yield from line.split("&&")
-
-
-def _of_pre_commit(text: str) -> Iterator[str]:
-    """Yield the command that the table has for each hook; an empty text for an unknown one."""
-    for repo in _items(_get(_yaml(text), "repos")):
-        yield from (_TABLE["checks"].get(str(_get(hook, "id")), "") for hook in _items(_get(repo, "hooks")))
 
 
 # --- reading

@@ -128,16 +128,13 @@ class ManualSpec(Extensible):
     role: Role = Role.HUMAN
 
 
-def _artifact_from_path(value: Any) -> Any:
-    return {"path": value} if isinstance(value, str) else value
+def _from_text(key: str) -> BeforeValidator:
+    """Return the validator that reads a text as a mapping with this key alone."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
-def _check_from_command(value: Any) -> Any:
-    return {"cmd": value} if isinstance(value, str) else value
-
-
-Artifact = Annotated[ArtifactSpec, BeforeValidator(_artifact_from_path)]
-Check = Annotated[CommandSpec, BeforeValidator(_check_from_command)]
+Artifact = Annotated[ArtifactSpec, _from_text("path")]
+Check = Annotated[CommandSpec, _from_text("cmd")]
 
 
 class AcceptanceCriteria(Extensible):

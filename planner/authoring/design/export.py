@@ -37,7 +37,6 @@ EXTENSION = "x-design-plan"
 FOLDER_PAGES = ("README.md", "CLAUDE.md")
 """The pages that the technical writer updates in every folder that a milestone changes."""
 
-_FAILING = (Verdict.FAILED, Verdict.FLAKY)
 _LONGEST_INTENT = 60_000
 _LONGEST_LINE = 9_000
 _LARGEST_SOURCE = 4 * 1024 * 1024
@@ -54,7 +53,15 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
     todos: list[dict[str, Any]] = []
     before: tuple[str, ...] = ()
     for wave in design.waves:
-        todos += [_todo_of(by_id[each], design, before) for each in wave.milestones]
+        for milestone in (by_id[each] for each in wave.milestones):
+            todo = {
+                "id": milestone.id,
+                "title": one_line(milestone.name, limit=_LONGEST_LINE) or milestone.id,
+                "intent": clean(_instructions(milestone, design), limit=_LONGEST_INTENT),
+                "acceptance_criteria": _criteria_of(milestone),
+                "allowed_files": _files_of(milestone),
+            }
+            todos.append(todo | ({"dependencies": before} if before else {}))
         before = wave.milestones or before  # an empty wave must not cut the order of those around it
     slug = "-".join(re.findall(r"[a-z0-9]+", design.overview.title.casefold())[:5])[:80] or "plan"
     return Plan.model_validate(
@@ -68,22 +75,14 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
     )
 
 
-def _todo_of(milestone: Milestone, design: DesignPlan, before: tuple[str, ...]) -> dict[str, Any]:
-    """Return the todo for a milestone, as a plan file has it; it depends on ``before``."""
-    return {
-        "id": milestone.id,
-        "title": one_line(milestone.name, limit=_LONGEST_LINE) or milestone.id,
-        "intent": clean(_instructions(milestone, design), limit=_LONGEST_INTENT),
-        "acceptance_criteria": _criteria_of(milestone),
-        "allowed_files": _files_of(milestone),
-        **({"dependencies": before} if before else {}),
-    }
-
-
 def _criteria_of(milestone: Milestone) -> dict[str, Any]:
-    """Return the acceptance criteria of a milestone's todo: commands and artifacts, or else questions."""
+    """Return the acceptance criteria of a milestone's todo: commands and artifacts, or else questions.
+
+    A criterion may be a command with or without backticks around it.
+    """
     commands = [f"pytest {shlex.quote(each)}" for each in milestone.tests.files if each.endswith(".py")]
-    commands += [each for each in map(_command_in, milestone.acceptance_criteria) if each]
+    bare = (each.strip().strip("`").strip() for each in milestone.acceptance_criteria)
+    commands += [each for each in bare if each.isprintable() and accepted(each)]
     files = dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
     artifacts = [glob.escape(each) for each in files if each not in _deleted(milestone)]
     criteria: dict[str, Any] = {"expected_artifacts": artifacts} if artifacts else {}
@@ -93,18 +92,10 @@ def _criteria_of(milestone: Milestone) -> dict[str, Any]:
     return criteria | {"manual": [{"question": f"Is this true: {each}"} for each in texts]}
 
 
-def _command_in(text: str) -> str | None:
-    """Return the command if a criterion is one, with or without backticks around it; else ``None``."""
-    command = text.strip().strip("`").strip()
-    return command if command.isprintable() and accepted(command) else None
-
-
 def _deleted(milestone: Milestone) -> set[str]:
     """Return the files that the diffs of a milestone delete."""
-    deletions = [
-        each for each in milestone.code_changes if re.search(r"^\+\+\+ /dev/null", each.diff, re.MULTILINE)
-    ]
-    return {each.file for each in deletions}
+    is_deletion = re.compile(r"^\+\+\+ /dev/null", re.MULTILINE)
+    return {each.file for each in milestone.code_changes if is_deletion.search(each.diff)}
 
 
 def _files_of(milestone: Milestone) -> tuple[str, ...]:
@@ -221,7 +212,7 @@ def _problem_of(
     if outcome.blocked_by:
         return Match.MISSING, f"it waits for {', '.join(outcome.blocked_by)}"
     open_ = [each for each in outcome.checks if each.counts_as is not Verdict.PASSED]
-    red = [each for each in open_ if each.counts_as in _FAILING]
+    red = [each for each in open_ if each.counts_as.is_red]
     absent = [each for each in red if each.kind is CheckKind.ARTIFACT]
     match = Match.MISSING if absent or not red else Match.DEVIATING
     first = next(iter([*absent, *red, *open_]), None)
@@ -235,18 +226,14 @@ def _problem_of(
 def _intents_of(milestone: Milestone, root: Path, *, is_verified: bool) -> Iterator[Reconciled]:
     """Yield the state of each intent; one whose code exists is only verified if its milestone is."""
     deleted = _deleted(milestone)
+    unverified = (Match.DEVIATING, f"it exists, but {milestone.id} is not verified")
     for intent in milestone.code_intents:
-        place = _place_of(intent)
         # Where the milestone deletes the file, its absence is no fault.
         problem = None if intent.file in deleted else _absence_of(intent, root)
-        if problem is not None:
-            yield Reconciled(intent.id, place, Match.MISSING, problem)
-        elif is_verified:
-            yield Reconciled(intent.id, place, Match.VERIFIED)
-        else:
-            yield Reconciled(
-                intent.id, place, Match.DEVIATING, f"it exists, but {milestone.id} is not verified"
-            )
+        found = (Match.VERIFIED, "") if is_verified else unverified
+        yield Reconciled(
+            intent.id, _place_of(intent), *(found if problem is None else (Match.MISSING, problem))
+        )
 
 
 def _absence_of(intent: CodeIntent, root: Path) -> str | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 from uuid import UUID
@@ -239,17 +240,11 @@ class DesignPlan(Value):
     def ids(self) -> Iterator[str]:
         """Yield the id of every part that has one, in the order of the plan."""
         context = self.planning_context
-        for part in (
-            context.decision_log,
-            context.rejected_alternatives,
-            context.constraints,
-            context.known_risks,
-        ):
-            yield from (each.id for each in part)
+        yield from (each.id for each in (*context.decision_log, *context.rejected_alternatives))
+        yield from (each.id for each in (*context.constraints, *context.known_risks))
         for milestone in self.milestones:
             yield milestone.id
-            yield from (each.id for each in milestone.code_intents)
-            yield from (each.id for each in milestone.code_changes)
+            yield from (each.id for each in (*milestone.code_intents, *milestone.code_changes))
 
 
 def find_broken_references(plan: DesignPlan) -> Iterator[str]:
@@ -257,56 +252,43 @@ def find_broken_references(plan: DesignPlan) -> Iterator[str]:
 
     Duplicates are repeated ids, numbers of milestones or waves, and milestones in more than one wave.
     """
-    context = plan.planning_context
-    decisions = {each.id for each in context.decision_log}
-
-    def missing(place: str, refs: tuple[str, ...]) -> Iterator[str]:
-        for ref in refs:
-            if ref not in decisions:
-                yield f"{place}: the decision {ref} does not exist; add it, or name another"
-
+    context, waves = plan.planning_context, plan.milestone_dependencies.waves
     yield from _repeated("id", list(plan.ids()))
     yield from _repeated("milestone number", [each.number for each in plan.milestones])
-    for rejected in context.rejected_alternatives:
-        yield from missing(f"{rejected.id}.decision_ref", (rejected.decision_ref,))
-    for risk in context.known_risks:
-        if risk.decision_ref is not None:
-            yield from missing(f"{risk.id}.decision_ref", (risk.decision_ref,))
+    decided = [(f"{each.id}.decision_ref", each.decision_ref) for each in context.rejected_alternatives]
+    decided += [
+        (f"{each.id}.decision_ref", each.decision_ref) for each in context.known_risks if each.decision_ref
+    ]
     for milestone in plan.milestones:
         intents = {each.id for each in milestone.code_intents}
         for intent in milestone.code_intents:
-            if not decisions.issuperset(intent.decision_refs):
-                yield from missing(f"{intent.id}.decision_refs", intent.decision_refs)
+            decided += [(f"{intent.id}.decision_refs", ref) for ref in intent.decision_refs]
         for change in milestone.code_changes:
+            decided += [(f"{change.id}.why_comments", ref) for ref in _decisions_in(*change.why_comments)]
             if change.intent_ref not in intents:
                 yield (
                     f"{change.id}.intent_ref: {milestone.id} has no code intent {change.intent_ref}; "
                     "add it there, or name another"
                 )
-            yield from missing(f"{change.id}.why_comments", _decisions_in(change.why_comments))
         written = milestone.documentation
-        if written:
-            texts = (
-                written.module_comment or "",
-                *written.docstrings,
-                *written.algorithm_blocks,
-                *written.inline_comments,
-            )
-            yield from missing(f"{milestone.id}.documentation", _decisions_in(texts))
-    known = {each.id for each in plan.milestones}
-    waves = plan.milestone_dependencies.waves
+        texts = (*written.docstrings, *written.algorithm_blocks, *written.inline_comments)
+        refs = _decisions_in(written.module_comment or "", *texts)
+        decided += [(f"{milestone.id}.documentation", ref) for ref in refs]
+    yield from _missing("decision", decided, {each.id for each in context.decision_log})
     yield from _repeated("wave", [each.wave for each in waves])
-    for wave in waves:
-        for ref in wave.milestones:
-            if ref not in known:
-                yield (
-                    f"W-{wave.wave}.milestones: the milestone {ref} does not exist; add it, or name another"
-                )
-    yield from _repeated("in the waves", [each for wave in waves for each in wave.milestones])
+    placed = [(f"W-{wave.wave}.milestones", ref) for wave in waves for ref in wave.milestones]
+    yield from _missing("milestone", placed, {each.id for each in plan.milestones})
+    yield from _repeated("in the waves", [ref for _, ref in placed])
 
 
-def _decisions_in(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(ref for text in texts if "DL-" in text for ref in _DECISION_NAMED.findall(text))
+def _missing(what: str, references: list[tuple[str, str]], known: set[str]) -> Iterator[str]:
+    for place, ref in references:
+        if ref not in known:
+            yield f"{place}: the {what} {ref} does not exist; add it, or name another"
+
+
+def _decisions_in(*texts: str) -> list[str]:
+    return [ref for text in texts if "DL-" in text for ref in _DECISION_NAMED.findall(text)]
 
 
 def _repeated(what: str, values: list[str] | list[int]) -> Iterator[str]:
@@ -386,7 +368,11 @@ def add_part(
         raise DesignError(kind_name, [f"it belongs to no milestone; remove --to {within}"])
     parts = _list_at(holder, kind)
     counter = _NUMBERS.get(kind_name)
-    raw: dict[str, Any] = {} if kind_name == "wave" else {"id": _next_id(plan, kind.prefix)}
+    raw: dict[str, Any] = {}
+    if kind_name != "wave":
+        start = f"{kind.prefix}-"
+        taken = [int(each.removeprefix(start)) for each in plan.ids() if each.startswith(start)]
+        raw["id"] = f"{start}{max(taken, default=0) + 1:03d}"
     if counter is not None:
         raw[counter] = max((each[counter] for each in parts), default=0) + 1
     if kind_name == "decision":
@@ -480,12 +466,6 @@ def _find(data: dict[str, Any], name: str) -> tuple[Any, list[dict[str, Any]] | 
     raise DesignError(name, [f"unknown part; name an id of the plan, or {', '.join(PARTS)}"])
 
 
-def _next_id(plan: DesignPlan, prefix: str) -> str:
-    start = f"{prefix}-"
-    taken = [int(each.removeprefix(start)) for each in plan.ids() if each.startswith(start)]
-    return f"{start}{max(taken, default=0) + 1:03d}"
-
-
 def _validated(data: dict[str, Any], raw: dict[str, Any], model: type[BaseModel], name: str) -> DesignPlan:
     """Return the validated plan of ``data``, in which the part ``raw`` is new or changed.
 
@@ -520,7 +500,11 @@ def _assign_one(
         return _assign_one(raw.setdefault(name, {}), shape, inner, text, appends=appends)
     if shape is dict:
         if dot:
-            raw.setdefault(name, {})[inner] = _json_or_text(text)
+            value: Any = text
+            with suppress(ValueError, RecursionError):
+                value = json.loads(text)
+                json.dumps(value, allow_nan=False)  # Python's parser accepts NaN, which is not JSON
+            raw.setdefault(name, {})[inner] = value
             return None
         raw[name] = {}
         return f"name one of its keys: {name}.KEY=VALUE" if text else None
@@ -554,16 +538,6 @@ def _shape_of(annotation: Any) -> Any:
     if origin is dict:
         return dict
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else str
-
-
-def _json_or_text(text: str) -> Any:
-    def refuse(constant: str) -> None:  # NaN and Infinity, which Python's parser accepts, are not JSON
-        raise ValueError(constant)
-
-    try:
-        return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError):
-        return text
 
 
 def fields_of(model: type[BaseModel], above: str = "") -> Iterator[str]:

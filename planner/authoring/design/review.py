@@ -109,11 +109,8 @@ class ReviewFile(Value):
     def blocking(self, iteration: int) -> tuple[ReviewItem, ...]:
         """Return the items that block the gate: they have not passed, and are of a blocking severity."""
         severities = blocking_severities(iteration)
-        return tuple(
-            each
-            for each in self.items
-            if each.status is not ItemStatus.PASS and each.severity in severities
-        )
+        open_ = (each for each in self.items if each.status is not ItemStatus.PASS)
+        return tuple(each for each in open_ if each.severity in severities)
 
 
 class Gate(Value):
@@ -124,9 +121,8 @@ class Gate(Value):
 
     @model_validator(mode="after")
     def _refuse_an_impossible_iteration(self) -> Gate:
-        if (self.state is LoopState.INITIAL and self.iteration > 1) or (
-            self.state is LoopState.RETRY and self.iteration == 1
-        ):
+        impossible = {LoopState.INITIAL: self.iteration > 1, LoopState.RETRY: self.iteration == 1}
+        if impossible.get(self.state, False):
             raise ValueError(f"{self.state.value} does not fit iteration {self.iteration}")
         return self
 
@@ -158,8 +154,12 @@ def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> tuple[str, ...]:
     gaps = [*_design_gaps(plan)]
     if phase is not ReviewPhase.PLAN_DESIGN:
         gaps += _code_gaps(plan)
-        if phase is not ReviewPhase.PLAN_CODE:
-            gaps += _documentation_gaps(plan)
+    if phase not in (ReviewPhase.PLAN_DESIGN, ReviewPhase.PLAN_CODE):
+        bare = (each.id for each in plan.milestones if not each.documentation)
+        describe = "has no documentation; describe it"
+        gaps += [
+            f"{name} {describe}: {_PLANNER} set {name} documentation.module_comment=TEXT" for name in bare
+        ]
     return tuple(gaps)
 
 
@@ -172,11 +172,10 @@ def _design_gaps(plan: DesignPlan) -> Iterator[str]:
         yield f"the plan has no milestone; add one: {_PLANNER} add milestone name=TEXT"
     for milestone in plan.milestones:
         yield from _gaps_of(milestone)
-    placed = {each for wave in plan.waves for each in wave.milestones}
-    for milestone in plan.milestones:
-        if milestone.id not in placed:
-            yield f"{milestone.id} is in no wave; add it: {_PLANNER} set W-1 milestones+={milestone.id}"
     by_id = {each.id: each for each in plan.milestones}
+    placed = {each for wave in plan.waves for each in wave.milestones}
+    for name in (name for name in by_id if name not in placed):
+        yield f"{name} is in no wave; add it: {_PLANNER} set W-1 milestones+={name}"
     for wave in plan.waves:
         owners: dict[str, str] = {}
         for milestone in (by_id[each] for each in wave.milestones):
@@ -224,12 +223,3 @@ def _code_gaps(plan: DesignPlan) -> Iterator[str]:
         for change in milestone.code_changes:
             if not any(line.startswith(("@@ ", "--- ")) for line in change.diff.splitlines()):
                 yield f"{change.id}.diff is not a unified diff: {_PLANNER} set {change.id} diff=@FILE"
-
-
-def _documentation_gaps(plan: DesignPlan) -> Iterator[str]:
-    for milestone in plan.milestones:
-        if not milestone.documentation:
-            yield (
-                f"{milestone.id} has no documentation; describe it: "
-                f"{_PLANNER} set {milestone.id} documentation.module_comment=TEXT"
-            )
