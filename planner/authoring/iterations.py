@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from planner.authoring.repository import accepted
+from planner.catalog.commands import accepted_command
 from planner.catalog.test_paths import is_test_path
 from planner.errors import PlannerError
 from planner.model.base import Value
@@ -543,7 +543,7 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str]) -> Plan
     created = {each for action in actions if action.action_type == "create" for each in action.target_files}
     allowed = [f"{each}**" if each.endswith("/") else each for each in targets]
     made = [each for each in targets if each in created and not each.endswith("/")]
-    own = [each for each in iteration.gap.commands if accepted(each)]
+    own = [each for each in iteration.gap.commands if accepted_command(each)]
     if not own:
         folders = [each for each in targets if each.endswith("tests/")]
         test = f"tests/test_{_slug(iteration.gap.description)}.py"

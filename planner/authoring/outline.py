@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.authoring.repository import accepted
+from planner.catalog.commands import accepted_command
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
@@ -182,6 +182,8 @@ def _add_commands(piece: Piece, texts: list[str]) -> bool:
     """Add those texts to the piece that the catalog accepts as commands; return whether there are any."""
     # A single word in a code span is more often a name than a command; ``pytest`` is the exception.
     words = (" ".join(text.split()) for text in texts)
-    found = [each for each in words if (" " in each or each.startswith("pytest")) and accepted(each)]
+    found = [
+        each for each in words if (" " in each or each.startswith("pytest")) and accepted_command(each)
+    ]
     piece.commands += [each for each in dict.fromkeys(found) if each not in piece.commands]
     return bool(found)

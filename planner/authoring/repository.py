@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import yaml
 
-from planner.catalog.commands import Command, parse_command
+from planner.catalog.commands import Command, accepted_command
 from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
-from planner.errors import CommandSyntaxError
 from planner.planfile.discovery import project_root, repository_tools
 from planner.planfile.project_files import walk
 
@@ -140,14 +139,6 @@ def read_repository(folder: Path) -> RepositoryFacts:
     )
 
 
-def accepted(cmd: str) -> Command | None:
-    """Return the parsed command if the catalog accepts it as proof of a todo, else ``None``."""
-    try:
-        return parse_command(cmd)
-    except CommandSyntaxError:
-        return None
-
-
 # --- tests
 
 
@@ -251,7 +242,7 @@ def _check_of(source: str, line: str) -> FoundCheck | None:
     text = " ".join(line.split())
     if launched := _LAUNCHED.match(text):
         text = text if shutil.which(launched[1]) else launched[2]  # without uv, the tool may be installed
-    command = None if re.search(r"[$|<>;`{}*]", text) else accepted(text)
+    command = None if re.search(r"[$|<>;`{}*]", text) else accepted_command(text)
     if command is None or command.tool.name in _RUN_OTHERS:
         return None
     return FoundCheck(text, source, command.tool.purpose, command.tool.name, _is_installed(command))
@@ -272,7 +263,7 @@ def is_module_there(name: str) -> bool:
 
 def is_runnable(cmd: str) -> bool:
     """Return whether the catalog accepts a command and its program is installed."""
-    command = accepted(cmd)
+    command = accepted_command(cmd)
     return command is not None and _is_installed(command)
 
 

@@ -60,6 +60,14 @@ class Command:
 
 
 @lru_cache(maxsize=4096)
+def accepted_command(cmd: str) -> Command | None:
+    """Return the parsed command, or ``None`` if it cannot be run."""
+    try:
+        return parse_command(cmd)
+    except CommandSyntaxError:
+        return None
+
+
 def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
     """Parse a command. ``tools`` are those that the plan adds to the catalog.
 

@@ -7,6 +7,7 @@ are checked first, at every event, so that the engine needs no clock.
 
 from __future__ import annotations
 
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 from planner.engine.repair import (
@@ -29,7 +30,6 @@ from planner.engine.transaction import (
     Stop,
     Transaction,
     admit,
-    base_of,
     problems_of,
     publish,
 )
@@ -46,6 +46,7 @@ from planner.policy.allowed_files import widened_by
 from planner.policy.branches import retries_of
 from planner.policy.limits import asks_a_person
 from planner.text.display import counted
+from planner.text.glob_patterns import plain
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -337,11 +338,14 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
         escalate(tx, record, "sub-plan-unfit", because, exhausted=False)
         return
     tx.occupy(record)
-    names = admit(tx, event.plan, event.digest, record.id, base_of(tx, record, event))
+    base = event.base
+    if base is None:  # the sub-plan's own root below the folder of its file
+        folder = (event.path or record.todo.sub_plan or "").rpartition("/")[0]
+        base = normpath("/".join((tx.parts[record.within].base, folder, event.plan.root)))
+    names = admit(tx, event.plan, event.digest, record.id, plain(base))
     record = tx.update(record, children=names)
     tx.offer(names)
-    if not names:
-        tx.queue_parent(record)
+    tx.advance_parent(record)
 
 
 def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife) -> TodoRecord:
@@ -407,11 +411,16 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
         problem = f"the decision on '{event.approval_id}' has the digest {event.digest or '(none)'}"
         problem += f", but the current proposal has {question.digest}"
         raise RefusedEvent("stale-approval", problem, "review the current proposal, and decide again")
-    _check_option("no-such-decision", event.decision.value, question)
-    tx.withdraw(question.question_id)
+    _take_answer(tx, question, "no-such-decision", event.decision.value)
     record = tx.records[question.todo_id]
-    if question.kind is QuestionKind.APPROVE_START:
-        _decide_start(tx, record, event)
+    if question.kind is QuestionKind.APPROVE_START and event.decision is Decision.REJECT:
+        tx.fail(record)
+    elif question.kind is QuestionKind.APPROVE_START:
+        if event.decision is Decision.MODIFY:
+            _narrow(tx, record, event.changes)
+            record = tx.update(record, instructions=event.changes.instructions)
+        tx.update(record, allowed_start=True)
+        tx.offer((record.id,))
     elif question.kind is QuestionKind.APPROVE_EDITS:
         _decide_edits(tx, record, question, event)
     else:
@@ -429,9 +438,8 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
         reason = f"'{event.question_id}' has to be approved or rejected"
         remedy = f"decide it with approval_given and the digest {question.digest}"
         raise RefusedEvent("no-such-question", reason, remedy)
-    _check_option("no-such-answer", event.answer, question)
+    _take_answer(tx, question, "no-such-answer", event.answer)
     reason, who = _reason(event.because), _name(event.by)
-    tx.withdraw(question.question_id)
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
         raise Stop("stopped-by-person", f"{who} stopped the run{reason}", found)
@@ -462,10 +470,12 @@ def _open_question(tx: Transaction, question_id: str) -> AskHuman:
     return tx.questions[question_id]
 
 
-def _check_option(rule: str, answer: str, question: AskHuman) -> None:
+def _take_answer(tx: Transaction, question: AskHuman, rule: str, answer: str) -> None:
+    """Withdraw an answered question. Raises :class:`~planner.errors.RefusedEvent` for an unknown option."""
     if answer not in question.options:
         problem = f"'{answer[:100]}' is not an answer to '{question.question_id}'"
         raise RefusedEvent(rule, problem, f"answer {', '.join(question.options)}")
+    tx.withdraw(question.question_id)
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:
@@ -508,18 +518,6 @@ def stop_requested(tx: Transaction, event: StopRequested) -> None:
     """Halt the run at a person's request, by raising :class:`Stop`."""
     because = f"{_name(event.by)} stopped the run{_reason(event.because)}"
     raise Stop("stopped-by-person", because)
-
-
-def _decide_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> None:
-    """Apply the decision whether a todo of high risk may start; a rejected one fails."""
-    if event.decision is Decision.REJECT:
-        tx.fail(record)
-        return
-    if event.decision is Decision.MODIFY:
-        _narrow(tx, record, event.changes)
-        record = tx.update(record, instructions=event.changes.instructions)
-    tx.update(record, allowed_start=True)
-    tx.offer((record.id,))
 
 
 def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None:
@@ -588,22 +586,21 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
             ask_review(tx, record, "branches-in-a-circle", because)
             return
         question = modified
-    _open_approved(tx, question)
+    approved = [question]
     if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
         alike = failure_class(question.failure)
         tx.approved = tx.approved | {alike}
-        for other in sorted(tx.questions.values(), key=lambda each: each.seq):
-            if other.kind is not QuestionKind.APPROVE_BRANCH or other.failure is None:
-                continue
-            is_high_risk = asks_a_person(tx.records[other.todo_id].todo)
-            if failure_class(other.failure) == alike and not is_high_risk:
-                tx.withdraw(other.question_id)
-                _open_approved(tx, other)
-
-
-def _open_approved(tx: Transaction, question: AskHuman) -> None:
-    step = PendingStep("branch", question.rule, question.because, question)
-    open_branch(tx, tx.records[question.todo_id], step)
+        approved += [
+            other
+            for other in sorted(tx.questions.values(), key=lambda each: each.seq)
+            if other.kind is QuestionKind.APPROVE_BRANCH
+            and other.failure is not None
+            and failure_class(other.failure) == alike
+            and not asks_a_person(tx.records[other.todo_id].todo)
+        ]
+    for each in approved:
+        tx.withdraw(each.question_id)
+        open_branch(tx, tx.records[each.todo_id], PendingStep("branch", each.rule, each.because, each))
 
 
 def _modified_proposal(

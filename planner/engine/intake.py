@@ -57,8 +57,12 @@ def report_run(
             if _comes_too_early(state, record, outcome):
                 later.append(outcome)
                 continue
+            shown = {failure.signature for failure in failures_of(outcome)}
+            groups = (each.signatures for each in document.causes if len(each.signatures) > 1)
+            causes = tuple(group for group in groups if not shown.isdisjoint(group))
+            run_id = document.run.run_id or None
             try:
-                state = tell(_event_of(outcome, document, at))
+                state = tell(Verified(at=at, outcome=outcome, run_id=run_id, causes=causes))
             except RefusedEvent as error:
                 refused.append(str(error))
             state = _load_sub_plans(state, sub_plans, at, tell)
@@ -86,17 +90,6 @@ def must_restart(state: State, document: OutcomeDocument) -> bool:
         for name, record in state.records.items()
         if not record.is_branch
     )
-
-
-def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Verified:
-    """Return the ``verified`` event of an outcome, with the shared root causes that concern it."""
-    shown = {failure.signature for failure in failures_of(outcome)}
-    causes = tuple(
-        each.signatures
-        for each in document.causes
-        if len(each.signatures) > 1 and not shown.isdisjoint(each.signatures)
-    )
-    return Verified(at=at, outcome=outcome, run_id=document.run.run_id or None, causes=causes)
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:

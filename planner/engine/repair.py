@@ -20,7 +20,7 @@ from planner.model.actions import AskHuman, QuestionKind
 from planner.model.base import qualified
 from planner.model.edits import AddBranch, AddContext, NarrowFiles, QuarantineTest
 from planner.model.plan import TodoStatus
-from planner.model.taxonomy import Category, Family, Role
+from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.model.verdicts import TodoLife, TodoState, Verdict
 from planner.policy.branches import (
     RedTodo,
@@ -31,6 +31,7 @@ from planner.policy.branches import (
     next_branch_id,
     role_for,
 )
+from planner.policy.dependencies import reachable
 from planner.policy.limits import asks_a_person
 from planner.policy.outcomes import (
     HALTING,
@@ -38,7 +39,6 @@ from planner.policy.outcomes import (
     failures_of,
     is_begun,
     is_beyond_proof,
-    is_harness_fault,
     is_unowned,
     missing_proof,
     sorted_failures,
@@ -404,7 +404,7 @@ def _apply_undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> N
 
 def _verify_unowned_again(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
     """Verify again after a failure of environment or harness, for which no role is responsible."""
-    if is_harness_fault(failure):
+    if failure.category is Category.HARNESS_ERROR or failure.owner is Owner.HARNESS:
         rule, because = "harness-blames-nobody", f"the run itself failed: {_headline(failure)}"
     else:
         rule, because = "environment-blames-nobody", f"something was missing: {_headline(failure)}"
@@ -591,12 +591,7 @@ def failure_of(record: TodoRecord) -> Failure:
 
 def waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
     """Return whether a todo is ``goal`` or depends on it, directly or indirectly."""
-    found = {record.id: record}
-    for each in (pending := [record]):
-        new = [before for before in tx.dependencies(each) if before.id not in found]
-        found |= {before.id: before for before in new}
-        pending.extend(new)
-    return goal.id in found
+    return goal.id in reachable((record.id,), tx.ids_before)
 
 
 # -- todos that fail by one cause ----------------------------------------------------------------------

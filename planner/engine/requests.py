@@ -6,6 +6,7 @@ of it, so that it can be repeated after a restart of the driver.
 
 from __future__ import annotations
 
+from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.verdicts import TodoLife
 from planner.policy.criteria import commands_of, conventional_command, wants_convention
+from planner.policy.dependencies import reachable
 from planner.policy.limits import bounds_of
 
 if TYPE_CHECKING:
@@ -28,29 +30,27 @@ MOST_RESULTS = 200
 
 def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Request a turn of work on a todo, with the reason ``because`` and ``facts`` about it."""
-    changes = {"turns": record.turns + 1, "cost_reported": False, "next_step": None, "waited": 0}
-    tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), **changes)
+    turns = record.turns + 1
+    tx.move(record, TodoLife.ACTIVE, turns=turns, cost_reported=False, next_step=None, waited=0)
     _request(tx, record, rule, because, facts)
 
 
 def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Request the verification of a todo, with the reason ``because`` and ``facts`` about it."""
-    changes = {"deadline": None, "next_step": None}
-    tx.move(record, TodoLife.TESTING, asked_by=(rule, because), **changes)
+    tx.move(record, TodoLife.TESTING, deadline=None, next_step=None)
     _request(tx, record, rule, because, facts)
 
 
 def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, delay: float) -> None:
     """Request another verification of a todo, ``delay`` seconds from now."""
-    waited = record.waited + 1
-    tx.move(record, TodoLife.TESTING, asked_by=(rule, because), waited=waited)
+    record = tx.move(record, TodoLife.TESTING, waited=record.waited + 1)
     at = None if delay <= 0 else tx.now + delay
-    _request(tx, record, rule, because, {"waited": waited, "delay_seconds": delay}, at)
+    _request(tx, record, rule, because, {"waited": record.waited, "delay_seconds": delay}, at)
 
 
 def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Request the sub-plan of a parent."""
-    tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), next_step=None)
+    tx.move(record, TodoLife.ACTIVE, next_step=None)
     _request(tx, record, rule, because, {})
 
 
@@ -72,7 +72,8 @@ def _request(
     ``at`` is the earliest time of a verification, epoch seconds.
     """
     # emit() numbers the action; no other one may be emitted in between.
-    record = tx.update(record, asked=tx.seq + 1)
+    asked_by = record.asked_by if rule == "resumed" else (rule, because)
+    record = tx.update(record, asked=tx.seq + 1, asked_by=asked_by)
     if record.life is TodoLife.TESTING:
         advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
         failure = record.failure
@@ -88,13 +89,8 @@ def _request(
             not_before=None if at is None else rfc3339(at),
         )
     elif record.is_parent:
-        found: dict[str, TodoRecord] = {}
-        pending = list(tx.dependencies(record))
-        for before in pending:  # the nearest first
-            if before.id not in found and len(found) < MOST_RESULTS:
-                found[before.id] = before
-                pending.extend(tx.dependencies(before))
-        todo, results = record.todo, tuple(found)
+        found = reachable(tx.ids_before(record.id), tx.ids_before)
+        todo, results = record.todo, tuple(islice(found, MOST_RESULTS))
         names = {"sub_plan": todo.sub_plan, "sub_project_id": todo.sub_project_id}
         tx.emit(LoadSubPlan, rule, because, todo_id=record.id, results=results, **names)
     else:

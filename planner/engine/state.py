@@ -231,6 +231,10 @@ class State:
             if before is not None and (record.is_branch or not before.is_branch):
                 yield before
 
+    def ids_before(self, todo_id: str) -> Iterator[str]:
+        """Yield the ids of the dependencies of a todo."""
+        return (each.id for each in self.dependencies(self.records[todo_id]))
+
     def waits(self, record: TodoRecord) -> bool:
         """Return whether a dependency of the todo is not final yet."""
         return any(not each.life.is_final for each in self.dependencies(record))

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from heapq import heappush
 from operator import attrgetter
-from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, TypeAdapter
@@ -32,13 +31,12 @@ from planner.policy.dependencies import find_cycle
 from planner.policy.lifecycle import check_move
 from planner.policy.limits import exceeded, inherited
 from planner.revise.plan_edits import Edited, apply_edits
-from planner.text.glob_patterns import plain, seen_from_above
+from planner.text.glob_patterns import seen_from_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from planner.model.actions import Action, Fact
-    from planner.model.events import SubPlanLoaded
     from planner.model.plan import Plan, Policy, Todo
     from planner.model.taxonomy import Role
 
@@ -341,18 +339,8 @@ class Transaction(State):
 
         ``verified`` is true if a passing verification proved it.
         """
-        record = self.move(
-            record,
-            TodoLife.DONE,
-            verified=verified,
-            next_step=None,
-            outcome=None,
-            context=None,
-            failure=None,
-            deadline=None,
-            same=0,
-            waited=0,
-        )
+        cleared = dict.fromkeys(("next_step", "outcome", "context", "failure", "deadline"))
+        record = self.move(record, TodoLife.DONE, verified=verified, same=0, waited=0, **cleared)
         self._end(record)
         for branch in self.unneeded_branches(record, f"{record.id}, which it repairs, is done"):
             if branch.life is TodoLife.ACTIVE:
@@ -376,7 +364,6 @@ class Transaction(State):
                 because = "what it waited for is done"
                 self.enqueue(waiting, "verify", "mended-is-verified-again", because)
         self.offer(self.dependents.get(record.id, ()))
-        self._advance_parent(record)
 
     def red(self, record: TodoRecord, *lives: TodoLife, **changes: object) -> TodoRecord:
         """Move a todo through ``lives`` to ``test_failed`` and return its new record.
@@ -412,7 +399,6 @@ class Transaction(State):
                     pending.append((name, TodoLife.SKIPPED))
                 elif waiting.life is TodoLife.TEST_FAILED:
                     pending.append((name, TodoLife.FAILED))
-            self._advance_parent(each)
 
     def _end_steps(self, branch: TodoRecord) -> None:
         """Finish the temporary todos that only prepared this branch, which has ended with its todo."""
@@ -453,18 +439,13 @@ class Transaction(State):
             self.withdraw(question)
         if record.is_branch:
             self.ended_branches.append(record.id)
+        elif record.within:
+            self.advance_parent(self.records[record.within])
 
-    def _advance_parent(self, record: TodoRecord) -> None:
-        """Queue the parent of a final todo if this was the last open todo of its sub-plan."""
-        if not record.within or record.is_branch:
-            return
-        parent = self.records[record.within]
+    def advance_parent(self, parent: TodoRecord) -> None:
+        """Queue the evaluation of a parent if all todos of its sub-plan are final."""
         if all(self.records[name].life.is_final for name in parent.children):
-            self.queue_parent(parent)
-
-    def queue_parent(self, parent: TodoRecord) -> None:
-        """Queue the evaluation of a parent whose todos are all final."""
-        self.enqueue(parent, "children", "children-first", "all todos of its sub-plan have ended")
+            self.enqueue(parent, "children", "children-first", "all todos of its sub-plan have ended")
 
 
 _FIELDS = tuple(each.name for each in fields(State))
@@ -500,18 +481,6 @@ def problems_of(plan: Plan) -> Iterator[str]:
     circle = find_cycle(todo for todo in plan.items if todo.parent_id is None)
     if circle:
         yield f"the todos depend on each other in a circle: {' -> '.join(circle)}; remove one dependency"
-
-
-def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
-    """Return the root of a sub-plan relative to the root of the top plan.
-
-    If the event does not name it, it is the sub-plan's own ``root`` below the folder of its file.
-    """
-    if event.base is not None:
-        return plain(event.base)
-    folder = (event.path or parent.todo.sub_plan or "").rpartition("/")[0]
-    root = "." if event.plan is None else event.plan.root
-    return normpath("/".join((tx.parts[parent.within].base, folder, root)))
 
 
 def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:

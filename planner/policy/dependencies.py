@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.policy.allowed_files import claimed_files, claims_overlap, grants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.plan import Plan, Todo
 
@@ -68,16 +68,21 @@ def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
     return ()
 
 
+def reachable(start: Iterable[str], next_of: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Yield the ids of ``start`` and all that ``next_of`` leads to from there, nearest first, each once."""
+    found = dict.fromkeys(start)
+    pending = list(found)
+    for name in pending:
+        yield name
+        new = [each for each in dict.fromkeys(next_of(name)) if each not in found]
+        found |= dict.fromkeys(new)
+        pending += new
+
+
 def with_dependencies(plan: Plan, todo_ids: Collection[str]) -> Plan:
     """Return the plan restricted to some todos and all their direct and indirect dependencies."""
-    by_id = {todo.id: todo for todo in plan.items}
-    wanted: set[str] = set()
-    pending = list(todo_ids)
-    while pending:
-        name = pending.pop()
-        if name in by_id and name not in wanted:
-            wanted.add(name)
-            pending += by_id[name].dependencies
+    before = {todo.id: todo.dependencies for todo in plan.items}
+    wanted = set(reachable(todo_ids, lambda name: before.get(name, ())))
     return plan.model_copy(update={"items": tuple(each for each in plan.items if each.id in wanted)})
 
 
@@ -86,14 +91,12 @@ def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -
 
     The search does not continue behind a failed todo, as that is the one to repair first.
     """
-    found: list[str] = []
-    seen, pending = {todo_id}, [todo_id]
-    for name in pending:
-        for each in by_id[name].dependencies if name in by_id else ():
-            if each not in seen:
-                seen.add(each)
-                (found if each in failed else pending).append(each)
-    return tuple(found)
+
+    def next_of(name: str) -> tuple[str, ...]:
+        is_end = name not in by_id or (name in failed and name != todo_id)
+        return () if is_end else by_id[name].dependencies
+
+    return tuple(each for each in reachable((todo_id,), next_of) if each in failed and each != todo_id)
 
 
 MOST_OTHERS = 5

@@ -131,11 +131,6 @@ def is_unowned(failure: Failure) -> bool:
     return failure.owner in _UNOWNED and failure.category not in _REPAIRABLE
 
 
-def is_harness_fault(failure: Failure) -> bool:
-    """Return whether the verification itself malfunctioned."""
-    return failure.category is Category.HARNESS_ERROR or failure.owner is Owner.HARNESS
-
-
 def is_begun(todo: Todo, outcome: Outcome) -> bool:
     """Return whether there is a sign of work on a failing todo for which none was requested.
 

@@ -30,11 +30,12 @@ from planner.model.edits import (
 from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Quarantine, Todo
 from planner.policy.allowed_files import widened_by
 from planner.policy.criteria import commands_of, pytest_command, wants_convention
+from planner.policy.dependencies import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from planner.model.plan import Policy
+    from planner.model.plan import CommandSpec, Policy
 
 
 class Edited(NamedTuple):
@@ -120,8 +121,9 @@ class _PlanEditor:
                 self._check_command(edit.check.cmd)
                 if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
                     self._refuse(f"it has the command {edit.check.cmd!r} already", "remove the edit")
-                self._check_keeps_convention(todo)
-                return _with_tests(todo, (edit.check, *todo.acceptance_criteria.tests))
+                wanted = todo.acceptance_criteria
+                self._refuse_first_criterion(todo)
+                return _with_tests(todo, [edit.check, *wanted.tests])
             case Isolate():
                 return self._isolated(todo, edit)
             case AddContext():
@@ -144,7 +146,7 @@ class _PlanEditor:
                     self._refuse(
                         f"it has the contract '{todo.contract_path}' already", "change that contract"
                     )
-                self._check_keeps_convention(todo)
+                self._refuse_first_criterion(todo)
                 return _with(todo, contract_path=edit.contract_path)
             case QuarantineTest():
                 self._quarantine(edit)
@@ -179,17 +181,19 @@ class _PlanEditor:
 
     def _with_limit(self, todo: Todo, edit: RaiseLimit) -> Todo:
         """Return a todo with a higher time limit of one of its commands."""
-        index = _test_index(todo, edit.check_id)
-        if index is None:
+        tests = _tests_by_id(todo)
+        spec = tests.get(edit.check_id)
+        if spec is None:
             remedy = "name a command in acceptance_criteria.tests, as tests[0]"
             self._refuse(f"{edit.check_id} has no time limit", remedy)
-        current, expected = todo.acceptance_criteria.tests[index].timeout_seconds, edit.from_seconds
+        current, expected = spec.timeout_seconds, edit.from_seconds
         if current != expected:
             problem = f"the limit of {edit.check_id} is {current:g} s, not {expected:g} s"
             self._refuse(problem, "decide from the current plan")
         if edit.to_seconds <= current:
             self._refuse(f"{edit.to_seconds:g} s is not more than the current limit", "name more")
-        return _with_test(todo, index, timeout_seconds=edit.to_seconds)
+        tests[edit.check_id] = spec.model_copy(update={"timeout_seconds": edit.to_seconds})
+        return _with_tests(todo, tests.values())
 
     def _retargeted(self, todo: Todo, edit: RetargetCheck) -> Todo:
         """Return a todo with another command of one of its criteria.
@@ -202,9 +206,10 @@ class _PlanEditor:
             problem = "has no command" if current is None else f"is {current!r}"
             self._refuse(f"{where} {problem}, not {edit.from_cmd!r}", "decide from the current plan")
         self._check_command(cmd)
-        index = _test_index(todo, where)
-        if index is not None:
-            return _with_test(todo, index, cmd=cmd)
+        tests = _tests_by_id(todo)
+        if where in tests:
+            tests[where] = tests[where].model_copy(update={"cmd": cmd})
+            return _with_tests(todo, tests.values())
         if where in ("verify", "test_command"):
             return _with(todo, **{where: cmd})
         if where != "test_file":
@@ -247,14 +252,13 @@ class _PlanEditor:
 
     def _check_order(self, waiting: Todo, before: Iterable[str]) -> None:
         """Refuse new dependencies of a todo that would form a cycle."""
-        seen = set(pending := list(before))
-        for name in pending:
-            if name == waiting.id:
-                self._refuse("the dependencies would be circular", "name todos that do not depend on it")
+
+        def next_of(name: str) -> tuple[str, ...]:
             todo = self._todo(name)
-            new = [each for each in (todo.dependencies if todo else ()) if each not in seen]
-            seen.update(new)
-            pending += new
+            return todo.dependencies if todo else ()
+
+        if waiting.id in reachable(before, next_of):
+            self._refuse("the dependencies would be circular", "name todos that do not depend on it")
 
     def _check_command(self, cmd: str) -> None:
         """Refuse a command that cannot be parsed."""
@@ -263,7 +267,7 @@ class _PlanEditor:
         except CommandSyntaxError as error:
             self._refuse(f"{cmd!r} cannot be run: {error.problem}", error.remedy)
 
-    def _check_keeps_convention(self, todo: Todo) -> None:
+    def _refuse_first_criterion(self, todo: Todo) -> None:
         """Refuse a first criterion for a todo that is tested by convention, as it would disable that."""
         if wants_convention(todo):
             self._refuse("its tests are found by convention", "name them as criteria first")
@@ -273,17 +277,10 @@ def _with(todo: Todo, **fields: Any) -> Todo:
     return todo.model_copy(update=fields)
 
 
-def _with_tests(todo: Todo, tests: tuple[Any, ...]) -> Todo:
-    return _with(todo, acceptance_criteria=todo.acceptance_criteria.model_copy(update={"tests": tests}))
+def _with_tests(todo: Todo, tests: Iterable[CommandSpec]) -> Todo:
+    criteria = todo.acceptance_criteria.model_copy(update={"tests": tuple(tests)})
+    return _with(todo, acceptance_criteria=criteria)
 
 
-def _with_test(todo: Todo, index: int, **fields: Any) -> Todo:
-    tests = list(todo.acceptance_criteria.tests)
-    tests[index] = tests[index].model_copy(update=fields)
-    return _with_tests(todo, tuple(tests))
-
-
-def _test_index(todo: Todo, check_id: str) -> int | None:
-    """Return the index of the command with the criterion id ``tests[index]``, or ``None``."""
-    count = len(todo.acceptance_criteria.tests)
-    return next((index for index in range(count) if check_id == f"tests[{index}]"), None)
+def _tests_by_id(todo: Todo) -> dict[str, CommandSpec]:
+    return {f"tests[{index}]": spec for index, spec in enumerate(todo.acceptance_criteria.tests)}

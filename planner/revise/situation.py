@@ -15,10 +15,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import EditScope, Tree, may_change_tests, tree_of
-from planner.catalog import Purpose, parse_command
-from planner.catalog.commands import MAX_COMMAND_LENGTH
+from planner.catalog import Purpose
+from planner.catalog.commands import MAX_COMMAND_LENGTH, accepted_command
 from planner.catalog.test_paths import is_test_path
-from planner.errors import CommandSyntaxError
 from planner.model.outcome import evidence_of
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.model.taxonomy import Owner
@@ -135,9 +134,9 @@ class Situation:
         """
         for where, spec in commands_of(self.todo):
             if where == check_id:
-                return spec if parsed(spec.cmd) else None
+                return spec if accepted_command(spec.cmd) else None
         for check in self.outcome.checks:
-            if check.id == check_id and check.cmd and parsed(check.cmd):
+            if check.id == check_id and check.cmd and accepted_command(check.cmd):
                 limit = check.timeout_seconds or 0
                 limit = limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
                 return CommandSpec(cmd=check.cmd, timeout_seconds=limit)
@@ -153,7 +152,7 @@ class Situation:
         todos = (self.todo, *self.plan.items)
         specs = [*self.failing_commands(), *(spec for todo in todos for _, spec in commands_of(todo))]
         for cmd in dict.fromkeys(spec.cmd for spec in specs):
-            command = parsed(cmd)
+            command = accepted_command(cmd)
             if command is not None:
                 yield command
 
@@ -173,7 +172,7 @@ class Situation:
         if not selected:
             selected = [check.id for check in checks if check.counts_as.is_red]
         if not selected:
-            commands = ((where, parsed(spec.cmd)) for where, spec in commands_of(self.todo))
+            commands = ((where, accepted_command(spec.cmd)) for where, spec in commands_of(self.todo))
             selected = [
                 where
                 for where, command in commands
@@ -390,20 +389,12 @@ def below_root(path: str | None) -> str | None:
     return None if parts[0] in _RECORDS or not _FOREIGN.isdisjoint(parts) else "/".join(parts)
 
 
-def parsed(cmd: str) -> Command | None:
-    """Return the parsed command, or ``None`` if it cannot be run."""
-    try:
-        return parse_command(cmd)
-    except CommandSyntaxError:
-        return None
-
-
 def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
     """Return a criterion's command restricted to these tests; unchanged if it cannot select them.
 
     Of too many tests, their files are selected, unless the command itself selects single tests of them.
     """
-    command = parsed(spec.cmd)
+    command = accepted_command(spec.cmd)
     if command is None or command.pytest is None or command.pytest.guessed:
         return spec
     if _WHOLE & {word.partition("=")[0] for word in command.pytest.args}:
@@ -432,7 +423,7 @@ def with_selections(command: Command, selections: Sequence[str]) -> str | None:
         rest, removed = [word for word in run.args if word != "--"][::step], list(run.selections[::step])
         kept = [word for word in rest if not (removed and word == removed[0] and removed.pop(0))][::step]
         text = _text(command, *run.launcher, *selections, *kept)
-        new = parsed(text) if len(text) <= MAX_COMMAND_LENGTH else None
+        new = accepted_command(text) if len(text) <= MAX_COMMAND_LENGTH else None
         if new is None or new.pytest is None or new.env != command.env:
             continue
         if new.pytest == replace(run, args=new.pytest.args, selections=tuple(selections)):
@@ -463,7 +454,7 @@ def as_selected(nodeid: str, command: Command) -> str | None:
 
 def python_of(cmd: str) -> tuple[str, ...]:
     """Return the words that start the interpreter of a pytest command; ``python`` if it names none."""
-    command = parsed(cmd)
+    command = accepted_command(cmd)
     run = None if command is None else command.pytest
     if run is None:
         return ("python",)

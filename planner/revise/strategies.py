@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planner.brief.instructions import ABSENT, MISSING_TEST, EditScope, Instruction, objection
 from planner.catalog import Purpose
+from planner.catalog.commands import accepted_command
 from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import (
@@ -52,7 +53,6 @@ from planner.revise.situation import (
     Situation,
     below_root,
     fixing_command,
-    parsed,
     quoted,
     with_selections,
 )
@@ -120,18 +120,16 @@ def revise(situation: Situation) -> tuple[Edit, ...]:
 
 def _is_feasible(edit: Edit, situation: Situation) -> bool:
     """Return whether an edit asks only for files that can be created, or exist, and may be edited."""
-    scope = situation.scope
+    scope, asked = situation.scope, Instruction("")
     if isinstance(edit, NameArtifact):
-        names = (edit.path,)
-        instruction = Instruction("", makes=names) if edit.task is None else Instruction("", changes=names)
-    elif isinstance(edit, AddTodoBefore):
-        instruction = Instruction(
-            "", makes=tuple(each.path for each in edit.todo.acceptance_criteria.expected_artifacts)
+        asked = (
+            Instruction("", makes=(edit.path,)) if edit.task is None else Instruction("", (), (edit.path,))
         )
+    elif isinstance(edit, AddTodoBefore):
+        made = edit.todo.acceptance_criteria.expected_artifacts
+        asked = Instruction("", makes=tuple(each.path for each in made))
         scope = EditScope(allowed=edit.todo.allowed_files, kept=scope.kept, tests=scope.tests)
-    else:
-        return True
-    return objection(instruction, scope, situation.tree) is None
+    return objection(asked, scope, situation.tree) is None
 
 
 # -- tests that fail -----------------------------------------------------------------------------------
@@ -235,7 +233,7 @@ def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
     selectors = [each for seen in situation.observations for each in seen.selectors]
     problems = {each.text: each.problem for each in selectors}
     missing = [each.text for each in selectors if each.problem in MISSING_TEST]
-    commands = (parsed(spec.cmd) for spec in situation.failing_commands())
+    commands = (accepted_command(spec.cmd) for spec in situation.failing_commands())
     selected = [text for each in commands if each and each.pytest for text in each.pytest.selections]
     located = [text for text in selected if text.partition("::")[0] in situation.located_files]
     for selection in (*missing, *located, *selected):
@@ -270,7 +268,7 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
     problems = [selector for each in situation.observations for selector in each.selectors]
     named = {where: spec.cmd for where, spec in commands_of(situation.todo) if "verify[" not in where}
     for check_id in situation.check_ids:
-        command = parsed(named.get(check_id, ""))
+        command = accepted_command(named.get(check_id, ""))
         if command is None or command.pytest is None or command.pytest.guessed:
             continue
         selections = command.pytest.selections
@@ -565,7 +563,7 @@ def _add_check(
     would disable.
     """
     branch = situation.branch
-    if cmd is None or parsed(cmd) is None or wants_convention(branch):
+    if cmd is None or accepted_command(cmd) is None or wants_convention(branch):
         return
     if all(spec.cmd.split() != cmd.split() for _, spec in commands_of(branch)):
         yield AddCheck(
@@ -768,9 +766,9 @@ def _proof(todo: Todo, outcome: Outcome, failure: Failure) -> dict[str, Any]:
     # Outcome files are untrusted input: names must not leave the root or become options.
     is_inside = all(below_root(test.partition("::")[0]) and not test.startswith("-") for test in tests)
     cmd = shlex.join(["pytest", *tests]) if tests and is_inside else None
-    if cmd is None or parsed(cmd) is None:
+    if cmd is None or accepted_command(cmd) is None:
         cmd = check.cmd if check else None
-    if cmd is not None and parsed(cmd) is not None:
+    if cmd is not None and accepted_command(cmd) is not None:
         limit = (check.timeout_seconds if check else None) or DEFAULT_CRITERION_SECONDS
         limit = limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
         return {"acceptance_criteria": {"tests": [{"cmd": cmd, "timeout_seconds": limit}]}}

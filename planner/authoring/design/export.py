@@ -14,7 +14,7 @@ import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.authoring.repository import accepted
+from planner.catalog.commands import accepted_command
 from planner.errors import DesignError
 from planner.model.plan import Plan
 from planner.model.verdicts import CheckKind, Verdict
@@ -82,7 +82,7 @@ def _criteria_of(milestone: Milestone) -> dict[str, Any]:
     """
     commands = [f"pytest {shlex.quote(each)}" for each in milestone.tests.files if each.endswith(".py")]
     bare = (each.strip().strip("`").strip() for each in milestone.acceptance_criteria)
-    commands += [each for each in bare if each.isprintable() and accepted(each)]
+    commands += [each for each in bare if each.isprintable() and accepted_command(each)]
     files = dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
     artifacts = [glob.escape(each) for each in files if each not in _deleted(milestone)]
     criteria: dict[str, Any] = {"expected_artifacts": artifacts} if artifacts else {}
