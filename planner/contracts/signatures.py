@@ -10,30 +10,21 @@ from __future__ import annotations
 import ast
 import builtins
 import typing
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+from planner.contracts.source import KEEP_PARAMETERS, dotted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from planner.contracts.source import FoundFunction, ScopeNames
     from planner.model.contract import FunctionContract, ParameterContract
 
 MAX_NAMED = 5
 """Limit of the differences of one signature that are listed."""
 
-_KEEP_PARAMETERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
-"""Decorators that preserve the parameters, but change the returned type."""
-
-_KNOWN_DECORATORS = _KEEP_PARAMETERS | {
-    *("staticmethod", "classmethod", "abc.abstractmethod", "abstractmethod"),
-    *("functools.lru_cache", "functools.cache", "functools.singledispatch"),
-    *("typing.final", "typing.override", "typing.no_type_check"),
-    *("typing_extensions.override", "typing_extensions.final", "typing_extensions.deprecated"),
-    *("warnings.deprecated", "numba.jit", "numba.njit"),
-}
-"""Decorators that preserve at least the parameters."""
 MAX_ALIASES = 5
 """Limit of the chain of type aliases through which a name is resolved."""
 
@@ -49,54 +40,6 @@ class Likeness(Enum):
     DIFFERENT = "different"
     UNKNOWN = "unknown"
     """One of them has a name that cannot be resolved without running the code."""
-
-
-class Names(Protocol):
-    """Name resolution at one place in a source."""
-
-    def find(self, name: str) -> str | None:
-        """Return the full name; ``""`` if the source binds it but does not show it, ``None`` if unbound."""
-        ...
-
-    def value(self, name: str) -> str | None:
-        """Return the source of the value that the module assigns once to a name: ``Price = float``.
-
-        ``None`` if it is no such alias or constant.
-        """
-        ...
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether the module may have names that its source does not show."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFunction:
-    """A function of the source."""
-
-    signature: FunctionContract
-    """Its signature, including ``self`` or ``cls``."""
-    line: int
-    decorators: tuple[tuple[str, str], ...]
-    """For each decorator, the name as written and the full name as far as it is known."""
-    names: Names
-    """Name resolution at the function."""
-    is_method: bool
-
-    @property
-    def strange_decorator(self) -> str | None:
-        """The first decorator that may change the signature, as written; ``None`` if there is none."""
-        return next((name for name, full in self.decorators if full not in _KNOWN_DECORATORS), None)
-
-    @property
-    def bound(self) -> FunctionContract:
-        """The signature for a caller: without ``self`` or ``cls``."""
-        parameters = self.signature.parameters or ()
-        is_static = any(full == "staticmethod" for _, full in self.decorators)
-        if not self.is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
-            return self.signature
-        return self.signature.model_copy(update={"parameters": parameters[1:]})
 
 
 def compare_signature(
@@ -115,7 +58,7 @@ def compare_signature(
     if found.strange_decorator:
         why = f"the decorator {found.strange_decorator} may change its signature"
         return Likeness.UNKNOWN, why, actual
-    keeps_result = not any(full in _KEEP_PARAMETERS for _, full in found.decorators)
+    keeps_result = not any(full in KEEP_PARAMETERS for _, full in found.decorators)
     differences = list(_differences(wanted, actual, found.names, keeps_result=keeps_result))
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
         reasons = [why for each, why in differences if each is likeness]
@@ -126,7 +69,7 @@ def compare_signature(
 
 
 def _differences(
-    wanted: FunctionContract, found: FunctionContract, names: Names, *, keeps_result: bool
+    wanted: FunctionContract, found: FunctionContract, names: ScopeNames, *, keeps_result: bool
 ) -> Iterator[tuple[Likeness, str]]:
     """Yield the result of each comparison, with the message for the case that it is not ``SAME``."""
     if wanted.is_async is not None and wanted.is_async is not bool(found.is_async):
@@ -150,20 +93,16 @@ def _differences(
 
 
 def _compare_parameter(
-    expected: ParameterContract, actual: ParameterContract, names: Names
+    expected: ParameterContract, actual: ParameterContract, names: ScopeNames
 ) -> Iterator[tuple[Likeness, str]]:
     """Compare annotation and default, as far as the contract gives them; results as above."""
-    name = actual.name
-    if expected.annotation is not None and actual.annotation is None:
-        yield Likeness.DIFFERENT, f"{name} has no annotation"
-    elif expected.annotation is not None and actual.annotation is not None:
-        likeness = compare_annotations(expected.annotation, actual.annotation, names)
-        yield likeness, f"{name} is {actual.annotation}, not {expected.annotation}"
-    if expected.default is not None and actual.default is None:
-        yield Likeness.DIFFERENT, f"{name} has no default"
-    elif expected.default is not None and actual.default is not None:
-        likeness = compare_defaults(expected.default, actual.default, names)
-        yield likeness, f"the default of {name} is {actual.default}, not {expected.default}"
+    for what, compare in (("annotation", compare_annotations), ("default", compare_defaults)):
+        wanted, found = getattr(expected, what), getattr(actual, what)
+        subject = actual.name if what == "annotation" else f"the default of {actual.name}"
+        if wanted is not None and found is None:
+            yield Likeness.DIFFERENT, f"{actual.name} has no {what}"
+        elif wanted is not None:
+            yield compare(wanted, found, names), f"{subject} is {found}, not {wanted}"
 
 
 def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterContract]) -> Iterator[str]:
@@ -220,7 +159,7 @@ def render_signature(function: FunctionContract) -> str:
 # -- annotations and defaults --------------------------------------------------------------------------
 
 
-def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
+def compare_annotations(expected: str, actual: str, names: ScopeNames) -> Likeness:
     """Compare the types that two annotations denote.
 
     ``expected`` is of the contract, ``actual`` of the code. Annotations that cannot be parsed are the same
@@ -244,7 +183,7 @@ def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
         return _compare_texts(expected, actual)
 
 
-def compare_defaults(expected: str, actual: str, names: Names | None = None) -> Likeness:
+def compare_defaults(expected: str, actual: str, names: ScopeNames | None = None) -> Likeness:
     """Compare the values of two defaults; the name of a constant in the code is replaced by its value.
 
     Defaults that are no literals are the same if their sources are, otherwise unknown.
@@ -267,7 +206,7 @@ def _compare_texts(expected: str, actual: str) -> Likeness:
     return Likeness.SAME if expected.strip() == actual.strip() else Likeness.UNKNOWN
 
 
-def resolve(name: str, names: Names) -> str | None:
+def resolve(name: str, names: ScopeNames) -> str | None:
     """Return the full name of a dotted name, ``None`` if the source does not show it.
 
     A name that the module does not bind is taken for a builtin or as contracts usually mean it.
@@ -283,7 +222,7 @@ def resolve(name: str, names: Names) -> str | None:
 class _SignatureReader:
     """Parser of one annotation into a normalized type."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ScopeNames) -> None:
         self.names = names
         self.unresolved = False
         """Whether it has an expression or a bound name that the source does not resolve."""
@@ -403,12 +342,3 @@ _SAME_AS = {
     "pandas.core.frame.DataFrame": "pandas.DataFrame",
 }
 """Canonical names of types with several names; aliases of :mod:`typing` have it in ``__origin__``."""
-
-
-def dotted(node: ast.AST) -> str | None:
-    """Return the text ``a.b.c`` of a name or a chain of attributes, ``None`` for other nodes."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None

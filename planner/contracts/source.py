@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import griffe
 
-from planner.contracts.signatures import FoundFunction, dotted
 from planner.model.contract import FunctionContract, ParameterContract
 from planner.planfile.project_files import Confinement
 
@@ -42,6 +41,18 @@ MAX_SIBLINGS = 5_000
 
 
 Scope: TypeAlias = griffe.Module | griffe.Class
+
+KEEP_PARAMETERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
+"""Decorators that preserve the parameters, but change the returned type."""
+
+_KNOWN_DECORATORS = KEEP_PARAMETERS | {
+    *("staticmethod", "classmethod", "abc.abstractmethod", "abstractmethod"),
+    *("functools.lru_cache", "functools.cache", "functools.singledispatch"),
+    *("typing.final", "typing.override", "typing.no_type_check"),
+    *("typing_extensions.override", "typing_extensions.final", "typing_extensions.deprecated"),
+    *("warnings.deprecated", "numba.jit", "numba.njit"),
+}
+"""Decorators that preserve at least the parameters."""
 
 _TYPE_CHECKING = frozenset({"TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"})
 _KINDS: Mapping[type[ast.AST], str] = {
@@ -312,6 +323,15 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
             pending += [(each, is_conditional) for each in children]
 
 
+def dotted(node: ast.AST) -> str | None:
+    """Return the text ``a.b.c`` of a name or a chain of attributes, ``None`` for other nodes."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
 def bindings_of(owner: Any) -> Bindings:
     """Return the bindings that were recorded for a module or class of griffe."""
     return owner.extra[_EXTRA]["bindings"]
@@ -319,7 +339,7 @@ def bindings_of(owner: Any) -> Bindings:
 
 @dataclass(frozen=True, slots=True)
 class ScopeNames:
-    """Name resolution at a module, class or function of griffe; implements :class:`.signatures.Names`."""
+    """Name resolution at a module, class or function of griffe, in the scopes around it, too."""
 
     scope: Any
 
@@ -360,6 +380,34 @@ class ScopeNames:
 
 
 # -- conversion from griffe to contracts --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFunction:
+    """A function of the source."""
+
+    signature: FunctionContract
+    """Its signature, including ``self`` or ``cls``."""
+    line: int
+    decorators: tuple[tuple[str, str], ...]
+    """For each decorator, the name as written and the full name as far as it is known."""
+    names: ScopeNames
+    """Name resolution at the function."""
+    is_method: bool
+
+    @property
+    def strange_decorator(self) -> str | None:
+        """The first decorator that may change the signature, as written; ``None`` if there is none."""
+        return next((name for name, full in self.decorators if full not in _KNOWN_DECORATORS), None)
+
+    @property
+    def bound(self) -> FunctionContract:
+        """The signature for a caller: without ``self`` or ``cls``."""
+        parameters = self.signature.parameters or ()
+        is_static = any(full == "staticmethod" for _, full in self.decorators)
+        if not self.is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
+            return self.signature
+        return self.signature.model_copy(update={"parameters": parameters[1:]})
 
 
 def members(owner: Scope, kind: griffe.Kind) -> dict[str, Any]:
