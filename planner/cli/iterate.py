@@ -1,7 +1,8 @@
 """``planner gaps`` and ``planner iterate``: collect what is missing, and plan one iteration to fix one gap.
 
-Gaps come from outcomes, ruff, pyright, an inbox folder and a roadmap (:mod:`planner.authoring.gaps`). The
-most critical one becomes a plan file; the next call first records how that iteration ended.
+Gaps come from outcomes, ruff, pyright, an inbox folder and a roadmap; see
+:mod:`planner.authoring.iterations`. The most critical one becomes a plan file; the next call first records
+how that iteration ended.
 """
 
 from __future__ import annotations
@@ -11,24 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from planner.authoring.first_plan import root_for
-from planner.authoring.gaps import (
+from planner.authoring.iterations import (
     INBOX,
     ROADMAP,
-    gaps_of_inbox,
-    gaps_of_outcomes,
-    gaps_of_pyright,
-    gaps_of_roadmap,
-    gaps_of_ruff,
-    read_gap_report,
-)
-from planner.authoring.iterations import (
     TOOL_CRITERIA,
     GapReport,
     IterationLog,
     IterationOutcome,
     Planner,
     ProjectState,
+    gaps_of_inbox,
+    gaps_of_outcomes,
+    gaps_of_pyright,
+    gaps_of_roadmap,
+    gaps_of_ruff,
     plan_of_iteration,
+    read_gap_report,
 )
 from planner.authoring.repository import LARGEST_READ
 from planner.cli.app import command

@@ -2,32 +2,32 @@
 
 A difference is either proved by the source, or *open* (``unresolved``): the source does not show
 whether the code fulfils the contract, because of a star import, a decorator or a metaclass, for
-instance. :mod:`.source` reads modules, :mod:`.signatures` compares signatures.
+instance. Annotations and defaults are compared by meaning, not by spelling: ``pd.Series`` is
+``pandas.Series`` if the module imports it so, ``Optional[X]`` is ``X | None``, and quotes do not matter.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import difflib
+import typing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import griffe
 
-from planner.contracts.signatures import (
-    Likeness,
-    compare_annotations,
-    compare_signature,
-    render,
-    render_signature,
-    resolve,
-)
 from planner.contracts.source import (
+    KEEP_PARAMETERS,
     ModuleProblem,
     ModuleReader,
     ScopeNames,
     bindings_of,
     definitions,
     describe_function,
+    dotted,
     may_be_changed,
     members,
     properties,
@@ -37,11 +37,18 @@ from planner.model.contract import ContractDifference
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from planner.contracts.source import Scope
-    from planner.model.contract import ClassContract, Contract, FunctionContract, PropertyContract
+    from planner.contracts.source import FoundFunction, Scope
+    from planner.model.contract import (
+        ClassContract,
+        Contract,
+        FunctionContract,
+        ParameterContract,
+        PropertyContract,
+    )
+
 
 MAX_MESSAGE = 1_000
 """Limit in characters of each text of a difference."""
@@ -271,3 +278,328 @@ def _difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
     }
     text = " ".join(clean(message, limit=MAX_MESSAGE).split())
     return ContractDifference(problem=problem, message=text, **shown)
+
+
+# -- signatures, annotations and defaults --------------------------------------------------------------
+
+
+MAX_NAMED = 5
+"""Limit of the differences of one signature that are listed."""
+
+MAX_ALIASES = 5
+"""Limit of the chain of type aliases through which a name is resolved."""
+
+_Meaning: TypeAlias = "str | tuple[_Meaning, ...] | frozenset[_Meaning]"
+"""Normalized type: a full name; a tuple of an operator or generic type and its arguments; or the set of the
+members of a union."""
+
+
+class Likeness(Enum):
+    """Result of comparing two annotations."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+    """One of them has a name that cannot be resolved without running the code."""
+
+
+def compare_signature(
+    wanted: FunctionContract, found: FoundFunction
+) -> tuple[Likeness, str, FunctionContract]:
+    """Compare names, kinds and order of all parameters, and all other properties that the contract gives.
+
+    Return the result, the reasons (empty for :attr:`Likeness.SAME`), and the signature of the code that was
+    compared. A proved difference outweighs an unresolved one.
+    """
+    actual = found.bound
+    promised = [each.name for each in wanted.parameters or ()]
+    complete = [each.name for each in found.signature.parameters or ()]
+    if len(complete) > len(actual.parameters or ()) and promised[:1] == complete[:1]:
+        actual = found.signature  # the contract lists self or cls, too
+    if found.strange_decorator:
+        why = f"the decorator {found.strange_decorator} may change its signature"
+        return Likeness.UNKNOWN, why, actual
+    keeps_result = not any(full in KEEP_PARAMETERS for _, full in found.decorators)
+    differences = list(_differences(wanted, actual, found.names, keeps_result=keeps_result))
+    for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
+        reasons = [why for each, why in differences if each is likeness]
+        if reasons:
+            more = [f"and {len(reasons) - MAX_NAMED} more"] if len(reasons) > MAX_NAMED else []
+            return likeness, "; ".join([*reasons[:MAX_NAMED], *more]), actual
+    return Likeness.SAME, "", actual
+
+
+def _differences(
+    wanted: FunctionContract, found: FunctionContract, names: ScopeNames, *, keeps_result: bool
+) -> Iterator[tuple[Likeness, str]]:
+    """Yield the result of each comparison, with the message for the case that it is not ``SAME``."""
+    if wanted.is_async is not None and wanted.is_async is not bool(found.is_async):
+        yield Likeness.DIFFERENT, "it is async" if found.is_async else "it is not async"
+    if wanted.parameters is not None:
+        for why in _changes(wanted.parameters, found.parameters or ()):
+            yield Likeness.DIFFERENT, why
+        by_name = {each.name: each for each in found.parameters or ()}
+        for expected in wanted.parameters:
+            if expected.name in by_name:
+                yield from _compare_parameter(expected, by_name[expected.name], names)
+    if wanted.returns is not None:
+        if found.returns is None:
+            likeness, why = Likeness.DIFFERENT, "it has no return annotation"
+        else:
+            likeness = compare_annotations(wanted.returns, found.returns, names)
+            why = f"it returns {found.returns}, not {wanted.returns}"
+        # A context manager's annotation names the generator; the contract may name either type.
+        is_sure = keeps_result or likeness is not Likeness.DIFFERENT
+        yield likeness if is_sure else Likeness.UNKNOWN, why
+
+
+def _compare_parameter(
+    expected: ParameterContract, actual: ParameterContract, names: ScopeNames
+) -> Iterator[tuple[Likeness, str]]:
+    """Compare annotation and default, as far as the contract gives them; results as above."""
+    for what, compare in (("annotation", compare_annotations), ("default", compare_defaults)):
+        wanted, found = getattr(expected, what), getattr(actual, what)
+        subject = actual.name if what == "annotation" else f"the default of {actual.name}"
+        if wanted is not None and found is None:
+            yield Likeness.DIFFERENT, f"{actual.name} has no {what}"
+        elif wanted is not None:
+            yield compare(wanted, found, names), f"{subject} is {found}, not {wanted}"
+
+
+def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterContract]) -> Iterator[str]:
+    """Yield the differences in names, kinds and order of the parameters, as messages."""
+    wanted = {each.name: each.kind for each in promised}
+    actual = {each.name: each.kind for each in found}
+    missing = [name for name in wanted if name not in actual]
+    new_ones = [name for name in actual if name not in wanted]
+    # With equal numbers of parameters, a missing and a new one at the same position are a renaming.
+    pairs = zip(wanted, actual, strict=False) if len(wanted) == len(actual) else ()
+    renamed = {old: new for old, new in pairs if old in missing and new in new_ones}
+    yield from (f"the parameter {old} is renamed to {new}" for old, new in renamed.items())
+    yield from (f"it lacks the parameter {name}" for name in missing if name not in renamed)
+    yield from (
+        f"it has the additional parameter {name}" for name in new_ones if name not in renamed.values()
+    )
+    for old, new in [*((name, name) for name in actual if name in wanted), *renamed.items()]:
+        if wanted[old] != actual[new]:
+            kinds = f"{actual[new]}, not {wanted[old]}".replace("_", " ")
+            yield f"{new} is {kinds}"
+    common = [each.name for each in promised if each.name in actual]
+    if common != [each.name for each in found if each.name in wanted]:
+        yield "its parameters have another order"
+
+
+def render(function: FunctionContract) -> str:
+    """Render a signature with its name: ``rsi(series: pd.Series, period: int = 14) -> pd.Series``."""
+    return f"{'async ' if function.is_async else ''}{function.name}{render_signature(function)}"
+
+
+def render_signature(function: FunctionContract) -> str:
+    """Render a signature without its name: ``(series: pd.Series, period: int = 14) -> pd.Series``."""
+    returns = f" -> {function.returns}" if function.returns else ""
+    if function.parameters is None:
+        return f"(…){returns}"
+    shown: list[str] = []
+    has_star = False
+    for parameter, following in pairwise((*function.parameters, None)):
+        assert parameter is not None
+        kind = parameter.kind
+        if kind == "keyword_only" and not has_star:
+            shown.append("*")
+        has_star = has_star or kind in ("keyword_only", "var_positional")
+        star = {"var_positional": "*", "var_keyword": "**"}.get(kind, "")
+        annotation = f": {parameter.annotation}" if parameter.annotation else ""
+        equals = " = " if annotation else "="
+        default = f"{equals}{parameter.default}" if parameter.default else ""
+        shown.append(f"{star}{parameter.name}{annotation}{default}")
+        if kind == "positional_only" and (following is None or following.kind != kind):
+            shown.append("/")
+    return f"({', '.join(shown)}){returns}"
+
+
+# -- annotations and defaults --------------------------------------------------------------------------
+
+
+def compare_annotations(expected: str, actual: str, names: ScopeNames) -> Likeness:
+    """Compare the types that two annotations denote.
+
+    ``expected`` is of the contract, ``actual`` of the code. Annotations that cannot be parsed are the same
+    if their texts are, otherwise unknown.
+    """
+    left, right = _SignatureReader(names), _SignatureReader(names)
+    try:
+        wanted, found = left.read(expected), right.read(actual)
+        if wanted == found:
+            return Likeness.SAME
+        if left.unresolved or right.unresolved:
+            return Likeness.UNKNOWN
+        # A name that neither the module nor convention knows matches any full name that ends with it.
+        ends = {name: f".{name}" for name in sorted(left.loose)}
+        if wanted == _renamed(found, lambda name: next((n for n in ends if name.endswith(ends[n])), name)):
+            return Likeness.SAME
+        # A library may expose one type by several paths: pandas.Series is pandas.core.series.Series.
+        same_ends = _renamed(wanted, _ends) == _renamed(found, _ends)
+        return Likeness.UNKNOWN if same_ends or (right.loose and names.is_open) else Likeness.DIFFERENT
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _compare_texts(expected, actual)
+
+
+def compare_defaults(expected: str, actual: str, names: ScopeNames | None = None) -> Likeness:
+    """Compare the values of two defaults; the name of a constant in the code is replaced by its value.
+
+    Defaults that are no literals are the same if their sources are, otherwise unknown.
+    """
+    try:
+        wanted, found = (ast.parse(each.strip(), mode="eval").body for each in (expected, actual))
+        if ast.dump(wanted) == ast.dump(found):
+            return Likeness.SAME
+        value = None if names is None else names.value(actual)
+        if value is not None:
+            return compare_defaults(expected, value)
+        left, right = ast.literal_eval(wanted), ast.literal_eval(found)
+        # With the types, as True == 1 == 1.0.
+        return Likeness.SAME if (type(left), left) == (type(right), right) else Likeness.DIFFERENT
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return _compare_texts(expected, actual)
+
+
+def _compare_texts(expected: str, actual: str) -> Likeness:
+    return Likeness.SAME if expected.strip() == actual.strip() else Likeness.UNKNOWN
+
+
+def resolve(name: str, names: ScopeNames) -> str | None:
+    """Return the full name of a dotted name, ``None`` if the source does not show it.
+
+    A name that the module does not bind is taken for a builtin or as contracts usually mean it.
+    """
+    head, dot, rest = name.partition(".")
+    full = names.find(head)
+    if full is None:
+        full = _CUSTOMARY.get(head) or (head if hasattr(builtins, head) and not dot else None)
+    whole = f"{full}{dot}{rest}".replace("typing_extensions.", "typing.")
+    return _SAME_AS.get(whole, whole) if full else None
+
+
+class _SignatureReader:
+    """Parser of one annotation into a normalized type."""
+
+    def __init__(self, names: ScopeNames) -> None:
+        self.names = names
+        self.unresolved = False
+        """Whether it has an expression or a bound name that the source does not resolve."""
+        self.loose: set[str] = set()
+        """Names that are not bound at all."""
+        self._steps = 0
+        """Number of type aliases that are being resolved at the moment."""
+
+    def read(self, source: str) -> _Meaning:
+        """Return the normalized type. Raises ``SyntaxError`` and other errors of the parser."""
+        return self._expression(ast.parse(source.strip(), mode="eval").body)
+
+    def _expression(self, node: ast.expr) -> _Meaning:
+        match node:
+            case ast.Constant(value=str(text)):  # a quoted annotation
+                return self.read(text)
+            case ast.Constant(value=value):
+                return ("constant", repr(value))
+            case ast.Name() | ast.Attribute() if name := dotted(node):
+                return self._name(name)
+            case ast.BinOp(op=ast.BitOr()):
+                return _union(self._expression(node.left), self._expression(node.right))
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.List(elts=elements):
+                return ("list", *map(self._expression, elements))
+            case _:
+                self.unresolved = True
+                return ast.unparse(node)
+
+    def _name(self, name: str) -> _Meaning:
+        """Resolve a dotted name, through type aliases of the module; record it if that fails."""
+        full = resolve(name, self.names)
+        if full is not None:
+            return full
+        value = self.names.value(name)
+        if value is not None and self._steps < MAX_ALIASES:
+            self._steps += 1
+            meaning = self.read(value)
+            self._steps -= 1
+            return meaning
+        if self.names.find(name.partition(".")[0]) is None:
+            self.loose.add(name)
+        else:
+            self.unresolved = True
+        return name
+
+    def _subscript(self, node: ast.Subscript) -> _Meaning:
+        base = self._expression(node.value)
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        match base:
+            case "typing.Literal":
+                return ("literal", frozenset(("constant", ast.unparse(each)) for each in inner))
+            case "typing.Annotated" if inner:
+                return self._expression(inner[0])
+            case "typing.Optional" if len(inner) == 1:
+                return _union(self._expression(inner[0]), ("constant", "None"))
+            case "typing.Union" if inner:
+                return _union(*map(self._expression, inner))
+            case _:
+                return ("of", base, *map(self._expression, inner))
+
+
+def _union(*parts: _Meaning) -> _Meaning:
+    """Return the union of types: flat, without order and repetition; a single member is no union."""
+    flat = frozenset[_Meaning]().union(
+        *(part if isinstance(part, frozenset) else frozenset((part,)) for part in parts)
+    )
+    return flat if len(flat) > 1 else next(iter(flat))
+
+
+def _renamed(meaning: _Meaning, rename: Callable[[str], str]) -> _Meaning:
+    """Return a normalized type with each name replaced by ``rename`` of it."""
+    match meaning:
+        case str():
+            return rename(meaning)
+        case ("constant", _):
+            return meaning
+        case tuple():
+            return (meaning[0], *(_renamed(each, rename) for each in meaning[1:]))
+        case _:
+            return _union(*(_renamed(each, rename) for each in meaning))
+
+
+def _ends(name: str) -> str:
+    """Return the first and the last part of a dotted name."""
+    return f"{name.partition('.')[0]}.{name.rpartition('.')[2]}"
+
+
+_BARE = (
+    "Any Optional Union Literal Annotated Self Final NoReturn List Dict Set FrozenSet Tuple Type Text "
+    "Callable Iterable Iterator Sequence Mapping MutableMapping Awaitable"
+)
+_MODULES = "collections datetime decimal numpy pandas pathlib polars torch typing"
+
+_CUSTOMARY = {
+    **{name: name for name in _MODULES.split()},
+    **{name: f"typing.{name}" for name in _BARE.split()},
+    "pd": "pandas",
+    "np": "numpy",
+    "pl": "polars",
+    "plt": "matplotlib.pyplot",
+    "tf": "tensorflow",
+    "t": "typing",
+    "Path": "pathlib.Path",
+    "Decimal": "decimal.Decimal",
+}
+"""Usual meanings of names in contracts, for names that the module does not bind."""
+
+_SAME_AS = {
+    f"typing.{name}": f"{origin.__module__}.{origin.__qualname__}".removeprefix("builtins.")
+    for name, value in vars(typing).items()
+    if isinstance(origin := getattr(value, "__origin__", None), type)
+} | {
+    "typing.Text": "str",
+    "pandas.core.series.Series": "pandas.Series",
+    "pandas.core.frame.DataFrame": "pandas.DataFrame",
+}
+"""Canonical names of types with several names; aliases of :mod:`typing` have it in ``__origin__``."""

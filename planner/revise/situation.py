@@ -23,7 +23,7 @@ from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSp
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
 from planner.policy.criteria import commands_of
-from planner.policy.since import is_preexisting
+from planner.policy.outcomes import is_preexisting
 from planner.text.glob_patterns import matches
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean

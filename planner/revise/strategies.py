@@ -47,7 +47,7 @@ from planner.model.verdicts import CheckKind, Side
 from planner.policy.allowed_files import is_exclusion, lies_within, without_covered
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
-from planner.policy.since import SET_APART
+from planner.policy.outcomes import SET_APART
 from planner.revise.situation import (
     PYTHON,
     Situation,

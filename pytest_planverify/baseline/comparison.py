@@ -1,7 +1,7 @@
 """Comparison of a run with the baseline: which tests, failures, checks and todos were already failing.
 
-The policy of the comparison is in :mod:`planner.policy.since`; this module maps node ids and looks up the
-recorded results.
+The policy of the comparison is in :mod:`planner.policy.outcomes`; this module maps node ids and looks up
+the recorded results.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckAtBase, CheckKind, Since, TestOutcome, TodoAtBase, TodoState
-from planner.policy.since import BEFORE_THE_WORK, check_at_base, since_of, since_of_check, since_of_tests
+from planner.policy.outcomes import BEFORE_THE_WORK, check_at_base, since_of, since_of_check, since_of_tests
 from pytest_planverify.baseline import below
 
 if TYPE_CHECKING:

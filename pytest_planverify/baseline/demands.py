@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from planner.model.evidence import Evidence, Selector
 from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
-from planner.policy.since import GREEN, covers
+from planner.policy.outcomes import GREEN, covers
 from planner.text.display import listed
 from pytest_planverify.baseline import below
 

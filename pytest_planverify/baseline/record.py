@@ -33,7 +33,7 @@ from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
 from planner.planfile.record_files import read_outcomes
-from planner.policy.since import GREEN
+from planner.policy.outcomes import GREEN
 from pytest_planverify import verify_command
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.kinds import judges_of

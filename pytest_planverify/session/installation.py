@@ -197,8 +197,8 @@ def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:
     if contract_path is None:
         return None
     # Imported late: only such a failure needs contracts.
+    from planner.contracts.comparison import render_signature
     from planner.contracts.file import read_contract_file
-    from planner.contracts.signatures import render_signature
     from planner.errors import ContractFileError
 
     try:
@@ -222,7 +222,7 @@ def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str 
     """
     from griffe import Kind
 
-    from planner.contracts.signatures import render_signature
+    from planner.contracts.comparison import render_signature
     from planner.contracts.source import (
         ModuleProblem,
         ModuleReader,

@@ -275,7 +275,7 @@ def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
     """Put the todo's own failures before pre-existing ones, so that one of its own decides the route."""
     if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
         return outcome
-    from planner.policy.since import is_preexisting
+    from planner.policy.outcomes import is_preexisting
 
     return _with_failures(
         outcome, sorted(outcome.failures, key=lambda each: is_preexisting(todo, outcome, each))

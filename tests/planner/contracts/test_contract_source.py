@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.contracts.comparison import compare_contract
+from planner.contracts.comparison import compare_contract, render, render_signature
 from planner.contracts.file import render_contract, write_contract
-from planner.contracts.signatures import render, render_signature
 from planner.errors import ModuleSourceError
 from planner.model.contract import Contract, ContractDifference
 
