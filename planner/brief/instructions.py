@@ -2,18 +2,18 @@
 
 Every sentence of the planner that asks somebody to do something, and every edit of a plan that names a
 file, is checked by :func:`objection`: an instruction to create a file that exists, or to edit one that may
-not be edited, must not be given. Facts about the tree are passed in as a :class:`Tree`; no file is read.
+not be edited, must not be given. What is known of the tree is passed in as a context; no file is read.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
-from planner.model.outcome import Failure, Location, evidence_of
+from planner.model.outcome import Failure, FailureContext, Location, evidence_of
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind
 from planner.text.glob_patterns import allowed, is_glob, matches
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from planner.model.evidence import Evidence
-    from planner.model.outcome import FailureContext, Outcome
+    from planner.model.outcome import Outcome
     from planner.model.plan import Todo
 
 _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))
 """Categories in which it may be the tests that have to change."""
+
+_NOTHING = FailureContext(todo_id="")
+"""The context of a failure of which nothing is known."""
 
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
 """Prefixes of paths that no repair may edit: records of runs, and everything outside of the root."""
@@ -54,20 +57,6 @@ _IMPERATIVE = re.compile(
     re.IGNORECASE,
 )
 """Matches a clause of a diagnosis that asks somebody to do something, by its imperative."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """Existence of the files that a failure mentions; nothing is known about others."""
-
-    present: frozenset[str] = frozenset()
-    absent: frozenset[str] = frozenset()
-    near: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For each missing file, the existing one that was probably meant."""
-
-    def exists(self, path: str) -> bool | None:
-        """Return whether a file exists; ``None`` if that is not known."""
-        return True if path in self.present else False if path in self.absent else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +89,7 @@ class Instruction(NamedTuple):
     """Files to edit."""
 
 
-def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | None:
+def objection(instruction: Instruction, scope: EditScope, tree: FailureContext) -> str | None:
     """Return why an instruction must not be given; ``None`` if it may be given."""
     for path in instruction.makes:
         if tree.exists(path):
@@ -159,11 +148,11 @@ def may_change_tests(failure: Failure, patterns: tuple[str, ...] | None, role: R
     return bool(granted) and all(map(is_test_path, granted))
 
 
-def tree_of(context: FailureContext | None, evidence: Iterable[Evidence] = ()) -> Tree:
+def tree_of(context: FailureContext | None, evidence: Iterable[Evidence] = ()) -> FailureContext:
     """Return what is known about the tree: files that were looked up, and files in the evidence."""
-    near = dict(context.near) if context else {}
-    present = set(context.present if context else ()) | set(near.values())
-    absent = set(context.absent if context else ())
+    context = context or _NOTHING
+    present = {*context.present, *context.near.values()}
+    absent = set(context.absent)
     for fact in evidence:
         frames = (frame for raised in fact.exceptions for frame in raised.frames if frame.source)
         findings = fact.command.findings if fact.command else ()
@@ -172,7 +161,8 @@ def tree_of(context: FailureContext | None, evidence: Iterable[Evidence] = ()) -
         if fact.nodeid:
             present.add(fact.nodeid.partition("::")[0])
         absent.update(missing_files(fact))
-    return Tree(frozenset(present), frozenset(absent - present), near)
+    files = {"present": tuple(sorted(present)), "absent": tuple(sorted(absent - present))}
+    return context.model_copy(update=files)
 
 
 def missing_files(evidence: Evidence) -> tuple[str, ...]:
@@ -261,19 +251,19 @@ def next_action(
     scope: EditScope,
     *,
     kind: CheckKind | None = None,
-    tree: Tree | None = None,
+    tree: FailureContext | None = None,
 ) -> str:
     """Return the next action in one sentence: the best that the tree and the permissions allow.
 
     ``kind`` is that of the failing criterion, if known.
     """
-    tree = tree or Tree()
+    tree = tree or _NOTHING
     actions = _actions(failure, evidence, kind, tree)
     return next(each.text for each in actions if objection(each, scope, tree) is None)
 
 
 def _actions(
-    failure: Failure, evidence: Evidence | None, kind: CheckKind | None, tree: Tree
+    failure: Failure, evidence: Evidence | None, kind: CheckKind | None, tree: FailureContext
 ) -> Iterator[Instruction]:
     """Yield possible actions, best first; the last one requires no edit of a certain file.
 
@@ -303,7 +293,7 @@ def _actions(
     yield from _edit_place(failure, evidence)
 
 
-def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Iterator[Instruction]:
+def _find_test(failure: Failure, evidence: Evidence | None, tree: FailureContext) -> Iterator[Instruction]:
     """Yield actions against a selection that finds no test, or only tests that prove nothing."""
     if evidence is None:
         return
@@ -329,7 +319,7 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Itera
     yield Instruction(f"Report that {name} is missing: you may not edit that file.")
 
 
-def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
+def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruction]:
     """Yield actions against a missing artifact, metric or module."""
     artifact, metric = evidence.artifact, evidence.metric
     if artifact is not None and artifact.problem in ABSENT:

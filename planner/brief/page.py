@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from planner.brief.instructions import (
     ADVICE,
     EditScope,
-    Tree,
     acting_role,
     asks_for_work,
     deciding_failure,
@@ -208,7 +207,7 @@ class _Repair(NamedTuple):
     check: Check | None
     """The check that failed."""
     scope: EditScope
-    tree: Tree
+    tree: FailureContext
     action: str
 
     @classmethod

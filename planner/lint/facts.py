@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -36,37 +37,26 @@ class LintFinding(NamedTuple):
     """A change that is safe to make automatically: the key of the todo, and its new value or list entry."""
 
 
+@dataclass
 class LintFacts:
     """The plan and the project, and values that several rules derive from them."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        criteria: Mapping[str, tuple[Criterion, ...]],
-        project: Project,
-        *,
-        today: str | None = None,
-        qualification: Qualification | None = None,
-        qualified_prefix: str = "",
-        made_before: frozenset[str] = frozenset(),
-    ) -> None:
-        """Collect the input of the rules.
+    plan: Plan
+    criteria: Mapping[str, tuple[Criterion, ...]]
+    """The criteria of each todo, by its id."""
+    project: Project
+    today: str | None = None
+    """Dates are compared with it, ``YYYY-MM-DD``, and not at all without it."""
+    qualification: Qualification | None = None
+    qualified_prefix: str = ""
+    """Text that precedes the ids of the plan's todos in the qualification."""
+    made_before: frozenset[str] = frozenset()
+    """Files that todos of other plans create before this sub-plan starts."""
 
-        ``criteria`` are those of each todo, by its id. Dates are compared with ``today`` (``YYYY-MM-DD``),
-        and not at all without it. ``qualified_prefix`` precedes the ids of the plan's todos in the
-        qualification. ``made_before`` are files that todos of other plans create before this sub-plan
-        starts.
-        """
-        self.plan = plan
-        self.criteria = criteria
-        self.project = project
-        self.today = today
-        self.qualification = qualification
-        self.qualified_prefix = qualified_prefix
-        self.made_before = made_before
-        self.selector = TestSelector(project)
-        self.by_id = {todo.id: todo for todo in plan.items}
-        self.todos = tuple(enumerate(plan.items))
+    def __post_init__(self) -> None:
+        self.selector = TestSelector(self.project)
+        self.by_id = {todo.id: todo for todo in self.plan.items}
+        self.todos = tuple(enumerate(self.plan.items))
         # A branch borrows its criteria from the todo that it repairs, and is temporary.
         self.primaries = tuple((index, todo) for index, todo in self.todos if not is_branch(todo))
 

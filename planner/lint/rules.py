@@ -79,32 +79,19 @@ def _policy(facts: LintFacts) -> Iterator[LintFinding]:
     policy = facts.plan.metadata
     asks, approves = policy.require_planner_approval, policy.auto_approve_branches
     acts = policy.auto_fix_mode and "auto_fix_mode" in policy.model_fields_set
+    other = "auto_fix_mode acts without asking" if acts else "auto_approve_branches approves automatically"
+    key, message = "require_planner_approval", ""
+    if asks is True and (approves or acts):
+        message = f"require_planner_approval always asks, {other}"
+    elif asks is False and not policy.auto_fix_mode and not approves:
+        message = "require_planner_approval: false means not to ask, auto_fix_mode: false to ask each time"
+    if message:
+        yield LintFinding("policy-contradiction", ("metadata", key), None, message)
     wall, most = policy.budget.wall_seconds, policy.max_todo_seconds
-    for holds, key, message in (
-        (
-            asks is True and (approves or acts),
-            "require_planner_approval",
-            "require_planner_approval always asks, "
-            + (
-                "auto_fix_mode acts without asking"
-                if acts
-                else "auto_approve_branches approves automatically"
-            ),
-        ),
-        (
-            asks is False and not policy.auto_fix_mode and not approves,
-            "require_planner_approval",
-            "require_planner_approval: false means not to ask, auto_fix_mode: false means to ask each time",
-        ),
-        (
-            (most or 0) > (wall or float("inf")),
-            "max_todo_seconds",
-            f"one todo may take {shown_seconds(most or 0)}, the whole plan only {shown_seconds(wall or 0)} "
-            "(budget.wall_seconds)",
-        ),
-    ):
-        if holds:
-            yield LintFinding("policy-contradiction", ("metadata", key), None, message)
+    if wall is not None and most is not None and most > wall:
+        whole = f"the whole plan only {shown_seconds(wall)} (budget.wall_seconds)"
+        message = f"one todo may take {shown_seconds(most)}, {whole}"
+        yield LintFinding("policy-contradiction", ("metadata", "max_todo_seconds"), None, message)
     for index, entry in enumerate(policy.flaky_retry.quarantine):
         # Dates in the form YYYY-MM-DD compare correctly as strings.
         if facts.today is not None and entry.expires < facts.today:
@@ -257,27 +244,20 @@ def _branch(facts: LintFacts, index: int, todo: Todo, parent_id: str) -> Iterato
         chain.append(above)
         above = facts.by_id.get(above.via or "")
     depth = max(todo.branch_depth or 0, len(chain) + 1)
-    for holds, key, message in (
-        (parent is None, "parent_id", f"there is no todo '{parent_id}' that '{todo.id}' could repair"),
-        (
-            parent is not None and parent.parent_id is not None,
-            "parent_id",
-            f"'{parent_id}' is itself a branch: name its primary todo, and it as via",
-        ),
-        (
-            facts.waits_for(todo.id, parent_id),
-            "dependencies",
-            f"'{todo.id}' repairs '{parent_id}' but waits for it",
-        ),
-        (
-            todo.via is not None and (via is None or via.parent_id != parent_id),
-            "via",
-            f"'{todo.via}' is not a branch of '{parent_id}'",
-        ),
-        (depth > most, "branch_depth", f"'{todo.id}' is {depth} deep, but max_branch_depth is {most}"),
-    ):
-        if holds:
-            yield LintFinding("branch-invalid", ("items", index, key), todo.id, message)
+    faults: list[tuple[str, str]] = []
+    if parent is None:
+        faults.append(("parent_id", f"there is no todo '{parent_id}' that '{todo.id}' could repair"))
+    elif parent.parent_id is not None:
+        problem = f"'{parent_id}' is itself a branch: name its primary todo, and it as via"
+        faults.append(("parent_id", problem))
+    if facts.waits_for(todo.id, parent_id):
+        faults.append(("dependencies", f"'{todo.id}' repairs '{parent_id}' but waits for it"))
+    if todo.via is not None and (via is None or via.parent_id != parent_id):
+        faults.append(("via", f"'{todo.via}' is not a branch of '{parent_id}'"))
+    if depth > most:
+        faults.append(("branch_depth", f"'{todo.id}' is {depth} deep, but max_branch_depth is {most}"))
+    for key, message in faults:
+        yield LintFinding("branch-invalid", ("items", index, key), todo.id, message)
 
 
 def _limits(

@@ -373,6 +373,10 @@ class FailureContext(ReadValue):
     report_path: str | None = None
     """Path of the failure report, relative to the plan's root."""
 
+    def exists(self, path: str) -> bool | None:
+        """Return whether a file exists; ``None`` if that is not known."""
+        return True if path in self.present else False if path in self.absent else None
+
 
 def evidence_of(failure: Failure, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     """Return the evidence of a failure, that of its own phase first.

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from planner.brief.instructions import EditScope, Tree, may_change_tests, tree_of
+from planner.brief.instructions import EditScope, may_change_tests, tree_of
 from planner.catalog import Purpose
 from planner.catalog.commands import MAX_COMMAND_LENGTH, accepted_command
 from planner.catalog.test_paths import is_test_path
@@ -287,7 +287,7 @@ class Situation:
     # -- limits of the repair -------------------------------------------------------------------------
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> FailureContext:
         """Facts about the existence of files that the evidence mentions."""
         return tree_of(self.context, self.observations)
 

@@ -14,7 +14,6 @@ from revision_samples import frame, situation, todo
 from planner.brief.instructions import (
     EditScope,
     Instruction,
-    Tree,
     asks_for_work,
     next_action,
     objection,
@@ -135,9 +134,8 @@ def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permi
 
 
 def test_a_file_that_exists_is_never_to_be_made_and_a_missing_one_never_to_be_edited() -> None:
-    tree = Tree(
-        present=frozenset({"a.py"}), absent=frozenset({"b.py"}), near={"shop/slugifi.py": "shop/slugify.py"}
-    )
+    near = {"shop/slugifi.py": "shop/slugify.py"}
+    tree = FailureContext(todo_id="t1", present=("a.py",), absent=("b.py",), near=near)
     free = EditScope(tests=True)
     assert objection(Instruction("Write a.py", makes=("a.py",)), free, tree) == "a.py exists"
     assert objection(Instruction("Correct b.py", changes=("b.py",)), free, tree) == "b.py does not exist"
