@@ -56,9 +56,29 @@ class LintFacts:
     def __post_init__(self) -> None:
         self.selector = TestSelector(self.project)
         self.by_id = {todo.id: todo for todo in self.plan.items}
-        self.todos = tuple(enumerate(self.plan.items))
+        self.at = {todo.id: index for index, todo in enumerate(self.plan.items)}
         # A branch borrows its criteria from the todo that it repairs, and is temporary.
-        self.primaries = tuple((index, todo) for index, todo in self.todos if not is_branch(todo))
+        self.primaries = tuple(todo for todo in self.plan.items if not is_branch(todo))
+
+    def criteria_of(self, todo: Todo) -> tuple[Criterion, ...]:
+        """Return the criteria of a todo."""
+        return self.criteria.get(todo.id, ())
+
+    def has_command(self, todo: Todo) -> bool:
+        """Return whether a test or another command is among the criteria of a todo."""
+        return any(each.command is not None for each in self.criteria_of(todo))
+
+    def finding(
+        self,
+        rule: str,
+        todo: Todo,
+        place: Loc,
+        message: str,
+        fix: str = "",
+        change: tuple[str, str | int] | None = None,
+    ) -> LintFinding:
+        """Return a finding about a todo; ``place`` is its location in the todo."""
+        return LintFinding(rule, ("items", self.at[todo.id], *place), todo.id, message, fix, change)
 
     @cached_property
     def _before(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -111,12 +131,12 @@ class LintFacts:
         makers = self.makers_of(path)
         return path in self.made_before or any(self.comes_first(todo, maker) for maker in makers)
 
-    def unawaited(self, todo: Todo, path: str, loc: Loc) -> LintFinding:
+    def unawaited(self, todo: Todo, path: str, place: Loc) -> LintFinding:
         """Return the finding that a missing file is created by a todo for which this one does not wait."""
         maker = self.makers_of(path)[0]
         message = f"{path} does not exist; '{maker}' makes it, but '{todo.id}' does not depend on that todo"
         fix = f"add '{maker}' to the dependencies of '{todo.id}'"
-        return LintFinding("dependency-missing", loc, todo.id, message, fix, ("dependencies", maker))
+        return self.finding("dependency-missing", todo, place, message, fix, ("dependencies", maker))
 
 
 def is_branch(todo: Todo) -> bool:
@@ -132,15 +152,15 @@ def made_by(todo: Todo) -> Iterator[str]:
         yield plain(todo.contract_path)
 
 
-def criterion_loc(index: int, criterion_id: str) -> Loc:
-    """Return the location in the plan of a criterion of the todo at ``index``."""
+def criterion_place(criterion_id: str) -> Loc:
+    """Return the location of a criterion in its todo."""
     name, _, number = criterion_id.removesuffix("]").partition("[")
     if name == "convention":
-        return ("items", index)
+        return ()
     if name in ("tests", "expected_artifacts", "metrics", "manual"):
         last = {"tests": ("cmd",), "expected_artifacts": ("path",)}.get(name, ())
-        return ("items", index, "acceptance_criteria", name, int(number), *last)
-    return ("items", index, name)
+        return ("acceptance_criteria", name, int(number), *last)
+    return (name,)
 
 
 def command_spec(criterion: Criterion) -> CommandSpec | None:

@@ -15,7 +15,7 @@ from planner.catalog.tables import load_table
 from planner.lint.facts import (
     LintFinding,
     command_spec,
-    criterion_loc,
+    criterion_place,
     is_branch,
     made_by,
     shown_seconds,
@@ -59,14 +59,13 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
     yield from _template(facts)
     yield from _routing(facts)
     yield from _qualified(facts)
-    for index, todo in facts.todos:
-        criteria = facts.criteria.get(todo.id, ())
+    for todo in facts.plan.items:
         if todo.parent_id is not None:
-            yield from _branch(facts, index, todo, todo.parent_id)
-        yield from _limits(facts, index, todo, criteria)
+            yield from _branch(facts, todo, todo.parent_id)
+        yield from _limits(facts, todo)
         if not is_branch(todo):
-            yield from _references(facts, index, todo, criteria)
-        yield from _permissions(facts, index, todo, criteria)
+            yield from _references(facts, todo)
+        yield from _permissions(facts, todo)
     yield from _criteria(facts)
     yield from _size(facts)
 
@@ -110,8 +109,8 @@ def _globs(facts: LintFacts) -> Iterator[LintFinding]:
         (("metadata", "protected_files"), None, protected)
     ]
     lists += [
-        (("items", index, "allowed_files"), each.id, each.allowed_files or ())
-        for index, each in facts.todos
+        (("items", at, "allowed_files"), each.id, each.allowed_files or ())
+        for at, each in enumerate(facts.plan.items)
     ]
     for loc, todo_id, patterns in lists:
         for index, pattern in enumerate(patterns):
@@ -146,10 +145,10 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
         yield LintFinding("template-mismatch", loc, None, f"unknown template '{name}'", fix)
         return
     steps: list[dict[str, str]] = templates[name]["steps"]
-    before: list[tuple[int, Todo]] = []
+    before: list[Todo] = []
     for step in steps:
-        found = [each for each in facts.primaries if _step_of(each[1], steps) is step]
-        last = before[-1][1].id if before else ""
+        found = [each for each in facts.primaries if _step_of(each, steps) is step]
+        last = before[-1].id if before else ""
         if not found:
             place = f"after '{last}', which it depends on" if before else "as the first todo"
             message = f"the template {name} has the step '{step['name']}', the plan has no such todo"
@@ -158,12 +157,12 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
             )
             yield LintFinding("template-mismatch", loc, None, message, fix)
             continue
-        for index, todo in found if before else ():
-            waits = any(facts.waits_for(todo.id, each.id) for _, each in before)
-            if index < before[0][0] or not waits:
+        for todo in found if before else ():
+            waits = any(facts.waits_for(todo.id, each.id) for each in before)
+            if facts.at[todo.id] < facts.at[before[0].id] or not waits:
                 message = f"'{todo.id}' ({step['name']}) does not follow and depend on '{last}'"
                 fix = f"move '{todo.id}' behind '{last}', and add that to its dependencies"
-                yield LintFinding("template-mismatch", ("items", index), todo.id, message, fix)
+                yield facts.finding("template-mismatch", todo, (), message, fix)
         before = found
 
 
@@ -185,21 +184,14 @@ def _routing(facts: LintFacts) -> Iterator[LintFinding]:
 
     A plan that states it for few todos or none relies on the default roles, which is fine.
     """
-    tested = [
-        (index, todo)
-        for index, todo in facts.primaries
-        if not todo.has_sub_plan
-        and any(
-            each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in facts.criteria.get(todo.id, ())
-        )
-    ]
-    without = [(index, todo) for index, todo in tested if not todo.failure_routing]
+    tested = [todo for todo in facts.primaries if not todo.has_sub_plan and facts.has_command(todo)]
+    without = [todo for todo in tested if not todo.failure_routing]
     if without and len(without) * 2 <= len(tested):
-        shown = listed([f"'{todo.id}'" for _, todo in without])
+        shown = listed([f"'{todo.id}'" for todo in without])
         message = (
             f"{len(tested) - len(without)} of {len(tested)} todos have failure_routing; without: {shown}"
         )
-        yield LintFinding("routing-missing", ("items", without[0][0]), None, message)
+        yield facts.finding("routing-missing", without[0], (), message)._replace(todo_id=None)
 
 
 def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
@@ -209,17 +201,17 @@ def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
         return
     known = {(each.todo_id, each.check_id, each.cmd) for each in document.checks}
     bad = {(each.todo_id, each.check_id, each.cmd): each for each in document.bad_checks}
-    for index, todo in facts.todos:
+    for todo in facts.plan.items:
         name = facts.qualified_prefix + todo.id
-        for criterion in facts.criteria.get(todo.id, ()):
+        for criterion in facts.criteria_of(todo):
             spec = command_spec(criterion)
             key = (name, criterion.id, None if spec is None else spec.cmd)
-            loc = criterion_loc(index, criterion.id)
+            loc = criterion_place(criterion.id)
             what = f"{criterion.id} of '{todo.id}'"
             if key in bad:
                 found = bad[key]
                 message = f"{what} is {found.quality}: {found.because}"
-                yield LintFinding(f"check-{found.quality}", loc, todo.id, message, found.remedy or "")
+                yield facts.finding(f"check-{found.quality}", todo, loc, message, found.remedy or "")
             elif (
                 key not in known
                 and name not in document.skipped
@@ -228,13 +220,13 @@ def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
                 and criterion.id != STAY_GREEN
             ):
                 message = f"the qualification is older than {what}"
-                yield LintFinding("check-unqualified", loc, todo.id, message)
+                yield facts.finding("check-unqualified", todo, loc, message)
 
 
 # -- one todo ------------------------------------------------------------------------------------------
 
 
-def _branch(facts: LintFacts, index: int, todo: Todo, parent_id: str) -> Iterator[LintFinding]:
+def _branch(facts: LintFacts, todo: Todo, parent_id: str) -> Iterator[LintFinding]:
     """Yield defects of a branch: its parent, its predecessor (``via``), its dependencies and its depth."""
     parent, via = facts.by_id.get(parent_id), facts.by_id.get(todo.via or "")
     most = facts.plan.metadata.max_branch_depth
@@ -257,18 +249,16 @@ def _branch(facts: LintFacts, index: int, todo: Todo, parent_id: str) -> Iterato
     if depth > most:
         faults.append(("branch_depth", f"'{todo.id}' is {depth} deep, but max_branch_depth is {most}"))
     for key, message in faults:
-        yield LintFinding("branch-invalid", ("items", index, key), todo.id, message)
+        yield facts.finding("branch-invalid", todo, (key,), message)
 
 
-def _limits(
-    facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
-) -> Iterator[LintFinding]:
+def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     """Yield time limits and numbers of retries that are unreasonable or contradict each other.
 
     Only limits that the plan states itself are reported for single commands.
     """
     total = 0.0
-    for criterion in criteria:
+    for criterion in facts.criteria_of(todo):
         spec = command_spec(criterion)
         if spec is None or criterion.command is None:
             continue
@@ -283,9 +273,9 @@ def _limits(
             whole = shown_seconds(todo.timeout_seconds)
             problem = f"may take {shown_seconds(seconds)}, a whole turn of work on '{todo.id}' only {whole}"
         if problem is not None and "timeout_seconds" in spec.model_fields_set:
-            loc = (*criterion_loc(index, criterion.id)[:-1], "timeout_seconds")
+            loc = (*criterion_place(criterion.id)[:-1], "timeout_seconds")
             message = f"{criterion.id} of '{todo.id}' {problem}"
-            yield LintFinding("timeout-unreasonable", loc, todo.id, message)
+            yield facts.finding("timeout-unreasonable", todo, loc, message)
     most = facts.plan.metadata.max_todo_seconds
     for key, what, seconds in (
         ("timeout_seconds", "one turn of work on", todo.timeout_seconds or 0.0),
@@ -296,7 +286,7 @@ def _limits(
                 f"{what} '{todo.id}' may take {shown_seconds(seconds)}, the plan allows a todo "
                 f"{shown_seconds(most)} (max_todo_seconds)"
             )
-            yield LintFinding("todo-seconds-exceeded", ("items", index, key), todo.id, message)
+            yield facts.finding("todo-seconds-exceeded", todo, (key,), message)
     named = "max_retries" in todo.model_fields_set and not is_branch(todo) and not todo.has_sub_plan
     if named and not 0 < todo.max_retries <= MOST_RETRIES:
         message = (
@@ -304,22 +294,20 @@ def _limits(
             if todo.max_retries
             else f"'{todo.id}' has no retries, so its first failure makes a branch"
         )
-        loc = ("items", index, "max_retries")
-        yield LintFinding("retries-unreasonable", loc, todo.id, message, change=("max_retries", 2))
+        loc = ("max_retries",)
+        yield facts.finding("retries-unreasonable", todo, loc, message, change=("max_retries", 2))
 
 
 # -- files ---------------------------------------------------------------------------------------------
 
 
-def _references(
-    facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
-) -> Iterator[LintFinding]:
+def _references(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     """Yield contracts, fixtures and schemas that are missing or unusable, and are not created in time."""
     named: dict[tuple[str, str], Loc] = {}
     if todo.contract_path is not None:
-        named["contract", plain(todo.contract_path)] = ("items", index, "contract_path")
-    for criterion in criteria:
-        loc = criterion_loc(index, criterion.id)[:-1]
+        named["contract", plain(todo.contract_path)] = ("contract_path",)
+    for criterion in facts.criteria_of(todo):
+        loc = criterion_place(criterion.id)[:-1]
         for noun, name in (("fixture", "fixture"), ("schema", "json_schema")):
             path = getattr(criterion.spec, name, None)
             if path is not None:
@@ -330,7 +318,7 @@ def _references(
             problem = _contract_problem(facts.project.text(path)) if noun == "contract" else None
             if problem is not None:
                 message = f"the contract {path} cannot be used: {problem}"
-                yield LintFinding("contract-invalid", loc, todo.id, message)
+                yield facts.finding("contract-invalid", todo, loc, message)
         # A step of a repair always comes first: the todo waits for its branch, which waits for the step.
         elif any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
             continue
@@ -348,7 +336,7 @@ def _references(
             fix = f"add the file, or list {path} among the expected_artifacts of {who}"
             message = f"the {noun} {path} does not exist, and no todo is to make it"
             fix = f"did you mean {near}? else {fix}" if near else fix
-            yield LintFinding(f"{noun}-missing", loc, todo.id, message, fix)
+            yield facts.finding(f"{noun}-missing", todo, loc, message, fix)
 
 
 def _contract_problem(text: str | None) -> str | None:
@@ -368,9 +356,7 @@ def _contract_problem(text: str | None) -> str | None:
     return "it is empty" if contract.is_empty else None
 
 
-def _permissions(
-    facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
-) -> Iterator[LintFinding]:
+def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     """Yield files that a todo has to create or change but may not, and judges that it may change.
 
     Files of the first kind are protected, or outside of its ``allowed_files``.
@@ -379,7 +365,7 @@ def _permissions(
     patterns = todo.allowed_files
     if not protected and patterns is None:
         return
-    for loc, noun, path in _required_files(facts, index, todo):
+    for loc, noun, path in _required_files(facts, todo):
         others = [each for each in facts.makers_of(path) if each != todo.id]
         if noun != "target_file" and any(facts.waits_for(todo.id, each) for each in others):
             continue
@@ -392,7 +378,7 @@ def _permissions(
         if guard is not None and (noun == "target_file" or not exists):
             message = f"the {noun} {path} is protected by '{guard}'"
             fix = f"remove {path} from protected_files until it is made, or from '{todo.id}'"
-            yield LintFinding("outside-allowed-files", loc, todo.id, message, fix)
+            yield facts.finding("outside-allowed-files", todo, loc, message, fix)
         # A glob counts as allowed if a pattern matches its text, as a star matches a star.
         if patterns is not None and not allowed(path, patterns):
             message = (
@@ -401,39 +387,37 @@ def _permissions(
             )
             fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or let another todo make {path}"
             change = ("allowed_files", path)
-            yield LintFinding("outside-allowed-files", loc, todo.id, message, fix, change)
+            yield facts.finding("outside-allowed-files", todo, loc, message, fix, change)
     if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
-        yield from _changeable_judges(facts, index, todo, patterns, criteria)
+        yield from _changeable_judges(facts, todo, patterns)
 
 
-def _required_files(facts: LintFacts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, str]]:
+def _required_files(facts: LintFacts, todo: Todo) -> Iterator[tuple[Loc, str, str]]:
     """Yield the files that the work has to create or change: location in the plan, noun, and path."""
     for position, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
         path = plain(artifact.path)
         # The failure report that a branch names is written by the verifier, not by whoever works on it.
         if not (is_branch(todo) and path.startswith("diagnostics/")):
-            loc = ("items", index, "acceptance_criteria", "expected_artifacts", position, "path")
+            loc = ("acceptance_criteria", "expected_artifacts", position, "path")
             yield loc, "expected artifact", path
     task = todo.controller_task_spec
     if task is not None and task.target_file is not None:
-        loc = ("items", index, "controller_task_spec", "target_file")
+        loc = ("controller_task_spec", "target_file")
         yield loc, "target_file", plain(task.target_file)
     if todo.contract_path is not None and todo.agent_role is Role.ARCHITECT:
         path = plain(todo.contract_path)
         if facts.project.kind(path) is PathKind.MISSING and facts.makers_of(path) == [todo.id]:
-            yield ("items", index, "contract_path"), "contract", path
+            yield ("contract_path",), "contract", path
 
 
-def _changeable_judges(
-    facts: LintFacts, index: int, todo: Todo, patterns: tuple[str, ...], criteria: tuple[Criterion, ...]
-) -> Iterator[LintFinding]:
+def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) -> Iterator[LintFinding]:
     """Yield a finding if a todo may change files that judge it: test files and fixtures of its criteria.
 
     Files that it creates itself are excepted. Testers are not checked, as writing tests is their work.
     """
     # A dict keeps the order of the criteria, so the finding names the same files each time.
     judges: dict[str, None] = {}
-    for criterion in criteria:
+    for criterion in facts.criteria_of(todo):
         spec = command_spec(criterion)
         if spec is not None and spec.fixture is not None:
             judges[plain(spec.fixture)] = None
@@ -448,10 +432,10 @@ def _changeable_judges(
         top = granted[0].partition("/")[0]
         narrow = pattern.startswith(f"{top}/") or pattern in (top, granted[0])
         fix = f'remove "{pattern}"' if narrow else f'add "!{top}{"/**" if "/" in granted[0] else ""}"'
-        at = ("items", index, "allowed_files", position)
+        at = ("allowed_files", position)
         message = f"'{pattern}' allows '{todo.id}' to change its own tests: {listed(granted, 3)}"
         fix = f"{fix}, or list the file among its expected_artifacts if writing it is the work"
-        yield LintFinding("judge-in-reach", at, todo.id, message, fix)
+        yield facts.finding("judge-in-reach", todo, at, message, fix)
 
 
 # -- criteria and their tests --------------------------------------------------------------------------
@@ -481,16 +465,14 @@ _COMPARE = dict(
 def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield findings about the criteria of all todos but branches, which borrow their criteria."""
     unwritten: dict[str, tuple[str, str, Loc]] = {}
-    for index, todo in facts.primaries:
-        criteria = facts.criteria.get(todo.id, ())
-        tested = any(each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in criteria)
-        if not tested and todo.requires_testing and not todo.has_sub_plan:
-            at = ("items", index, "acceptance_criteria") if todo.acceptance_criteria else ("items", index)
-            yield LintFinding("no-test", at, todo.id, f"'{todo.id}' has no test")
-        yield from _metrics(index, todo, criteria)
-        for criterion in criteria:
+    for todo in facts.primaries:
+        if not facts.has_command(todo) and todo.requires_testing and not todo.has_sub_plan:
+            place = ("acceptance_criteria",) if todo.acceptance_criteria else ()
+            yield facts.finding("no-test", todo, place, f"'{todo.id}' has no test")
+        yield from _metrics(facts, todo)
+        for criterion in facts.criteria_of(todo):
             if criterion.command is not None and criterion.command.pytest is not None:
-                loc, command = criterion_loc(index, criterion.id), criterion.command.pytest
+                loc, command = criterion_place(criterion.id), criterion.command.pytest
                 yield from _missing(facts, todo, criterion, loc, unwritten)
                 yield from _unrepeatable(facts, todo, criterion, command, loc)
     # Missing tests of open todos are normal in a new plan, so they share one finding.
@@ -501,7 +483,10 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             f"add {path} to the expected_artifacts of '{todo_id}', and its data to the test: "
             f"fixture: fixtures/{stem}_cases.json; likewise for the others"
         )
-        yield LintFinding("tests-unwritten", loc, None, f"not written yet: {shown}", fix)
+        found = facts.finding(
+            "tests-unwritten", facts.by_id[todo_id], loc, f"not written yet: {shown}", fix
+        )
+        yield found._replace(todo_id=None)
 
 
 def _missing(
@@ -526,7 +511,7 @@ def _missing(
                 f"test_{name}.py in any folder"
             )
             fix = f"write {path}, which is assumed, or name the test to run: test_file: PATH"
-            yield LintFinding("test-assumed", loc, todo.id, message, fix)
+            yield facts.finding("test-assumed", todo, loc, message, fix)
         elif facts.makers_of(path):
             yield facts.unawaited(todo, path, loc)
         else:
@@ -540,15 +525,15 @@ def _missing(
                 message = f"{path} does not exist, and no todo is to write it"
                 fix = f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
                 fix = f"did you mean {near}? else {fix}" if near else fix
-                yield LintFinding("test-missing", loc, todo.id, message, fix)
+                yield facts.finding("test-missing", todo, loc, message, fix)
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
             message = f"{path} contains no test '{name}'" if name else f"{path} contains no test"
             fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"
             fix = f"did you mean {path}::{near}? else {fix}" if near else fix
-            yield LintFinding("test-missing", loc, todo.id, message, fix)
+            yield facts.finding("test-missing", todo, loc, message, fix)
     for problem in selected.broken:
-        yield LintFinding("unreadable-test", loc, todo.id, problem)
+        yield facts.finding("unreadable-test", todo, loc, problem)
 
 
 def _unrepeatable(
@@ -562,7 +547,7 @@ def _unrepeatable(
         name = word.partition("=")[0]
         if name in _OPTIONS:
             rule, what = _OPTIONS[name]
-            yield LintFinding(rule, loc, todo.id, f"{name} {what}", f"remove {name}")
+            yield facts.finding(rule, todo, loc, f"{name} {what}", f"remove {name}")
     spec = command_spec(criterion)
     if spec is None or spec.fixture is not None or "seed" in spec.cmd.lower():
         return
@@ -570,16 +555,16 @@ def _unrepeatable(
         what, instead = _IMPURE[rule]
         message = f"the selected test code {what}: {listed(places, 3)}"
         fix = f"{instead}, or name the data: fixture: fixtures/{todo.id}_cases.json"
-        yield LintFinding(rule, loc, todo.id, message, fix)
+        yield facts.finding(rule, todo, loc, message, fix)
 
 
 # -- metrics -------------------------------------------------------------------------------------------
 
 
-def _metrics(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[LintFinding]:
+def _metrics(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     """Yield a finding for each metric whose bounds contradict each other."""
     by_name: dict[str, list[tuple[str, MetricSpec]]] = {}
-    for criterion in criteria:
+    for criterion in facts.criteria_of(todo):
         if isinstance(criterion.spec, MetricSpec):
             by_name.setdefault(criterion.spec.name, []).append((criterion.id, criterion.spec))
     for specs in by_name.values():
@@ -590,8 +575,8 @@ def _metrics(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterato
             bounds_text = " and ".join(
                 f"{each.name} {each.operator} {each.value:g}" for each in contradiction
             )
-            loc = criterion_loc(index, specs[bounds.index(contradiction[-1])][0])
-            yield LintFinding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {bounds_text}")
+            loc = criterion_place(specs[bounds.index(contradiction[-1])][0])
+            yield facts.finding("metric-unsatisfiable", todo, loc, f"no number satisfies {bounds_text}")
 
 
 def satisfiable(specs: list[MetricSpec]) -> bool:
@@ -637,8 +622,8 @@ _NUMBERED = re.compile(r"[a-z]{0,6}\d+")
 
 def _size(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield findings about todos and plans that are too large."""
-    for index, todo in facts.primaries:
-        criteria = facts.criteria.get(todo.id, ())
+    for todo in facts.primaries:
+        criteria = facts.criteria_of(todo)
         if len(criteria) > MOST_CRITERIA:
             half = listed([each.id for each in criteria[: len(criteria) // 2]], 10)
             message = f"'{todo.id}' has {len(criteria)} criteria, more than {MOST_CRITERIA}"
@@ -646,8 +631,8 @@ def _size(facts: LintFacts) -> Iterator[LintFinding]:
                 f"split it by the subject of its criteria: a todo with {half} first, then '{todo.id}' with "
                 "the rest, depending on it"
             )
-            yield LintFinding("todo-too-large", ("items", index), todo.id, message, fix)
-    reason, phases = divide([todo for _, todo in facts.primaries if not todo.has_sub_plan])
+            yield facts.finding("todo-too-large", todo, (), message, fix)
+    reason, phases = divide([todo for todo in facts.primaries if not todo.has_sub_plan])
     if reason:
         shown = "; ".join(f"{title} ({listed(ids, 10)})" for title, ids in phases[:8])
         more = f"; and {len(phases) - 8} more" if len(phases) > 8 else ""
