@@ -163,7 +163,7 @@ def _apply(state: State, event: Event, *, quiet: bool = False) -> Transaction:
         _HANDLERS[kind](tx, event)
         apply_consequences(tx)
     except Stop as stop:
-        halt(tx, stop)
+        halt(tx, stop.halt)
     return tx
 
 

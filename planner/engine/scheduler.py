@@ -248,16 +248,16 @@ def _conclude(tx: Transaction) -> None:
         raise Stop("nothing-left", because, not_done=len(left))
 
 
-def halt(tx: Transaction, stop: Stop) -> None:
-    """Halt the run: cancel live work, move live todos to ``halted``, and emit the ``halt`` action.
+def halt(tx: Transaction, action: Halt) -> None:
+    """Halt the run: cancel live work, move live todos to ``halted``, and emit the action.
 
     The todos that caused the halt fail first.
     """
     for record in _live(tx):
         # The event just reported the end of the culprit's own work, so nothing of it is left to cancel.
-        if not (record.id in stop.todo_ids and tx.trigger in ("verified", "work_finished")):
-            tx.cancel(record, stop.rule, stop.because)
-    culprits = tuple(name for name in stop.todo_ids if tx.records[name].life in _PATH_TO_FAILED)
+        if not (record.id in action.todo_ids and tx.trigger in ("verified", "work_finished")):
+            tx.cancel(record, action.rule, action.because)
+    culprits = tuple(name for name in action.todo_ids if tx.records[name].life in _PATH_TO_FAILED)
     for name in culprits:
         for life in (*_PATH_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
             tx.move(tx.records[name], life)
@@ -269,8 +269,7 @@ def halt(tx: Transaction, stop: Stop) -> None:
     tx.plan_to(PlanState.HALTED)
     # Nothing is outstanding any more; the driver has been asked to cancel above.
     tx.live, tx.questions = {}, {}
-    rule, because, facts = stop.rule, stop.because, stop.facts
-    end(tx, Halt(rule=rule, because=because, facts=facts, todo_ids=culprits, category=stop.category))
+    end(tx, action.model_copy(update={"todo_ids": culprits}))
 
 
 def end(tx: Transaction, action: Halt | Finish) -> None:

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from planner.engine.state import PendingStep, PlanPart, State, TodoRecord, is_claimed
 from planner.errors import IllegalTransition, RefusedEvent
-from planner.model.actions import AskHuman, Cancel, Notify, PublishPlan, QuestionKind
+from planner.model.actions import AskHuman, Cancel, Halt, Notify, PublishPlan, QuestionKind
 from planner.model.base import qualified
 from planner.model.edits import AddBranch, AddTodoBefore, Edit
 from planner.model.taxonomy import Category
@@ -60,8 +60,8 @@ OPTIONS: dict[QuestionKind, tuple[str, ...]] = {
 class Stop(Exception):
     """Signal that the whole run has to halt.
 
-    Raised where the reason is found and caught where events are applied. All arguments go into the
-    ``halt`` action; ``todo_ids`` are the todos that caused it.
+    Raised where the reason is found and caught where events are applied. ``todo_ids`` are the todos that
+    caused it.
     """
 
     def __init__(
@@ -74,11 +74,7 @@ class Stop(Exception):
         **facts: Fact,
     ) -> None:
         super().__init__(rule)
-        self.rule = rule
-        self.because = because
-        self.todo_ids = todo_ids
-        self.category = category
-        self.facts = facts
+        self.halt = Halt(rule=rule, because=because, todo_ids=todo_ids, category=category, facts=facts)
 
 
 @dataclass(slots=True, kw_only=True)

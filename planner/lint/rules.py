@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections import Counter
 from difflib import get_close_matches
@@ -21,7 +20,7 @@ from planner.lint.facts import (
     shown_seconds,
 )
 from planner.model.findings import PathKind
-from planner.model.plan import MetricSpec, Operator, TodoStatus
+from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
 from planner.policy.criteria import STAY_GREEN
@@ -453,13 +452,6 @@ _IMPURE = {
     "wall-clock": ("reads the wall clock", "pass the time in, or freeze it"),
     "network-access": ("opens a network connection", "replace the connection by recorded answers"),
 }
-_COMPARE = dict(
-    zip(
-        Operator,
-        (operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne),
-        strict=True,
-    )
-)
 
 
 def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
@@ -587,7 +579,7 @@ def satisfiable(specs: list[MetricSpec]) -> bool:
     values = sorted({spec.value for spec in specs})
     between = [(low + high) / 2 for low, high in pairwise(values)]
     return any(
-        all(_COMPARE[spec.operator](candidate, spec.value) for spec in specs)
+        all(spec.operator.holds(candidate, spec.value) for spec in specs)
         for candidate in (*values, *between, values[0] - 1, values[-1] + 1, 0.0)
     )
 

@@ -6,6 +6,7 @@ paths and reports positions.
 """
 
 import json
+import operator
 from enum import StrEnum
 from typing import Annotated, Any, Literal, cast
 
@@ -45,6 +46,14 @@ class Operator(StrEnum):
     LT = "<"
     EQ = "=="
     NE = "!="
+
+    def holds(self, recorded: Any, value: float) -> bool:
+        """Return whether a recorded number satisfies the comparison with the value in the plan."""
+        return _COMPARISONS[self](recorded, value)
+
+
+_FUNCTIONS = (operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne)
+_COMPARISONS = dict(zip(Operator, _FUNCTIONS, strict=True))
 
 
 class RiskLevel(StrEnum):

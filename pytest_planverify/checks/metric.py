@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import math
-import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.model.evidence import Evidence, MetricFact
-from planner.model.plan import MetricSpec, Operator
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+
+    from planner.model.plan import MetricSpec
 
 MAX_SHOWN = 20
 """Number of recorded values kept as evidence."""
-
-_COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {
-    Operator.GE: operator.ge,
-    Operator.GT: operator.gt,
-    Operator.LE: operator.le,
-    Operator.LT: operator.lt,
-    Operator.EQ: operator.eq,
-    Operator.NE: operator.ne,
-}
 
 
 def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str = "") -> Judgement:
@@ -43,8 +34,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
             f"{spec.name} was recorded as {_shown(strange[0])}, which is not a finite number",
         )
     else:
-        compare = _COMPARISONS[spec.operator]
-        unmet = [value for value in recorded if not compare(value, spec.value)]
+        unmet = [value for value in recorded if not spec.operator.holds(value, spec.value)]
         if not unmet:
             return Judgement(verdict=Verdict.PASSED)
         problem, reason = (

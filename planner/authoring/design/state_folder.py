@@ -163,9 +163,7 @@ class StateFolder:
         plan = self._parse(
             self.plan_file, data, DesignPlan, "restore it, and change it only with planner design"
         )
-        sealed = self.gates().plan_digest
-        if sealed is not None and sealed != _digest(data):
-            raise _fault(self.plan_file, "it was changed after it was frozen; restore it from a copy")
+        self._check_seal(self.plan_file, data, self.gates().plan_digest)
         return plan
 
     def edit_plan(self, change: Callable[[DesignPlan], DesignPlan]) -> DesignPlan:
@@ -197,14 +195,23 @@ class StateFolder:
 
     def context(self) -> PlanningNotes:
         """Return the context; a frozen one is compared with the digest recorded at the freeze."""
-        return self._context_with_digest()[0]
+        return self._context()[0]
+
+    def _context(self) -> tuple[PlanningNotes, bytes]:
+        remedy = "write it: planner workflow plan --step 2 shows its keys"
+        data = self._bytes(self.context_file, remedy)
+        remedy = "correct it, and check it again: planner design context"
+        notes = self._parse(self.context_file, data, PlanningNotes, remedy)
+        self._check_seal(self.context_file, data, self.gates().context_digest)
+        return notes, data
 
     def freeze_context(self) -> PlanningNotes:
         """Validate ``context.json``, and freeze it by recording its digest."""
         with self._locked():
             self.plan()
-            notes, digest = self._context_with_digest()
-            self._write(self.gates_file, self.gates().model_copy(update={"context_digest": digest}))
+            notes, data = self._context()
+            update = {"context_digest": _digest(data)}
+            self._write(self.gates_file, self.gates().model_copy(update=update))
             return notes
 
     # -- reviews and gates -----------------------------------------------------------------------------
@@ -230,21 +237,21 @@ class StateFolder:
 
     def add_item(self, phase: ReviewPhase, words: Sequence[str]) -> ReviewItem:
         """Add an item with the next free id to the review of a phase; ``words`` assign its fields."""
-
-        def added(items: list[dict[str, Any]]) -> dict[str, Any]:
+        with self._reviewed(phase) as items:
             last = max((int(each["id"].removeprefix("qa-")) for each in items), default=0)
             raw: dict[str, Any] = {"id": f"qa-{last + 1:03d}"}
             assign(raw, ReviewItem, words, f"the new item of {phase.value}")
             items.append(raw)
-            return raw
-
-        return self._edit_review(phase, added)
+            scope = raw.get("scope", "*")
+            if _PART_ID.fullmatch(scope) and scope not in self.plan().ids():
+                fault = f"scope: the plan has no {scope}; name a part of the plan, or *"
+                raise DesignError(f"{phase.value}/{raw['id']}", [fault])
+        return ReviewItem.model_validate(raw)
 
     def answer_item(self, phase: ReviewPhase, item_id: str, words: Sequence[str]) -> ReviewItem:
         """Set the status and the finding of an item; its other fields must stay."""
-
-        def answered(items: list[dict[str, Any]]) -> dict[str, Any]:
-            about = f"{phase.value}/{item_id}"
+        about = f"{phase.value}/{item_id}"
+        with self._reviewed(phase) as items:
             raw = next((each for each in items if each["id"] == item_id), None)
             if raw is None:
                 known = ", ".join(each["id"] for each in items) or "none yet"
@@ -253,12 +260,9 @@ class StateFolder:
             assign(raw, ReviewItem, words, about)
             changed = [key for key in raw if key not in _REVIEW_FIELDS and raw[key] != before.get(key)]
             if changed:
-                raise DesignError(
-                    about, [f"{changed[0]} cannot be changed; set status and finding, or add an item"]
-                )
-            return raw
-
-        return self._edit_review(phase, answered)
+                fault = f"{changed[0]} cannot be changed; set status and finding, or add an item"
+                raise DesignError(about, [fault])
+        return ReviewItem.model_validate(raw)
 
     def decide_gate(self, phase: ReviewPhase, *, passed: bool, now: datetime | None = None) -> Gate:
         """Decide a gate; return its new state.
@@ -326,44 +330,29 @@ class StateFolder:
                 phase.value, [f"the gate {late[0]} must pass first; see: planner design gate {late[0]}"]
             )
 
-    def _edit_review(
-        self, phase: ReviewPhase, change: Callable[[list[dict[str, Any]]], dict[str, Any]]
-    ) -> ReviewItem:
-        """Apply ``change`` to the items of a review, validate and write it; return the item it returned."""
+    @contextmanager
+    def _reviewed(self, phase: ReviewPhase) -> Generator[list[dict[str, Any]]]:
+        """Lock the review of a phase; validate and write its items after the caller has changed them."""
         with self._locked():
             if self.gates().gate(phase).is_complete:
-                raise DesignError(
-                    phase.value, ["its gate has passed, which is final; it cannot be reviewed again"]
-                )
+                fault = "its gate has passed, which is final; it cannot be reviewed again"
+                raise DesignError(phase.value, [fault])
             self.check_turn(phase)
-            plan = self.plan()
             data = self.review(phase).model_dump(mode="json")
-            raw = change(data["items"])
-            try:
-                item = ReviewItem.model_validate(raw)
-                review = ReviewFile.model_validate(data)
-            except ValidationError as error:
-                raise DesignError(f"{phase.value}/{raw['id']}", faults_of(error)) from None
-            if _PART_ID.fullmatch(item.scope) and item.scope not in plan.ids():
-                raise DesignError(
-                    f"{phase.value}/{item.id}",
-                    [f"scope: the plan has no {item.scope}; name a part of the plan, or *"],
-                )
-            self._write(self.review_file(phase), review)
-            return item
+            yield data["items"]
+            for raw in data["items"]:
+                try:
+                    ReviewItem.model_validate(raw)
+                except ValidationError as error:
+                    raise DesignError(f"{phase.value}/{raw['id']}", faults_of(error)) from None
+            self._write(self.review_file(phase), ReviewFile.model_validate(data))
 
     # -- files -----------------------------------------------------------------------------------------
 
-    def _context_with_digest(self) -> tuple[PlanningNotes, str]:
-        path = self.context_file
-        data = self._bytes(path, "write it: planner workflow plan --step 2 shows its keys")
-        notes = self._parse(
-            path, data, PlanningNotes, "correct it, and check it again: planner design context"
-        )
-        frozen, digest = self.gates().context_digest, _digest(data)
-        if frozen not in (None, digest):
+    def _check_seal(self, path: Path, data: bytes, digest: str | None) -> None:
+        """Raise unless the data of a file have the digest that was recorded when it was frozen, if any."""
+        if digest not in (None, _digest(data)):
             raise _fault(path, "it was changed after it was frozen; restore it from a copy")
-        return notes, digest
 
     def _bytes(self, path: Path, remedy: str = "check its permissions") -> bytes:
         try:
