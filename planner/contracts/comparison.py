@@ -339,9 +339,15 @@ def _differences(
         for why in _changes(wanted.parameters, found.parameters or ()):
             yield Likeness.DIFFERENT, why
         by_name = {each.name: each for each in found.parameters or ()}
-        for expected in wanted.parameters:
-            if expected.name in by_name:
-                yield from _compare_parameter(expected, by_name[expected.name], names)
+        for expected in (each for each in wanted.parameters if each.name in by_name):
+            for what, compare in (("annotation", compare_annotations), ("default", compare_defaults)):
+                value = getattr(expected, what)
+                actual = getattr(by_name[expected.name], what)
+                subject = expected.name if what == "annotation" else f"the default of {expected.name}"
+                if value is not None and actual is None:
+                    yield Likeness.DIFFERENT, f"{expected.name} has no {what}"
+                elif value is not None:
+                    yield compare(value, actual, names), f"{subject} is {actual}, not {value}"
     if wanted.returns is not None:
         if found.returns is None:
             likeness, why = Likeness.DIFFERENT, "it has no return annotation"
@@ -351,19 +357,6 @@ def _differences(
         # A context manager's annotation names the generator; the contract may name either type.
         is_sure = keeps_result or likeness is not Likeness.DIFFERENT
         yield likeness if is_sure else Likeness.UNKNOWN, why
-
-
-def _compare_parameter(
-    expected: ParameterContract, actual: ParameterContract, names: ScopeNames
-) -> Iterator[tuple[Likeness, str]]:
-    """Compare annotation and default, as far as the contract gives them; results as above."""
-    for what, compare in (("annotation", compare_annotations), ("default", compare_defaults)):
-        wanted, found = getattr(expected, what), getattr(actual, what)
-        subject = actual.name if what == "annotation" else f"the default of {actual.name}"
-        if wanted is not None and found is None:
-            yield Likeness.DIFFERENT, f"{actual.name} has no {what}"
-        elif wanted is not None:
-            yield compare(wanted, found, names), f"{subject} is {found}, not {wanted}"
 
 
 def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterContract]) -> Iterator[str]:

@@ -122,9 +122,8 @@ def _is_feasible(edit: Edit, situation: Situation) -> bool:
     """Return whether an edit asks only for files that can be created, or exist, and may be edited."""
     scope, asked = situation.scope, Instruction("")
     if isinstance(edit, NameArtifact):
-        asked = (
-            Instruction("", makes=(edit.path,)) if edit.task is None else Instruction("", (), (edit.path,))
-        )
+        path = (edit.path,)
+        asked = Instruction("", makes=path) if edit.task is None else Instruction("", changes=path)
     elif isinstance(edit, AddTodoBefore):
         made = edit.todo.acceptance_criteria.expected_artifacts
         asked = Instruction("", makes=tuple(each.path for each in made))
@@ -138,7 +137,7 @@ def _is_feasible(edit: Edit, situation: Situation) -> bool:
 def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
     """Reduce the search space of an unknown cause: restrict the files, else isolate the failing tests."""
     why = "the cause is unknown, and the failure names"
-    narrower = list(_narrow_folders(situation, rule="unknown-narrows-files", why=why))
+    narrower = list(_narrow(situation, rule="unknown-narrows-files", why=why, folders=True))
     why = "the cause is unknown, so only the failing tests run"
     yield from narrower or _isolate(situation, rule="unknown-isolates", why=why)
 
@@ -575,21 +574,13 @@ def _add_check(
         )
 
 
-def _narrow_folders(situation: Situation, *, rule: str, why: str) -> Iterator[NarrowFiles]:
-    """Restrict the branch to the folders of the files that may be at fault."""
-    yield from _narrow(situation, situation.implicated_files(), rule, why, folders=True)
+def _narrow(situation: Situation, *, rule: str, why: str, folders: bool = False) -> Iterator[NarrowFiles]:
+    """Restrict the branch's ``allowed_files`` to the files with findings, if that is narrower.
 
-
-def _narrow_files(situation: Situation, *, rule: str, why: str) -> Iterator[NarrowFiles]:
-    """Restrict the branch to the files of which a tool complains."""
-    yield from _narrow(situation, situation.files_with_findings, rule, why, folders=False)
-
-
-def _narrow(
-    situation: Situation, files: Sequence[str], rule: str, why: str, *, folders: bool
-) -> Iterator[NarrowFiles]:
-    """Restrict the branch's ``allowed_files`` to these files or their folders, if that is narrower."""
+    With ``folders``, to the folders of the files that may be at fault.
+    """
     branch = situation.branch
+    files = situation.implicated_files() if folders else situation.files_with_findings
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
     if patterns is not None:
         because = f"{why} {_few(files)}"
@@ -686,7 +677,7 @@ def _add_step(
 Step: TypeAlias = "Callable[[Situation], Iterator[Edit]]"
 STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
     Category.TEST_REGRESSION: (
-        partial(_narrow_folders, rule="regression-narrows-files", why="the failure names"),
+        partial(_narrow, rule="regression-narrows-files", why="the failure names", folders=True),
         partial(_isolate, rule="regression-isolates", why="what fails runs alone"),
     ),
     Category.TEST_TIMEOUT: (
@@ -703,12 +694,12 @@ STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
     Category.TEST_NOT_FOUND: (_retarget_or_write_test,),
     Category.COMPILATION_ERROR: (
         _check_syntax,
-        partial(_narrow_files, rule="compilation-narrows-files", why="what does not compile is"),
+        partial(_narrow, rule="compilation-narrows-files", why="what does not compile is"),
     ),
     Category.TYPE_ERROR: (_check_types,),
     Category.LINT_ERROR: (
         _fix_lint,
-        partial(_narrow_files, rule="lint-narrows-files", why="the linter complains of"),
+        partial(_narrow, rule="lint-narrows-files", why="the linter complains of"),
     ),
     Category.IMPORT_ERROR: (_resolve_import,),
     Category.SPEC_MISMATCH: (_settle_contract,),
