@@ -43,7 +43,7 @@ from planner.model.plan import MAX_TODOS
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import widened_by
-from planner.policy.branches import retries_of
+from planner.policy.branches import MEMORY, retries_of
 from planner.policy.limits import asks_a_person
 from planner.text.display import counted
 from planner.text.glob_patterns import plain
@@ -655,7 +655,12 @@ def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
             f"'{wider}' is not within the proposed files ({', '.join(allowed or ()) or 'none'})",
             "name narrower patterns",
         )
+    extensions = None
+    if files is not None:  # in the plan file, too, so that no later cause widens them
+        memory: dict[str, Any] = {**todo.extensions.get(MEMORY, {}), "granted": list(files)}
+        extensions = {**todo.extensions, MEMORY: memory}
     fields = {
+        "extensions": extensions,
         "agent_role": changes.role,
         "target_agent_role": changes.role,
         "allowed_files": files,

@@ -553,12 +553,15 @@ def _readmit(tx: Transaction, branch: TodoRecord) -> None:
         opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
     except ValueError:
         opened = tx.now
+    assert branch.parent_id is not None
+    parents = tx.records[branch.parent_id].todo.allowed_files
     branch = tx.update(
         branch,
         opened=opened,
         attempts=memory.attempts,
         signature=memory.signature,
         diff_hash=memory.diff_hash,
+        granted=parents if memory.granted is None else memory.granted,
     )
     if opened is not None and branch.attempts:  # somebody has worked on it since
         tx.begin_lifetime(branch, opened)

@@ -42,6 +42,8 @@ class Tried(ReadValue):
     attempts: int = Field(default=0, ge=0)
     signature: str | None = None
     diff_hash: str | None = None
+    granted: tuple[str, ...] | None = None
+    """The files that a person left it; ``None``: those of its parent."""
 
 
 def tried(branch: Todo) -> Tried:
