@@ -220,9 +220,13 @@ class _Repair(NamedTuple):
         evidence = next(iter(observed), None)
         check = next((each for each in outcome.checks if each.id == failure.check_id), None)
         patterns = todo.allowed_files if worker is None else worker.allowed_files
+        data = (each.fixture.path for each in outcome.checks if each.fixture is not None)
+        named = (*data, todo.contract_path, *plan.metadata.protected_files)
+        # A missing file has to be created.
+        missing = evidence.artifact.path if evidence and evidence.artifact else None
         scope = EditScope(
             allowed=patterns,
-            kept=_kept(plan, todo, outcome, evidence),
+            kept=tuple(dict.fromkeys(name for name in named if name and name != missing)),
             tests=may_change_tests(failure, patterns, None if worker is None else worker.agent_role),
         )
         tree = tree_of(context, observed)
@@ -422,14 +426,6 @@ def _further(outcome: Outcome, failure: Failure, context: FailureContext | None)
         yield 3, f"- Also failing, to be repaired as well: {spans(names, 4)}"
     if context is not None and context.report_path:
         yield 4, f"- Full failure report: {code(context.report_path)}"
-
-
-def _kept(plan: Plan, todo: Todo, outcome: Outcome, evidence: Evidence | None) -> tuple[str, ...]:
-    """Return the files that must not be changed, except a missing one, which has to be created."""
-    data = (check.fixture.path for check in outcome.checks if check.fixture is not None)
-    missing = evidence.artifact.path if evidence and evidence.artifact else None
-    named = (*data, todo.contract_path, *plan.metadata.protected_files)
-    return tuple(dict.fromkeys(name for name in named if name and name != missing))
 
 
 def _quoted_line(failure: Failure, evidence: Evidence | None, check: Check | None) -> str:

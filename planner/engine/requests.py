@@ -94,7 +94,11 @@ def _request(
         names = {"sub_plan": todo.sub_plan, "sub_project_id": todo.sub_project_id}
         tx.emit(LoadSubPlan, rule, because, todo_id=record.id, results=results, **names)
     else:
-        start_clock(tx, record, driven_only=True)
+        # Without a driver no event reports that work has begun.
+        if tx.policy.driven:
+            start_clock(tx, record)
+        else:
+            tx.update(record, deadline=None)
         record = tx.records[record.id]
         tx.emit(
             Implement,
@@ -111,16 +115,11 @@ def _request(
         )
 
 
-def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = False) -> None:
-    """Start the time limit of a turn of work now.
-
-    With ``driven_only`` nothing starts in a run without a driver, where no event reports that work has
-    begun.
-    """
-    limit, is_begun = record.todo.timeout_seconds, tx.policy.driven or not driven_only
-    if is_begun:
-        tx.begin_lifetime(record, tx.now)
-    tx.update(record, deadline=tx.now + limit if is_begun and limit is not None else None)
+def start_clock(tx: Transaction, record: TodoRecord) -> None:
+    """Start the time limit of a turn of work, and the lifetime of a branch, now."""
+    tx.begin_lifetime(record, tx.now)
+    limit = record.todo.timeout_seconds
+    tx.update(record, deadline=None if limit is None else tx.now + limit)
 
 
 def instructions_for(
