@@ -346,7 +346,7 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
     if not any(each.diagnosed for each in results):
         return ()
     # Imported late: a passing run needs no causes.
-    from planner.policy.since import is_preexisting
+    from planner.policy.outcomes import is_preexisting
     from pytest_planverify.diagnosis.causes import SeenFailure, find_causes
 
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]] = {
