@@ -130,8 +130,8 @@ def _grant_ready(tx: Transaction) -> bool:
         if places is not None and places <= 0 and not record.is_parent:
             deferred.append(key)
             break
-        if is_work and not tx.check_budget(before_work=True):
-            deferred.append(key)  # verifications continue
+        if is_work and not tx.check_budget(before_work=not _may_pass_without_work(record, step)):
+            deferred.append(key)  # verifications need no budget for a turn of work and continue
         elif (holder := tx.holder_of(record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
         else:
@@ -139,6 +139,12 @@ def _grant_ready(tx: Transaction) -> bool:
     for key in deferred:
         heappush(tx.ready, key)
     return bool(tx.ended_branches)
+
+
+def _may_pass_without_work(record: TodoRecord, step: PendingStep) -> bool:
+    """Return whether a todo that starts was never verified: its dependency may have been all it lacked."""
+    is_unseen = record.outcome is None and not record.turns and not record.is_branch
+    return step.kind == "start" and is_unseen and not record.is_parent and record.todo.requires_testing
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
@@ -164,6 +170,9 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     elif claimed and record.todo.requires_testing:
         because = "it is claimed to be done and must be verified"
         verify(tx, record, "claimed-is-verified", because)
+    elif _may_pass_without_work(record, step) and tx.spent_budget(before_work=True) is not None:
+        because = "it may pass without the turn of work that the budget no longer allows"
+        verify(tx, record, "verified-without-a-turn", because)
     elif claimed:
         tx.done(tx.move(record, TodoLife.ACTIVE), verified=False)
     elif record.is_branch:

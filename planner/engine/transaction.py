@@ -281,13 +281,9 @@ class Transaction(State):
         the todo that spent it, if known. ``before_work`` checks whether anything is left for one more
         turn of work. A plan without a budget, or whose overspending a person allowed, may continue.
         """
-        budget = self.top.budget
-        if self.overspent or not budget.model_fields_set:
-            return True
-        if before_work and BUDGET_QUESTION in self.questions:
+        if before_work and BUDGET_QUESTION in self.questions and not self.overspent:
             return False
-        wall = 0.0 if self.started is None else self.now - self.started
-        found = exceeded(budget, self.spent, wall, or_used_up=before_work)
+        found = self.spent_budget(before_work=before_work)
         if found is None:
             return True
         lack = "allows no further turn of work" if before_work else "is used up"
@@ -298,6 +294,14 @@ class Transaction(State):
             values = {"question_id": BUDGET_QUESTION, "options": ("go_on", "stop")}
             self.ask(QuestionKind.REVIEW, None, "the budget is used up; continue?", rule, because, **values)
         return False
+
+    def spent_budget(self, *, before_work: bool) -> str | None:
+        """Return a phrase on the budget that is spent, as :meth:`check_budget` judges it, or ``None``."""
+        budget = self.top.budget
+        if self.overspent or not budget.model_fields_set:
+            return None
+        wall = 0.0 if self.started is None else self.now - self.started
+        return exceeded(budget, self.spent, wall, or_used_up=before_work)
 
     # -- consequences of one todo's state for the others --
 
