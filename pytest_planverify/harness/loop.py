@@ -68,7 +68,7 @@ from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import FileChanges
 from pytest_planverify.harness.turn_pool import THREADS, SentTurn
 from pytest_planverify.harness.turns import make_job
-from pytest_planverify.harness.verification import verify
+from pytest_planverify.harness.verification import verify, with_commands_for
 from pytest_planverify.session.outcomes import summary_of
 
 if TYPE_CHECKING:
@@ -266,6 +266,11 @@ class Loop:
                 if failure is not None and failure.category is Category.ENVIRONMENT_ERROR:
                     self.progress.verified(each)
                     self.progress.line("fix it first, unless that is the work of the todo")
+            if early := next(filter(_has_forbidden_edit, document.outcomes), None):
+                self.progress.verified(early)
+                self.progress.line(
+                    f"it was so before the run. {early.failures[0].suggestion or ''}".strip()
+                )
         self._report_first_look(document)
 
     def resume(self) -> None:
@@ -307,7 +312,10 @@ class Loop:
         mark.unlink()
 
     def _report_first_look(self, document: OutcomeDocument | None) -> None:
-        """Begin the run in the engine, unless it has begun, and report the todos that pass already."""
+        """Begin the run in the engine, unless it has begun, and report the todos that pass already.
+
+        Forbidden edits are reported, too: a turn would be blamed for those that are older than it.
+        """
 
         def tell(event: Event) -> State:
             self._report(event, is_shown=False)
@@ -315,8 +323,8 @@ class Loop:
 
         self._first_look = _by_todo(document)
         if document is not None:
-            passing = tuple(each for each in document.outcomes if each.success)
-            document = document.model_copy(update={"outcomes": passing})
+            known = tuple(each for each in document.outcomes if each.success or _has_forbidden_edit(each))
+            document = document.model_copy(update={"outcomes": known})
         if self.session.state is None or self.state.plan_state is PlanState.READY:
             self._report(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
@@ -767,17 +775,23 @@ class Loop:
         else:
             self._records.note()
         state, outcomes = self.session.state, self.folder / "outcomes.json"
-        worked = () if state is None else [name for name, each in state.records.items() if each.turns]
+        # Each turn is compared with the limits of its own todo. Here any todo may have been worked on, also
+        # by people before the run, so that no turn is blamed for what another todo may change.
+        own = {todo.id for todo in self.setup.tree.loaded.plan.items}
+        worked = {*own, *(() if state is None else state.records)}
         baseline = run_baseline(self.setup.root, self.setup.tree.loaded.plan.todo_list_id)
         found = verify(
             plan,
             todo_ids,
             outcomes=outcomes,
-            worked=worked,
+            worked=sorted(worked),
             baseline=baseline if baseline.exists() else None,
             cold=cold,
             confirms=confirms,
         )
+        if found.document is not None and plan != self.setup.tree.loaded.path:
+            document = with_commands_for(found.document, plan, self.setup.tree.loaded.path, own)
+            found = replace(found, document=document)
         self._check_records(by_people=is_busy)
         self._last_outcomes = None if self._tampered else found.document
         if is_busy:  # files that the verification wrote are no stray changes of agents
@@ -904,6 +918,12 @@ def _seconds_until(action: Action) -> float:
     """Return the seconds until an action may be performed; 0 or negative if it is due."""
     not_before: str | None = getattr(action, "not_before", None)
     return 0.0 if not_before is None else (datetime.fromisoformat(not_before) - _now()).total_seconds()
+
+
+def _has_forbidden_edit(outcome: Outcome) -> bool:
+    """Return whether judging files, or files outside of all allowlists, were changed."""
+    kinds = (Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION)
+    return any(each.category in kinds for each in outcome.failures)
 
 
 def _by_todo(document: OutcomeDocument | None) -> dict[str, Outcome]:

@@ -18,6 +18,7 @@ from planner.model.outcome import Failure, Outcome, OutcomeDocument
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import replace_file
+from planner.planfile.loader import shown_path
 from planner.planfile.record_files import baseline_bytes, read_baseline, read_outcomes
 from planner.planfile.tree import load_flat
 from planner.text.redaction import redact
@@ -91,8 +92,8 @@ def verify(
 ) -> VerificationRun:
     """Verify the todos of a plan (all without ``todo_ids``) and return the outcomes.
 
-    ``outcomes`` is the file that the verifier writes. ``worked`` are further todos whose work is in the
-    tree and was judged before. ``baseline`` is a baseline file for projects that have none. ``cold`` starts
+    ``outcomes`` is the file that the verifier writes. ``worked`` are further todos whose work may be
+    in the tree. ``baseline`` is a baseline file for projects that have none. ``cold`` starts
     a new interpreter for each command. Without ``confirms`` failures are not run again, for callers that
     only need to know whether everything passes.
     """
@@ -119,6 +120,37 @@ def verify(
         )
         return VerificationRun(None, ended.exit_code, problem)
     return VerificationRun(document, ended.exit_code)
+
+
+def with_commands_for(
+    document: OutcomeDocument, verified: Path, plan: Path, todo_ids: Collection[str]
+) -> OutcomeDocument:
+    """Return the outcomes with commands that name the user's ``plan`` instead of the ``verified`` copy.
+
+    Only for ``todo_ids``, the todos of the user's plan; others, such as branches, are in the copy only.
+    """
+    copy, own = shown_path(verified), shown_path(plan)
+
+    def renamed(failure: Failure | None) -> Failure | None:
+        return failure and failure.model_copy(
+            update={"rerun": failure.rerun and failure.rerun.replace(copy, own)}
+        )
+
+    def named(outcome: Outcome) -> Outcome:
+        return outcome.model_copy(
+            update={
+                # The reason of a question has the command that answers it.
+                "checks": tuple(
+                    check.model_copy(update={"reason": check.reason and check.reason.replace(copy, own)})
+                    for check in outcome.checks
+                ),
+                "failure_evidence": renamed(outcome.failure_evidence),
+                "failures": tuple(filter(None, map(renamed, outcome.failures))),
+            }
+        )
+
+    outcomes = (named(each) if each.todo_id in todo_ids else each for each in document.outcomes)
+    return document.model_copy(update={"outcomes": tuple(outcomes)})
 
 
 def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str | None]:

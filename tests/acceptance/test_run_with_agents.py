@@ -138,6 +138,9 @@ def test_a_run_that_does_not_complete_leaves_its_last_outcomes_too(project: Path
     assert report.exit_code == 0, report
     assert "failed" in report.output
     assert "changed since the run" not in after.output
+    brief = run(project, "next", "plan.yaml", "--brief", "price").output
+    assert "`pytest --planverify plan.yaml::price`" in brief
+    assert ".planverify/harness" not in brief, "the copy of the plan that the run has edited"
 
 
 def test_an_agent_is_told_what_failed_and_repairs_without_a_repository(project: Path):
@@ -283,6 +286,25 @@ def test_uncommitted_work_is_refused_or_kept_in_git(project: Path):
         text=True,
     )
     assert kept.stdout == "def gross(net):\n    return net + 0\n"
+
+
+def test_no_turn_is_blamed_for_an_edit_that_is_older_than_the_run(project: Path):
+    commit(project)
+    run(project, "baseline", "plan.yaml")
+    words = ("run", "plan.yaml", "--dirty", "save", "--agent", agent(project, HONEST))
+
+    with (project / "shop/basket.py").open("a") as file:
+        file.write("EXTRA = 1\n")
+    of_another_todo = run(project, *words, "--only", "price")
+    (project / "shop/more.py").write_text("EXTRA = 1\n")
+    of_no_todo = run(project, *words)
+
+    assert of_another_todo.exit_code == 0, of_another_todo
+    assert of_no_todo.exit_code == 13, of_no_todo
+    assert "shop/more.py changed, but not in the allowed_files of any todo" in of_no_todo.output
+    assert "it was so before the run" in of_no_todo.output
+    assert "0 turns" in of_no_todo.output
+    assert "works on" not in of_no_todo.output
 
 
 @pytest.mark.parametrize(
