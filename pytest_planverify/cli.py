@@ -31,6 +31,7 @@ from planner.cli.arguments import (
 )
 from planner.cli.exits import Status, UsageMistake, as_called, call_program, complain, guarded, say
 from planner.cli.screen import Screen
+from planner.errors import PlannerError
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 from pytest_planverify import verify_command
 
@@ -132,6 +133,17 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+_PYTEST = """\
+import runpy, sys
+try:
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+except KeyboardInterrupt:
+    print("planverify: interrupted before anything was verified", file=sys.stderr)
+    sys.exit(2)
+"""
+"""``python -m pytest``, where an interrupt while pytest imports plugins shows no traceback."""
+
+
 @app.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
     epilog="Exit status: that of pytest --planverify. 0 accepted, 1 a criterion failed, 4 an invalid plan.",
@@ -150,7 +162,7 @@ def verify(
     Without a plan the one of the ini file or of a usual name is verified: planverify.yaml, plan.yaml or
     todo.yaml. All options of pytest work: planverify verify plan.yaml -x -n 4 --planverify-scope claimed.
     """
-    process = subprocess.Popen(verify_command(*(words or ())))
+    process = subprocess.Popen(verify_command(*(words or ()), start=("-c", _PYTEST)))
 
     # The child decides how to end; this process waits for it in any case.
     def pass_on(number: int, frame: object) -> None:
@@ -387,9 +399,27 @@ def report(
     Formats: ctrf, gitlab, html, junit, markdown, prometheus, sarif. Without PATH, the report goes to
     .planverify/reports/.
     """
-    from pytest_planverify.reports.formats import report_command
+    from planner.planfile.file_writer import STANDARD_OUTPUT
+    from planner.planfile.latest_outcomes import find_outcomes
+    from planner.planfile.loader import shown_path
+    from planner.planfile.tree import load_tree
+    from pytest_planverify.reports.choice import parse_report
+    from pytest_planverify.reports.formats import path_of, report_input, write_reports
 
-    return report_command(asked, plan_or_usual(plan))
+    try:
+        report = parse_report(asked, Path.cwd())
+    except ValueError as error:
+        raise UsageMistake(str(error)) from None
+    flat = load_tree(plan_or_usual(plan)).load_all().flat()
+    found = find_outcomes(flat.loaded, None, flat.files)
+    if found.document is None:
+        raise PlannerError(f"{found.path}: there are no outcomes; run first: {found.verify}")
+    problems = list(write_reports(report_input(found.document, [flat]), [report], flat.loaded.root))
+    for line in problems:
+        complain(line)
+    if not problems and report.path != STANDARD_OUTPUT:
+        say(f"wrote {shown_path(path_of(report, flat.loaded.root))}")
+    return Status.UNREADABLE if problems else Status.OK
 
 
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")
@@ -457,8 +487,6 @@ def mcp(
     Their tools are verify, next, status, explain, brief, approve, reject and answer; plan, outcomes and
     history can be read. Plans are those below the current folder.
     """
-    from planner.errors import PlannerError
-
     try:
         from pytest_planverify.mcp import serve
     except ImportError as error:

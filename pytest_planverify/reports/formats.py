@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import PlannerError
 from planner.planfile.file_writer import write_file
-from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
 from planner.planfile.plan_folder import HOME, make_home
-from planner.planfile.tree import load_tree
 from planner.text.sanitizing import one_line
 from pytest_planverify.reports.cases import ReportInput
-from pytest_planverify.reports.choice import FORMATS, Report, parse_report
+from pytest_planverify.reports.choice import FORMATS, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +44,7 @@ def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Report
 def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> Iterator[str]:
     """Write the reports, by default below ``root``. Yields an error line for each that fails."""
     for report in reports:
-        path = report.path or root / FOLDER / FORMATS[report.format]
+        path = path_of(report, root)
         try:
             if report.path is None:
                 make_home(root)
@@ -59,26 +56,9 @@ def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> 
             yield one_line(f"report {report.format}: {path}: cannot be made: {error!r}", limit=500)
 
 
-def report_command(asked: str, plan: Path) -> int:
-    """Write a report of the latest outcomes of a plan; errors go to standard error.
-
-    Returns the exit status of the command: 2 for a malformed request, 4 if there are no outcomes or the
-    report cannot be written, else 0.
-    """
-    try:
-        report = parse_report(asked, Path.cwd())
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    flat = load_tree(plan).load_all().flat()
-    found = find_outcomes(flat.loaded, None, flat.files)
-    if found.document is None:
-        print(f"{found.path}: there are no outcomes; run first: {found.verify}", file=sys.stderr)
-        return 4
-    problems = list(write_reports(report_input(found.document, [flat]), [report], flat.loaded.root))
-    for line in problems:
-        print(line, file=sys.stderr)
-    return 4 if problems else 0
+def path_of(report: Report, root: Path) -> Path:
+    """Return the file of a report: the requested one, else that of its format below ``root``."""
+    return report.path or root / FOLDER / FORMATS[report.format]
 
 
 def render(name: str, given: ReportInput) -> str:

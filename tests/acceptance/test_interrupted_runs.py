@@ -151,3 +151,32 @@ def test_a_run_under_nohup_outlives_its_terminal(options: tuple[str, ...], tmp_p
     assert run.exit_code == 0, str(run)
     assert run.verdicts == {"first": "passed", "second": "passed"}
     assert not run.left_running
+
+
+def test_an_interrupt_while_plugins_are_imported_is_one_line(tmp_path: Path):
+    files = {
+        "slow_plugin.py": "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(600)\n",
+        "pytest.ini": "[pytest]\npythonpath = .\naddopts = -p slow_plugin\n",
+        "test_it.py": "def test_it(): pass\n",
+    }
+    example = Example(tmp_path, files)
+    example.plan(todo("it", "pytest test_it.py"), path="plan.yaml")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("planverify"), "verify", "plan.yaml"],
+        cwd=tmp_path,
+        env=env | PLAIN_TERMINAL | {"PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 100
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 2, output
+    assert output == "planverify: interrupted before anything was verified\n"

@@ -30,7 +30,8 @@ def test_reports_of_a_run_and_those_rendered_afterwards_are_the_same(shop: Path)
     assert done.returncode == 1
     [result] = read(shop / ".planverify/reports/planverify.sarif")["runs"][0]["results"]
     assert result["level"] == "error"
-    assert run("planverify", "report", "junit=b.xml", cwd=shop).returncode == 0
+    assert run("planverify", "report", "junit=b.xml", cwd=shop).stdout == "wrote b.xml\n"
+    assert run("planverify", "report", "html", cwd=shop).stdout == "wrote .planverify/reports/report.html\n"
     assert (shop / "b.xml").read_text() == (shop / "a.xml").read_text()
     assert (
         run("planverify", "report", "junit=-", "plan.yaml", cwd=shop).stdout == (shop / "a.xml").read_text()
