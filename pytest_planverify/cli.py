@@ -403,8 +403,7 @@ def report(
     from planner.planfile.latest_outcomes import find_outcomes
     from planner.planfile.loader import shown_path
     from planner.planfile.tree import load_tree
-    from pytest_planverify.reports.choice import parse_report
-    from pytest_planverify.reports.formats import path_of, report_input, write_reports
+    from pytest_planverify.reports.formats import parse_report, path_of, report_input, write_reports
 
     try:
         report = parse_report(asked, Path.cwd())

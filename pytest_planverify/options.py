@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from planner.planfile.discovery import PlanChoice
-    from pytest_planverify.reports.choice import Report
+    from pytest_planverify.reports.formats import Report
 
 Scope = Literal["claimed", "ready", "all"]
 """Which todos decide the exit status: the claimed ones, those whose dependencies are done, or all."""
@@ -259,7 +259,7 @@ def read_settings(config: pytest.Config) -> Settings:
     # Imported late: runs without a plan do not need these.
     from planner.errors import CommandSyntaxError
     from pytest_planverify.checks.intermediate_process import can_fork
-    from pytest_planverify.reports.choice import parse_report
+    from pytest_planverify.reports.formats import parse_report
 
     given = config.stash[GIVEN]
     option = given.options

@@ -3,21 +3,26 @@
 Cases are for programs that count: one for each test, and one for each criterion without tests. At least one
 case is failed if and only if the exit status of the run is not 0; a case for the run as a whole is added
 where no other one failed. Problems are for people: one for each root cause.
+
+Texts from a run are untrusted: formats pass them through :func:`safe`, templates through ``safe_text``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from planner.model.verdicts import TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
 from planner.text.display import counted, listed
+from planner.text.markdown import fence, inline
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.reports.details import headline
-from pytest_planverify.reports.terminal import EXIT_WORDS
+from pytest_planverify.reports.terminal import EXIT_WORDS, final_line
+from pytest_planverify.reports.words import VERDICT_WORDS, WORDS, duration, facts_of, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +36,7 @@ RUN = "run"
 """Todo id of the case that represents the run as a whole."""
 
 _LONGEST_TEXT = 4_000
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +198,43 @@ class ReportInput:
         return known_path or (plans[0].path if plans else "plan.yaml")
 
 
-def safe(text: str, limit: int = _LONGEST_TEXT) -> str:
+def safe(text: object, limit: int = _LONGEST_TEXT) -> str:
     """Return untrusted text without control sequences, known secrets, and characters invalid in XML."""
-    return clean(redact(text), limit=limit).replace("\ufffe", "").replace("\uffff", "")
+    return clean(redact(str(text)), limit=limit).replace("\ufffe", "").replace("\uffff", "")
+
+
+def render_template(name: str, data: ReportInput, **values: Any) -> str:
+    """Return the rendered template. HTML and XML are escaped automatically, Markdown by explicit filters.
+
+    ``values`` are further variables of the template. Undefined variables are errors.
+    """
+    # Imported here: a run without such a report need not load Jinja.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=not name.endswith(".md"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "safe_text": safe,
+        "duration": duration,
+        "standing": standing,
+        "fence": fence,
+        "inline": inline,
+    }
+    return environment.get_template(name).render(
+        data=data,
+        document=data.document,
+        headline=final_line(data.document)[0],
+        words=WORDS,
+        verdicts=VERDICT_WORDS,
+        facts_of=facts_of,
+        **values,
+    )
 
 
 def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:

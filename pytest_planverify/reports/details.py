@@ -15,14 +15,13 @@ from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
-    OWNERS,
-    SINCE,
     TEST_WORDS,
+    UNCOUNTED,
     VERDICT_WORDS,
     duration,
+    facts_of,
+    ratio,
     standing,
-    suggestion_label,
-    tests_of,
 )
 
 if TYPE_CHECKING:
@@ -93,13 +92,18 @@ class Details:
 
         Of a failure that is in full under another todo, only a reference and the test are written.
         """
+        facts = facts_of(failure)
         content = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
         shown_under = self._written.setdefault(content, todo_id) if any(content[1:]) else todo_id
         if shown_under != todo_id:
             self._label("why", f"{failure.category}: as for {shown_under}", Style.WARN)
             self._write_tests(failure)
         else:
-            self._write_diagnosis(failure)
+            self._label("why", facts["why"], Style.WARN)
+            for label in ("rule", "or") if self._is_verbose else ():
+                self._label(label, facts.get(label, ""))
+            if self._is_verbose and failure.rule:
+                self._whole("more", f"planner explain {failure.rule}")
             self._write_tests(failure)
             self._write_message(failure.stack_trace_head or "")
             if failure.location:
@@ -108,25 +112,9 @@ class Details:
                 failure.since is not Since.PRE_EXISTING
             ):  # older failures are not due to changes of this work
                 self._write_changes(failure.candidates)
-            if failure.suggestion:
-                self._label(suggestion_label(failure.suggestion), failure.suggestion)
-        if failure.target_agent:
-            self._label("who", failure.target_agent, Style.STRONG)
-
-    def _write_diagnosis(self, failure: Failure) -> None:
-        parts = [
-            OWNERS[failure.owner] if failure.owner else "",
-            f"{failure.confidence:.0%} sure" if failure.confidence is not None else "",
-            "" if failure.runs is None else f"failed {failure.reds or 0} of {failure.runs}",
-            SINCE.get(failure.since, ""),
-        ]
-        details = ", ".join(part for part in parts if part)
-        self._label("why", f"{failure.category}" + (f": {details}" if details else ""), Style.WARN)
-        if self._is_verbose and failure.rule:
-            self._label("rule", failure.rule + (f": {failure.because}" if failure.because else ""))
-            self._whole("more", f"planner explain {failure.rule}")
-        if self._is_verbose and failure.runner_up:
-            self._label("or", f"{failure.runner_up.category} ({failure.runner_up.confidence:.0%})")
+            for label in ("fix", "found"):
+                self._label(label, facts.get(label, ""))
+        self._label("who", facts.get("who", ""), Style.STRONG)
 
     def _write_tests(self, failure: Failure) -> None:
         tests = failure.tests or failure.top_failing_tests
@@ -270,8 +258,9 @@ class Details:
     # -- lines -------------------------------------------------------------------------------------
 
     def _label(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
-        """Write a label and wrapped prose."""
-        self.screen.labelled(label, self.screen.text(text), style=style, indent=INDENT, column=LABEL)
+        """Write a label and wrapped prose, nothing without a text."""
+        if text:
+            self.screen.labelled(label, self.screen.text(text), style=style, indent=INDENT, column=LABEL)
 
     def _whole(self, label: str, text: str, rest: str = "") -> None:
         """Write a label, a text that is never broken, and ``rest``, below it if there is no room."""
@@ -349,9 +338,8 @@ def _write_cause(cause: Cause, screen: ReportScreen, number: int) -> None:
 
 def _facts(check: Check) -> Iterator[str]:
     """Yield counts, duration and origin of a check, each a short text; only what is known and not 0."""
-    good, of = tests_of(check)
-    if of:
-        yield counted(of, "test") if good == of else f"{good}/{counted(of, 'test')}"
+    if run := [test for test in check.tests if test.outcome not in UNCOUNTED]:
+        yield ratio(sum(not test.outcome.is_red for test in run), len(run), "test")
     if check.runs is not None and check.reds:
         yield f"failed {check.reds} of {check.runs}"
     if check.duration_ms:

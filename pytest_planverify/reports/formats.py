@@ -1,19 +1,22 @@
-"""Writing of reports: each format renders the outcomes of a run, none changes them or the exit status."""
+"""The report formats, and writing of the requested reports.
+
+Each format renders the outcomes of a run; none changes them or the exit status. The module is imported
+while options are parsed, in the process that runs the tests. Therefore it imports no module whose name the
+project under test could shadow, except inside functions.
+"""
 
 from __future__ import annotations
 
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.errors import PlannerError
-from planner.planfile.file_writer import write_file
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.left_files import remember_written
 from planner.planfile.plan_folder import HOME, make_home
 from planner.text.sanitizing import one_line
-from pytest_planverify.reports.cases import ReportInput
-from pytest_planverify.reports.choice import FORMATS, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +24,41 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
+    from pytest_planverify.reports.cases import ReportInput
 
 FOLDER = f"{HOME}/reports"
+FORMATS: Mapping[str, str] = {
+    "junit": "junit.xml",
+    "ctrf": "ctrf.json",
+    "sarif": "planverify.sarif",
+    "gitlab": "gl-code-quality-report.json",
+    "markdown": "report.md",
+    "html": "report.html",
+    "prometheus": "planverify.prom",
+}
+"""Default file name by format. Each format is a module of this package with a function ``render``."""
+
+
+class Report(NamedTuple):
+    """A report that the user requested."""
+
+    format: str
+    path: Path | None
+    """Output file; ``None`` for the default place, ``-`` for standard output."""
+
+
+def parse_report(text: str, folder: Path) -> Report:
+    """Parse ``FORMAT[=PATH]``, the path relative to ``folder``. Raises ``ValueError`` with one line."""
+    name, equals, path = text.partition("=")
+    if name not in FORMATS:
+        raise ValueError(
+            f"'{one_line(name, limit=60)}' is not a report format; the formats are {', '.join(FORMATS)}"
+        )
+    if equals and not path:
+        raise ValueError(f"{text} names no file; remove the = for the default file")
+    if not equals:
+        return Report(name, None)
+    return Report(name, STANDARD_OUTPUT if path == str(STANDARD_OUTPUT) else folder / path)
 
 
 def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
@@ -30,6 +66,8 @@ def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Report
 
     The folder is relative to the repository, found by its ``.git``, else to the current directory.
     """
+    from pytest_planverify.reports.cases import ReportInput
+
     folders: dict[str, str] = {}
     todos: dict[str, Sequence[Todo]] = {}
     for loaded in (flat.loaded for flat in plans):
@@ -70,7 +108,7 @@ def report_to_github(given: ReportInput, environment: Mapping[str, str]) -> Iter
     """Yield workflow commands and append the step summary if ``environment`` is that of GitHub Actions."""
     if environment.get("GITHUB_ACTIONS") != "true":
         return
-    from pytest_planverify.reports.github import append_summary, error_commands
+    from pytest_planverify.reports.markdown import append_summary, error_commands
 
     try:
         yield from error_commands(given)

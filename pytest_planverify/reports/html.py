@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import Since
 from planner.policy.dependencies import waves
-from pytest_planverify.reports.cases import safe
-from pytest_planverify.reports.template import FOLDER, render_template
+from pytest_planverify.reports.cases import TEMPLATES, render_template, safe
 from pytest_planverify.reports.words import standing
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def render(data: ReportInput) -> str:
     """Return the page. Its script is inlined, and allowed by hash in the page's content security policy."""
     from markupsafe import Markup
 
-    script = (FOLDER / "page.js").read_text(encoding="utf-8").strip()
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8").strip()
     document = data.document
     tests = [test for outcome in document.outcomes for check in outcome.checks for test in check.tests]
     return render_template(
@@ -59,7 +58,7 @@ def render(data: ReportInput) -> str:
         graphs={plan: draw(todos, document.outcomes, plan) for plan, todos in data.todos.items()},
         since={each: sorted({test.nodeid for test in tests if test.since is each}) for each in Since},
         slowest=sorted(document.outcomes, key=lambda each: -(each.metrics.duration_ms or 0))[:15],
-        style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
+        style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )

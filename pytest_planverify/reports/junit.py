@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_planverify.reports.template import render_template
+from pytest_planverify.reports.cases import render_template
 
 if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportCase, ReportInput

@@ -1,17 +1,29 @@
-"""Markdown, as for a job summary: failures with location, owner and rerun command, and the todo tree."""
+"""Markdown: failures with location, owner and rerun command, and the todo tree.
+
+GitHub Actions gets it as the summary of a step, and a workflow command for each root cause.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_planverify.reports.template import render_template
+from pytest_planverify.reports.cases import render_template
 from pytest_planverify.reports.words import Standing, standing
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import ReportInput
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_planverify.reports.cases import Problem, ReportInput
 
 MOST_PROBLEMS = 25
 MOST_TODOS = 200
+MOST_ANNOTATIONS = 10
+"""The number of error annotations that GitHub shows for one step."""
+
+LARGEST_SUMMARY = 1024 * 1024
+"""Bytes. GitHub rejects a larger step summary as a whole."""
+_CUT = "\n… the rest is omitted: a step summary has at most 1 MiB\n"
 _MARKS = {Standing.DONE: "✅", Standing.FAILED: "❌", Standing.FLAKY: "❌", Standing.BLOCKED: "⛔"}
 
 
@@ -27,3 +39,52 @@ def render(data: ReportInput) -> str:
     return render_template(
         "report.md", data, open_todos=still_open, todos=todos, marks=_MARKS, most_problems=MOST_PROBLEMS
     )
+
+
+def error_commands(data: ReportInput) -> Iterator[str]:
+    """Yield an ``::error`` command for each root cause, at its location; none if the run is accepted.
+
+    The last of :data:`MOST_ANNOTATIONS` commands counts the root causes that are left out.
+    """
+    if data.holds:
+        return
+    problems = data.problems
+    shown = problems if len(problems) <= MOST_ANNOTATIONS else problems[: MOST_ANNOTATIONS - 1]
+    for problem in shown:
+        yield _error(problem)
+    if left := len(problems) - len(shown):
+        yield (
+            f"::error title=planverify::and {left} more root causes; planverify report markdown=- shows all"
+        )
+    if not problems:
+        yield f"::error title=planverify::{_data(data.exit_reason)}"
+
+
+def append_summary(data: ReportInput, path: Path) -> None:
+    """Append the Markdown report to the step summary, cut to the remaining size. Raises ``OSError``."""
+    with path.open("a+b") as file:
+        room = LARGEST_SUMMARY - file.seek(0, 2)  # earlier commands of the step share the file
+        page = render(data).encode("utf-8", "replace")
+        if len(page) > room:
+            cut = _CUT.encode()
+            whole_lines = page[: max(room - len(cut), 0)].rpartition(b"\n")[0]
+            page = whole_lines + cut if len(cut) <= room else b""
+        file.write(page)
+
+
+def _error(problem: Problem) -> str:
+    failure = problem.failure
+    fix = f"\n{failure.suggestion}" if failure is not None and failure.suggestion else ""
+    place = f"file={_property(problem.path)},line={problem.line},title={_property(problem.category)}"
+    message = f"{problem.headline}\n{problem.consequences}{fix}"
+    return f"::error {place}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    """Escape the message of a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """Escape a property of a workflow command, in which ``:`` and ``,`` are separators, too."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.model.verdicts import Verdict
 from planner.text.display import cells, counted, padded
 from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
-from pytest_planverify.reports.words import TEST_WORDS, Word, duration, word_of
+from pytest_planverify.reports.words import TEST_WORDS, VERDICT_WORDS, Word, duration, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ class Progress:
             worker.nodeid = nodeid
             self.tick()
 
-    def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
+    def test_finished(self, key: str, nodeid: str, outcome: str) -> None:
         """Record that a test finished. ``outcome`` is a value of ``TestOutcome``, or ``rerun``.
 
         After a ``rerun`` the same test runs again, so it is not counted yet.
@@ -133,7 +133,7 @@ class Progress:
         self._workers.pop(key, None)
         self.tick()
 
-    def check_decided(self, todo_id: str, check_id: str, verdict: Verdict) -> None:
+    def check_decided(self, verdict: Verdict) -> None:
         """Count the verdict of a criterion."""
         if verdict is Verdict.PASSED:
             self._passed += 1
@@ -143,20 +143,16 @@ class Progress:
             self._other += 1
         self.tick()
 
-    def todo_decided(self, todo_id: str, title: str, state: str, checks: Sequence[Check] = ()) -> None:
-        """Print the line of a todo whose criteria all have verdicts, unless there is a live block.
-
-        ``state`` is the value of a todo state, a verdict or a standing.
-        """
+    def todo_decided(self, todo_id: str, title: str, verdict: Verdict, checks: Sequence[Check]) -> None:
+        """Print the line of a todo whose criteria all have verdicts, unless there is a live block."""
         if self._is_live or self._verbosity < 0:
             return
-        screen, word = self._screen, word_of(state)
+        screen, word = self._screen, VERDICT_WORDS[verdict]
         taken = {check.taken_from for check in checks}
         facts = ["" if screen.text(title) == screen.text(todo_id) else screen.text(title)]
         if checks and word.style is not Style.QUIET:  # a todo that was blocked or left out has no counts
             passed = sum(check.counts_as is Verdict.PASSED for check in checks)
-            total = counted(len(checks), "check")
-            facts.append(total if passed == len(checks) else f"{passed}/{total}")
+            facts.append(ratio(passed, len(checks), "check"))
             facts.append(duration(sum(check.duration_ms for check in checks)))
         if len(taken) == 1 and None not in taken:
             facts.append(f"from run {taken.pop()}")

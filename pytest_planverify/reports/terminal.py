@@ -23,6 +23,7 @@ from pytest_planverify.reports.words import (
     Standing,
     duration,
     number,
+    ratio,
     standing,
 )
 
@@ -290,12 +291,11 @@ def _metric_values(outcome: Outcome) -> str:
 
 
 def _ratio(results: Sequence[bool], noun: str) -> str:
-    """Return ``3 tests`` if all hold, else ``2/3 tests``."""
-    good, of = sum(results), len(results)
-    if not of:
+    """Return the results as :func:`ratio` does, in cells of one column."""
+    if not results:
         return "" if noun == "test" else f"no {noun}s"
-    total = counted(of, noun).ljust(len(f"{of} {noun}s"))  # aligns "1 check" with "2 checks"
-    return total if good == of else f"{good}/{total}"
+    text = ratio(sum(results), len(results), noun)
+    return text + " " * (len(results) == 1)  # aligns "1 check" with "2 checks"
 
 
 def _tail(outcome: Outcome, name: Standing) -> str:

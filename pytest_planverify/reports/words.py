@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.brief.instructions import asks_for_work
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.text.display import counted
 from pytest_planverify.reports.screen import Style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.model.outcome import Check, Outcome
+    from planner.model.outcome import Failure, Outcome
     from planner.text.display import Glyphs
 
 
@@ -142,26 +143,35 @@ def standing(outcome: Outcome) -> Standing:
     return Standing(next((each for each in _WAITING if each in seen), _WAITING[0]).value.replace("_", " "))
 
 
-def word_of(state: str) -> Word:
-    """Return the word for the value of a :class:`Standing`, a todo state or a verdict.
+def ratio(good: int, of: int, noun: str) -> str:
+    """Return ``3 tests`` if all of them are good, else ``2/3 tests``."""
+    return counted(of, noun) if good == of else f"{good}/{counted(of, noun)}"
 
-    An unknown value is shown as it is.
+
+def facts_of(failure: Failure | None) -> dict[str, str]:
+    """Return what is known about a failure besides its message and place: by label, in the order to show.
+
+    Screen, Markdown and HTML show the same texts. A suggestion that requests work is labelled ``fix``, one
+    that states an observation ``found``.
     """
-    if state in _STANDINGS:
-        state = _STANDINGS[TodoState(state)]
-    words: Mapping[str, Word] = {**VERDICT_WORDS, **WORDS}
-    return words.get(state) or Word("?", state, Style.WARN)
-
-
-def tests_of(check: Check) -> tuple[int, int]:
-    """Return how many tests of the check did not fail, and how many of them were run."""
-    run = [test for test in check.tests if test.outcome not in UNCOUNTED]
-    return sum(1 for test in run if not test.outcome.is_red), len(run)
-
-
-def suggestion_label(suggestion: str) -> str:
-    """Return ``fix`` for a suggestion that requests work, ``found`` for one that states an observation."""
-    return "fix" if asks_for_work(suggestion) else "found"
+    if failure is None:
+        return {}
+    known = (
+        OWNERS[failure.owner] if failure.owner else "",
+        "" if failure.confidence is None else f"{failure.confidence:.0%} sure",
+        "" if failure.runs is None else f"failed {failure.reds or 0} of {failure.runs}",
+        SINCE.get(failure.since, ""),
+    )
+    details, runner_up = ", ".join(filter(None, known)), failure.runner_up
+    texts = {
+        "why": f"{failure.category}: {details}" if details else f"{failure.category}",
+        "rule": ": ".join(filter(None, (failure.rule, failure.because))) if failure.rule else None,
+        "or": runner_up and f"{runner_up.category} ({runner_up.confidence:.0%})",
+        "fix" if asks_for_work(failure.suggestion or "") else "found": failure.suggestion,
+        "who": failure.target_agent,
+        "rerun": failure.rerun,
+    }
+    return {label: text for label, text in texts.items() if text}
 
 
 def duration(milliseconds: int) -> str:

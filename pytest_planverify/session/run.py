@@ -621,7 +621,7 @@ class SessionRun:
         self.reds += verdict.is_red and is_counted
         if verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN) and not self._settings.collect_only:
             self.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
-        self._progress.check_decided(todo.id, run.check.id, verdict)
+        self._progress.check_decided(verdict)
 
     def _keep_last(self, todo: Todo, criterion: Criterion, *, passed: bool = False) -> bool:
         """Keep the last verdict if it still holds and, with ``passed``, was a pass. Return whether so."""

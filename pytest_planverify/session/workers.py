@@ -671,8 +671,7 @@ class Watcher:
             entry["at"] = self._clock.seconds()  # the worker's own clock may be frozen or set by a test
             finished = record.feed(entry)
             if finished is not None:
-                milliseconds = round(finished.duration_ms)
-                self.progress.test_finished(check, finished.nodeid, finished.outcome, milliseconds)
+                self.progress.test_finished(check, finished.nodeid, finished.outcome)
             elif entry["record"] == "test_started":
                 self.progress.test_started(check, entry["nodeid"])
             elif record.collected and not was_collected:
@@ -760,7 +759,7 @@ class Watcher:
             record.results[running.nodeid] = TestRecord(
                 running.nodeid, outcome, milliseconds, evidence=evidence
             )
-            self.progress.test_finished(spec.check, running.nodeid, outcome, round(milliseconds))
+            self.progress.test_finished(spec.check, running.nodeid, outcome)
         record.exit_status = None
         return death
 

@@ -31,7 +31,7 @@ class Heard:
     def test_started(self, key: str, nodeid: str) -> None:
         pass
 
-    def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
+    def test_finished(self, key: str, nodeid: str, outcome: str) -> None:
         self.tests.append((nodeid, outcome))
 
 

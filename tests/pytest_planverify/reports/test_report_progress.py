@@ -18,9 +18,8 @@ import pytest
 from _pytest._io import TerminalWriter
 from outcome_samples import check
 
-from planner.model.verdicts import TodoState, Verdict
+from planner.model.verdicts import Verdict
 from pytest_planverify.reports.progress import Progress
-from pytest_planverify.reports.words import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,11 +148,11 @@ def test_the_block_shows_what_runs_now_and_its_time_against_the_limit(terminal: 
     run = Run(terminal)
     progress = started(run)
     progress.worker_started("b", "lint", "ruff check .", None)
-    progress.check_decided("t1", "tests[0]", Verdict.PASSED)
-    progress.check_decided("t1", "tests[1]", Verdict.FAILED)
-    progress.check_decided("t1", "manual[0]", Verdict.NEEDS_HUMAN)
+    progress.check_decided(Verdict.PASSED)
+    progress.check_decided(Verdict.FAILED)
+    progress.check_decided(Verdict.NEEDS_HUMAN)
     progress.test_started("a", "t.py::test_0")
-    progress.test_finished("a", "t.py::test_0", "passed", 1)
+    progress.test_finished("a", "t.py::test_0", "passed")
     progress.test_started("a", "t.py::test_1")
     assert run.screen(after=12.3) == [
         "verifying 21 criteria of 1 plan, 2 at once",
@@ -161,7 +160,7 @@ def test_the_block_shows_what_runs_now_and_its_time_against_the_limit(terminal: 
         "  t2_indicators  12s of 30s  1/5  t.py::test_1",
         "  lint                  12s       ruff check .",
     ]
-    progress.test_finished("a", "t.py::test_1", "passed", 1)
+    progress.test_finished("a", "t.py::test_1", "passed")
     assert "t.py::test_1" not in "".join(run.screen())  # it runs no more
     progress.worker_finished("a")
     assert run.screen()[1:] == [
@@ -174,7 +173,7 @@ def test_the_block_is_wiped_at_the_end(terminal: Terminal) -> None:
     run = Run(terminal)
     progress = started(run)
     run.screen()
-    progress.todo_decided("t1", "One", Standing.DONE)
+    progress.todo_decided("t1", "One", Verdict.PASSED, [])
     progress.finished()
     progress.finished()
     assert terminal.read() == ["verifying 21 criteria of 1 plan, 2 at once", ""]
@@ -236,7 +235,7 @@ def test_the_block_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None
     before = terminal.written.count("criteria  0:")
     for index in range(1000):
         run.now += 0.01
-        progress.test_finished("a", f"t.py::{index}", "passed", 1)
+        progress.test_finished("a", f"t.py::{index}", "passed")
     terminal.read()
     assert 19 <= terminal.written.count("criteria  0:") - before <= 21
 
@@ -264,24 +263,22 @@ def test_where_nobody_watches_nothing_is_rewritten(
 def test_without_a_terminal_each_todo_is_one_line_when_it_is_decided() -> None:
     run = Run()
     progress = started(run, workers=1)
-    progress.test_finished("a", "t.py::test_0", "failed", 1)
+    progress.test_finished("a", "t.py::test_0", "failed")
     green = check("tests[0]", duration_ms=105)
     red = check("tests[0]", verdict=Verdict.FAILED, duration_ms=75_000)
     kept = check("tests[0]", duration_ms=30, taken_from="20261122T0327")
-    progress.todo_decided("t1", "One", TodoState.DONE, [green, green])
-    progress.todo_decided("t2", "Two " * 40 + "end", "failed", [red])
+    progress.todo_decided("t1", "One", Verdict.PASSED, [green, green])
+    progress.todo_decided("t2", "Two " * 40 + "end", Verdict.FAILED, [red])
     progress.todo_decided("t3", "t3", Verdict.BLOCKED, [green])
     progress.todo_decided("t4", "Four", Verdict.PASSED, [kept])
-    progress.todo_decided("t5", "Five", "unheard-of")
     progress.tick()
     progress.finished()
     assert run.text.splitlines() == [
         "verifying 21 criteria of 1 plan",
-        "✓ done     t1  One  2 checks  0.21s",
+        "✓ passed   t1  One  2 checks  0.21s",
         f"✗ failed   t2  {'Two ' * 40}end  0/1 check  1m 15s",
         "– blocked  t3",
         "✓ passed   t4  Four  1 check  0.03s  from run 20261122T0327",
-        "? unheard-of  t5  Five",
     ]
 
 
@@ -289,8 +286,8 @@ def test_a_pipe_has_each_line_at_once() -> None:
     reading, writing = os.pipe()
     with open(writing, "w", encoding="utf-8") as stream:
         progress = Progress(TerminalWriter(stream))
-        progress.todo_decided("t1", "One", Standing.DONE)
-        assert os.read(reading, 1000).decode() == "✓ done     t1  One\n"
+        progress.todo_decided("t1", "One", Verdict.PASSED, [])
+        assert os.read(reading, 1000).decode() == "✓ passed   t1  One\n"
     os.close(reading)
 
 
@@ -299,7 +296,7 @@ def test_verbose_is_one_line_a_test() -> None:
     progress = started(run, workers=1)
     nodeid = "t.py::" + "x" * 100
     for outcome in ("passed", "failed", "rerun", "unheard-of"):
-        progress.test_finished("a", nodeid, outcome, 1)
+        progress.test_finished("a", nodeid, outcome)
     progress.worker_started("a", "t2", "pytest t.py", 30, confirming=True)
     assert run.text.splitlines()[1:] == [
         f"{nodeid} PASSED",
@@ -314,8 +311,8 @@ def test_verbose_is_one_line_a_test() -> None:
 def test_quiet_is_nothing_but_the_end(at_terminal: bool, terminal: Terminal) -> None:
     run = Run(terminal if at_terminal else None, verbosity=-1)
     progress = started(run)
-    progress.test_finished("a", "t.py::test_0", "failed", 1)
-    progress.todo_decided("t1", "One", Standing.FAILED)
+    progress.test_finished("a", "t.py::test_0", "failed")
+    progress.todo_decided("t1", "One", Verdict.FAILED, [])
     progress.tick()
     progress.finished()
     assert (terminal.read() if at_terminal else run.text) == ([""] if at_terminal else "")
@@ -330,6 +327,6 @@ def test_what_is_told_of_unknown_workers_is_ignored(verbosity: int, terminal: Te
     progress = run.progress
     progress.collected("x", 3)
     progress.test_started("x", "t.py::test_0")
-    progress.test_finished("x", "t.py::test_0", "passed", 1)
+    progress.test_finished("x", "t.py::test_0", "passed")
     progress.worker_finished("x")
     assert "test_0" not in "".join(run.screen())
