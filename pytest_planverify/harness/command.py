@@ -38,9 +38,8 @@ from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
 from pytest_planverify.harness.progress import RunProgress, describe_recovery, leaf_todos
 from pytest_planverify.harness.questions import ask_at_terminal, wait_for_answer
-from pytest_planverify.harness.snapshots import Snapshots
-from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
-from pytest_planverify.harness.turns import delete_trees
+from pytest_planverify.harness.snapshots import Snapshots, delete_trees
+from pytest_planverify.harness.turns import THREADS, TurnPool, count_workers
 from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
 from pytest_planverify.harness.verification import record_baseline
 
@@ -83,8 +82,8 @@ def run_command(plan: Path, options: RunOptions) -> int:
         seen, problem = record_baseline(plan, run_baseline(root, tree.loaded.plan.todo_list_id))
         if problem:
             progress.line(f"without a baseline, tampering within the product is not detected: {problem}")
-    pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
-    setup = RunSetup(tree, part, agents, options, jobs, progress, pool)
+    pool = TurnPool(jobs, options.executor, progress.output)
+    setup = RunSetup(tree, part, agents, options, jobs, progress, pool, is_apart)
     try:
         for number in range(1, MOST_ROUNDS + 1):
             resume = options.resume and number == 1
@@ -106,8 +105,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
         progress.line(f"interrupted; resume with: {options.to_continue(plan)}")
         return INTERRUPTED
     finally:
-        if pool is not None:
-            pool.close()
+        pool.close()
         progress.close()
 
 

@@ -64,10 +64,8 @@ from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
 from pytest_planverify.harness.progress import one_line, question_facts
-from pytest_planverify.harness.records import Records
-from pytest_planverify.harness.snapshots import FileChanges
-from pytest_planverify.harness.turn_pool import THREADS, SentTurn
-from pytest_planverify.harness.turns import make_job
+from pytest_planverify.harness.snapshots import FileChanges, Records
+from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
 from pytest_planverify.harness.verification import verify, with_commands_for
 from pytest_planverify.session.outcomes import summary_of
 
@@ -86,8 +84,7 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.agents import Agents
     from pytest_planverify.harness.progress import RunProgress
     from pytest_planverify.harness.snapshots import Snapshots
-    from pytest_planverify.harness.turn_pool import TurnPool
-    from pytest_planverify.harness.turns import TurnResult
+    from pytest_planverify.harness.turns import TurnPool, TurnResult
     from pytest_planverify.harness.verification import VerificationRun
 
 TICK_SECONDS = 5.0
@@ -163,8 +160,9 @@ class RunSetup:
     options: RunOptions
     jobs: int
     progress: RunProgress
-    pool: TurnPool | None
-    """Pool for concurrent turns; ``None`` runs them one at a time in the user's tree."""
+    pool: TurnPool
+    is_apart: bool
+    """Whether turns run in the pool, in trees of their own; otherwise one at a time in the user's tree."""
 
     @property
     def root(self) -> Path:
@@ -193,7 +191,7 @@ class Loop:
     versions: PlanVersions
     snapshots: Snapshots
     progress: RunProgress = field(init=False)
-    pool: TurnPool | None = field(init=False)
+    pool: TurnPool = field(init=False)
     _pending: deque[Action] = field(default_factory=deque[Any])
     """Actions that the engine has requested and that are not performed yet."""
     _ending: Ending | None = None
@@ -230,7 +228,7 @@ class Loop:
 
     def drop_turns(self) -> None:
         """Terminate the running turns of the pool and restore the records that they changed."""
-        if self.pool is not None and self.pool.is_busy:
+        if self.pool.is_busy:
             self.pool.drop_all()
             self._check_records()
 
@@ -341,11 +339,11 @@ class Loop:
         """
         while self._ending is None:
             # Finished turns are merged first, so that one verification covers all of them.
-            if self.pool is not None and (ended := self.pool.take_ended()) is not None:
+            if (ended := self.pool.take_ended()) is not None:
                 self._take_back(*ended)
             elif (action := self._next()) is not None:
                 self._perform(action)
-            elif self.pool is not None and self.pool.is_busy:
+            elif self.pool.is_busy:
                 self.pool.wait(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._tick()
             elif self.state.plan_state.is_final:
@@ -447,7 +445,7 @@ class Loop:
             case Verify():
                 self._verify_todos(action)
             case Cancel():  # other requests are dropped by _due()
-                if self.pool is not None and self.pool.drop(action.todo_id):
+                if self.pool.drop(action.todo_id):
                     self._check_records()  # the agent may have written to them until it ended
             case AskHuman():
                 self.progress.question(action)
@@ -496,8 +494,8 @@ class Loop:
         before = self.snapshots.take(f"before-{turn_id}")
         # The agent may delete `.planverify`, and with it all snapshots.
         self._records.keep_copy()
-        if self.pool is not None:
-            self._send(self.pool, turn, before)
+        if self.setup.is_apart:
+            self._send(turn, before)
             return
         self._mark(turn, before)
         self._report_started(turn)
@@ -548,18 +546,18 @@ class Loop:
 
     # -- turns side by side -------------------------------------------------------------------------------
 
-    def _send(self, pool: TurnPool, turn: Turn, before: str) -> None:
+    def _send(self, turn: Turn, before: str) -> None:
         """Send a turn to the pool, where it starts from the snapshot ``before``."""
-        if pool.is_busy:
+        if self.pool.is_busy:
             self._note_stray_changes()
         else:
             # While no turn is running, the records and the tree are accepted as they are.
             self._records.note()
             self._seen_tree = self._clean_tree = before
         job = make_job(
-            self.setup.agents, turn, self.snapshots, before, self.folder, is_shared=pool.is_shared
+            self.setup.agents, turn, self.snapshots, before, self.folder, is_shared=self.pool.is_shared
         )
-        pool.send(SentTurn(job, len(self._merged)))
+        self.pool.send(SentTurn(job, len(self._merged)))
         self.progress.turn_started(turn)
 
     def _take_back(self, sent: SentTurn, result: TurnResult | None) -> None:
@@ -769,7 +767,7 @@ class Loop:
 
         Changes that its tests make to records are reverted, and remembered as tampering.
         """
-        is_busy = self.pool is not None and self.pool.is_busy
+        is_busy = self.pool.is_busy
         if is_busy:
             self._note_stray_changes()
         else:
@@ -829,7 +827,7 @@ class Loop:
         Changes that agents made are reverted first, and the new state is noted afterwards: otherwise our
         own writes would look like theirs, or theirs like ours.
         """
-        is_busy = self.pool is not None and self.pool.is_busy
+        is_busy = self.pool.is_busy
         if is_busy:
             self._check_records()
         yield

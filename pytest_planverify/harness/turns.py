@@ -1,8 +1,12 @@
-"""One turn of work in a temporary work tree, as a function that any worker can run.
+"""Turns of work in temporary work trees, as jobs that any worker can run, and the pool that runs them.
 
-The job has the files as a snapshot, together with ignored files that tests may need; the result has the
+A job has the files as a snapshot, together with ignored files that tests may need; its result has the
 changes as two snapshots. The user's tree is not touched: the loop judges and merges the result. A worker
 that cannot access the snapshot store, for example on another machine, exchanges git bundles.
+
+The pool's ``concurrent.futures.Executor`` has threads of this process, or is a dask cluster, which
+resubmits a turn if its worker is lost. Each result is returned at most once. Turns that may change the same
+files are returned in the order of their submission; all others as they finish.
 """
 
 from __future__ import annotations
@@ -12,25 +16,32 @@ import json
 import os
 import tarfile
 import tempfile
-from dataclasses import dataclass, replace
-from hashlib import sha256
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.errors import PlannerError
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_files import walk
 from pytest_planverify.baseline.repository import Repository, git
 from pytest_planverify.baseline.worktrees import delete_folder, environment_for
 from pytest_planverify.harness.agents import run_turn
-from pytest_planverify.harness.snapshots import Snapshots
+from pytest_planverify.harness.snapshots import Snapshots, tree_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Executor
 
     from pytest_planverify.harness.agents import Agents, Turn, TurnReport
 
 MOST_CARRIED = 64 << 20
 """Limit in bytes of the ignored files that are sent with a turn."""
+THREADS = "threads"
+"""Name of the executor with threads of this process."""
+MOST_LOST = 3
+"""Number of times that a cluster resubmits a turn before its workers count as lost."""
 
 _PLAN_RECORDS = ("plans", "answers.json", "harness/*/plan.*")
 """Files of ``.planverify`` that an agent needs to verify its own work."""
@@ -146,17 +157,6 @@ def perform_turn(
         delete_folder(folder)
 
 
-def tree_prefix(run: Path) -> str:
-    """Return the prefix of a run's temporary folders, by which they are found after a kill."""
-    return f"planverify-tree-{sha256(os.fsencode(run)).hexdigest()[:12]}-"
-
-
-def delete_trees(run: Path) -> None:
-    """Delete the temporary folders that a killed run left on this machine."""
-    for path in Path(tempfile.gettempdir()).glob(f"{tree_prefix(run)}*"):
-        delete_folder(path)
-
-
 def _with_briefs(job: TurnJob, folder: Path, tree: Path) -> Turn:
     """Write the briefs into the worker's ``folder``; return the turn with the worker's paths."""
     folder.mkdir()
@@ -214,3 +214,160 @@ def _carried(root: Path, known: frozenset[str]) -> Iterator[str]:
                 if file.is_file():
                     yield file.relative_to(root).as_posix()
     yield from (path for path in walk(root) if path not in known)
+
+
+# -- the pool ------------------------------------------------------------------------------------------
+
+
+class _Stopped(Exception):
+    """Raised inside a turn whose result is no longer wanted; ends its agent."""
+
+
+@dataclass(slots=True)
+class SentTurn:
+    """A submitted turn with its future result."""
+
+    job: TurnJob
+    merges: int
+    """Number of turns that had been merged when its snapshot was taken."""
+    future: Future[TurnResult] = field(default_factory=Future[Any])
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def may_conflict_with(self, other: SentTurn) -> bool:
+        """Return whether both turns may change the same file, because one of them has no allowlist.
+
+        Turns with overlapping allowlists are not sent together: the engine separates todos by the files
+        that they name.
+        """
+        return None in (each.job.turn.action.bounds.allowed_files for each in (self, other))
+
+
+class TurnPool:
+    """Executor of turns, with those that are submitted and not returned yet, in order of submission.
+
+    All methods are called by the loop's thread.
+    """
+
+    def __init__(self, jobs: int, executor: str, on_output: Callable[[str], None]) -> None:
+        """Start the executor, ``threads`` or ``dask://HOST:PORT``, for ``jobs`` concurrent turns.
+
+        ``on_output`` is called with agents' output, from the threads of their turns; a cluster returns no
+        output meanwhile. Raises :class:`PlannerError` if the cluster cannot be reached.
+        """
+        self.is_shared = executor == THREADS
+        """Whether the workers share the files of this machine."""
+        self.jobs = jobs
+        self._on_output = on_output
+        self._sent: list[SentTurn] = []
+        self._client: Any = None
+        self._executor: Executor
+        if self.is_shared:
+            self._executor = ThreadPoolExecutor(jobs, "planverify-turn")
+        else:
+            self._client = _connect(executor)
+            self._executor = self._client.get_executor(pure=False, retries=MOST_LOST)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether any submitted turn has not been returned yet."""
+        return bool(self._sent)
+
+    def send(self, sent: SentTurn) -> None:
+        """Submit a turn, and set its future."""
+
+        def watch() -> None:
+            if sent.stop.is_set():
+                raise _Stopped
+
+        if self.is_shared:
+            sent.future = self._executor.submit(perform_turn, sent.job, self._on_output, watch)
+        else:
+            sent.future = self._executor.submit(perform_turn, sent.job)
+        self._sent.append(sent)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until any turn has finished, at most ``seconds``."""
+        wait([each.future for each in self._sent], seconds, FIRST_COMPLETED)
+
+    def take_ended(self) -> tuple[SentTurn, TurnResult | None] | None:
+        """Return a finished turn with its result (``None`` if its workers were lost), or ``None``.
+
+        The turn that was submitted first has precedence. A turn that may change the same files as an
+        earlier one is not returned before that. Raises :class:`PlannerError` or ``OSError`` if a turn could
+        not be run.
+        """
+        for at, sent in enumerate(self._sent):
+            waits = any(sent.may_conflict_with(other) for other in self._sent[:at])
+            if waits or not sent.future.done():
+                continue
+            self._sent.remove(sent)
+            if sent.future.cancelled():
+                return sent, None
+            if isinstance(error := sent.future.exception(), (PlannerError, OSError)):
+                raise error
+            return sent, sent.future.result() if error is None else None
+        return None
+
+    def drop(self, todo_id: str) -> bool:
+        """Cancel the turn on a todo; return whether its agent was running on this machine.
+
+        That agent has ended when this returns. A turn that a cluster already runs is only forgotten.
+        """
+        running: list[Future[TurnResult]] = []
+        for sent in [each for each in self._sent if each.job.turn.action.todo_id == todo_id]:
+            self._sent.remove(sent)
+            sent.stop.set()
+            if not sent.future.cancel() and self.is_shared:
+                running.append(sent.future)
+        wait(running)
+        return bool(running)
+
+    def drop_all(self) -> None:
+        """Cancel all turns, and wait until their agents on this machine have ended."""
+        # All are asked to stop before the first is waited for, so that they end concurrently.
+        for sent in self._sent:
+            sent.stop.set()
+        for sent in tuple(self._sent):
+            self.drop(sent.job.turn.action.todo_id)
+
+    def close(self) -> None:
+        """Cancel all turns and shut the executor down."""
+        self.drop_all()
+        self._executor.shutdown(wait=self.is_shared)
+        if self._client is not None:
+            self._client.close()
+
+
+def count_workers(executor: str) -> int:
+    """Return the number of turns that a cluster can run concurrently, one for each of its threads.
+
+    Raises :class:`PlannerError` if the cluster cannot be reached.
+    """
+    client = _connect(executor)
+    try:
+        return max(1, sum(client.nthreads().values()))
+    finally:
+        client.close()
+
+
+def _connect(executor: str) -> Any:
+    """Return a client of the cluster ``dask://HOST:PORT``.
+
+    Raises :class:`PlannerError` for another name, without dask, or if no scheduler answers.
+    """
+    address = executor.removeprefix("dask://")
+    if address == executor or ":" not in address:
+        raise PlannerError(f"--executor {executor}: write {THREADS} or dask://HOST:PORT")
+    try:
+        from distributed import Client
+    except ImportError:
+        raise PlannerError(
+            f"--executor {executor} needs dask.distributed; pip install 'pytest-planverify[dask]'"
+        ) from None
+    try:
+        return Client(f"tcp://{address}", timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise PlannerError(
+            f"--executor {executor}: no scheduler answers there ({why}); start one"
+        ) from None
