@@ -176,10 +176,11 @@ def brief_of(
             state, primary, red, record.todo, tried, max_tokens=max_tokens, reds=reds, verify=verify
         )
     brief = _brief(state, record, max_tokens)
-    if brief.instructions is not None:
+    if brief.instructions is not None and brief.failure is not None:
         return brief.instructions.rstrip("\n")
     bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
-    return write_task(brief, bounds, _how_verified(state, record, brief), max_tokens=max_tokens)
+    task = write_task(brief, bounds, _how_verified(state, record, brief), max_tokens=max_tokens)
+    return task if brief.instructions is None else f"{brief.instructions}\n\n{task}"
 
 
 def _how_verified(state: State, record: TodoRecord, brief: Brief) -> str:

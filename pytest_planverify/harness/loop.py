@@ -490,7 +490,7 @@ class Loop:
         turn.folder.mkdir(parents=True, exist_ok=True)
         turn.result.unlink(missing_ok=True)
         seen = self._first_look.get(action.todo_id)
-        prompt = write_briefs(turn, self.current_plan(), options.brief_tokens, seen=seen)
+        prompt = write_briefs(turn, self.state, self.current_plan(), options.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
         # The agent may delete `.planverify`, and with it all snapshots.
         self._records.keep_copy()
