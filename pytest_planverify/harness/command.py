@@ -22,6 +22,7 @@ import psutil
 from planner.cli.arguments import nearest
 from planner.cli.exits import INTERRUPTED, Status, UsageMistake
 from planner.errors import PlannerError
+from planner.model.taxonomy import Family
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
@@ -305,10 +306,11 @@ def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
         progress.line(f"then: {setup.options.to_continue(plan)}")
         return Status.HUMAN_NEEDED
     progress.line(f"to see the failures: planverify next {words}")
-    categories = {action.category for action in loop.halts if action.category is not None}
-    if any(category.facts.family.value == "sandbox" for category in categories):
+    category = getattr(loop.state.stopped, "category", None)
+    family = None if category is None else category.facts.family
+    if family is Family.SANDBOX:
         return Status.SECURITY_HALT
-    if any(category.value == "BUDGET_EXCEEDED" for category in categories):
+    if family is Family.BUDGET:
         progress.line(f"to continue with a larger budget: {setup.options.to_continue(plan, resume=False)}")
         return Status.BUDGET_HALT
     return Status.FOUND

@@ -21,7 +21,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from planner.engine.intake import report_run
 from planner.errors import OutcomeFileError, PlannerError, RefusedEvent
@@ -66,7 +66,7 @@ from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
 from pytest_planverify.harness.progress import one_line, question_facts
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
-from pytest_planverify.harness.verification import verify, with_commands_for
+from pytest_planverify.harness.verification import failed_outcome, verify, with_commands_for
 from pytest_planverify.session.outcomes import summary_of
 
 if TYPE_CHECKING:
@@ -214,8 +214,6 @@ class Loop:
     """Latest snapshot of the user's tree without stray changes, to restore after a violation."""
     _stray_changes: set[str] = field(default_factory=set[str])
     """Files of the user's tree that changed although all running turns have their own trees."""
-    halts: list[Halt] = field(default_factory=list[Halt])
-    """Halts that the engine has requested."""
 
     def __post_init__(self) -> None:
         self.progress, self.pool = self.setup.progress, self.setup.pool
@@ -456,7 +454,6 @@ class Loop:
             case LoadSubPlan():
                 self._report(SubPlanLoaded(at=_now(), todo_id=action.todo_id))
             case Halt():
-                self.halts.append(action)
                 self.progress.line(f"halted by {action.rule}: {action.because}")
                 self._ending = Ending.HALTED
             case Finish():
@@ -517,7 +514,7 @@ class Loop:
 
     def _judge(
         self, turn: Turn, report: TurnReport, before: str, after: str
-    ) -> tuple[FileChanges, _LimitViolation | None]:
+    ) -> tuple[FileChanges, str | None]:
         """Record a turn's changes, and compare them with its limits; return both.
 
         The first of these violations is returned: changed records, protected files, files outside of the
@@ -533,15 +530,15 @@ class Loop:
             if bounds.allowed_files is not None and not allowed(each, bounds.allowed_files)
         )
         violation = (
-            _limit_violation(sorted(self._tampered), _RECORDS)
-            or _limit_violation(
+            _forbidden_change(sorted(self._tampered), _RECORDS)
+            or _forbidden_change(
                 (each for each in changed if allowed(each, protected)), "which the plan protects"
             )
-            or _limit_violation(outside, "which is not in its allowed_files")
+            or _forbidden_change(outside, "which is not in its allowed_files")
         )
         self._tampered.clear()
         write_turn_summary(turn, changes, report)
-        self.progress.turn_finished(turn, report, changes, violation and violation.headline)
+        self.progress.turn_finished(turn, report, changes, violation)
         return changes, violation
 
     # -- turns side by side -------------------------------------------------------------------------------
@@ -673,7 +670,7 @@ class Loop:
         return any(check_artifact(each, root).is_red for each in modules)
 
     def _report_finished(
-        self, turn: Turn, report: TurnReport, changes: FileChanges, violation: _LimitViolation | None
+        self, turn: Turn, report: TurnReport, changes: FileChanges, violation: str | None
     ) -> None:
         """Report the end of a turn to the engine, and its violation as a failed verification.
 
@@ -694,7 +691,8 @@ class Loop:
             )
         )
         if violation is not None:
-            self._report(Verified(at=_now(), outcome=violation.outcome(turn.action.todo_id)))
+            outcome = _violation(turn.action.todo_id, violation, changes.changed)
+            self._report(Verified(at=_now(), outcome=outcome))
         with self._writing_records():
             (self.folder / _TURN).unlink(missing_ok=True)
 
@@ -714,8 +712,8 @@ class Loop:
         if was_removed:
             self.progress.line("the records of the run were removed; they are restored")
 
-    def _report_head(self, before: tuple[str, str] | None) -> _LimitViolation | None:
-        """Print commits and branch switches of an agent; return a violation if it removed the repository.
+    def _report_head(self, before: tuple[str, str] | None) -> str | None:
+        """Print commits and branch switches of an agent; return a sentence if it removed the repository.
 
         ``before`` are branch and commit before the turn.
         """
@@ -724,7 +722,7 @@ class Loop:
             return None
         if now is None:
             remedy = "the files are restored; restore the repository from a copy"
-            return _LimitViolation((".git",), f"removed .git, the repository itself; {remedy}")
+            return f"removed .git, the repository itself; {remedy}"
         (old_branch, old), (branch, commit) = before, now
         if branch != old_branch:
             self.progress.line(f"the agent has changed the branch from {old_branch} to {branch}")
@@ -747,8 +745,8 @@ class Loop:
             # The outcome of another todo may have halted the run.
             if not self._is_outstanding(todo_id, seq):
                 continue
-            if tampered := _limit_violation(sorted(self._tampered), _RECORDS, remedy="put back"):
-                outcome = tampered.outcome(todo_id)
+            if headline := _forbidden_change(sorted(self._tampered), _RECORDS, remedy="put back"):
+                outcome = _violation(todo_id, headline, sorted(self._tampered))
             self.progress.verified(outcome)
             self._report(
                 Verified(
@@ -862,44 +860,26 @@ class Loop:
             path.unlink(missing_ok=True)
 
 
-class _LimitViolation(NamedTuple):
-    """Files that a turn changed without permission, with a sentence for the screen and the outcome."""
-
-    paths: tuple[str, ...]
-    headline: str
-
-    def outcome(self, todo_id: str) -> Outcome:
-        """Return the outcome for the violating todo. As any allowlist violation, it halts the run."""
-        failure = Failure(
-            category=Category.ALLOWLIST_VIOLATION,
-            owner=Owner.PRODUCT,
-            confidence=1.0,
-            rule="turn-outside-allowlist",
-            because=self.headline,
-            check_id="allowlist",
-            stack_trace_head=self.headline,
-        )
-        check = Check(id="allowlist", kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.headline)
-        return Outcome(
-            todo_id=todo_id,
-            state=TodoState.TEST_FAILED,
-            verified=True,
-            success=False,
-            tests_passed=False,
-            checks=(check,),
-            touched_files=tuple(map(without_surrogates, self.paths)),
-            failure_evidence=failure,
-            failures=(failure,),
-        )
+def _forbidden_change(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> str | None:
+    """Return the sentence on files that were changed without permission; ``None`` if there are none."""
+    names = [one_line(each, 120) for each in paths]
+    return f"changed {listed(names, 3)}, {why}; {remedy}" if names else None
 
 
-def _limit_violation(
-    paths: Iterable[str], why: str, remedy: str = "the turn is undone"
-) -> _LimitViolation | None:
-    """Return the violation for changed files, or ``None`` if there are none."""
-    names = tuple(paths)
-    shown = listed([one_line(each, 120) for each in names], 3)
-    return _LimitViolation(names, f"changed {shown}, {why}; {remedy}") if names else None
+def _violation(todo_id: str, headline: str, paths: Iterable[str]) -> Outcome:
+    """Return the outcome for the violating todo. As any allowlist violation, it halts the run."""
+    failure = Failure(
+        category=Category.ALLOWLIST_VIOLATION,
+        owner=Owner.PRODUCT,
+        confidence=1.0,
+        rule="turn-outside-allowlist",
+        because=headline,
+        check_id="allowlist",
+        stack_trace_head=headline,
+    )
+    check = Check(id="allowlist", kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=headline)
+    touched = tuple(map(without_surrogates, paths))
+    return failed_outcome(todo_id, failure, verified=True, checks=(check,), touched_files=touched)
 
 
 def _judging_parts(flat: FlatPlan) -> dict[str, str]:

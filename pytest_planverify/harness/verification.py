@@ -11,7 +11,7 @@ import platform
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.errors import BaselineError, OutcomeFileError, PlannerError
 from planner.model.outcome import Failure, Outcome, OutcomeDocument
@@ -63,21 +63,26 @@ class VerificationRun:
                     return each
         problem = self.problem or "the verifier has no outcome of this todo"
         failure = Failure(category=Category.HARNESS_ERROR, stack_trace_head=problem, suggestion=problem)
-        return Outcome(
-            todo_id=todo_id,
-            plan=plan,
-            state=TodoState.TEST_FAILED,
-            success=False,
-            tests_passed=False,
-            failure_evidence=failure,
-            failures=(failure,),
-        )
+        return failed_outcome(todo_id, failure, plan=plan)
 
     def causes(self) -> tuple[tuple[str, ...], ...]:
         """Return the groups of failure signatures that have a common root cause."""
         if self.document is None:
             return ()
         return tuple(each.signatures for each in self.document.causes if len(each.signatures) > 1)
+
+
+def failed_outcome(todo_id: str, failure: Failure, **facts: Any) -> Outcome:
+    """Return the outcome of a todo for a failure that no verifier found; ``facts`` are further fields."""
+    return Outcome(
+        todo_id=todo_id,
+        state=TodoState.TEST_FAILED,
+        success=False,
+        tests_passed=False,
+        failure_evidence=failure,
+        failures=(failure,),
+        **facts,
+    )
 
 
 def verify(
