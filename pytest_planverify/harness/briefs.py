@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.brief import CHARACTERS_PER_TOKEN
 from planner.engine.requests import brief_of
+from planner.model.events import WorkFinished
 from planner.planfile.file_writer import write_file
+from planner.store.run_log import RunLog
 from planner.text.display import listed
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
@@ -18,19 +19,17 @@ from pytest_planverify.harness.progress import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.engine import State
     from planner.model.outcome import Outcome
-    from pytest_planverify.harness.agents import Turn, TurnReport
-    from pytest_planverify.harness.snapshots import FileChanges
+    from planner.store.session import RunSession
+    from pytest_planverify.harness.agents import Turn
 
 MOST_PATHS = 12
 MOST_FAILURES = 4
-_SUMMARY = "turn.json"
 _MOST_EARLIER = 3
 
 
 def write_briefs(
-    turn: Turn, state: State, plan: Path, most_tokens: int, *, seen: Outcome | None = None
+    turn: Turn, session: RunSession, plan: Path, most_tokens: int, *, seen: Outcome | None = None
 ) -> str:
     """Write ``brief.md`` and ``brief.json`` of a turn; return the Markdown.
 
@@ -40,7 +39,7 @@ def write_briefs(
     """
     shown = str(plan.relative_to(turn.root) if plan.is_relative_to(turn.root) else plan)
     check = f"pytest --planverify {shlex.quote(f'{shown}::{turn.action.todo_id}')} -q"
-    text = _page(turn, state, shown, seen, most_tokens * CHARACTERS_PER_TOKEN)
+    text = _page(turn, session, shown, seen, most_tokens * CHARACTERS_PER_TOKEN)
     write_file(turn.brief, text)
     facts = turn.action.model_dump(mode="json", exclude_defaults=True)
     facts["turn"] = {
@@ -56,26 +55,17 @@ def write_briefs(
     return text
 
 
-def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> None:
-    """Store a summary of a turn, which is part of the briefs of later turns on the same todo."""
-    summary = {
-        "todo_id": turn.action.todo_id,
-        "attempt": turn.action.attempt,
-        "role": turn.role.value,
-        "changed": list(changes.changed),
-        "message": report.message,
-    }
-    write_file(turn.folder / _SUMMARY, json.dumps(summary) + "\n")
-
-
-def _page(turn: Turn, state: State, shown: str, seen: Outcome | None, limit: int) -> str:
+def _page(turn: Turn, session: RunSession, shown: str, seen: Outcome | None, limit: int) -> str:
     """Return the engine's brief, within ``limit`` characters, with what only this run knows.
 
     That is the role, failures of todos that nobody has worked on, and earlier turns; the last are left out
     first. If even the essential paragraphs exceed the limit, the text is cut.
     """
     head = f"You act as {turn.role.value} on `{turn.action.todo_id}`, attempt {turn.action.attempt}.\n"
-    more = [head, *_seen_failures(turn, seen), *_earlier_turns(turn)]
+    state = session.state
+    assert state is not None  # it has requested the turn
+    is_first = state.records[turn.action.todo_id].turns < 2
+    more = [head, *_seen_failures(turn, seen), *(() if is_first else _earlier_turns(turn, session.log))]
     while len("\n".join(more)) > limit // 2 and len(more) > 1:
         more.pop()
     left = (limit - len("\n".join(more))) // CHARACTERS_PER_TOKEN
@@ -95,18 +85,15 @@ def _seen_failures(turn: Turn, seen: Outcome | None) -> list[str]:
         place = "" if at is None else f" at {at.path}:{at.line}" if at.line else f" at {at.path}"
         said = one_line(each.stack_trace_head or each.because or "", 200).replace("`", "'")
         lines.append(f"- {each.category.value}{place}: `{said}`")
-    return lines
+    return [*lines, ""] if lines else []
 
 
-def _earlier_turns(turn: Turn) -> list[str]:
+def _earlier_turns(turn: Turn, log: Path) -> list[str]:
     """Return a line for each of the latest earlier turns on the same todo, latest last."""
+    with RunLog.read(log) as run:
+        events = [each.event for each in run.entries() if isinstance(each.event, WorkFinished)]
     lines: list[str] = []
-    for path in sorted(turn.folder.parent.glob(f"*/{_SUMMARY}")):
-        with suppress(OSError, ValueError, KeyError):
-            earlier: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if path.parent != turn.folder and earlier["todo_id"] == turn.action.todo_id:
-                changed = listed((f"`{each}`" for each in earlier["changed"]), MOST_PATHS) or "nothing"
-                said = f"; {earlier['message']}" if earlier["message"] else ""
-                who = f"attempt {earlier['attempt']} as {earlier['role']}"
-                lines.append(f"Tried before: {who} changed {changed}{said}.")
+    for each in (event for event in events if event.todo_id == turn.action.todo_id):
+        changed = listed((f"`{path}`" for path in each.touched_files or ()), MOST_PATHS) or "nothing"
+        lines.append(f"Tried before: changed {changed}{f'; {each.message}' if each.message else ''}.\n")
     return lines[-_MOST_EARLIER:]

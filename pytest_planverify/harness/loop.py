@@ -62,7 +62,7 @@ from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import head_of
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
-from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
+from pytest_planverify.harness.briefs import write_briefs
 from pytest_planverify.harness.progress import one_line, question_facts
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
@@ -487,7 +487,7 @@ class Loop:
         turn.folder.mkdir(parents=True, exist_ok=True)
         turn.result.unlink(missing_ok=True)
         seen = self._first_look.get(action.todo_id)
-        prompt = write_briefs(turn, self.state, self.current_plan(), options.brief_tokens, seen=seen)
+        prompt = write_briefs(turn, self.session, self.current_plan(), options.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
         # The agent may delete `.planverify`, and with it all snapshots.
         self._records.keep_copy()
@@ -537,7 +537,6 @@ class Loop:
             or _forbidden_change(outside, "which is not in its allowed_files")
         )
         self._tampered.clear()
-        write_turn_summary(turn, changes, report)
         self.progress.turn_finished(turn, report, changes, violation)
         return changes, violation
 

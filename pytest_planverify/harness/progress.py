@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from _pytest._io import TerminalWriter
 
+from planner.cli.screen import TODO_STATES
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import TodoLife
 from planner.text.display import counted
@@ -225,17 +226,10 @@ def tree_lines(todos: Sequence[TodoRecord], glyphs: Glyphs, room: int) -> list[s
 
     The todos of a sub-plan are shown while it is worked on; otherwise its parent shows their number.
     """
-    marks = {
-        TodoLife.DONE: glyphs.done,
-        TodoLife.PENDING: glyphs.pending,
-        TodoLife.BLOCKED: glyphs.blocked,
-        TodoLife.TEST_FAILED: glyphs.failed,
-        TodoLife.FAILED: glyphs.failed,
-    }
 
     def line(todo: TodoRecord, indent: str) -> str:
         turns = f", {counted(todo.turns, 'turn')}" if todo.turns else ""
-        return f"{indent}{marks.get(todo.life, glyphs.active)} {todo.id} {todo.life.value}{turns}"
+        return f"{indent}{getattr(glyphs, TODO_STATES[todo.life][0])} {todo.id} {todo.life.value}{turns}"
 
     idle = {TodoLife.DONE, TodoLife.PENDING}
     lines: list[tuple[bool, str]] = []
