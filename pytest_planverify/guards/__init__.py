@@ -7,33 +7,19 @@ the run exceeded its limits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check
 
 
-class Guard(StrEnum):
-    """The guards; their values are also the ids of the checks that they add to a todo."""
-
-    HYGIENE = "hygiene"
-    ALLOWLIST = "allowlist"
-    SANDBOX = "sandbox"
-    BUDGET = "budget"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(NamedTuple):
     """A guard's finding that fails one todo."""
 
     todo_id: str
-    guard: Guard
-    reason: str
-    """One sentence for the screen."""
     evidence: Evidence
+    """Its kind is the name of the guard, its headline the sentence for the screen."""
 
     def check(self) -> tuple[Check, Evidence]:
         """Return the failed check that the violation adds to the todo, with its evidence."""
@@ -41,5 +27,6 @@ class Violation:
         from planner.model.outcome import Check
         from planner.model.verdicts import CheckKind, Verdict
 
-        check = Check(id=self.guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.reason)
-        return check, self.evidence.model_copy(update={"check_id": self.guard.value})
+        guard, reason = self.evidence.kind.value, self.evidence.headline
+        check = Check(id=guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=reason)
+        return check, self.evidence.model_copy(update={"check_id": guard})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.model.verdicts import EvidenceKind
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed, matches
-from pytest_planverify.guards import Guard, Violation
+from pytest_planverify.guards import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ def violations(
             outside=(*protected, *outside),
             granted=author.allowed_files or (),
         )
-        yield Violation(todo_id=author.todo_id, guard=Guard.ALLOWLIST, reason=reason, evidence=evidence)
+        yield Violation(author.todo_id, evidence)
 
 
 def is_cache(path: str) -> bool:

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import EvidenceKind
-from pytest_planverify.guards import Guard, Violation
+from pytest_planverify.guards import Violation
 from pytest_planverify.guards.allowlist import is_expected
 
 if TYPE_CHECKING:
@@ -149,9 +149,7 @@ def violation(todo_id: str, fact: BudgetFact) -> Violation:
     """Return the violation for a todo that was being verified when a limit was exceeded."""
     from planner.model.evidence import Evidence
 
-    reason = said_of(fact)
-    evidence = Evidence(kind=EvidenceKind.BUDGET, headline=reason, budget=fact)
-    return Violation(todo_id=todo_id, guard=Guard.BUDGET, reason=reason, evidence=evidence)
+    return Violation(todo_id, Evidence(kind=EvidenceKind.BUDGET, headline=said_of(fact), budget=fact))
 
 
 def _memory(process: psutil.Process, *, exact: bool = False) -> int:

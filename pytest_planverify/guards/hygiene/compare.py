@@ -19,7 +19,7 @@ from planner.model.verdicts import EvidenceKind, Hardness
 from planner.planfile.loader import collector_paused, plan_as_it_stands
 from planner.text.display import listed
 from pytest_planverify.baseline.work_tree import START_UP
-from pytest_planverify.guards import Guard, Violation
+from pytest_planverify.guards import Violation
 from pytest_planverify.guards.hygiene.changes import SignalFinding, TreeDifferences
 from pytest_planverify.guards.hygiene.configuration import configuration_findings
 from pytest_planverify.guards.hygiene.grants import Grants, Permission
@@ -166,7 +166,7 @@ def violations(
             evidence = Evidence(
                 kind=EvidenceKind.HYGIENE, headline=reason, signals=tuple(found[:MOST_SIGNALS])
             )
-            yield Violation(todo_id=todo_id, guard=Guard.HYGIENE, reason=reason, evidence=evidence)
+            yield Violation(todo_id, evidence)
 
 
 def _responsible(

@@ -416,4 +416,4 @@ def test_a_sign_is_held_against_whom_it_concerns() -> None:
         told = violations(found, grants=grants, passed={"code", "other"})
         assert [each.todo_id for each in told] == ["code"]
     (violation,) = violations(changed, grants=grants, passed=(), present={"code"})
-    assert violation.reason == "test_sign asserts something else (tests/test_words.py:12)"
+    assert violation.evidence.headline == "test_sign asserts something else (tests/test_words.py:12)"
