@@ -1,10 +1,9 @@
 """Snapshots of a work tree, and the protected records of a run with a copy outside of the project.
 
-The snapshots are in a separate git repository below ``.planverify``.
-The files that git does not ignore are committed to ``.planverify/harness/objects.git`` before and after
-each turn. The user's repository, its index and its branches are never touched, and the project need not be
-a repository at all. Snapshots are identified by commit ids, and found again by labels, which are references
-of git.
+The files that git does not ignore are committed to a repository of their own,
+``.planverify/harness/objects.git``, before and after each turn. The user's repository, its index and its
+branches are never touched, and the project need not be a repository at all. Snapshots are identified by
+commit ids, and found again by labels, which are references of git.
 
 The contents of the records are kept in memory (:meth:`Records.note`) and written back when they differ
 (:meth:`Records.put_back`). The snapshots are too large for that. An agent that cleans the tree, for example

@@ -68,7 +68,7 @@ class ReportScreen:
 
     def __init__(self, tw: TerminalWriter) -> None:
         self.tw = tw
-        self._stream = cast("TextIO", tw._file)
+        self._stream = cast("TextIO", tw._file)  # pytest's writer has no public name for its stream
         self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.glyphs = glyphs_for(self.encoding)
         self._drawn: list[int] = []

@@ -165,7 +165,7 @@ def facts_of(failure: Failure | None) -> dict[str, str]:
     details, runner_up = ", ".join(filter(None, known)), failure.runner_up
     texts = {
         "why": f"{failure.category}: {details}" if details else f"{failure.category}",
-        "rule": ": ".join(filter(None, (failure.rule, failure.because))) if failure.rule else None,
+        "rule": ": ".join(filter(None, (failure.rule, failure.because))),
         "or": runner_up and f"{runner_up.category} ({runner_up.confidence:.0%})",
         "fix" if asks_for_work(failure.suggestion or "") else "found": failure.suggestion,
         "who": failure.target_agent,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.text.python_text import is_expected_first
 from planner.text.glob_patterns import allowed, globs_overlap, matches
 from planner.text.markdown import fence, inline
+from planner.text.python_text import is_expected_first
 from planner.text.sanitizing import clean
 
 
