@@ -356,7 +356,7 @@ def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruct
     yield Instruction(f"Report that the module {code(name)} is missing: you may not edit that file.")
 
 
-def _restore_removed(failure: Failure, evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
+def _restore_removed(failure: Failure, evidence: Evidence, tree: FailureContext) -> Iterator[Instruction]:
     """Yield actions against a change that removed a file or a definition that is still used."""
     error = next(iter(evidence.exceptions), None)
     if error is None:

@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from planner.brief import CHARACTERS_PER_TOKEN
+from planner.brief.page import CHARACTERS_PER_TOKEN
 from planner.engine.requests import brief_of
 from planner.model.events import WorkFinished
 from planner.planfile.file_writer import write_file

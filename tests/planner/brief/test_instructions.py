@@ -282,7 +282,7 @@ def test_what_a_change_removed_is_to_be_restored(
     failure: Failure, error: ExceptionFact, action: str
 ) -> None:
     fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
-    tree = Tree(absent=frozenset({"tests/data/rows.json"}), present=frozenset({"shop/cart.py"}))
+    tree = FailureContext(todo_id="t1", absent=("tests/data/rows.json",), present=("shop/cart.py",))
 
     assert next_action(failure, fact, EditScope(tests=True), tree=tree) == action
     if failure.owner is Owner.TEST:
