@@ -139,7 +139,7 @@ class SessionRun:
                 )
                 self._last_verdicts = verdicts_to_keep(now, [todo.id for todo in asked])
             watch = TreeWatch(roots, own, tree)
-        self.journal = RunJournal(folder.journal, self.id, watch)
+        self.journal = RunJournal(folder.journal, self.id, None if watch is None else watch.keep)
         self.journal.open(
             facts.run_id,
             self.reference,

@@ -24,7 +24,7 @@ from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.base import ReadValue
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.options import Settings
-    from pytest_planverify.session.last_verdicts import TreeWatch
 
 KEPT_RUNS = 20
 _ABANDONED_SECONDS = 600
@@ -127,11 +126,14 @@ class RunJournal:
     to.
     """
 
-    def __init__(self, path: Path, plan_id: str, tree: TreeWatch | None = None) -> None:
-        """``tree`` is written beside the journal before the first verdict, which needs it to be reused."""
+    def __init__(self, path: Path, plan_id: str, keep_tree: Callable[[Path], None] | None = None) -> None:
+        """``keep_tree`` writes the state of the tree, which a verdict needs to be reused, to that path.
+
+        It is called before the first verdict.
+        """
         self._path = path
         self._plan_id = plan_id
-        self._tree = tree
+        self._keep_tree = keep_tree
 
     def open(
         self,
@@ -167,9 +169,9 @@ class RunJournal:
 
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
         """Record a verdict."""
-        if self._tree is not None:
-            tree, self._tree = self._tree, None
-            tree.keep(self._path.with_name(TREE))
+        if self._keep_tree is not None:
+            self._keep_tree(self._path.with_name(TREE))
+            self._keep_tree = None
         self.append(
             "check_judged",
             plan=self._plan_id,

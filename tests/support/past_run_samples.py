@@ -77,7 +77,7 @@ class Killed:
         self.folder = RunFolder(root, run_id)
         self.folder.create()
         self.own = (self.chosen.plan.path,)
-        self.journal = RunJournal(self.folder.journal, PLAN, TreeWatch([root], self.own))
+        self.journal = RunJournal(self.folder.journal, PLAN, TreeWatch([root], self.own).keep)
         self.todos = list(self.chosen.plan.plan.items)
         self.journal.open(
             run_id,

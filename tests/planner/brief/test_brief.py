@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from repair_samples import CART_FRAME, TEST_FRAME, TEST_ID, evidence, failure, outcome
 
-from planner.brief import write_brief
 from planner.brief.instructions import ADVICE, EditScope, deciding_failure, next_action
-from planner.brief.page import DATA_NOTICE, Comparison, compare, compare_headline
+from planner.brief.page import DATA_NOTICE, Comparison, compare, compare_headline, write_brief
 from planner.model.evidence import (
     ArtifactFact,
     BudgetFact,

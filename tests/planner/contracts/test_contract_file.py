@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from planner.contracts.comparison import Likeness, compare_annotations, compare_defaults
 from planner.contracts.file import MAX_BYTES, read_contract_file, render_contract, write_contract_file
-from planner.contracts.signatures import Likeness, compare_annotations, compare_defaults
 from planner.contracts.source import ModuleReader, ScopeNames
 from planner.errors import ContractFileError, FileWriteError
 from planner.model.contract import Contract

@@ -17,8 +17,8 @@ from planner import lint
 from planner.catalog.tables import load_table
 from planner.errors import PlanFileError, PlannerError
 from planner.lint import LINT_RULES
+from planner.lint.rules import PHASE_TODOS, divide
 from planner.lint.selection import PytestSettings, read_module
-from planner.lint.size import PHASE_TODOS, divide
 from planner.model.plan import AcceptanceCriteria, Todo
 from planner.model.qualification import Quality
 from planner.planfile.project_facts import configured_tools

@@ -12,7 +12,7 @@ from planner.model.baseline import BaselineCheck, BaselineTest
 from planner.model.plan import AcceptanceCriteria, CommandSpec, ManualSpec, MetricSpec, Operator, Todo
 from planner.model.verdicts import CheckAtBase, CheckKind, Since, TestOutcome, Verdict
 from planner.policy.criteria import commands_of, criteria_of, pytest_command, wants_convention
-from planner.policy.since import check_at_base, since_of, since_of_check, since_of_tests
+from planner.policy.outcomes import check_at_base, since_of, since_of_check, since_of_tests
 
 ABSENT, MAYBE, FLAKY = "absent", "maybe", "flaky"
 

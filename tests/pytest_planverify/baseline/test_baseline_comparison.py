@@ -12,8 +12,9 @@ from planner.model.evidence import Evidence
 from planner.model.outcome import Check, Outcome, OutcomeDocument, TestResult
 from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, Verdict
 from planner.planfile.tree import load_tree
-from pytest_planverify.baseline import KeptBaseline, record
+from pytest_planverify.baseline import record
 from pytest_planverify.baseline.comparison import BaselineComparison, count_since
+from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.baseline.record import BaselineRun, all_records, run_of, todos_of
 
 CHECKS = {

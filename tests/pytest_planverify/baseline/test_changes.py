@@ -15,11 +15,11 @@ from planner.model.baseline import Baseline
 from planner.model.evidence import Hunk
 from planner.model.verdicts import Side
 from planner.planfile.tree import FlatPlan, load_tree
-from pytest_planverify.baseline import KeptBaseline, changes
+from pytest_planverify.baseline import changes
 from pytest_planverify.baseline import repository as repository_module
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, function_at, hunks_of, spans_of
-from pytest_planverify.baseline.kept_baseline import keep_baseline
+from pytest_planverify.baseline.kept_baseline import KeptBaseline, keep_baseline
 from pytest_planverify.guards.plan_guards import Differing, since
 
 

@@ -20,7 +20,7 @@ from pytest_planverify import hookspecs
 from pytest_planverify.diagnosis import RULES, diagnose
 from pytest_planverify.diagnosis.corrections import HARD, LEARNED, RULE, learned
 from pytest_planverify.session import opinions as asking
-from pytest_planverify.session.opinions import FILE, Opinions
+from pytest_planverify.session.outcomes import FILE, Opinions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,9 +22,8 @@ from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness import turn_pool
 from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.questions import ask_at_terminal
-from pytest_planverify.harness.records import Records
-from pytest_planverify.harness.snapshots import Snapshots
-from pytest_planverify.harness.turn_pool import SentTurn, TurnPool
+from pytest_planverify.harness.snapshots import Records, Snapshots
+from pytest_planverify.harness.turns import SentTurn, TurnPool
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_planverify.journal import JournalWriter, Record, read_journal
+from pytest_planverify.observe.recorder import alike_names, alike_paths
 from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger
-from pytest_planverify.observe.selection import alike_names, alike_paths
 
 
 def report(when: str, outcome: str = "passed", *, nodeid: str = "a.py::t", **more: Any) -> Any:

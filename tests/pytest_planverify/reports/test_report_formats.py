@@ -21,8 +21,8 @@ from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.cases import ReportInput
 from pytest_planverify.reports.formats import FORMATS, Report, render, report_to_github, write_reports
-from pytest_planverify.reports.github import LARGEST_SUMMARY
 from pytest_planverify.reports.html import draw
+from pytest_planverify.reports.markdown import LARGEST_SUMMARY
 from pytest_planverify.reports.reporter_session import merge_allure_results
 
 HOSTILE = 't<script>alert(1)</script>&"\x1b[31m\u202e,::error::%0A\ufffe'

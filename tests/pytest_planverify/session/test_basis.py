@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from planner.model.journal import RestsOn
 from planner.model.verdicts import Side
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.session.last_verdicts import FileDigests
+from pytest_planverify.session.last_verdicts import Difference, FileDigests, difference, read_tree
 from pytest_planverify.session.outcomes import MOST_CHANGED, changed_files
 from pytest_planverify.session.records import WorkerRecord
-from pytest_planverify.session.tree_state import Difference, difference, read_tree
 
 NAMES = ("a.py", "b.py", "data.csv", "pytest.ini", "lib.so", "docs/text.md", "new.py", "new.csv")
 trees = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["1", "2"]))

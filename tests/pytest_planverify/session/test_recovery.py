@@ -25,11 +25,10 @@ from planner.planfile.schemas import schema
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.session.check_runs import is_settled
-from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts
+from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts, read_tree
 from pytest_planverify.session.plans import reference_of
 from pytest_planverify.session.recovery import KILLED, RecoveryError, recover, recover_command
 from pytest_planverify.session.run_folder import keep_outcomes
-from pytest_planverify.session.tree_state import read_tree
 
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
 

@@ -16,8 +16,7 @@ from planner.model.outcome import PlanRef
 from planner.model.verdicts import EvidenceKind, TodoState
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import read_journal
-from pytest_planverify.session.run_folder import KEPT_RUNS, RunFolder, new_run_id
-from pytest_planverify.session.run_journal import RunJournal
+from pytest_planverify.session.run_folder import KEPT_RUNS, RunFolder, RunJournal, new_run_id
 
 
 def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: Path):
