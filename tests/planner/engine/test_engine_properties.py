@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from random import Random
-from typing import TYPE_CHECKING
 
-from engine_recording import RECORDED, REFUSALS
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from simulation import MISTAKES, Simulation, invent_submission
 from simulation_laws import Laws
-from text_bundles import read_bundle
 
-from planner.engine import State, fold, start, step
-from planner.errors import RefusedEvent
+from planner.engine import State, start, step
 from planner.model.actions import Action
 from planner.model.events import Event, PlanSubmitted
 from planner.store.chain import GENESIS, check_link
-from planner.store.lines import action_text, encode, event_text, logged_actions, parse_event, parse_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from planner.model.events import Event
-
+from planner.store.lines import action_text, encode, event_text, parse_event, parse_line
 
 SEEDS = 150
 
@@ -185,53 +173,3 @@ TestRuns.settings = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.reuse, Phase.generate],  # what is drawn from a source of chance does not get shorter
 )
-
-
-MEANT = "if that is meant, record them again: python tests/support/engine_recording.py"
-
-
-LOGS = read_bundle(RECORDED)
-
-
-def events_of(log: str) -> Iterator[tuple[str, Event]]:
-    """Each line of a log and its event."""
-    digest = GENESIS
-    for number, text in enumerate(log.splitlines()):
-        digest = check_link(text, number, digest)
-        yield text, parse_line(text, number)
-
-
-def test_recorded_runs_are_decided_alike():
-    count = 0
-    for name, log in LOGS.items():
-        if name == REFUSALS:
-            continue
-        state = None
-        for number, (text, event) in enumerate(events_of(log)):
-            if state is None:
-                assert isinstance(event, PlanSubmitted)
-                state, actions = start(event)
-            else:
-                state, actions = step(state, event)
-            assert list(map(action_text, actions)) == logged_actions(text), (
-                f"{name}, line {number}: {MEANT}"
-            )
-            count += len(actions)
-        assert state is not None
-        assert state.plan_state.is_final
-    assert count > 300
-
-
-def test_what_was_refused_is_refused_alike():
-    for line in LOGS[REFUSALS].splitlines():
-        held = json.loads(line)
-        events = [event for _, event in islice(events_of(LOGS[held["run"]]), held["after"])]
-        state = fold(events)
-        event = parse_event(json.dumps(held["event"]))
-        try:
-            step(state, event)
-        except RefusedEvent as refusal:
-            said = (refusal.rule, str(refusal))
-        else:
-            said = ("", "it was taken in")
-        assert said == (held["rule"], held["message"]), f"{held['run']}, after {held['after']}: {MEANT}"
