@@ -16,7 +16,7 @@ from documented_commands import PLUGINS_OF_A_READER
 from killed_runs import fresh, moments, run_killed, run_unkilled
 from module_project import write_files
 from real_command import FULL, PLAIN_TERMINAL, PYTHON, Finished, unmeasured
-from test_run_with_agents import HONEST, PLAN, agent, commit, project, pytestmark, run
+from test_run_with_agents import HONEST, PLAN, RIGHT, agent, commit, project, pytestmark, run
 from text_bundles import read_bundle
 
 __all__ = ["project", "pytestmark"]
@@ -158,6 +158,17 @@ def test_the_todo_that_is_named_is_carried_out_with_what_it_depends_on(project: 
     assert done.exit_code == 0, done.output
     assert "because others depend on them: price" in done.output
     assert "completed: 2 of 2 todos done" in done.output
+
+
+def test_what_passes_without_work_needs_none_of_the_turns_that_are_allowed(project: Path) -> None:
+    (project / RIGHT["basket"][0]).write_text(
+        RIGHT["basket"][1]
+    )  # blocked at first, as its dependency fails
+
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--max-turns", "1")
+
+    assert done.exit_code == 0, done.output
+    assert "completed: 2 of 2 todos done, 1 turn" in done.output
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,13 @@ import pytest
 import yaml
 from documented_commands import Block, blocks_of, fits, live_through, run
 
+from planner.brief.page import CHARACTERS_PER_TOKEN, PAGE_TOKENS
 from planner.cli.app import COMMANDS
 from planner.cli.exits import INTERRUPTED, Status
 from planner.cli.glossary import load_glossary
 from planner.cli.plan_file import SCHEMAS
 from planner.lint import LINT_RULES
+from planner.planfile.source_excerpts import FUNCTION_LINES
 from planner.planfile.validation import validate_plan
 from pytest_planverify.session.exit_status import ExitStatus
 
@@ -250,3 +252,10 @@ def test_every_exit_status_is_in_the_table(text: str) -> None:
 def test_every_schema_is_named(text: str) -> None:
     for name in SCHEMAS:
         assert f"`{name}`" in text
+
+
+def test_the_page_for_agents_names_the_limits_of_a_brief() -> None:
+    text = (DOCS / "how-to-coding-agents.md").read_text()
+
+    assert f"{PAGE_TOKENS} tokens ({PAGE_TOKENS * CHARACTERS_PER_TOKEN:,} characters)" in text
+    assert f"up to {FUNCTION_LINES} lines of the source" in text

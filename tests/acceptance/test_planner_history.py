@@ -160,7 +160,7 @@ def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
 def test_the_page_lists_every_metric_and_every_figure() -> None:
     page = METRICS_PAGE.read_text(encoding="utf-8")
     named = set(re.findall(r"`(planverify_[a-z_]+)`", page))
-    shown = set(re.findall(r"^# TYPE (\w+) ", exposition({}), re.MULTILINE))
+    shown = set(re.findall(r"^# TYPE (\w+) ", exposition([])[0], re.MULTILINE))
 
     assert named == shown
     assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == set(LIMITS)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from run_stories import START, Kept, Story, todo
+from run_stories import START, Kept, Story, todo, write_log
 from simulation import Simulation
 
 from planner.cli.explain import tell
 from planner.cli.figures import LIMITS, Figures, Reviewed, count_run, review, spent, verdict_of
+from planner.engine.progress import status_tree
 from planner.model.edits import NarrowFiles
 from planner.model.events import (
     ConflictFound,
@@ -24,7 +26,9 @@ from planner.model.outcome import Check, Outcome
 from planner.model.plan import AcceptanceCriteria
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, Verdict
-from planner.store.run_log import Step
+from planner.store import questions
+from planner.store.index import open_index
+from planner.store.run_log import FOLDER, Step
 
 
 def figure(name: str, figures: Figures) -> Reviewed:
@@ -35,8 +39,8 @@ def figure(name: str, figures: Figures) -> Reviewed:
 @pytest.mark.parametrize(
     ("name", "counts", "met"),
     [
-        ("recovery-rate", {"passed_repairs": 1, "repairs": 2}, True),
-        ("recovery-rate", {"passed_repairs": 49, "repairs": 100}, False),
+        ("recovery-rate", {"fixed_repairs": 1, "repairs": 2}, True),
+        ("recovery-rate", {"fixed_repairs": 49, "repairs": 100}, False),
         ("verification-time", {"verification_seconds": 30.0, "work_seconds": 100.0}, True),
         ("verification-time", {"verification_seconds": 31.0, "work_seconds": 100.0}, False),
         ("human-overrides", {"overrides": 1, "decisions": 5}, True),
@@ -61,10 +65,11 @@ def test_every_figure_is_judged_and_explained() -> None:
 
 
 def test_sentences_tell_the_counts_and_the_limit() -> None:
-    tally = Figures(passed_repairs=3, repairs=4, levels=2, work_seconds=0.5, verification_seconds=0.0894)
+    tally = Figures(fixed_repairs=3, repairs=4, levels=2, work_seconds=0.5, verification_seconds=0.0894)
 
     assert (
-        figure("recovery-rate", tally).sentence == "repairs that passed: 3 of 4 (75%; goal: at least 50%)"
+        figure("recovery-rate", tally).sentence
+        == "repairs that fixed the failure: 3 of 4 (75%; goal: at least 50%)"
     )
     assert figure("hierarchy-depth", tally).sentence == ("levels of nested plans: 2 (goal: at most 3)")
     assert figure("human-overrides", tally).sentence.endswith(": none yet (goal: at most 20%)")
@@ -74,7 +79,7 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
 
 def counts(story: Story) -> tuple[int, int, int, int]:
     tally = story.figures
-    return tally.failed_todos, tally.recovered_todos, tally.repairs, tally.passed_repairs
+    return tally.failed_todos, tally.recovered_todos, tally.repairs, tally.fixed_repairs
 
 
 def test_a_todo_that_its_own_retries_repair_has_recovered() -> None:
@@ -85,7 +90,7 @@ def test_a_todo_that_its_own_retries_repair_has_recovered() -> None:
     story.is_done("t1")
     story.is_done("t2")
 
-    assert counts(story) == (1, 1, 2, 1)
+    assert counts(story) == (1, 1, 2, 2)
 
 
 def test_a_branch_that_a_person_only_let_begin_counts_as_recovered() -> None:
@@ -96,7 +101,23 @@ def test_a_branch_that_a_person_only_let_begin_counts_as_recovered() -> None:
     story.is_done("t1_branch_01")
     story.passes("t1")
 
-    assert counts(story) == (1, 1, 2, 1)
+    assert counts(story) == (1, 1, 1, 1), "one branch of two attempts"
+
+
+def test_a_turn_that_a_person_granted_is_a_repair_in_review_history_and_status(tmp_path: Path) -> None:
+    story = Story(todo("t1"), max_branch_depth=0, run={"driven": False})
+    story.is_red("t1")
+    story.answers("retry", story.questions[0])
+    assert status_tree(story.state).nodes[0].waits == "another turn, granted by a person, by the coder"
+    story.is_done("t1")
+
+    assert counts(story)[2:] == (1, 1)
+    log = tmp_path / FOLDER / "p1.jsonl"
+    log.parent.mkdir(parents=True)
+    write_log(story.steps, log)
+    with open_index(tmp_path) as index, index.reading() as rows:
+        (found,) = questions.repair_rates(rows)
+    assert (found["tried"], found["fixed"]) == (1, 1)
 
 
 @pytest.mark.parametrize("how", ["modify", "reject", "review", "revision", "human"])
@@ -240,7 +261,7 @@ def test_of_no_run_is_a_todo_done_while_red_and_every_share_is_one() -> None:
         tally = kept.figures
         assert tally.done_while_red == 0, f"seed {seed}"
         assert tally.recovered_todos <= tally.failed_todos, f"seed {seed}"
-        assert tally.passed_repairs <= tally.repairs, f"seed {seed}"
+        assert tally.fixed_repairs <= tally.repairs, f"seed {seed}"
         assert tally.overrides <= tally.decisions, f"seed {seed}"
 
 

@@ -11,7 +11,7 @@ from planner.engine import Engine
 from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Finish, Implement, LoadSubPlan, Notify, PublishPlan, Verify
 from planner.model.edits import AddDependency, AddTodoBefore, Edit, RaiseLimit
-from planner.model.events import Decision, PlanRevised
+from planner.model.events import BranchChanges, Decision, PlanRevised
 from planner.model.plan import AcceptanceCriteria, Todo
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import Verdict
@@ -364,3 +364,79 @@ def test_sub_plans_are_nested_three_levels_deep_and_no_deeper():
         "the sub-plan of p/p/p/p cannot be carried out: sub-plans go at most 3 levels deep"
     )
     assert f"{name}/a" not in run.state.todos
+
+
+# Branches whose cause changes
+
+
+FIRST, SECOND = ({"location": {"path": f"src/{name}/x.py"}, "signature": name * 12} for name in "ab")
+
+
+def branch_files(run: Told) -> tuple[str, ...] | None:
+    return run.record("t1_branch_01").todo.allowed_files
+
+
+@pytest.mark.parametrize("granted", [None, ("src/**",)])
+def test_a_branch_may_change_the_files_of_its_new_cause(granted: tuple[str, ...] | None):
+    run = Told(todo(allowed_files=granted))
+    run.works()
+    run.fails(**FIRST)
+    assert branch_files(run) == ("src/a/**",)
+
+    run.works("t1_branch_01")
+    run.fails("t1_branch_01", **FIRST)
+    assert branch_files(run) == ("src/a/**",)
+
+    run.works("t1_branch_01")
+    run.fails("t1_branch_01", **SECOND)
+    assert branch_files(run) == ("src/b/**",)
+    (action,) = run.last_of(Implement)
+    assert action.bounds.allowed_files == ("src/b/**",)
+
+
+def test_a_branch_whose_new_cause_names_no_file_may_change_those_of_its_parent():
+    run = Told(todo())
+    run.works()
+    run.fails(**FIRST)
+    run.works("t1_branch_01")
+    run.fails("t1_branch_01", Category.METRIC_UNMET)
+
+    assert branch_files(run) is None
+
+
+def test_no_cause_widens_the_files_that_a_person_left_to_a_branch():
+    run = Told(todo(), auto_fix_mode=False)
+    run.works()
+    run.fails(**FIRST)
+    changes = BranchChanges(allowed_files=("src/a/x.py",))
+    run.decides(Decision.MODIFY, run.asked(), changes=changes)
+    run.works("t1_branch_01")
+    run.fails("t1_branch_01", **SECOND)
+
+    assert branch_files(run) == ("src/a/x.py",)
+
+
+def test_a_waiting_branch_follows_the_cause_of_its_todo():
+    run = Told(todo(), run={"jobs": 1})
+    run.works()
+    run.fails(**FIRST)
+    run.fails("t1", **SECOND)
+
+    assert branch_files(run) == ("src/b/**",)
+
+
+@pytest.mark.parametrize(("files", "after"), [(None, ("src/b/**",)), (("src/a/x.py",), ("src/a/x.py",))])
+def test_a_branch_of_the_plan_file_follows_its_cause_within_what_a_person_left_it(
+    files: tuple[str, ...] | None, after: tuple[str, ...]
+):
+    run = Told(todo(), auto_fix_mode=False)
+    run.works()
+    run.fails(**FIRST)
+    run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges(allowed_files=files))
+    again = Told(*current_plan(run.state).items)
+
+    again.fails(**FIRST)
+    again.works("t1_branch_01")
+    again.fails("t1_branch_01", **SECOND)
+
+    assert branch_files(again) == after

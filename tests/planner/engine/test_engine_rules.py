@@ -26,7 +26,7 @@ from planner.model.events import (
 )
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Role
-from planner.model.verdicts import Since, Verdict
+from planner.model.verdicts import PlanState, Since, Verdict
 from planner.testing import simulate_success
 
 if TYPE_CHECKING:
@@ -93,10 +93,23 @@ def test_a_turn_that_the_budget_leaves_no_more_stops_it_also_when_a_violation_is
     run.works("t1", tokens=10)
 
     run.fails("t1", Category.SANDBOX_VIOLATION)
+    assert run.verifying == ["t2"]
+    run.fails("t2")
 
     (halt,) = run.last_of(Halt)
     assert halt.rule == "halt-on-budget"
     assert halt.because == "the plan's budget allows no further turn of work (tokens: 10 spent, 10 allowed)"
+
+
+def test_a_todo_that_passes_without_work_is_done_after_the_last_turn_of_the_budget():
+    run = Told(todo("t1"), todo("t2", dependencies=("t1",)), budget={"cycles": 1})
+    run.works("t1")
+    run.passes("t1")
+    assert (run.verifying, run.rules[-1]) == (["t2"], "verified-without-a-turn")
+
+    run.passes("t2")
+
+    assert run.state.plan_state is PlanState.COMPLETED
 
 
 def test_files_that_were_found_to_collide_are_kept_apart_from_then_on():

@@ -19,7 +19,7 @@ from planner.store.corrections import CorrectionLog, append_correction, read_cor
 from pytest_planverify import hookspecs
 from pytest_planverify.diagnosis import RULES, diagnose
 from pytest_planverify.diagnosis.corrections import HARD, LEARNED, RULE, learned
-from pytest_planverify.session import opinions as asking
+from pytest_planverify.session import outcomes as asking
 from pytest_planverify.session.outcomes import FILE, Opinions
 
 if TYPE_CHECKING:

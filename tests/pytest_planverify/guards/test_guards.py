@@ -210,7 +210,10 @@ def test_the_evidence_names_the_files_and_is_diagnosed():
         [author("a", "a.py")], [Ground(root=ROOT)], {ROOT: [f"f{n}" for n in range(9)]}
     )
 
-    assert violation.reason == "f0, f1, f2 and 6 more changed, but not in the allowed_files of any todo"
+    assert (
+        violation.evidence.headline
+        == "f0, f1, f2 and 6 more changed, but not in the allowed_files of any todo"
+    )
     check, evidence = violation.check()
     assert (check.id, evidence.check_id, evidence.granted) == ("allowlist", "allowlist", ("a.py",))
     assert diagnose(evidence).category is Category.ALLOWLIST_VIOLATION

@@ -19,7 +19,7 @@ from planner.model.events import RunResumed, RunStarted
 from planner.model.taxonomy import Role
 from planner.store.plan_run import PlanRun
 from planner.store.session import RunSession, RunSettings
-from pytest_planverify.harness import turn_pool
+from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Records, Snapshots
@@ -199,8 +199,8 @@ def test_a_dropped_turn_has_ended_and_one_that_had_not_begun_leaves_nothing(
         finally:
             written.append(job.turn.action.todo_id)
 
-    monkeypatch.setattr(turn_pool, "perform_turn", perform)
-    pool = TurnPool(1, turn_pool.THREADS, lambda text: None)
+    monkeypatch.setattr(turns, "perform_turn", perform)
+    pool = TurnPool(1, turns.THREADS, lambda text: None)
     at_work, waiting = sent("a"), sent("b")
     pool.send(at_work)
     pool.send(waiting)

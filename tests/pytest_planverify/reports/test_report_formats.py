@@ -201,7 +201,7 @@ def test_markdown_says_what_failed_where_who_and_how_to_rerun_and_one_line_when_
     text = render("markdown", told(red()))
     for said in (
         "shop/tax,0:x.py:7",
-        "who: coder",
+        "who: `coder`",
         "pytest --planverify plan.yaml::tax",
         "blocked by `tax`",
     ):

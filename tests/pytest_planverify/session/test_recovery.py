@@ -445,7 +445,7 @@ def test_in_another_environment_no_verdict_holds(tmp_path: Path, monkeypatch: py
 
 def test_a_tree_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Killed(tmp_path).judged("a")
-    monkeypatch.setattr("pytest_planverify.session.tree_state.MOST_FILES", -1)
+    monkeypatch.setattr("pytest_planverify.session.last_verdicts.MOST_FILES", -1)
 
     assert "the changed files are unknown: git does not answer" in why(tmp_path)
 
