@@ -347,10 +347,10 @@ def test_a_run_that_was_killed_is_told_until_another_comes_to_its_end(shop: Path
         command, cwd=shop, env={**os.environ, **LEAN_TERMINAL}, stdout=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
-    while ((run := found(shop).unfinished) is None or run.judged < 1) and time.monotonic() < deadline:
+    while ((run := found(shop).unfinished) is None or len(run.checks) < 1) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert run is not None
-    assert (run.state, run.judged) == ("running", 1)
+    assert (run.state, len(run.checks)) == ("running", 1)
     process.send_signal(signal.SIGKILL)
     process.wait()
 
@@ -358,7 +358,7 @@ def test_a_run_that_was_killed_is_told_until_another_comes_to_its_end(shop: Path
 
     assert killed.document is None
     assert killed.unfinished is not None
-    assert (killed.unfinished.state, killed.unfinished.judged) == ("killed", 1)
+    assert (killed.unfinished.state, len(killed.unfinished.checks)) == ("killed", 1)
     write(shop, "tests/test_price.py", "def test_gross(): pass\n")
     assert verify(shop, "--planverify-resume") == 0
     assert found(shop).unfinished is None
