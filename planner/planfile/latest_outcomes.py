@@ -108,7 +108,7 @@ class PastRun:
 
     @property
     def state(self) -> Literal["finished", "interrupted", "running", "killed"]:
-        """How the run ended, if it did."""
+        """End of the run, or whether it is alive."""
         if self.finished is not None:
             return "interrupted" if self.finished.interrupted else "finished"
         return "running" if self.is_alive() else "killed"
