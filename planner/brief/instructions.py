@@ -227,6 +227,8 @@ ADVICE: Mapping[Category, Advice] = {
 _UNDECIDED = ("unreadable", "unresolved")
 """Problems of contracts whose code could not be compared statically."""
 
+_DATA = (".json", ".yaml", ".yml", ".csv", ".tsv", ".txt", ".xml")
+"""Endings of data files, which call nothing."""
 _WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
 
 
@@ -395,7 +397,9 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     if location is None or location.path == made:
         yield Instruction(row.search)
         return
-    yield Instruction(row.edit.replace("{place}", place(location)), changes=(location.path,))
+    is_read = failure.category is _C.TEST_REGRESSION and location.path.endswith(_DATA)
+    edit = "Correct {place}, which the failing tests read." if is_read else row.edit
+    yield Instruction(edit.replace("{place}", place(location)), changes=(location.path,))
     if is_test_path(location.path) or location.path in test_files(failure):
         yield Instruction(row.search)
     yield Instruction(

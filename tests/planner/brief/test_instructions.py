@@ -244,6 +244,19 @@ def test_the_change_of_a_test_is_not_shown_as_what_broke_the_product() -> None:
     assert "**Next**: Change `shop/cart.py` to the interface" in page
 
 
+def test_changed_data_is_to_be_corrected_and_calls_nothing() -> None:
+    failure = Failure(
+        category=Category.TEST_REGRESSION,
+        owner=Owner.PRODUCT,
+        location=Location(path="shop/rates.json", line=4),
+    )
+    fact = Evidence(kind=EvidenceKind.TEST)
+
+    action = next_action(failure, fact, EditScope())
+
+    assert action == "Correct `shop/rates.json:4`, which the failing tests read."
+
+
 @pytest.mark.parametrize(
     ("failure", "error", "action"),
     [
