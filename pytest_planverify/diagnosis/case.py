@@ -341,6 +341,13 @@ class Case:
         ]
         return bool(lines) and all(line.startswith("+") for line in lines)
 
+    def may_be_deleted(self, path: str) -> bool:
+        """Return whether a changed file may no longer exist: its diff, if known, has only removed lines."""
+        lines = (
+            line for each in self.evidence.hunks if each.path == path for line in each.text.split("\n")
+        )
+        return self.is_changed(path) and all(line.startswith("-") for line in lines)
+
     @lazy
     def is_new_promise(self) -> bool:
         """Return whether the failing test, or the name that a test file imports, is new and never passed.

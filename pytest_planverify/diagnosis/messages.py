@@ -85,8 +85,9 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
 
 
 def _first_difference(left: str, right: str) -> int:
-    """Return the index of the first character in which two texts differ."""
-    return next((at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other), 0)
+    """Return the index at which two texts begin to differ, at most the length of the shorter one."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(left), len(right)))
 
 
 def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:

@@ -230,7 +230,8 @@ def encoding_of_machine(case: Case) -> str | None:
 def read_file_removed(case: Case) -> Hit | None:
     """Code reads a file of the project that a change removed."""
     path = case.error.path or ""
-    if not is_relative(path) or path not in (case.changed or ()):
+    # A file of that name may be looked for in another folder than the project's.
+    if not is_relative(path) or not case.may_be_deleted(path):
         return None
     return Hit(
         suggestion=f"{path}, which {place(case.raised_at)} reads, was removed or renamed"

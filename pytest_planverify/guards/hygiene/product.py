@@ -530,8 +530,8 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
 
     A table needs several such entries. A single condition counts if it compares several parts of a call
     that tests make. Otherwise the conditions of a function are weighed together by their distinctive
-    literals. Answers alone count in an iterator, which gives them out in the order of the tests, and in a
-    function that looks at none of its arguments.
+    literals. Answers alone count in an iterator, which gives them out in the order of the tests, in a
+    function that looks at none of its arguments, and in one that computed its result before.
     """
     tests = _TestLiterals(changes)
     for before, module in changes.python(*WORK):

@@ -138,6 +138,7 @@ EDITED = NEW.model_copy(
     update={"added": 1, "removed": 1, "text": "-    assert total(x) == 1\n+    assert total(x) == 2"}
 )
 REMARK = Hunk(path="shop/b.py", line=3, added=1, side=Side.PRODUCT, text="+# a remark")
+EDITED_DATA = Hunk(path="tests/data/large.json", line=2, removed=1, text=" [\n-1,\n 2]")
 REFUSES = PRODUCT.model_copy(update={"source": "raise TypeError('must be positive')"})
 REPLACED = Hunk(
     path=PRODUCT.path,
@@ -161,6 +162,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("variable that is missed by hand", seen(UNSET), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),
     ("data of the tests, unchanged", seen(DATA, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "file-not-shipped"),
     ("data of the tests, removed", seen(DATA, files=("tests/data/large.json",)), C.ARTIFACT_MISSING, Owner.TEST, "read-file-removed"),
+    ("data of the tests, only changed", seen(DATA, files=("tests/data/large.json",), hunks=(EDITED_DATA,)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
     ("part of a module, by the change", seen(PART, files=("tests/test_cart.py",)), C.IMPORT_ERROR, Owner.TEST, "dependency-missing"),
     ("stand-in that the product calls", seen(STAND_IN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-test"),
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),

@@ -189,6 +189,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(_error("TypeError", "f() takes 1 positional argument but 2 were given", TEST)), C.SPEC_MISMATCH, Owner.PRODUCT, "call-does-not-fit-signature", "f"),
     (_test(headline="contains 2 failed subtests"), C.TEST_REGRESSION, Owner.PRODUCT, "subtests-failed", "2 failed subtests"),
     (_test(_error("Failed", "DID NOT WARN. No warnings", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "did-not-raise", "did not warn"),
+    (_test(_error("AssertionError", f"assert [{'1, ' * 30}2] == [{'1, ' * 30}2, 3]", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "1, 2] where test_a (tests/test_a.py:3) expects …"),
     (_test(_error("AssertionError", f"assert '{'a' * 80}b' == '{'a' * 80}c'", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", f"returned …{'a' * 20}b' where test_a (tests/test_a.py:3) expects …{'a' * 20}c'."),
     (_test(_error("AssertionError", "assert (1 == 1 and 2 == 3)", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "test_a (tests/test_a.py:3) fails: AssertionError: assert (1 == 1 and 2 == 3)"),
     (_test(_error("AssertionError", "1 != 2", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "returned 1 where"),
