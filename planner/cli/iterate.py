@@ -196,13 +196,20 @@ def _collect_gaps(
 ) -> GapReport:
     """Return the report of all gaps; an inbox and a roadmap at their usual places are used unasked.
 
-    Raises ``UsageMistake`` if the named inbox does not exist or the named plan was not verified.
+    Raises ``UsageMistake`` if there is nothing to read, the named inbox does not exist, or the named plan
+    was not verified.
     """
     root = Path.cwd()
     if inbox is not None and not inbox.is_dir():
         raise UsageMistake(f"--inbox {inbox}: the folder does not exist; name another")
     inbox = inbox or (root / INBOX if (root / INBOX).is_dir() else None)
     roadmap = roadmap or (root / ROADMAP if (root / ROADMAP).is_file() else None)
+
+    if not any((inbox, roadmap, ruff, pyright, plan or usual_plan())):
+        raise UsageMistake(
+            f"there is nothing to read gaps from: no plan, no {INBOX}/ and no {ROADMAP}; name one of "
+            f"--plan, --ruff, --pyright, --inbox and --roadmap, or make a plan: {program()} init"
+        )
 
     def every() -> Iterator[Gap]:
         yield from _gaps_of_last_run(plan)

@@ -135,3 +135,13 @@ def test_a_log_line_that_is_no_iteration_is_named(project: Path) -> None:
     done = planner("iterate", cwd=project)
     assert done.status == 4
     assert "iterations.jsonl:2" in done.err
+
+
+@pytest.mark.parametrize("word", ["gaps", "iterate"])
+def test_a_folder_with_nothing_to_read_gaps_from_is_not_said_to_have_none(
+    word: str, tmp_path: Path
+) -> None:
+    done = planner(word, cwd=tmp_path)
+
+    assert (done.status, done.out) == (2, "")
+    assert "there is nothing to read gaps from: no plan" in done.err
