@@ -99,8 +99,8 @@ class Settings(CommandLine):
     """Git revision to compare with instead of the recorded baseline."""
     recording: bool
     """The run records a baseline: it compares with none and writes no reports."""
-    worked: bool
-    """Any todo may have been worked on, as a driver says that sees to the limits of each itself."""
+    worked: tuple[str, ...]
+    """Further todos that have been worked on, as known by a driver."""
     baseline_file: Path | None
     """Baseline file of a driver, used if none was recorded."""
     verbosity: int
@@ -193,7 +193,7 @@ def add_options(parser: pytest.Parser) -> None:
         ),
     )
     group.addoption("--planverify-recording", action="store_true", help=argparse.SUPPRESS)
-    group.addoption("--planverify-worked", action="store_true", help=argparse.SUPPRESS)
+    group.addoption("--planverify-worked", default="", help=argparse.SUPPRESS)
     group.addoption("--planverify-baseline-file", type=Path, default=None, help=argparse.SUPPRESS)
     parser.addini("planverify_plan", "The plans that --planverify verifies if none is given.", type="args")
 
@@ -297,7 +297,7 @@ def read_settings(config: pytest.Config) -> Settings:
         baseline=option["planverify_baseline"],
         recording=option["planverify_recording"],
         baseline_file=option["planverify_baseline_file"],
-        worked=option["planverify_worked"],
+        worked=tuple(filter(None, option["planverify_worked"].split(","))),
         verbosity=int(option["verbose"]),
         **{each.name: getattr(typed, each.name) for each in fields(typed)},
     )

@@ -172,26 +172,14 @@ def end_processes_of(pid: int) -> None:
                     end_process_tree(leader, grace_seconds=0)
 
 
-def end_orphans(parent: int, base: int) -> None:
-    """Kill what the run of the dead process ``parent`` has left: its commands, and what ``base`` started.
-
-    To be called in a child process of ``base``, which survives as ``base`` itself does.
-    """
-    for _ in range(3):  # a process that is being started may be listed with a delay
-        end_descendants(base)
-        end_processes_of(parent)
-        time.sleep(0.02)
-
-
 def end_descendants(pid: int, *, seconds: float = 5.0) -> None:
-    """Kill all descendants of a process, but neither it nor this process; give up after ``seconds``."""
+    """Kill all descendants of a process, but not the process itself; give up after ``seconds``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
-            below = psutil.Process(pid).children(recursive=True)
+            members = [each for each in psutil.Process(pid).children(recursive=True) if _is_alive(each)]
         except psutil.Error:
             return
-        members = [each for each in below if each.pid != os.getpid() and _is_alive(each)]
         if not members:
             return
         for member in members:

@@ -62,9 +62,9 @@ class Guards:
         """Create the guards of the plan ``flat``. Nothing is read before :meth:`look`.
 
         ``todos`` are the todos under verification. ``changes`` are the changed files by root. ``asked``
-        are the ids of the requested todos, which may have done work besides claimed ones; with ``None``
-        every todo may. ``baseline`` is compared with the top root; without one, hygiene is unchecked.
-        ``commit`` is the revision given on the command line.
+        are the ids of the requested todos, which may have done work; with ``None`` only claimed todos
+        count. ``baseline`` is compared with the top root; without one, hygiene is unchecked. ``commit``
+        is the revision given on the command line.
         """
         self._flat = flat
         self._todos = todos
@@ -253,8 +253,7 @@ class Guards:
         from pytest_planverify.guards.allowlist import Author
 
         items = self._flat.loaded.plan.items
-        claimed = {todo.id for todo in items if todo.status is TodoStatus.CLAIMED}
-        working = set[str]() if self._asked is None else claimed | self._requested(self._asked)
+        working = {todo.id for todo in items if todo.status is TodoStatus.CLAIMED} | self._requested()
         return [
             Author(todo_id=todo.id, root=self._flat.owner(todo.id).root, allowed_files=todo.allowed_files)
             for todo in items
@@ -263,10 +262,10 @@ class Guards:
             and (todo.allowed_files is not None or not self._flat.children.get(todo.id))
         ]
 
-    def _requested(self, asked: Sequence[str]) -> set[str]:
+    def _requested(self) -> set[str]:
         """Return the ids of the requested todos, of their dependencies and of their sub-plans' todos."""
         by_id = {todo.id: todo for todo in self._flat.loaded.plan.items}
-        pending = list(asked)
+        pending = list(self._asked or ())
         found: set[str] = set()
         while pending:
             name = pending.pop()

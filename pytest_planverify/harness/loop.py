@@ -769,11 +769,23 @@ class Loop:
             self._note_stray_changes()
         else:
             self._records.note()
-        loaded, outcomes = self.setup.tree.loaded, self.folder / "outcomes.json"
-        baseline = run_baseline(self.setup.root, loaded.plan.todo_list_id)
-        found = verify(plan, todo_ids, outcomes=outcomes, baseline=baseline, cold=cold, confirms=confirms)
-        if found.document is not None and plan != loaded.path:
-            document = with_commands_for(found.document, plan, loaded)
+        state, outcomes = self.session.state, self.folder / "outcomes.json"
+        # Each turn is compared with the limits of its own todo. Here any todo may have been worked on, also
+        # by people before the run, so that no turn is blamed for what another todo may change.
+        own = {todo.id for todo in self.setup.tree.loaded.plan.items}
+        worked = {*own, *(() if state is None else state.records)}
+        baseline = run_baseline(self.setup.root, self.setup.tree.loaded.plan.todo_list_id)
+        found = verify(
+            plan,
+            todo_ids,
+            outcomes=outcomes,
+            worked=sorted(worked),
+            baseline=baseline if baseline.exists() else None,
+            cold=cold,
+            confirms=confirms,
+        )
+        if found.document is not None and plan != self.setup.tree.loaded.path:
+            document = with_commands_for(found.document, plan, self.setup.tree.loaded.path, own)
             found = replace(found, document=document)
         self._check_records(by_people=is_busy)
         self._last_outcomes = None if self._tampered else found.document

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from planner.model.baseline import Baseline
-    from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.record import SeenTree
 
@@ -91,22 +90,23 @@ def verify(
     todo_ids: Collection[str] = (),
     *,
     outcomes: Path,
-    baseline: Path,
+    worked: Collection[str] = (),
+    baseline: Path | None = None,
     cold: bool = False,
     confirms: bool = True,
 ) -> VerificationRun:
     """Verify the todos of a plan (all without ``todo_ids``) and return the outcomes.
 
-    ``outcomes`` is the file that the verifier writes, ``baseline`` one for projects without a baseline of
-    their own; it need not exist. ``cold`` starts a new interpreter for each command. Without ``confirms``
-    failures are not run again, for callers that only need to know whether everything passes.
+    ``outcomes`` is the file that the verifier writes. ``worked`` are further todos whose work may be
+    in the tree. ``baseline`` is a baseline file for projects that have none. ``cold`` starts
+    a new interpreter for each command. Without ``confirms`` failures are not run again, for callers that
+    only need to know whether everything passes.
     """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
-    # Any todo may have been worked on, also by people before the run: each turn is compared with the limits
-    # of its own todo, so that none is blamed here for what another todo may change.
-    options = [f"--planverify-outcomes={outcomes}", "--planverify-worked", "-q"]
-    command = verify_command(target, *options)
-    if baseline.exists():
+    command = verify_command(target, f"--planverify-outcomes={outcomes}", "-q")
+    if worked:
+        command.append(f"--planverify-worked={','.join(worked)}")
+    if baseline is not None:
         command.append(f"--planverify-baseline-file={baseline}")
     if cold:
         command.append("--planverify-isolate")
@@ -127,13 +127,14 @@ def verify(
     return VerificationRun(document, ended.exit_code)
 
 
-def with_commands_for(document: OutcomeDocument, verified: Path, plan: LoadedPlan) -> OutcomeDocument:
+def with_commands_for(
+    document: OutcomeDocument, verified: Path, plan: Path, todo_ids: Collection[str]
+) -> OutcomeDocument:
     """Return the outcomes with commands that name the user's ``plan`` instead of the ``verified`` copy.
 
-    Those of branches and other todos that are in the copy only are unchanged.
+    Only for ``todo_ids``, the todos of the user's plan; others, such as branches, are in the copy only.
     """
-    copy, own = shown_path(verified), shown_path(plan.path)
-    todo_ids = {todo.id for todo in plan.plan.items}
+    copy, own = shown_path(verified), shown_path(plan)
 
     def renamed(failure: Failure | None) -> Failure | None:
         return failure and failure.model_copy(

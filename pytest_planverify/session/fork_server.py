@@ -25,7 +25,6 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -36,6 +35,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_planverify.observe.spec import HARNESS_EXIT, CannotServe, Level
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
 _HEADER = struct.Struct("!I")
@@ -270,12 +271,8 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
             end_orphans(parent)
             return None
         if request is None:  # the parent calls ForkServer.close()
-            # Servers exit when their connections are closed. Reaped, as the processor time of a child
-            # counts as its parent's only then.
-            deadline = time.monotonic() + _EXIT_SECONDS
-            while (is_left := _reap()) and time.monotonic() < deadline:
-                time.sleep(0.001)
-            if is_left:
+            _wait_for_servers()
+            if children_of(os.getpid()):
                 end_orphans(parent)
             return None
         assert connection is not None
@@ -284,6 +281,18 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
             signal.signal(_PARENT_DIED, signal.SIG_DFL)  # only the base cleans up after the parent
             return (*request, connection, group)
         connection.close()
+
+
+def _wait_for_servers() -> None:
+    """Reap the servers, which exit when their connections are closed.
+
+    The processor time of a child counts as its parent's only when the child has been reaped.
+    """
+    deadline = time.monotonic() + _EXIT_SECONDS
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < deadline:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.001)
 
 
 def _warm_up() -> None:
@@ -387,23 +396,22 @@ def _wait(pid: int, *, own_session: bool) -> Exited:
 
 
 def _has_left_processes(pid: int, *, own_session: bool) -> bool:
-    """Return whether processes of the worker still run after a short grace time."""
+    """Return whether processes of the worker still run after a short grace time; reap dead ones."""
     deadline = time.monotonic() + _EXIT_SECONDS
-    while _reap() or (own_session and _has_group(pid)):
+    while True:
+        _reap()
+        if not children_of(os.getpid()) and (not own_session or not _has_group(pid)):
+            return False
         if time.monotonic() > deadline:
             return True
         time.sleep(0.005)
-    return False
 
 
-def _reap() -> bool:
-    """Reap every child that has ended, without waiting. Return whether others still run."""
-    try:
+def _reap() -> None:
+    """Reap every child that has ended, without waiting."""
+    with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    except ChildProcessError:  # there is none at all
-        return False
-    return True
 
 
 def _has_group(pid: int) -> bool:
@@ -507,14 +515,86 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
-def end_orphans(parent: int) -> None:
-    """Kill all descendants of this process, and the remaining processes of the dead parent's commands.
+# -- orphans: processes of a run whose parent was killed ----------------------------------------------
+# The base kills them without importing a module for it, as workers inherit every module of the base. Hence
+# the reading of /proc instead of psutil.
 
-    By a new interpreter, so that no module has to be imported here, which workers would inherit.
-    """
-    call = (
-        f"from pytest_planverify.checks.processes import end_orphans as end; end({parent}, {os.getpid()})"
-    )
+_ORPHAN_SECONDS = 5.0
+_TOKEN = b"PLANVERIFY_PROCESS_TOKEN="
+"""Followed by the parent's process id in the environment of every command that the parent runs.
+
+Equals :data:`pytest_planverify.checks.processes.TOKEN_VARIABLE`, which the base does not import.
+"""
+
+
+def end_orphans(parent: int) -> None:
+    """Kill all descendants of this process, and the remaining processes of the dead parent's commands."""
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    quiet = 0
+    # Three empty scans in a row, as a process that is being started appears in /proc with a delay.
+    while time.monotonic() < deadline and quiet < 3:
+        living = dict(_living_processes())
+        found = _descendants({os.getpid()}, living) | _command_processes(parent, living)
+        quiet = 0 if found else quiet + 1
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def children_of(pid: int) -> set[int]:
+    """Return the ids of a process's children; empty where there is no ``/proc``."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
+            return set(map(int, file.read().split()))
+    except OSError:  # a kernel built without this list
+        return {each for each, (parent, _) in _living_processes() if parent == pid}
+
+
+def _living_processes() -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the id of every process that is no zombie, with the ids of its parent and its session."""
     with contextlib.suppress(OSError):
-        # -P: a psutil.py of the project must not shadow the real one.
-        subprocess.run([sys.executable, "-P", "-c", call], stdin=subprocess.DEVNULL, check=False)
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    # The command name before these fields stands in parentheses and may hold some itself.
+                    state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
+            except (OSError, ValueError):  # it has ended since the folder was listed
+                continue
+            if state not in b"ZX":
+                yield int(name), (int(parent), int(session))
+
+
+def _descendants(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
+    """Return the descendants of ``roots`` among the living processes, without ``roots`` themselves."""
+    found: set[int] = set()
+    pending = set(roots)
+    while pending:
+        pending = {pid for pid, (parent, _) in living.items() if parent in pending} - found - roots
+        found |= pending
+    return found
+
+
+def _command_processes(parent: int, living: dict[int, tuple[int, int]]) -> set[int]:
+    """Return the remaining processes of the dead parent's commands.
+
+    These are the processes that carry its token, the members of their commands' sessions, and the
+    descendants of both.
+    """
+    marked = {pid for pid in living if _is_marked(pid, parent)}
+    # A command's session is led by the process that waits for the command, which does not carry the token.
+    leaders = marked | {living[pid][0] for pid in marked}
+    sessions = {living[pid][1] for pid in marked if living[pid][1] in leaders}
+    session_members = {pid for pid, (_, session) in living.items() if session in sessions}
+    return (marked | session_members | _descendants(marked | session_members, living)) - {os.getpid()}
+
+
+def _is_marked(pid: int, parent: int) -> bool:
+    """Return whether the environment of a process holds a token of the parent's run."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return any(each.startswith(b"%s%d-" % (_TOKEN, parent)) for each in file.read().split(b"\0"))
+    except OSError:
+        return False

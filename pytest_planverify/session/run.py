@@ -174,7 +174,7 @@ class SessionRun:
         """The budget limit that was exceeded, and the ids of the todos that were being verified then."""
         kept = None if settings.baseline is None else self.baseline  # only that of a requested revision
         commit = None if kept is None else kept.document.revision
-        worked = None if settings.worked else (chosen.todo_ids or ())
+        worked = (*(chosen.todo_ids or ()), *settings.worked)
         self.guards = Guards(flat, asked, self.changes, worked, self.baseline, commit)
         unwatched = (job for job in self._schedule.jobs if not job.is_pytest)
         self.guards.note_unobserved([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
