@@ -68,6 +68,7 @@ def accepted_command(cmd: str) -> Command | None:
         return None
 
 
+@lru_cache(maxsize=4096)
 def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
     """Parse a command. ``tools`` are those that the plan adds to the catalog.
 

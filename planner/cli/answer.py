@@ -72,10 +72,13 @@ def answer(
     return _close(run, plan, give_answer(run, name, text, by or login_name(), check))
 
 
-def give_answer(run: PlanRun, name: str, text: str, by: str, check: str | None = None) -> list[str]:
+def give_answer(
+    run: PlanRun, name: str, text: str, by: str, check: str | None = None, note: str | None = None
+) -> list[str]:
     """Apply an answer to the open questions about a todo; return a line to print for each of them.
 
-    ``name`` is a todo or the id of a question. ``check`` names the manual criterion, if several are open.
+    ``name`` is a todo or the id of a question. ``check`` names the manual criterion, if several are open;
+    with it, ``text`` is never one of the engine's options. ``note`` is the reason of a yes or no.
     Answers to manual criteria are written to the answers file at once, the answer to a question of the
     engine is kept in the run, which the caller has to save. Raises ``UsageMistake`` if nothing is asked
     about the todo, or if it is unclear which question is answered.
@@ -88,13 +91,13 @@ def give_answer(run: PlanRun, name: str, text: str, by: str, check: str | None =
     )
     if question is not None and question.kind.is_approval:
         question = None
-    lines, option, because = list[str](), text, None
+    lines, option, because = list[str](), text, note
     if check is not None or question is None or question.kind is QuestionKind.ANSWER:
-        if question is not None and text in question.options:
+        if check is None and question is not None and text in question.options:
             if text == _ANSWERED:
                 raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
         elif todo_id in state.records:
-            lines, option = _answer_checks(run, todo_id, text, by, check), _ANSWERED
+            lines, option = _answer_checks(run, todo_id, text, by, check, note), _ANSWERED
             if question is None or question.kind is not QuestionKind.ANSWER:
                 question = None
             elif left := run.open_questions(todo_id):
@@ -103,7 +106,7 @@ def give_answer(run: PlanRun, name: str, text: str, by: str, check: str | None =
         last = "give_up" if "give_up" in question.options else "stop"
         short = {"yes": question.options[0], "no": last}
         option = short.get(text.lower(), question.options[0])
-        because = None if text.lower() in short else text
+        because = note if text.lower() in short else text
     if question is not None:
         run.tell(
             QuestionAnswered(
@@ -122,7 +125,9 @@ def give_answer(run: PlanRun, name: str, text: str, by: str, check: str | None =
     return lines
 
 
-def _answer_checks(run: PlanRun, todo_id: str, text: str, by: str, check: str | None) -> list[str]:
+def _answer_checks(
+    run: PlanRun, todo_id: str, text: str, by: str, check: str | None, note: str | None
+) -> list[str]:
     """Write answers to the manual criteria of a todo into the file from which the verification reads them.
 
     Any reply but yes and no counts as a no with the reply as its reason. Return a line for each answer.
@@ -133,7 +138,7 @@ def _answer_checks(run: PlanRun, todo_id: str, text: str, by: str, check: str | 
     if known and check is not None and check not in known:
         its = f"its questions are {listed(known)}"
         raise UsageMistake(f"--check {check}: {todo_id} has no such question; {its}")
-    wanted = known if check is not None else run.open_questions(todo_id) or known
+    wanted = known if check is not None else run.asked_questions(todo_id)
     if check is None and len(wanted) > 1:
         names = "; ".join(f"{name} {question}" for name, question in wanted.items())
         raise UsageMistake(f"{todo_id} has several questions; name one with --check: {names}")
@@ -147,7 +152,7 @@ def _answer_checks(run: PlanRun, todo_id: str, text: str, by: str, check: str | 
             answer="yes" if text.lower() == "yes" else "no",
             by=by,
             at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            note=None if is_plain else text,
+            note=note if is_plain else text,
         )
         for check_id, question in wanted.items()
         if check in (None, check_id)

@@ -432,7 +432,7 @@ class _NextScreen:
         target = shlex.quote(question.todo_id or question.question_id)
         answer = f"answer {self._words} {target}"
         if question.kind is QuestionKind.ANSWER:
-            checks = self._run.open_questions(question.todo_id) if record is not None else {}
+            checks = self._run.asked_questions(question.todo_id) if record is not None else {}
             for check in checks if len(checks) > 1 else ("",):
                 which = f" --check {shlex.quote(check)}" if check else ""
                 screen.command("answer", f"{program()} {answer} yes{which} # or no, or a reason")

@@ -116,6 +116,8 @@ def step(
             complain(remark)
 
     try:
+        if plan_out is not None and os.path.realpath(plan_out) == os.path.realpath(session.log):
+            raise UsageMistake(f"{plan_out}: this is the log of the run; name another file for the plan")
         tell_remarks()
         stream = getattr(sys.stdin, "buffer", None)  # sys.stdin is None where the caller closed it
         for raw in () if stream is None else _lines(stream, MAX_EVENT_BYTES):

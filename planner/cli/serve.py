@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,7 +68,8 @@ def serve(
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):  # raised again after an orderly end
+        uvicorn.Server(config).run(sockets=[listener])
     return Status.OK
 
 
@@ -82,10 +84,7 @@ def record(plan: Path, name: str, given: DecisionForm) -> list[str]:
     run, by = PlanRun.open(plan), one_line(given.by or "", limit=100) or login_name()
     try:
         if given.decision is None:
-            text = given.answer or ""
-            if text == "no" and given.check:
-                text = given.because or text
-            lines = give_answer(run, name, text, by, given.check)
+            lines = give_answer(run, name, given.answer or "", by, given.check, given.because)
         else:
             changes: dict[str, object] = {}
             if given.decision == "modify":

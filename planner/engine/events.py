@@ -506,6 +506,10 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
         raise RefusedEvent(
             "revision-conflict", error.args[0], "decide again from the current plan"
         ) from None
+    for edit in event.edits:
+        # No later cause widens the files that a person left to a branch.
+        if isinstance(edit, NarrowFiles) and (name := qualified(event.within, edit.todo_id)) in tx.records:
+            tx.update(tx.records[name], granted=edit.allowed_files)
     for name, previous in sorted(before.items()):
         record = tx.records[name]
         if not (previous.life.is_final or previous.life.is_live) or record.todo == previous.todo:

@@ -22,6 +22,7 @@ from planner.model.edits import AddBranch, AddContext, NarrowFiles, QuarantineTe
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.model.verdicts import TodoLife, TodoState, Verdict
+from planner.policy.allowed_files import widened_by
 from planner.policy.branches import (
     RedTodo,
     attempts_of,
@@ -814,6 +815,9 @@ def _refit_files(tx: Transaction, branch: TodoRecord, red: TodoRecord) -> TodoRe
     """
     assert branch.parent_id is not None
     primary, granted = tx.records[branch.parent_id], branch.granted
+    held = primary.todo.allowed_files
+    if held is not None and (granted is None or widened_by(held, granted) is not None):
+        granted = held  # the parent was narrowed since the branch was made
     todo = branch.todo.model_copy(update={"allowed_files": granted})
     revised = revise(_situation(tx, primary, red, todo))
     files = next((edit.allowed_files for edit in revised if isinstance(edit, NarrowFiles)), granted)

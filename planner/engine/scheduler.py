@@ -142,9 +142,13 @@ def _grant_ready(tx: Transaction) -> bool:
 
 
 def _may_pass_without_work(record: TodoRecord, step: PendingStep) -> bool:
-    """Return whether a todo that starts was never verified: its dependency may have been all it lacked."""
+    """Return whether a todo that starts was never verified: its dependency may have been all it lacked.
+
+    Not for a todo whose start a person has to approve first.
+    """
     is_unseen = record.outcome is None and not record.turns and not record.is_branch
-    return step.kind == "start" and is_unseen and not record.is_parent and record.todo.requires_testing
+    is_checked = record.todo.requires_testing and not record.is_parent
+    return step.kind == "start" and is_unseen and is_checked and not asks_a_person(record.todo)
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:

@@ -49,6 +49,8 @@ TEMPLATE_KEY = "x-template"
 _WORD = re.compile(r"[a-z0-9]+")
 _CLASS = re.compile(r"\[!?\]?[^\]]*\]")
 """Matches a closed class of characters in a glob, as :mod:`fnmatch` reads it, such as ``[]a]``."""
+_GLUED = re.compile(r"[^/]\*\*|\*\*[^/]")
+"""Matches ``**`` beside other characters of a part, which :mod:`pathlib` refuses."""
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
@@ -115,13 +117,15 @@ def _globs(facts: LintFacts) -> Iterator[LintFinding]:
         for index, pattern in enumerate(patterns):
             path = pattern.removeprefix("!")
             is_open = any("[" in _CLASS.sub("", part) for part in path.split("/"))
-            if is_open and facts.project.kind(path) is not PathKind.FILE:
-                message = f"'{pattern}' matches no file: its '[' is not closed within one part of the path"
+            exists = facts.project.kind(path) is not PathKind.MISSING or facts.project.glob_holds(path)
+            if is_open and not exists:
+                message = f"'{pattern}' matches no file: its '[' is not closed, so it stands for itself"
                 fix = "close it, as in [ab], or write [[] for the character itself"
                 yield LintFinding("glob-unclosed", (*loc, index), todo_id, message, fix)
             # pathlib takes ``*.md`` for files of the root alone.
             anywhere = f"**/{path}" if "*" in path and "/" not in path else path
-            if todo_id is None and not is_open and not facts.project.glob_holds(anywhere):
+            is_known = path.rstrip("/") not in ("", ".") and not _GLUED.search(path)
+            if todo_id is None and is_known and not is_open and not facts.project.glob_holds(anywhere):
                 message = f"'{pattern}' of protected_files matches no file"
                 yield LintFinding("protected-nothing", (*loc, index), None, message)
 

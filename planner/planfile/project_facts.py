@@ -82,8 +82,8 @@ class ProjectFiles(RootedFiles):
     def glob_holds(self, pattern: str) -> bool:
         """Return whether the glob matches a file."""
         try:
-            return next(Path(self._root).glob(pattern), None) is not None
-        except (OSError, ValueError, NotImplementedError):
+            return next(Path(self._root).glob(pattern.rstrip("/")), None) is not None
+        except (OSError, ValueError, NotImplementedError, IndexError):  # IndexError for "."
             return False
 
     def _kind(self, path: str) -> PathKind:

@@ -110,7 +110,8 @@ class _PlanEditor:
             case NarrowFiles():
                 # The files of a branch follow the cause of its failure.
                 held = (self._todo(todo.parent_id or "") or todo).allowed_files
-                wider = None if held is None else widened_by(held, edit.allowed_files or ("**",))
+                files = ("**",) if edit.allowed_files is None else edit.allowed_files
+                wider = None if held is None else widened_by(held, files)
                 if wider is not None:
                     self._refuse(
                         f"'{wider}' is not within its allowed_files ({', '.join(held or ()) or 'nothing'})",

@@ -151,6 +151,12 @@ class PlanRun:
             if (self.state.plan_id, todo_id, check_id := f"manual[{at}]", spec.question) not in given
         }
 
+    def asked_questions(self, todo_id: str) -> dict[str, str]:
+        """Return the open questions of a todo; all of them if each has an answer, as a new one counts."""
+        specs = self.state.records[todo_id].todo.acceptance_criteria.manual
+        every = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
+        return self.open_questions(todo_id) or every
+
     def recorded(self) -> RecordedRun:
         """Return the steps that are not in a log yet, to be iterated once, for the story and metrics.
 

@@ -274,11 +274,25 @@ def next_log(loaded: LoadedPlan) -> Path:
 
 
 def is_superseded(log: Path) -> bool:
-    """Return whether a later log of the same plan or run exists: only the newest one is continued."""
+    """Return whether a later log of the same plan exists: only the newest one is continued.
+
+    The log ``api.2.jsonl`` may also be the first one of a plan ``api.2``.
+    """
     stem, _, number = log.stem.rpartition(".")
-    if not (number.isdecimal() and log.with_name(f"{stem}.jsonl").exists()):
+    if not (number.isdecimal() and _plan_of(log.with_name(f"{stem}.jsonl")) == _plan_of(log)):
         stem, number = log.stem, "1"
-    return log.with_name(f"{stem}.{int(number) + 1}.jsonl").exists()
+    later = log.with_name(f"{stem}.{int(number) + 1}.jsonl")
+    return later.exists() and _plan_of(later) in (None, _plan_of(log))  # an empty log has just begun
+
+
+def _plan_of(log: Path) -> str | None:
+    """Return the id of the plan that a log's first line submits; ``None`` if that cannot be read."""
+    try:
+        with log.open("rb") as file:
+            first: Any = json.loads(file.readline())
+        return str(first["event"]["plan"]["todo_list_id"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def is_over(log: Path) -> bool:

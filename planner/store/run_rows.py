@@ -294,7 +294,7 @@ class RunRows:
             "state": state,
             "changed": self._at,
             "events": after.events,
-            "blocked": sorted(after.blocked()),
+            "blocked": [] if state == INTERRUPTED else sorted(after.blocked()),
             "closed": self._at if is_over else None,
             "blocked_since": None if is_over else self._run["blocked_since"],
             "document": _without_branches(plan).model_dump_json(exclude_unset=True),

@@ -25,7 +25,7 @@ from fastapi.responses import (
 )
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, QuestionKind
@@ -227,6 +227,9 @@ def create_app(
             given["allowed_files"] = form["allowed_files"].split()
         try:
             messages = record(plan, name, DecisionForm.model_validate(given))
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+            return page("message.html", 409, title="Nothing was recorded", messages=faults)
         except (PlannerError, ValueError) as error:
             messages = [*_decided(root, name, form.get("digest", "")), str(error)]
             return page("message.html", 409, title="Nothing was recorded", messages=messages)
@@ -247,7 +250,7 @@ def _shown(value: object) -> object:
 def _open_questions(run: PlanRun, question: AskHuman) -> dict[str, str]:
     """Return the questions of the plan that are asked, by check; empty for a question of the engine."""
     is_of_plan = question.kind is QuestionKind.ANSWER and question.todo_id in run.state.records
-    return run.open_questions(question.todo_id) if is_of_plan else {}
+    return run.asked_questions(question.todo_id) if is_of_plan else {}
 
 
 def _hunk(question: AskHuman) -> str:
@@ -355,7 +358,7 @@ async def changes(root: Path, plan: Path) -> AsyncIterator[str]:
     """
 
     def look() -> dict[str, str]:
-        return source_files(root, [plan])
+        return source_files(root, [plan.resolve()])  # the plan may be a link
 
     before = await asyncio.to_thread(look)
     yield ": open\n\n"

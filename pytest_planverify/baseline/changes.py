@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 import threading
 from contextlib import suppress
 from functools import cached_property
@@ -96,7 +97,7 @@ class Changes:
         if self._digest is None:
             changed = self._changed if self.under_git else self._all_code()
             if changed is not None:
-                self._digest = self._digest_of(changed, lambda path: digest_of(self._root / path))
+                self._digest = self._digest_of(changed, self._state_of)
         return kept, self._digest
 
     def files(self) -> tuple[str, ...] | None:
@@ -194,6 +195,25 @@ class Changes:
         """
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
         return None if len(paths) > MOST_FILES else paths
+
+    def _state_of(self, path: str) -> str:
+        """Return a digest of a changed file with its executable bits; of a submodule, its commit.
+
+        Without times, so that a file that is written again with equal content counts as the same.
+        """
+        file = self._root / path
+        try:
+            facts = file.lstat()
+            if stat.S_ISDIR(facts.st_mode):
+                with suppress(GitFailed):
+                    return git(file, "rev-parse", "HEAD").decode("ascii", "replace").strip()
+            if stat.S_ISREG(facts.st_mode):
+                with file.open("rb") as content:
+                    digest = hashlib.file_digest(content, "sha256").hexdigest()
+                return f"{digest}:{facts.st_mode & 0o111:o}"
+        except OSError:
+            pass  # gone or unreadable, which the digest below tells apart
+        return digest_of(file)
 
     def _digest_of(self, paths: Iterable[str], content_of: Callable[[str], str]) -> str:
         """Return a digest of the paths and of what ``content_of`` returns for each."""

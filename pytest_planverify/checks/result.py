@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def title_of(criterion: Criterion) -> str:
 
 def file_of(selection: str) -> str:
     """Return the normalized path of a positional argument of pytest, without test names and parameters."""
-    return posixpath.normpath(selection.partition("[")[0].split("::")[0].replace("\\", "/"))
+    return posixpath.normpath(selection.partition("[")[0].split("::")[0].replace(os.sep, "/"))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from engine_telling import START, Told, chain, plan_of, todo
 from planner.engine import Engine
 from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Finish, Implement, LoadSubPlan, Notify, PublishPlan, Verify
-from planner.model.edits import AddDependency, AddTodoBefore, Edit, RaiseLimit
+from planner.model.edits import AddDependency, AddTodoBefore, Edit, NarrowFiles, RaiseLimit
 from planner.model.events import BranchChanges, Decision, PlanRevised
 from planner.model.plan import AcceptanceCriteria, Todo
 from planner.model.taxonomy import Category, Role
@@ -440,3 +440,31 @@ def test_a_branch_of_the_plan_file_follows_its_cause_within_what_a_person_left_i
     again.fails("t1_branch_01", **SECOND)
 
     assert branch_files(again) == after
+
+
+@pytest.mark.parametrize(
+    ("todo_id", "files", "after"),
+    [("t1", ("src/a/**",), ("src/a/**",)), ("t1_branch_01", ("src/a/x.py",), ("src/a/x.py",))],
+)
+def test_no_cause_widens_the_files_that_a_person_narrowed_while_a_branch_was_open(
+    todo_id: str, files: tuple[str, ...], after: tuple[str, ...]
+):
+    run = Told(todo(allowed_files=("src/**",)))
+    run.works()
+    run.fails(**FIRST)
+    edit = NarrowFiles(todo_id=todo_id, allowed_files=files, **SAID)
+    run.tell(PlanRevised(at=run.now, edits=(edit,), by="ada"))
+
+    run.works("t1_branch_01")
+    run.fails("t1_branch_01", **SECOND)
+
+    assert branch_files(run) == after
+
+
+def test_a_todo_may_be_narrowed_to_no_file():
+    run = Told(todo(allowed_files=("src/**",)))
+    run.tell(
+        PlanRevised(at=run.now, edits=(NarrowFiles(todo_id="t1", allowed_files=(), **SAID),), by="ada")
+    )
+
+    assert run.record("t1").todo.allowed_files == ()

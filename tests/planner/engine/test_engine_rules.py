@@ -450,3 +450,16 @@ def test_branches_of_the_approved_class_that_are_asked_about_already_are_made_at
 
     assert sorted(run.started) == ["t1_branch_01", "t2_branch_01"]
     assert set(run.state.questions) == {"t3_branch_01"}
+
+
+def test_nobody_is_asked_to_start_work_that_the_budget_no_longer_allows():
+    run = Told(
+        todo("t1"),
+        todo("t2", dependencies=("t1",), risk_level="HIGH"),
+        budget={"cycles": 1},
+        run={"halt": {"budget": "halt"}},
+    )
+    run.works("t1")
+    run.passes("t1")
+
+    assert run.state.plan_state is PlanState.HALTED

@@ -583,3 +583,13 @@ def test_a_protected_glob_that_matches_no_file_is_doubtful(
 ) -> None:
     found = judge(tmp_path, own(), metadata={"protected_files": [pattern]})
     assert found == ["protected-nothing"] * (not protects)
+
+
+@pytest.mark.parametrize("pattern", [".", "./", "src/a**", "t.py/"])
+def test_a_glob_that_pathlib_reads_in_another_way_is_no_finding(tmp_path: Path, pattern: str) -> None:
+    assert judge(tmp_path, own(), metadata={"protected_files": [pattern]}) == []
+
+
+def test_an_open_bracket_that_matches_by_standing_for_itself_is_no_finding(tmp_path: Path) -> None:
+    plan = {"metadata": {"protected_files": ["src/x[*", "a[b"]}}
+    assert judge(tmp_path, own(), files={"src/x[1": "", "a[b/f.py": ""}, **plan) == []

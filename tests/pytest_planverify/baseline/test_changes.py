@@ -496,3 +496,17 @@ def test_binary_files_are_passed_over_and_the_number_of_hunks_is_bounded(tmp_pat
 
     assert len(found) == MOST_HUNKS
     assert {each.path for each in found} == {"shop.py"}
+
+
+@pytest.mark.parametrize("size", [10, 300_000])
+def test_equal_contents_have_one_digest_and_an_executable_bit_another(size: int, repository: Path):
+    file = repository / "tool.sh"
+    file.write_text("x" * size)
+    digest = Changes(repository).of(None)[1]
+
+    file.unlink()
+    file.write_text("x" * size)
+    assert Changes(repository).of(None)[1] == digest
+
+    file.chmod(0o755)
+    assert Changes(repository).of(None)[1] != digest
