@@ -93,9 +93,10 @@ def give_answer(
         question = None
     lines, option, because = list[str](), text, note
     if check is not None or question is None or question.kind is QuestionKind.ANSWER:
+        if question is not None and text == _ANSWERED in question.options:
+            raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
         if check is None and question is not None and text in question.options:
-            if text == _ANSWERED:
-                raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
+            pass  # the engine's own question is answered with one of its options
         elif todo_id in state.records:
             lines, option = _answer_checks(run, todo_id, text, by, check, note), _ANSWERED
             if question is None or question.kind is not QuestionKind.ANSWER:

@@ -21,7 +21,7 @@ from planner.cli.exits import Status, UsageMistake, complain
 from planner.cli.screen import Screen, print_json
 from planner.cli.status import plain, show_tree
 from planner.engine.progress import status_tree
-from planner.errors import IllegalTransition, LogError, RefusedEvent
+from planner.errors import IllegalTransition, LogError, PlannerError, RefusedEvent
 from planner.model.verdicts import TodoLife
 from planner.store.chain import one_line
 from planner.store.lines import MAX_EVENT_BYTES, action_text, event_text, read_event
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from planner.engine import State
-    from planner.errors import PlannerError
     from planner.model.events import Event
 
 STEP_EPILOG = """\
@@ -117,7 +116,7 @@ def step(
 
     try:
         if plan_out is not None and os.path.realpath(plan_out) == os.path.realpath(session.log):
-            raise UsageMistake(f"{plan_out}: this is the log of the run; name another file for the plan")
+            raise PlannerError(f"{plan_out}: this is the log of the run; name another file for the plan")
         tell_remarks()
         stream = getattr(sys.stdin, "buffer", None)  # sys.stdin is None where the caller closed it
         for raw in () if stream is None else _lines(stream, MAX_EVENT_BYTES):

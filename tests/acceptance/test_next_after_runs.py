@@ -108,6 +108,8 @@ def test_an_answer_after_the_run_asks_for_another_verification(project: Example)
     )
     said(project, "answer", "price", "yes", status=2)  # which of the two?
     said(project, "answer", "price", "answered", "--check", "manual[0]", status=2)
+    # With --check it is an answer to the plan's question, also where the engine has an option of that name.
+    assert "Is it readable? no" in said(project, "answer", "price", "stop", "--check", "manual[0]")
     assert "still open: manual[1] Is it short?" in said(
         project, "answer", "price", "yes", "--check", "manual[0]"
     )

@@ -227,6 +227,10 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) 
             ("plan.yaml", "--plan-out", "shop.py"),
             "shop.py: the file is not this plan",
         ),
+        (
+            ("plan.yaml", "--plan-out", ".planverify/logs/shop.jsonl"),
+            "shop.jsonl: this is the log of the run",
+        ),
         (("plan.yaml", "--store", "shop.py"), "shop.py: the index cannot be used: file is not a database"),
     ],
 )

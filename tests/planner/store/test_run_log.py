@@ -45,7 +45,7 @@ from planner.store.lines import (
     parse_event,
     parse_line,
 )
-from planner.store.run_log import RunLog, Step
+from planner.store.run_log import RunLog, Step, is_superseded
 
 TICK = parse_event('{"event": "clock_ticked", "at": "2026-01-01T10:00:00Z"}')
 PLAN = Plan(todo_list_id="shop", items=(Todo(id="t1", title="One"),))
@@ -508,3 +508,19 @@ def test_whatever_an_event_holds_comes_back(
         assert read == event
         assert encode(3, read, ACTIONS, "p")[0] == line
         assert action_text(ACTIONS[0]) in line
+
+
+def test_a_plan_that_is_named_like_a_later_log_supersedes_no_run(tmp_path: Path) -> None:
+    def write(name: str, plan_id: str) -> Path:
+        path = tmp_path / name
+        path.write_text(json.dumps({"event": {"plan": {"todo_list_id": plan_id}}}) + "\n")
+        return path
+
+    first, other = write("api.jsonl", "api"), write("api.2.jsonl", "api.2")
+    assert not is_superseded(first)
+    assert not is_superseded(other)
+
+    write("api.2.2.jsonl", "api.2")
+    assert is_superseded(other)
+    write("api.2.jsonl", "api")
+    assert is_superseded(first)

@@ -89,6 +89,34 @@ def test_each_question_of_the_plan_has_a_form_with_yes_and_no(command: Command, 
     assert refused.status_code == 409
 
 
+@pytest.mark.parametrize("reason", ["yes", "stop"])
+def test_the_reason_of_a_no_is_never_taken_for_an_answer(command: Command, tmp_path: Path, reason: str):
+    item = with_test("chart")
+    item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}]
+    command.plan(item)
+    open_ = undecided("chart", "passed")
+    check = {"id": "manual[0]", "kind": "manual", "verdict": "needs_human"}
+    command.outcomes({**open_, "checks": [*open_["checks"], check]})
+    client = client_of(tmp_path)
+    form = fields(client.get("/questions").text.split("<form")[1])
+
+    client.post("/questions", data=form | {"answer": "no", "because": reason})
+
+    (kept,) = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
+    assert (kept["answer"], kept["note"]) == ("no", reason)
+
+
+def test_a_number_that_is_none_is_refused_in_one_line(asking: Path):
+    client = client_of(asking)
+    form = fields(client.get("/questions").text) | {"decision": "modify", "max_debug_attempts": "abc"}
+
+    refused = client.post("/questions", data=form)
+
+    assert refused.status_code == 409
+    assert "max_debug_attempts: Input should be a valid integer" in refused.text
+    assert "pydantic" not in refused.text
+
+
 def test_a_form_without_its_token_records_nothing(asking: Path):
     client = client_of(asking)
     form = fields(client.get("/questions").text) | {"decision": "approve", "csrf": "other"}
