@@ -36,7 +36,7 @@ USUAL_CORPUS = RECORDED
 
 
 BUILDERS: Mapping[str, str] = {
-    "injected": "injected-*",
+    "injected": "injected",
     "decoys": "decoys",
     "controls": "controls",
     "environments": "environment",
@@ -44,10 +44,7 @@ BUILDERS: Mapping[str, str] = {
     "commands": "commands",
     "releases": "releases",
 }
-"""Modules that make cases, by the name that ``--only`` takes, each with the stem of the files of its cases.
-
-No other builder has that stem; a ``*`` is the package of a case.
-"""
+"""Modules that build cases, by their name for ``--only``, each with the stem of its recorded files."""
 
 RUN_BUILDER = "faulty_runs"
 """The module that makes runs with several faults."""
@@ -93,19 +90,11 @@ def _build_cases(name: str, stem: str, corpus: Path, work: Path, inside: Collect
     work.mkdir(parents=True, exist_ok=True)
     made = {case.id: case for case in module.build(work, seed, tuple(inside))}
     skipped: Mapping[str, str] = getattr(module, "SKIPPED", {})
-    recorded = {case.id: case for case in _recorded(corpus, stem) if case.id not in made}
-    kept = [case for case in recorded.values() if _stays(case, inside, skipped)]
-    files: dict[str, list[Case]] = {_file_of(case, stem): [] for case in recorded.values()}
-    for case in (*kept, *made.values()):
-        files.setdefault(_file_of(case, stem), []).append(case)
-    for file, both in sorted(files.items()):
-        write_cases(corpus, file, both)
+    recorded = [case for case in _recorded(corpus, stem) if case.id not in made]
+    kept = [case for case in recorded if _stays(case, inside, skipped)]
+    write_cases(corpus, stem, (*kept, *made.values()))
     _tell(name, len(made), module, len(kept), skipped)
     return len(made)
-
-
-def _file_of(case: Case, stem: str) -> str:
-    return stem.replace("*", case.origin.package)
 
 
 def _stays(case: Case, inside: Collection[str], skipped: Mapping[str, str]) -> bool:
@@ -115,13 +104,9 @@ def _stays(case: Case, inside: Collection[str], skipped: Mapping[str, str]) -> b
 
 
 def _recorded(corpus: Path, stem: str) -> list[Case]:
-    """What stands in the files of a builder."""
-    return [
-        case
-        for part in Part
-        for file in sorted((corpus / part.value).glob(f"{stem}.jsonl.gz"))
-        for case in read_file(file)
-    ]
+    """Return the recorded cases of a builder, in all parts."""
+    files = (corpus / part.value / f"{stem}.jsonl.gz" for part in Part)
+    return [case for file in files if file.exists() for case in read_file(file)]
 
 
 def _build_runs(corpus: Path, work: Path, inside: Collection[str], seed: int) -> int:
