@@ -1,4 +1,4 @@
-"""The commands of the corpus: ``python -m tools.corpus report|run|build|fit``, in a checkout."""
+"""Commands of the corpus: ``python -m tools.corpus report|run|build|fit``, in a checkout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUILDER = Path(__file__).parent / "builders" / "build.py"
 
 
 def _diagnosed(corpus: Path, part: Part) -> str:
-    """Return one line of JSON for each failure: its label, its diagnosis, and whether that is accepted."""
+    """Return one line of JSON for each failure: label, diagnosis, and whether the diagnosis is accepted."""
     lines: list[str] = []
     for case, label, evidence in labelled(read_cases(corpus, part)):
         said = diagnose(evidence)
@@ -36,7 +36,7 @@ def _diagnosed(corpus: Path, part: Part) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run one command; returns its exit status."""
+    """Run one command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.corpus", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, part, about in (

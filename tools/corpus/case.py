@@ -1,8 +1,8 @@
-"""The corpus: what a case is, the split into parts, and the files that cases are kept in.
+"""Models of the corpus, its split into parts, and the files that hold its cases.
 
-A case is a recorded failure, what is true of it by construction, and how to make it again. A case belongs
-to the part ``test`` when its package is kept for testing, or its kind of fault is: decided once, by digests
-of names alone.
+A case is a recorded failure with its label, which is known because the fault was planted, and with the
+steps to reproduce it. It belongs to the part ``test`` if its package or its kind of fault is reserved for
+testing, which digests of the names decide.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ from planner.model.evidence import Evidence
 from planner.model.taxonomy import Category, Owner, Repeatability
 
 RECORDED = Path(__file__).parent / "recorded"
-"""The folder of the recorded cases."""
+"""Folder of the recorded cases."""
 
 
 class Group(StrEnum):
-    """How a case came to be."""
+    """The way in which a case was produced."""
 
     INJECTED = "injected"
-    """A fault was put into the code of a published package."""
+    """A fault was inserted into the code of a published package."""
     DECOY = "decoy"
-    """A small project whose failure looks like another kind of failure, or comes in an odd way."""
+    """A small project whose failure resembles another kind of failure, or appears in an unusual form."""
     ENVIRONMENT = "environment"
-    """Something outside the project is not as it should be."""
+    """Something outside the project is broken or missing."""
     GUARD = "guard"
-    """What a guard or a criterion other than a test finds: hygiene, sandbox, budget, artifact, metric."""
+    """Found by a guard or a criterion other than a test: hygiene, sandbox, budget, artifact, metric."""
     COMMAND = "command"
     """The criterion is a command: a type checker, a linter, a compiler, another test runner."""
     RELEASE = "release"
-    """The tests of one release of a published package meet the source of the release before."""
+    """The tests of one release of a published package, run on the source of the release before."""
     CONTROL = "control"
-    """An honest change: nothing may be said against it."""
+    """An honest change, for which no failure may be reported."""
 
 
 class Place(ReadValue):
-    """Where the fault is, by construction."""
+    """The place of the fault, known because the fault was planted."""
 
     path: str
-    """Relative to the project."""
+    """Path relative to the project."""
     first_line: int | None = None
     last_line: int | None = None
     function: str | None = None
-    """Qualified name of the function that holds it."""
+    """Qualified name of the enclosing function."""
     exact: bool = False
-    """The fault itself raises there: a diagnosis that names another line is wrong."""
+    """The fault itself raises at this line, so a diagnosis that names another line is wrong."""
 
 
 class Reading(ReadValue):
-    """Another reading that an engineer would accept."""
+    """Another category and owner that an engineer would accept."""
 
     category: Category
     owner: Owner
@@ -67,57 +67,57 @@ class Reading(ReadValue):
 
 
 class Label(ReadValue):
-    """What is true of a failure."""
+    """The true diagnosis of a failure."""
 
     category: Category
     owner: Owner
     repeatability: Repeatability | None = None
-    """``None`` where repeated runs say nothing, as of commands and selections."""
+    """``None`` if repeated runs show nothing, as for commands and selections."""
     also: tuple[Reading, ...] = ()
-    """Where the case is truly ambiguous."""
+    """Further accepted readings of an ambiguous case."""
     place: Place | None = None
 
     def accepts(self, category: Category, owner: Owner) -> bool:
-        """Whether this category and owner are the true ones, or acceptable."""
+        """Return whether this category and owner are the true ones, or accepted."""
         return (category, owner) in self.readings
 
     @property
     def readings(self) -> tuple[tuple[Category, Owner], ...]:
-        """The true reading first, then those that are accepted."""
+        """Return the true category and owner, followed by the accepted ones."""
         return ((self.category, self.owner), *((each.category, each.owner) for each in self.also))
 
 
 class Origin(ReadValue):
-    """How to make the case again."""
+    """The steps to reproduce a case."""
 
     package: str
-    """The package, or the small project, that the failure was made in: the unit of the split."""
+    """Published package or small project in which the failure was produced; the corpus is split by it."""
     version: str | None = None
     sha256: str | None = None
-    """Of the package's source distribution."""
+    """Digest of the package's source distribution."""
     kind: str
-    """The kind of fault, by its name in the builder: the other unit of the split."""
+    """Name of the kind of fault in the builder; the corpus is also split by it."""
     seed: int = 0
     file: str | None = None
     line: int | None = None
     before: str = ""
     after: str = ""
-    """The source as it was and as it is: a few lines."""
+    """The changed lines of the source, before and after."""
     command: str = ""
-    """The criterion that failed."""
+    """The failing criterion."""
     python: str = ""
     pytest: str = ""
 
 
 class Gates(ReadValue):
-    """What was checked before the case was let in."""
+    """Results of the checks that a case has to pass to be included."""
 
     green_before: bool
     red_runs: int
-    """How often it was red, of ``runs``."""
+    """Number of failing runs, out of ``runs``."""
     runs: int
     executed: bool | None = None
-    """The injected line ran; ``None`` where there is no line to run."""
+    """Whether the injected line was executed; ``None`` if there is no such line."""
 
 
 class Case(ReadValue):
@@ -130,9 +130,9 @@ class Case(ReadValue):
     label: Label | None = None
     """``None`` for an honest control."""
     evidence: Evidence | None = None
-    """The failure as it was recorded; ``None`` for a control that was not flagged."""
+    """Recorded evidence of the failure; ``None`` for a control without a false report."""
     flagged: tuple[str, ...] = ()
-    """What a run said against a control, though it should not."""
+    """False reports about a control."""
 
 
 class RunFailure(ReadValue):
@@ -141,32 +141,32 @@ class RunFailure(ReadValue):
     todo: str
     evidence: Evidence
     fault: int
-    """Which of the faults caused it, counted from 0."""
+    """Index of the fault that caused it."""
 
 
 class FaultyRun(ReadValue):
-    """One run of a plan over a project with one or more faults: are their consequences told apart?"""
+    """One run of a plan on a project with several faults, to test how failures are grouped by cause."""
 
     id: str
     package: str
     kinds: tuple[str, ...]
-    """Of each fault."""
+    """Kind of each fault."""
     labels: tuple[Label, ...]
-    """Of each fault."""
+    """Label of each fault."""
     todos: tuple[str, ...]
-    """In the plan's order."""
+    """Ids of the todos, in the order of the plan."""
     depends: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
-    """Todo to the todos that it depends on."""
+    """Dependencies of each todo."""
     failures: tuple[RunFailure, ...]
     first: tuple[int, ...]
-    """The faults that an engineer would repair first; any of them is right."""
+    """Faults of which any is a correct choice for the first repair."""
 
 
 SEED = "planverify-corpus-1"
-"""What the chance was drawn from. Never changed: that would show the test part to the rules."""
+"""Seed of the split. It never changes, because that would show cases of the test part to the rules."""
 
 TEST_SHARE = 3
-"""One of so many small projects, and one of so many kinds of fault, is kept for testing."""
+"""One of this many small projects, and one of this many kinds of fault, is reserved for testing."""
 
 PACKAGES = (
     "cachetools",
@@ -178,17 +178,17 @@ PACKAGES = (
     "python-slugify",
     "tabulate",
 )
-"""The published packages that faults are put into."""
+"""Published packages into which faults are inserted."""
 
 TEST_PACKAGES = 3
-"""So many of them are kept for testing: the first in the order of their digests."""
+"""Number of these packages that are reserved for testing: the first in the order of their digests."""
 
 
 RELEASE_PACKAGES = ("jmespath", "natsort", "packaging", "parse", "pathspec", "python-dotenv", "wcwidth")
-"""Packages of the group release: rules were made by what their cases show."""
+"""Packages of the group ``release``, whose cases rules were written on."""
 
 FRESH_PACKAGES = ("boltons", "humanize", "isodate")
-"""Recorded last: no rule, no number and no choice of either was made by what their cases show."""
+"""Packages recorded last, on whose cases no rule or number was written or chosen."""
 
 
 class Part(StrEnum):
@@ -200,7 +200,7 @@ class Part(StrEnum):
 
 
 def part_of(package: str, kind: str) -> Part:
-    """Which part a case of this package, or small project, and kind of fault belongs to."""
+    """Return the part of a case with this package, or small project, and kind of fault."""
     if package in FRESH_PACKAGES:
         return Part.FRESH
     if package in RELEASE_PACKAGES:
@@ -209,7 +209,7 @@ def part_of(package: str, kind: str) -> Part:
 
 
 def is_test_package(package: str) -> bool:
-    """Whether a package is kept for testing."""
+    """Return whether a package is reserved for testing."""
     if package in PACKAGES:
         ranked = sorted(PACKAGES, key=lambda name: _digest("package", name))
         return package in ranked[:TEST_PACKAGES]
@@ -217,7 +217,7 @@ def is_test_package(package: str) -> bool:
 
 
 def is_test_kind(kind: str) -> bool:
-    """Whether a kind of fault is kept for testing."""
+    """Return whether a kind of fault is reserved for testing."""
     return _digest("kind", kind) % TEST_SHARE == 0
 
 
@@ -228,7 +228,7 @@ def _digest(unit: str, name: str) -> int:
 T = TypeVar("T", bound=BaseModel)
 
 RUNS = "runs"
-"""The folder of the runs with several faults, in the folder of each part."""
+"""Folder, below each part, of the runs with several faults."""
 
 
 class CorpusError(PlannerError):
@@ -236,23 +236,23 @@ class CorpusError(PlannerError):
 
 
 def read_cases(corpus: Path, part: Part) -> tuple[Case, ...]:
-    """Every case of a part, in the order of file names and lines. Raises :class:`CorpusError`."""
+    """Read all cases of a part, in the order of file names and lines. Raises :class:`CorpusError`."""
     return tuple(_read(corpus / part.value, Case))
 
 
 def read_file(file: Path) -> tuple[Case, ...]:
-    """Every case of one file. Raises :class:`CorpusError`."""
+    """Read all cases of one file. Raises :class:`CorpusError`."""
     return tuple(_read_file(file, Case))
 
 
 def read_runs(corpus: Path, part: Part) -> tuple[FaultyRun, ...]:
-    """Every run of a part with several faults. Raises :class:`CorpusError`."""
+    """Read all runs with several faults of a part. Raises :class:`CorpusError`."""
     folder = corpus / part.value / RUNS
     return tuple(_read(folder, FaultyRun)) if folder.is_dir() else ()
 
 
 def digest_of(corpus: Path, *parts: Part) -> str:
-    """What the cases of these parts are, in one short digest of their files."""
+    """Return a short digest of the contents of the files of these parts."""
     found = hashlib.sha256()
     for part in parts:
         for file in sorted((corpus / part.value).glob("*.jsonl.gz")):
@@ -261,7 +261,7 @@ def digest_of(corpus: Path, *parts: Part) -> str:
 
 
 def write_cases(corpus: Path, name: str, cases: Iterable[Case]) -> None:
-    """Write the cases of one builder into ``name.jsonl.gz`` of both parts, in the order of ids."""
+    """Write the cases of one builder to ``name.jsonl.gz`` of each part, sorted by id."""
     lines: dict[Part, list[str]] = {part: [] for part in Part}
     for case in sorted(cases, key=lambda each: each.id):
         lines[part_of(case.origin.package, case.origin.kind)].append(render(case))
@@ -270,7 +270,7 @@ def write_cases(corpus: Path, name: str, cases: Iterable[Case]) -> None:
 
 
 def write_runs(corpus: Path, name: str, runs: Iterable[FaultyRun]) -> None:
-    """The same for runs with several faults: a run with a kind kept for testing is kept for testing."""
+    """Write runs with several faults; one with a kind reserved for testing belongs to ``test``."""
     lines: dict[Part, list[str]] = {part: [] for part in Part}
     for run in sorted(runs, key=lambda each: each.id):
         parts = {part_of(run.package, kind) for kind in run.kinds}
@@ -280,7 +280,7 @@ def write_runs(corpus: Path, name: str, runs: Iterable[FaultyRun]) -> None:
 
 
 def render(value: Case | FaultyRun) -> str:
-    """One line of JSON; what has its usual value is left out."""
+    """Return one line of JSON without the values that are defaults."""
     plain = value.model_dump(mode="json", exclude_defaults=True)
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
@@ -317,5 +317,5 @@ def _case(file: Path, number: int, line: str, kind: type[T]) -> T:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "line"
         raise CorpusError(
-            f"{file}:{number} {where}: {first['msg']}; build the corpus anew or mend the line"
+            f"{file}:{number} {where}: {first['msg']}; build the corpus again or correct the line"
         ) from error

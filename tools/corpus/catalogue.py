@@ -1,4 +1,4 @@
-"""Writes down what every rule of the diagnosis says, for programs that may not import the rules.
+"""Export the rules of the diagnosis, for programs that may not import them.
 
 ``python -m tools.corpus.catalogue`` writes ``planner/cli/data/diagnosis_rules.json``.
 """
@@ -25,14 +25,14 @@ FILE = Path(planner.cli.__file__).parent / "data" / "diagnosis_rules.json"
 
 
 CORPUS = RECORDED
-"""The corpus of the checkout, of which the part to develop on gives the examples."""
+"""The corpus of the checkout; the examples are taken from its part ``develop``."""
 
 MOST_EXAMPLES = 2
 _LONGEST_SAYING = 110
 
 
 def examples_of(cases: Iterable[Case]) -> Mapping[str, list[str]]:
-    """By rule, some real cases that it explains rightly, each from another package or project."""
+    """Return, by rule, a few cases that it diagnoses correctly, each of another package or project."""
     found: dict[str, dict[str, str]] = {}
     for case in cases:
         if case.evidence is None or case.label is None:
@@ -46,7 +46,7 @@ def examples_of(cases: Iterable[Case]) -> Mapping[str, list[str]]:
 
 
 def render(corpus: Path = CORPUS) -> str:
-    """The text of the file: every rule in the order in which they are asked."""
+    """Return the text of the file, with the rules in the order of their evaluation."""
     cases = read_cases(corpus, Part.DEVELOP) if (corpus / Part.DEVELOP).is_dir() else ()
     examples = examples_of(cases)
     rules = [

@@ -1,9 +1,9 @@
-"""Fits confidence to the develop part of the corpus and writes it down as data of the diagnosis.
+"""Fit the confidence of the diagnosis to the part ``develop`` of the corpus.
 
-``python -m tools.corpus fit`` writes ``diagnosis/data/confidence.json``. Three
-steps: how often each rule is right, drawn towards what its family earns and what it was written with;
-the rising line from those scores to the share that is right (isotonic regression), where each case is
-scored by what other packages and other kinds of fault alone have shown; and the file, with its origin.
+``python -m tools.corpus fit`` writes ``diagnosis/data/confidence.json`` in three steps. First, the share of
+correct diagnoses of each rule, shrunk towards the share of its category family and the confidence in its
+source. Second, the isotonic regression from these scores to the share of correct diagnoses, in which
+each case is scored from other packages and other kinds of fault only. Third, the file, with its origin.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from tools.corpus.scoring import Failed
 
 RULE_STRENGTH = 6.0
-"""What is believed of a rule beforehand weighs as much as so many cases."""
+"""Weight, in cases, of the prior of a rule."""
 
 FAMILY_STRENGTH = 20.0
-"""The same of a family of categories, beside what its rules were written with."""
+"""Weight, in cases, of the prior of a family, beside the confidences in the sources of its rules."""
 
 LINE_STRENGTH = 4.0
-"""The same of each step of the line, beside the score that it stands at."""
+"""Weight, in cases, of the prior of each step of the curve, which is the score of the step."""
 
 Point = tuple[float, float, float]
-"""A score, what was seen at it, and the weight of that."""
+"""A score, the value observed at it, and the weight of the observation."""
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
-"""Scores and values, both in rising order; in between, straight lines."""
+"""Scores and values, both ascending; values in between are interpolated linearly."""
 
 _FAMILIES = {rule.id: rule.category.facts.family for rule in RULES}
 
 
 class Seen(NamedTuple):
-    """One case of the develop part, and whether the rule that spoke was right."""
+    """One case of the part ``develop``, and whether the rule that matched is right."""
 
     package: str
     kind: str
@@ -53,25 +53,25 @@ class Seen(NamedTuple):
 
     @property
     def family(self) -> Family:
-        """The family of what the rule concludes."""
+        """Return the family of the category that the rule concludes."""
         return _FAMILIES[self.rule]
 
 
 class Sum(NamedTuple):
-    """What a rule, or a family, has shown."""
+    """Results of a rule, or of a family."""
 
     cases: int = 0
     right: int = 0
     raw: float = 0.0
-    """The sum of what was said."""
+    """Sum of the confidences in the source."""
 
     def plus(self, seen: Seen) -> Sum:
-        """One case more."""
+        """Return the sum with one more case."""
         return Sum(self.cases + 1, self.right + seen.right, self.raw + seen.raw)
 
 
 def fit_to(corpus: Path) -> dict[str, Any]:
-    """The content of the file, fitted to the develop part. Raises :class:`CorpusError`."""
+    """Return the content of the file, fitted to the part ``develop``. Raises :class:`CorpusError`."""
     failures = labelled(read_cases(corpus, Part.DEVELOP))
     if not failures:
         raise CorpusError(f"{corpus}: the develop part holds no failure to fit to; build the corpus first")
@@ -101,7 +101,7 @@ def fit_to(corpus: Path) -> dict[str, Any]:
 
 
 def seen_in(failed: Failed) -> Seen:
-    """What the diagnosis says of a failure, as sure as its rule was written, and whether it is right."""
+    """Return the diagnosis of a failure with the confidence in the source, and whether it is right."""
     said, judged = diagnose(failed.evidence), judge(failed.evidence)
     right = failed.label.accepts(said.category, said.owner)
     origin = failed.case.origin
@@ -109,9 +109,9 @@ def seen_in(failed: Failed) -> Seen:
 
 
 def line_through(seen: Sequence[Seen]) -> Curve:
-    """The rising line from scores to the share that is right, by cases whose like has not been seen.
+    """Return the ascending curve from scores to the share of correct diagnoses, scored on unseen cases.
 
-    It begins where nothing is believed and nothing is right; above its last step it goes on level.
+    It begins at (0, 0), and is constant after its last step.
     """
     strangers = defaultdict[tuple[str, str], list[Seen]](list)
     for each in seen:
@@ -125,12 +125,12 @@ def line_through(seen: Sequence[Seen]) -> Curve:
 
 
 def score_of(seen: Seen, sums: dict[str, Sum]) -> float:
-    """The confidence that a case's rule would have earned by these sums."""
+    """Return the confidence that the rule of a case has by these sums."""
     return shifted(seen.raw, shift_of(seen.rule, seen.raw, sums))
 
 
 def sums_of(seen: Iterable[Seen]) -> dict[str, Sum]:
-    """What every rule has shown, and every family, by the names of both."""
+    """Return the results of all rules and families, by name."""
     sums = defaultdict[str, Sum](Sum)
     for each in seen:
         sums[each.rule] = sums[each.rule].plus(each)
@@ -139,9 +139,10 @@ def sums_of(seen: Iterable[Seen]) -> dict[str, Sum]:
 
 
 def shift_of(rule: str, written: float, sums: dict[str, Sum]) -> float:
-    """How far, in log-odds, a rule has earned more or less than it was written with.
+    """Return the correction, in log-odds, of the confidence in the source of a rule.
 
-    A Beta estimate: its cases, and before them what its family has earned, and before that its own word.
+    It is a Beta estimate with the result of the family as prior, whose own prior is the confidence in the
+    source.
     """
     of_family = _earned(sums[_FAMILIES[rule]], 0.0, written, FAMILY_STRENGTH)
     return _earned(sums[rule], of_family, written, RULE_STRENGTH)
@@ -164,11 +165,12 @@ def write(corpus: Path, file: Path = FILE) -> None:
 
 
 def fitted(points: Iterable[Point], *, strength: float = 0.0) -> Curve:
-    """The rising line through the middles of the pooled blocks. Raises ``ValueError`` without points.
+    """Return the ascending curve through the centres of the pooled blocks.
 
     The values are the unique non-decreasing ones with the least weighted squared error (Barlow et al.,
-    Statistical Inference under Order Restrictions, 1972); equal scores are pooled before. With a
-    ``strength``, each block is then drawn towards its own score as if so much weight had been seen there.
+    Statistical Inference under Order Restrictions, 1972); equal scores are pooled first. With a
+    ``strength``, each block is shrunk towards its own score with this weight. Raises ``ValueError`` without
+    points.
     """
     blocks = _pooled(_merged(points))
     if not blocks:
@@ -182,7 +184,7 @@ def fitted(points: Iterable[Point], *, strength: float = 0.0) -> Curve:
 
 
 def _pooled(points: Iterable[Point]) -> list[Point]:
-    """Neighbours of which the left one is not below the right one become one point, until none are left."""
+    """Pool neighbours, as long as the left one is not below the right one."""
     blocks: list[Point] = []
     for point in points:
         blocks.append(point)
@@ -202,7 +204,7 @@ def _joined(left: Point, right: Point) -> Point:
 
 
 def _merged(points: Iterable[Point]) -> list[Point]:
-    """The points in the order of their scores, those of one score as one."""
+    """Merge points of equal score, sorted by score."""
     by_score: dict[float, Point] = {}
     for point in points:
         score = point[0]

@@ -1,6 +1,6 @@
-"""A ladder of regular expressions over everything that was printed, and over how the process ended.
+"""A classifier to compare with: ordered regular expressions over the whole output and the exit.
 
-Written in good faith to be the best of its kind: order and patterns were tuned on the part ``develop``.
+It is meant to be the best of its kind: order and patterns were tuned on the part ``develop``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tools.corpus.scoring import Guess
 
 
 class Rung(NamedTuple):
-    """One pattern, and what a failure is that shows it."""
+    """A pattern, and the reading of a failure whose output it matches."""
 
     name: str
     pattern: str
@@ -24,7 +24,7 @@ class Rung(NamedTuple):
 
 
 def _shows(category: C, owner: Owner, **patterns: str) -> tuple[Rung, ...]:
-    """Rungs that conclude the same."""
+    """Return rungs with the same conclusion."""
     return tuple(Rung(name, pattern, category, owner) for name, pattern in patterns.items())
 
 
@@ -301,7 +301,7 @@ RUNGS: tuple[Rung, ...] = (
 
 _CONFIDENCE = 0.8
 _LAST = Rung("nothing-matched", "", C.TEST_REGRESSION, Owner.PRODUCT)
-"""Most failures are regressions: who knows nothing had best say so."""
+"""Used if nothing matches, because most failures are regressions."""
 
 _RAISED_AT = re.compile(
     r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+): (?P<error>[A-Za-z_][\w.]*)", re.MULTILINE
@@ -310,14 +310,14 @@ _COMPILED = tuple((rung, re.compile(rung.pattern, re.MULTILINE)) for rung in RUN
 
 
 def guess(evidence: Evidence) -> Guess:
-    """What the first rung says whose pattern is found."""
+    """Return the reading of the first rung that matches."""
     text = printed(evidence)
     rung = next((rung for rung, pattern in _COMPILED if pattern.search(text)), _LAST)
     return Guess(rung.category, rung.owner, _CONFIDENCE, rule=rung.name)
 
 
 def printed(evidence: Evidence) -> str:
-    """The text that the patterns look at: how it ended and where it raised, then all that was said."""
+    """Return the text that the patterns search: exit, place of the exception, then the whole output."""
     lines: list[str] = []
     process = evidence.process
     if process is not None and process.signal:
@@ -335,7 +335,7 @@ def printed(evidence: Evidence) -> str:
 
 
 def _whole_text(evidence: Evidence) -> str:
-    """Everything that was printed: the rendering of the failure and the ends of the outputs."""
+    """Return the whole output: the rendering of the failure and the ends of the captured streams."""
     parts = [evidence.headline, evidence.longrepr, evidence.stdout_tail, evidence.stderr_tail]
     parts += [evidence.command.output_tail] if evidence.command else []
     parts += [evidence.process.stack or ""] if evidence.process else []

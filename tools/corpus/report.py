@@ -1,4 +1,4 @@
-"""The report: the figures of the diagnosis and of a ladder of regular expressions on one part."""
+"""Report the figures of the diagnosis, and of a ladder of regular expressions, on one part."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Rows = list[tuple[str, ...]]
 
 
 def report_on(corpus: Path, part: Part) -> str:
-    """Return the report as Markdown. Raises :class:`CorpusError` where there is nothing to judge."""
+    """Return the report as Markdown. Raises :class:`CorpusError` if there are no failures."""
     cases = read_cases(corpus, part)
     failures = labelled(cases)
     if not failures:
@@ -122,7 +122,7 @@ def with_figures(page: Path, part: Part, text: str) -> str:
 
 
 def _by_ladder(corpus: Path, failures: Sequence[Failed]) -> tuple[Judged, ...]:
-    """Judge the ladder; each rung is as sure as it is right on the part ``develop``."""
+    """Judge the ladder; the confidence of a rung is its share of correct readings on ``develop``."""
     right: dict[str, list[bool]] = {}
     if (corpus / Part.DEVELOP.value).is_dir():
         for failed in labelled(read_cases(corpus, Part.DEVELOP)):
@@ -184,7 +184,7 @@ def _novelty(case: Case) -> tuple[bool, bool]:
 
 
 def _speed(failures: Sequence[Failed]) -> int:
-    """Diagnoses a second of processor time: every case in turn, until the time is over."""
+    """Return the number of diagnoses per second of processor time, measured for a fixed time."""
     many = 0
     began = time.process_time()
     while (spent := time.process_time() - began) < _SPEED_SECONDS:

@@ -1,4 +1,4 @@
-"""Whether a reading of a failure is right, and the figures of many readings."""
+"""Compare readings of failures with their labels, and compute the figures of many readings."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 BINS = 10
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
-"""The shares of all cases, the surest first, of which the accuracy is told."""
+"""Shares of the cases, in descending order of confidence, for which accuracy is reported."""
 
 NOT_THE_PRODUCTS = (Owner.ENVIRONMENT, Owner.TEST, Owner.PLAN, Owner.HARNESS)
-"""Whose failures nobody may lay on the product."""
+"""Owners whose failures must not be blamed on the product."""
 
 
 class Guess(NamedTuple):
-    """A reading of a failure, and how sure of it its author is."""
+    """A reading of a failure, with its confidence."""
 
     category: Category
     owner: Owner
     confidence: float
     repeatability: Repeatability | None = None
-    """``None`` of what says nothing about it; the same of the place."""
+    """``None`` if the classifier does not tell; the same for the place."""
     location: Location | None = None
     rule: str = ""
     role: Role | None = None
-    """Who should act, where that is not the category's default."""
+    """The role that should act, if it is not the default of the category."""
 
 
 Classifier = Callable[[Evidence], Guess]
 
 
 def ours(evidence: Evidence) -> Guess:
-    """Return what this project says."""
+    """Return the diagnosis of this project."""
     said = diagnose(evidence)
     return Guess(
         said.category,
@@ -61,7 +61,7 @@ def ours(evidence: Evidence) -> Guess:
 
 
 class Failed(NamedTuple):
-    """A case that is a failure, with the two things that a control has not."""
+    """A case that is a failure, with its label and its evidence."""
 
     case: Case
     label: Label
@@ -80,32 +80,32 @@ def labelled(cases: Iterable[Case]) -> tuple[Failed, ...]:
 
 
 class Judged(NamedTuple):
-    """One failure, what was said of it, and whether that is right."""
+    """A failure with its reading, and whether the reading is right."""
 
     failed: Failed
     guess: Guess
     counted: Category
-    """The category that the reading counts as: the true one where it is accepted."""
+    """The category as which the reading counts: the true one if the reading is accepted."""
     right: bool
-    """Category and owner are those of one accepted reading."""
+    """Whether category and owner are those of one accepted reading."""
     owner_right: bool
     routed_right: bool
-    """Whoever is sent for is who would be sent for by an accepted reading."""
+    """Whether the role is that of an accepted reading."""
 
     @property
     def could_be_the_products(self) -> bool:
-        """Whether an accepted reading lays the failure on the product."""
+        """Return whether an accepted reading blames the product."""
         return any(owner is Owner.PRODUCT for _, owner in self.failed.label.readings)
 
     @property
     def is_regression(self) -> bool:
-        """Whether it is the product's fault and fails each time: nobody may dismiss it as flaky."""
+        """Return whether it is a fault of the product that fails each time, and thus not flaky."""
         label = self.failed.label
         return label.owner is Owner.PRODUCT and Category.FLAKY_TEST not in dict(label.readings)
 
 
 def judge(failed: Failed, guess: Guess) -> Judged:
-    """Compare a reading with what is true."""
+    """Compare a reading with the label."""
     label = failed.label
     accepted = any(category is guess.category for category, _ in label.readings)
     return Judged(
@@ -119,21 +119,21 @@ def judge(failed: Failed, guess: Guess) -> Judged:
 
 
 def _roles_of(label: Label) -> set[Role]:
-    """Return who may be sent for; a loop in the product goes to who may change the product."""
+    """Return the accepted roles; a loop in the product goes to a role that may change the product."""
     loops = (Category.TEST_TIMEOUT, Owner.PRODUCT) in label.readings
     roles = {route(category, {}, agent_at(category, owner, None)) for category, owner in label.readings}
     return roles | ({Role.CODER} if loops else set())
 
 
 def judged_by(classifier: Classifier, failures: Iterable[Failed]) -> tuple[Judged, ...]:
-    """Compare what a classifier says of each failure with what is true."""
+    """Compare the readings of a classifier with the labels."""
     return tuple(judge(failed, classifier(failed.evidence)) for failed in failures)
 
 
 def points_at(place: Place, guess: Guess, what: str) -> bool:
-    """Whether the place named is the ``line``, ``file`` or ``function`` of the fault.
+    """Return whether the named place is the ``line``, ``file`` or ``function`` of the fault.
 
-    The stack of a process that died has bare names only: ``get`` for ``Queue.get``.
+    The stack of a process that died has only bare names: ``get`` for ``Queue.get``.
     """
     said = guess.location
     if said is None or said.path != place.path:
@@ -151,25 +151,25 @@ def points_at(place: Place, guess: Guess, what: str) -> bool:
 
 
 class Share(NamedTuple):
-    """So many of so many."""
+    """A count out of a total."""
 
     count: int
     of: int
 
     @property
     def value(self) -> float:
-        """The quotient; 0 of none."""
+        """Return the quotient; 0 if the total is 0."""
         return self.count / self.of if self.of else 0.0
 
 
 def share(flags: Iterable[bool]) -> Share:
-    """Count how many of them are true."""
+    """Count the true flags."""
     given = list(flags)
     return Share(sum(given), len(given))
 
 
 class Bin(NamedTuple):
-    """The cases of one span of confidence."""
+    """The cases in one interval of confidence."""
 
     low: float
     cases: int
@@ -178,19 +178,19 @@ class Bin(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """All that is told of one classifier on one set of cases."""
+    """All figures of one classifier on one set of cases."""
 
     cases: int
     macro_f1: float
-    """The mean F1 of the categories that truly occur."""
+    """Mean F1 of the categories that occur in the labels."""
     shares: dict[str, Share]
-    """By what is asked of each case."""
+    """Shares by criterion."""
     calibration_error: float
     reliability: list[Bin]
     surest: dict[float, float]
-    """Accuracy of the surest share of the cases."""
+    """Accuracy of the share of the cases with the highest confidence."""
     by_category: dict[Category, tuple[int, float, float, float]]
-    """Cases, precision, recall and F1."""
+    """Cases, precision, recall and F1 of each category."""
 
 
 def figures(judged: Sequence[Judged]) -> Figures:
@@ -210,7 +210,7 @@ def figures(judged: Sequence[Judged]) -> Figures:
 
 
 def reliability(sure: Iterable[tuple[float, bool]]) -> list[Bin]:
-    """Return bins of equal width without empty ones; an edge belongs to the bin above."""
+    """Return the intervals of equal width that are not empty; an edge belongs to the interval above."""
     members: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for confidence, right in sure:
         members[min(int(confidence * BINS + 1e-9), BINS - 1)].append((confidence, right))
@@ -226,7 +226,7 @@ def reliability(sure: Iterable[tuple[float, bool]]) -> list[Bin]:
 
 
 def by_category(judged: Iterable[Judged]) -> dict[Category, tuple[int, float, float, float]]:
-    """Return cases, precision, recall and F1 of each category that truly occurs."""
+    """Return cases, precision, recall and F1 of each category that occurs in the labels."""
     true, said, right = Counter[Category](), Counter[Category](), Counter[Category]()
     for each in judged:
         truth = each.failed.label.category
@@ -289,10 +289,10 @@ def _shares(judged: Sequence[Judged]) -> dict[str, Share]:
 def cause_figures(
     runs: Sequence[FaultyRun], group: Callable[[FaultyRun], list[list[int]]] | None = None
 ) -> Mapping[str, float]:
-    """Precision and recall of pairs of failures in one cause, and the share of runs whose first is right.
+    """Return precision and recall of pairs of failures with one cause, and the share of right first causes.
 
-    ``causes_a_fault`` is how many causes a fault with failures is told as, on average: 1 at best.
-    ``group`` is another way to put them together.
+    ``causes_a_fault`` is the mean number of reported causes of a fault with failures; 1 is best. ``group``
+    is the way in which failures are grouped.
     """
     right = together = same = first = causes = faults = 0
     for run in runs:
@@ -318,7 +318,7 @@ def cause_figures(
 
 
 def causes_of(run: FaultyRun) -> list[list[int]]:
-    """The failures of a run by their places in it: one list a cause, the first to mend first."""
+    """Return the failures of a run, as indexes, grouped by cause; the cause to repair first comes first."""
     depends: dict[TodoKey, list[TodoKey]] = {
         (None, todo): [(None, each) for each in run.depends.get(todo, ())] for todo in run.todos
     }
@@ -330,7 +330,7 @@ def causes_of(run: FaultyRun) -> list[list[int]]:
 
 
 def by_signature(run: FaultyRun) -> list[list[int]]:
-    """The same by equal signatures alone, in the order of the run: what there is to be better than."""
+    """Group the failures of a run by equal signatures only, in the order of the run, as a baseline."""
     groups: dict[str, list[int]] = {}
     for place, failure in enumerate(run.failures):
         groups.setdefault(diagnose(failure.evidence).signature, []).append(place)
@@ -338,7 +338,7 @@ def by_signature(run: FaultyRun) -> list[list[int]]:
 
 
 def first_is_right(run: FaultyRun, groups: Sequence[Sequence[int]]) -> bool:
-    """Whether at least half of the first cause's failures are of a fault to repair first."""
+    """Return whether at least half of the failures of the first cause are of a fault to repair first."""
     faults = [run.failures[place].fault for place in groups[0]] if groups else []
     return 2 * sum(fault in run.first for fault in faults) >= len(faults)
 
