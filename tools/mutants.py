@@ -1,10 +1,10 @@
-"""``python -m tools.mutants TARGET …`` counts the small faults in a module that no test finds.
+"""``python -m tools.mutants TARGET …`` counts the mutants of a module that no test detects.
 
-In a copy of the checkout cosmic-ray makes one fault after the other in TARGET (``planner/policy`` and
-``pytest_planverify/session/judge.py``): an operator is exchanged, a condition negated, a number changed.
-The tests that import the module, or hold it through another, run each time; a fault that leaves them green
-has survived. A random sample says enough, and takes minutes: ``pip install cosmic-ray``, then ``python -m
-tools.mutants --sample 150``.
+In a copy of the checkout, cosmic-ray applies one mutation after the other to TARGET (``planner/policy`` and
+``pytest_planverify/session/judge.py``): it replaces an operator, negates a condition, changes a number. For
+each, the tests that import the module directly or through another module are run; a mutant without a
+failing test has survived. A random sample is enough, and takes minutes: ``pip install cosmic-ray``, then
+``python -m tools.mutants --sample 150``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TARGETS = ("planner/policy", "pytest_planverify/session/judge.py")
 THROUGH = {"planner/policy": ("tests/planner/engine/test_engine_recorded.py",)}
-"""Tests that hold a target to its answers though they name another module: the engine asks the policy."""
+"""Further tests of a target that import another module: the engine calls the policy."""
 LEFT_OUT = (".git", ".venv", "__pycache__", ".pytest_cache", ".hypothesis", "build")
 CONFIGURATION = """\
 [cosmic-ray]
@@ -35,7 +35,7 @@ test-command = {command}
 name = "local"
 """
 LEFT_ALONE = ("core/RemoveDecorator", "core/ReplaceBinaryOperator_BitOr")
-"""Without its decorator a dataclass breaks every import; most unions are annotations, which never run."""
+"""Excluded operators: without its decorator a dataclass breaks imports; most unions are annotations."""
 
 
 def tests_of(target: str) -> list[str]:
@@ -56,7 +56,7 @@ def tests_of(target: str) -> list[str]:
 
 
 def sample(session: Path, size: int, seed: int) -> int:
-    """Keep a random part of the faults; return how many there were."""
+    """Keep a random part of the mutants; return how many there were."""
     with sqlite3.connect(session) as rows:
         # Ids are made anew each time: the places of the faults make a seed mean the same sample.
         order = "module_path, start_pos_row, start_pos_col, operator_name, occurrence"

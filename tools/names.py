@@ -1,8 +1,8 @@
-"""``python -m tools.names`` lists names and docstrings of the packages that a stranger would stumble over.
+"""``python -m tools.names`` lists names and docstrings of the packages that are hard to understand.
 
-Modules named by a participle, docstrings that begin with a question word instead of a verb or a noun,
-classes of one name in several modules, and small modules with one importer: places to look at. The exit
-status is 1 where there are more of them than are known to be right.
+These are modules named by a participle, docstrings that begin with a question word instead of a verb or a
+noun, equal class names in several modules, and small modules with one importer. The exit status is 1 if
+there are more than the known ones.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 PACKAGES = ("planner", "pytest_planverify")
 KNOWN = 2
-"""So many places were looked at and left as they are."""
+"""Number of known places."""
 
 SMALL = 60
 QUESTION = re.compile(r"(What|Whether|Those|Who|Whose|Whom|How|Where|Which|That)\b")
 PARTICIPLE = re.compile(r"(ing|ed)$")
 NOUNS = {"authoring", "embed", "fencing", "routing", "sanitizing", "testing"}
-"""Names that end like a participle and are the field's nouns."""
+"""Names that end like a participle, but are established nouns."""
 
 Documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

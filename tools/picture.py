@@ -1,6 +1,6 @@
-"""Draw what a command prints in a terminal: ``python -m tools.picture docs/images/run.svg COMMAND …``.
+"""Draw the output of a command in a terminal: ``python -m tools.picture docs/images/run.svg COMMAND …``.
 
-The pictures of the documents come from real runs; the same command makes them anew.
+The pictures of the documentation come from real runs, and the same command updates them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WIDTH = 100
 
 
 def main(path: Path, command: list[str]) -> int:
-    """Write the picture of what a command prints. Returns the exit status of the command."""
+    """Write the picture of a command's output. Returns the exit status of the command."""
     done = subprocess.run(
         command,
         env={**os.environ, "FORCE_COLOR": "1", "PY_COLORS": "1", "COLUMNS": str(WIDTH)},

@@ -1,6 +1,6 @@
-"""The pages of docs/reference, written from the schemas, the taxonomy and the tables of rules.
+"""Generate the pages of docs/reference from the schemas, the taxonomy and the tables of rules.
 
-``python -m tools.reference_pages`` writes them; git ignores them, and the site builds them anew.
+``python -m tools.reference_pages`` writes them. Git ignores them; the site is built with new ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _PAGES = {"plan": "Plan", "outcome": "OutcomeDocument"}
-"""The documents in the order in which they are told of, each with the name of its outermost part."""
+"""The documents in the order of their pages, each with the name of its outermost part."""
 
 _INTROS = {
     "plan": (
@@ -46,7 +46,7 @@ _INTROS = {
 }
 
 _WIDTH = 118
-"""Characters of a line of prose."""
+"""Length of a line of prose, in characters."""
 
 _WORDS = {
     "Verdict": "verdict",
@@ -60,33 +60,33 @@ _WORDS = {
     "BranchReason": "routing-key",
     "CheckKind": "kind-of-check",
 }
-"""By the name of an enumeration, where its words are explained in words.md."""
+"""Enumerations whose words are explained in words.md."""
 
 _ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
 _DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 
 
 def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
-    """The lines of a table."""
+    """Yield the lines of a table."""
     yield _row(head)
     yield _row(["---"] * len(head))
     yield from (_row([cell(each) for each in row]) for row in body)
 
 
 def paragraph(text: str) -> str:
-    """A text in lines of prose, with the blank line that ends it."""
+    """Return a text in lines of prose, followed by a blank line."""
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
 
 
 def item(text: str) -> str:
-    """A text as an item of a list."""
+    """Return a text as an item of a list."""
     return textwrap.fill(
         f"- {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
     )
 
 
 def cell(text: str) -> str:
-    """A text as it may stand in a cell: on one line, code as Markdown marks it."""
+    """Return a text for a table cell: on one line, code marked up."""
     return " ".join(text.split()).replace("``", "`").replace("|", r"\|")
 
 
@@ -95,9 +95,9 @@ def _row(cells: Sequence[str]) -> str:
 
 
 class KeyTables:
-    """Pages of keys. ``told`` says what keys mean, by part and key, where the schema itself does not.
+    """Pages of keys. ``told`` has the descriptions, by part and key, that the schema itself lacks.
 
-    A part that several documents have is described with the first of them, and the others link to it.
+    A part of several documents is described with the first of them; the others link to it.
     """
 
     def __init__(self, told: Mapping[str, Mapping[str, str]]) -> None:
@@ -109,7 +109,7 @@ class KeyTables:
                 self._home.setdefault(part, name)
 
     def page(self, name: str) -> str:
-        """The page of one document. Raises ``KeyError`` for a key that nothing tells the meaning of."""
+        """Return the page of one document. Raises ``KeyError`` for a key without a description."""
         title, intro = _INTROS[name]
         lines = [f"# {title}\n", paragraph(intro)]
         for part, held in self._parts(name):
@@ -122,7 +122,7 @@ class KeyTables:
         return "\n".join(lines)
 
     def used(self) -> set[tuple[str, str]]:
-        """Every part and key that the pages tell of."""
+        """Return every part and key on the pages."""
         return {
             (part, key)
             for name in _PAGES
@@ -131,7 +131,7 @@ class KeyTables:
         }
 
     def _parts(self, name: str) -> Iterator[tuple[str, Schema]]:
-        """What has keys: the document itself, then its parts in the order in which they are met."""
+        """Yield the document itself and then its parts, in the order of their first use."""
         document = self._schemas[name]
         yield _PAGES[name], document
         seen: list[str] = []
@@ -203,14 +203,14 @@ class KeyTables:
 
 
 def _with_keys(part: Schema) -> Schema | None:
-    """What has keys of a part, where it may also be written as a mere text."""
+    """Return the object form of a part that may also be written as a plain string."""
     if "properties" in part:
         return part
     return next((each for each in part.get("anyOf", ()) if "properties" in each), None)
 
 
 def _references(about: Any) -> list[str]:
-    """The parts that are named anywhere within, each once."""
+    """Return the names of all parts that are referenced anywhere within, each once."""
     if isinstance(about, dict):
         named: list[str] = []
         for key, held in about.items():  # pyright: ignore[reportUnknownVariableType]
@@ -225,7 +225,7 @@ def _references(about: Any) -> list[str]:
 
 
 def _spelled_once(held: Schema) -> dict[str, list[str]]:
-    """The keys of a part, each with its other spellings. All spellings of a key share one description."""
+    """Return the keys of a part, each with its other spellings, which share one description."""
     found: dict[str, list[str]] = {}
     first: dict[str, str] = {}
     for key, about in held["properties"].items():
@@ -273,7 +273,7 @@ def _first_paragraph(text: str) -> str:
 
 
 def lifecycle_text() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     return "\n".join(_lines())
 
 
@@ -319,7 +319,7 @@ def _code(state: StrEnum) -> str:
 
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
-"""Where the pages are, in a checkout."""
+"""The folder of the pages, in a checkout."""
 
 _NOTE = "<!-- Written by python -m tools.reference_pages; whatever is changed here by hand is lost. -->"
 
@@ -346,7 +346,7 @@ _RULES = {
         "`--select RULE` asks only that one.",
     ),
 }
-"""By the kind of a rule, the heading of its section and what stands below it."""
+"""Heading and introduction of the section for each kind of rule."""
 
 _RULE_COLUMNS: Mapping[str, Mapping[str, Callable[[Explanation], str]]] = {
     "rule of planner validate": {
@@ -355,11 +355,11 @@ _RULE_COLUMNS: Mapping[str, Mapping[str, Callable[[Explanation], str]]] = {
         "fix": lambda each: each.do or "–",
     },
 }
-"""By the kind of a rule, the columns of its table after the first; of others only what they do."""
+"""Further columns of the table for each kind of rule; other kinds only have a description."""
 
 
 def pages() -> dict[str, str]:
-    """The text of every page, by the name of its file."""
+    """Return the text of every page, by file name."""
     tables = KeyTables(meanings())
     bodies = {
         "plan-keys.md": tables.page("plan"),
@@ -434,7 +434,7 @@ def _rules() -> Iterator[str]:
 
 
 def _diagnosis_rules() -> Iterator[str]:
-    """A section for each rule."""
+    """Yield a section for each rule."""
     yield "# Rules of the diagnosis\n"
     yield paragraph(
         "Each failure of `pytest --planverify` names the rule that explained it. Here is what each of them "
@@ -545,7 +545,7 @@ def _tools() -> Iterator[str]:
 
 
 def _explained(head: str, entries: Iterable[Explanation]) -> Iterator[str]:
-    """Words with what they mean, and what to do where there is something to do."""
+    """Yield words with their meaning and remedy."""
     entries = tuple(entries)
     advised = any(each.do for each in entries)
     columns = (head, "meaning", "what to do") if advised else (head, "meaning")
@@ -560,7 +560,7 @@ def _fact(each: Explanation, name: str) -> str:
 
 
 def _keys_as_code(text: str) -> str:
-    """Names with underscores, which Markdown might read as emphasis, as code."""
+    """Mark names with underscores as code, since Markdown might read the underscores as emphasis."""
     return re.sub(r"\b\w+_\w+\b", r"`\g<0>`", cell(text))
 
 

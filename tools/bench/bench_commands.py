@@ -19,11 +19,11 @@ COMMANDS = 50
 MANY_COMMANDS, RED = 200, 10
 LIMIT_SECONDS = 3
 COLD_STARTS = 10
-"""Commands of a plan: a part of what a run costs is its own, and not that of any start."""
+"""Number of commands of the plan that is started cold."""
 
 
 def commands(folder: Path, rounds: int) -> list[Row]:
-    """Measure in that folder, each variant so many times."""
+    """Measure in a folder, each variant ``rounds`` times."""
     return [
         _worker(folder, rounds),
         _cold_start(folder / "cold", rounds),
@@ -131,7 +131,7 @@ FILES, TESTS = 100, 100
 
 
 def many_tests_in_one_command(folder: Path, rounds: int) -> list[Row]:
-    """Measure in that folder, each variant so many times."""
+    """Measure in a folder, each variant ``rounds`` times."""
     count = many_tests(folder, files=FILES, tests=TESTS)
     commands = {
         "plain": Command(
@@ -174,13 +174,13 @@ def many_tests_in_one_command(folder: Path, rounds: int) -> list[Row]:
 WITHOUT = ("-p", "no:planverify")
 START = python("-m", "pytest", "-q")
 STARTS_A_ROUND = 6
-"""Starts are short: so many are measured for each round of the long runs."""
+"""Number of short starts that are measured for each round of the long runs."""
 NOISE = 1.02
-"""What two series of the same runs may differ by."""
+"""Largest ratio by which two series of equal runs may differ."""
 
 
 def unused(folder: Path, rounds: int) -> list[Row]:
-    """Measures in that folder, each variant so many times."""
+    """Measure in a folder, each variant ``rounds`` times."""
     count = many_tests(folder, files=100, tests=100)
     passed = partial(expect_in, f"{count} passed")
     runs = paired(
@@ -233,7 +233,7 @@ def unused(folder: Path, rounds: int) -> list[Row]:
 
 
 def _import_ms(folder: Path) -> float:
-    """The cumulative time of the outermost imports of this plugin's modules, in milliseconds."""
+    """Return the cumulative import time of the outermost modules of the plugin, in milliseconds."""
     done = subprocess.run(
         python("-X", "importtime", *START[1:]),
         cwd=folder,

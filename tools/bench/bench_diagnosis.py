@@ -1,4 +1,4 @@
-"""What diagnosis costs: failures judged in a second from recorded evidence, and its part of a red run."""
+"""Measure the diagnosis: failures per second from recorded evidence, and its share of a red run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CORPUS = RECORDED
 TESTS, RED = 2_000, 100
 FEW_TESTS, FEW_RED = 200, 10
 ONCE = ("--planverify-confirm-seconds", "0.001")
-"""No time is left for confirming."""
+"""Leaves no time for confirmation runs."""
 SECONDS = 1.0
 WANTED = 20_000
 
@@ -32,11 +32,11 @@ def pytest_planverify_diagnose(evidence):
     return Diagnosis(category="UNKNOWN", owner="unknown", confidence=0.5, rule="none", because="Not asked.",
                      signature=signature, suggestion="None.")
 """
-"""A plugin that answers before the rules are asked, with as many different causes."""
+"""A plugin that diagnoses before any rule is evaluated, with equally many root causes."""
 
 
 def rows(folder: Path, rounds: int) -> list[Row]:
-    """Measures in that folder, each variant so many times."""
+    """Measure in a folder, each variant ``rounds`` times."""
     return [_speed(rounds), *_part_of_a_run(folder, rounds)]
 
 

@@ -1,4 +1,4 @@
-"""The engine: folding a log beside ``json.loads`` of its lines, long logs, memory, and many runs."""
+"""Measure the engine: replaying a log relative to ``json.loads``, long logs, memory, and many runs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MOST_MIB = 256.0
 WORKFLOWS = 10_000
 MOST_SECONDS = 120.0
 WATCHED_EVERY = 10
-"""Of the simulated workflows, every tenth is held to the laws after each step, which takes time too."""
+"""In one of this many simulated workflows the invariants are checked after each step, which takes time."""
 
 
 def rows(folder: Path, rounds: int) -> list[Row]:
-    """All figures of the engine."""
+    """Return all figures of the engine."""
     short, long = log_of(TODOS), log_of(TODOS * LONGER)
     return [*_folding(short, long, rounds), _stepping(rounds), _memory(), _workflows()]
 
@@ -127,7 +127,7 @@ def _workflows() -> Row:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Processor time, without the collector's work on what others have left."""
+    """Return the processor time, without garbage collection of earlier objects."""
     gc.collect()
     start = time.process_time()
     work()

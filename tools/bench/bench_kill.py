@@ -1,7 +1,7 @@
-"""Kills `planverify run` at random moments, resumes it, and compares what is left with an unkilled run.
+"""Kill ``planverify run`` at random moments, resume it, and compare the result with an unkilled run.
 
-``python tools/bench/bench_kill.py [--kills N] [--jobs N] [--seed N]`` goes on until N runs were killed
-before their end; exits with 1 when a run differs.
+``python tools/bench/bench_kill.py [--kills N] [--jobs N] [--seed N]`` ends after N runs that were killed
+before they finished, with exit status 1 if a result differs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Memory on simulated histories: whether it chooses better roles and orders than without, and its speed.
+"""Measure the memory on simulated histories: quality of the chosen roles and orders, and its speed.
 
-Its thresholds were chosen on other seeds than those that are reported here.
+Its thresholds were chosen with other seeds than those of the reported figures.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from planner.model.taxonomy import CATEGORIES, Category, Family, Role
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SPAN_DAYS = 60
 OTHERS_ACT = 0.35
-"""How often somebody else than the static table's role acted in the past: in todos with a routing of their
-own, in branches that a person changed, in deeper branches."""
+"""Share of the past turns of another role than that of the static table.
+
+Reasons are a routing of the todo's own, branches that a person changed, and deeper branches.
+"""
 
 HERE, ELSEWHERE = "sha256:here", "sha256:elsewhere"
 WORKERS = (Role.CODER, Role.ARCHITECT, Role.TESTER, Role.DEBUGGER)
@@ -40,7 +42,7 @@ DEEDS = ("Fix", "Add", "Refactor", "Implement", "Update the docs of", "Speed up"
 
 
 class Truth(StrEnum):
-    """Who really repairs what."""
+    """The relation between failures and the role that can repair them."""
 
     FAMILIES = "families of failures have roles of their own"
     CATEGORIES = "categories have roles of their own"
@@ -50,13 +52,13 @@ class Truth(StrEnum):
 
 @dataclass(frozen=True)
 class FailureFamily:
-    """Failures that are alike, and who repairs them."""
+    """A family of similar failures, with the roles that can repair them."""
 
     category: Category
     words: tuple[str, ...]
     signatures: tuple[str, ...]
     chances: Mapping[Role, float]
-    """Of each role, to repair it in the first turn."""
+    """Probability of each role to repair the failure in the first turn."""
 
     @property
     def static(self) -> Role:
@@ -65,7 +67,7 @@ class FailureFamily:
 
 @dataclass(frozen=True)
 class World:
-    """A truth, and the records that it has left."""
+    """A truth, with the records of its past."""
 
     truth: Truth
     seed: int
@@ -84,7 +86,7 @@ class World:
         )
 
     def cases(self, number: int) -> list[tuple[FailureFamily, Failure, Todo]]:
-        """Failures of the days after the records."""
+        """Return failures of the days after the records."""
         rng = random.Random(f"cases {self.seed}")
         found: list[tuple[FailureFamily, Failure, Todo]] = []
         for _ in range(number):
@@ -104,7 +106,7 @@ class World:
         )
 
     def _chances(self, rng: random.Random, category: Category, static: Role) -> dict[Role, float]:
-        """Of each role; half of all families, or of all categories, are not for the static table's."""
+        """Return the probability of each role; the static role is not the best in half of the families."""
         chances = {role: rng.uniform(0.1, 0.4) for role in WORKERS}
         whose = random.Random(f"{category} {self.seed}") if self.truth is Truth.CATEGORIES else rng
         best = static
@@ -114,7 +116,7 @@ class World:
         return chances
 
     def _meant(self, rng: random.Random, family: FailureFamily) -> FailureFamily:
-        """The family; without any relation, each of its failures has chances of its own."""
+        """Return the family; without a relation, each failure has probabilities of its own."""
         if self.truth is not Truth.NO_RELATION:
             return family
         return replace(family, chances={role: rng.uniform(0.1, 0.9) for role in WORKERS})
@@ -149,7 +151,7 @@ class World:
 
 @dataclass(frozen=True)
 class Backlog:
-    """Todos of which some sorts really go well at first, in a world with or without such sorts."""
+    """Todos of which some kinds usually succeed at the first attempt, or none."""
 
     has_signal: bool
     seed: int
@@ -157,7 +159,7 @@ class Backlog:
 
     @cached_property
     def sorts(self) -> tuple[tuple[str, tuple[str, ...], float], ...]:
-        """A deed, a vocabulary and the chance to be done at the first attempt."""
+        """Verb, vocabulary, and probability to succeed at the first attempt, of each kind."""
         rng = random.Random(f"sorts {self.seed}")
         return tuple(
             (
@@ -176,7 +178,7 @@ class Backlog:
         )
 
     def open_todos(self, number: int) -> list[tuple[Todo, bool]]:
-        """Todos, and whether each would be done at the first attempt."""
+        """Return todos, each with whether it would succeed at the first attempt."""
         rng = random.Random(f"open {self.seed}")
         return [self._todo(rng) for _ in range(number)]
 
@@ -203,12 +205,12 @@ def _word(rng: random.Random) -> str:
 
 
 TUNING_SEEDS = range(1000, 1030)
-"""The thresholds of ``planner.memory`` were compared on these. Never reported."""
+"""Seeds with which the thresholds of ``planner.memory`` were chosen; never reported."""
 
 SEEDS = range(30)
 CASES = 80
 REPAIRS = (300, 1500)
-"""So many remembered repairs; of 24 families, over 60 days."""
+"""Numbers of remembered repairs, of 24 families in 60 days."""
 
 REMEMBERED_TODOS = 600
 OPEN_TODOS = 200
@@ -216,9 +218,9 @@ MANY_TODOS = 100_000
 MANY_RECORDS = 10_000
 
 LEAST_GAIN = 2.0
-"""Points, for the lower end of the interval, with many repairs."""
+"""Least lower end of the interval, in percentage points, with many repairs."""
 MOST_LOSS = 0.5
-"""Points, for the lower end where there is little or nothing to gain."""
+"""Largest loss, in percentage points, where little or nothing can be gained."""
 MOST_BIAS = 10.0
 MOST_TIMES_READING = 10.0
 MOST_TIMES_RECORDS = 4.0
@@ -226,7 +228,7 @@ MOST_TIMES_RECORDS = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of the choices in one world; shares of the cases."""
+    """Results of the choices in one world, as shares of the cases."""
 
     static: float
     memory: float
@@ -237,7 +239,7 @@ class Played:
 
 
 def rows(folder: Path, rounds: int) -> list[Row]:
-    """Gains in percentage points, and times as ratios."""
+    """Return gains in percentage points, and times as ratios."""
     found = [_routing(truth, repairs) for truth in Truth for repairs in REPAIRS]
     found.append(_calibration())
     found += [_ordering(has_signal) for has_signal in (True, False)]
@@ -245,7 +247,7 @@ def rows(folder: Path, rounds: int) -> list[Row]:
 
 
 def play(truth: Truth, seed: int, repairs: int) -> Played:
-    """Who is chosen for each failure of a world, and what that is worth."""
+    """Choose a role for each failure of a world, and return how good the choices were."""
     world = World(truth, seed, repairs)
     now = NOW.timestamp()
     cases = [
@@ -264,7 +266,7 @@ def play(truth: Truth, seed: int, repairs: int) -> Played:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The lower end, the mean and the upper end of the 95 % interval of the mean."""
+    """Return the lower end, the mean and the upper end of the 95 % interval of the mean."""
     mean = statistics.fmean(values)
     half = 1.96 * statistics.stdev(values) / len(values) ** 0.5
     return mean - half, mean, mean + half
@@ -323,7 +325,7 @@ def _ordering(has_signal: bool) -> Row:
 
 
 def _gain_of_order(backlog: Backlog) -> float:
-    """How much more often the first half of the order goes well than all todos together."""
+    """Return by how much the first half of the order succeeds more often than all todos."""
     todos = backlog.open_todos(OPEN_TODOS)
     now = NOW.timestamp()
     ordered = sorted(todos, key=lambda each: -backlog.memory.order_bias(each[0], now))
@@ -332,7 +334,7 @@ def _gain_of_order(backlog: Backlog) -> float:
 
 
 def _speed(rounds: int) -> list[Row]:
-    """Every todo and every record has a title of its own."""
+    """Measure the speed with a different title for every todo and record."""
     backlog = Backlog(True, SEEDS[0], MANY_RECORDS)
     records = backlog.memory.records
     fewer = records.model_copy(update={"todos": records.todos[: MANY_RECORDS // 10]})

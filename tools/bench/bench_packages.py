@@ -51,7 +51,7 @@ class Bound:
     mean: float
     worst: float | None = None
     is_gain: bool = False
-    """The bounds are the least values, not the greatest."""
+    """Whether the bounds are the least values rather than the greatest."""
 
 
 BOUNDS = (
@@ -63,7 +63,7 @@ BOUNDS = (
 
 
 def rows(folder: Path, rounds: int) -> list[Row]:
-    """Measure in that folder, each variant so many times."""
+    """Measure in a folder, each variant ``rounds`` times."""
     ratios: dict[str, dict[Bound, float]] = {}
     found: list[Row] = []
     skipped: list[str] = []
@@ -92,7 +92,7 @@ def rows(folder: Path, rounds: int) -> list[Row]:
 
 
 def _over_all(bound: Bound, ratios: Mapping[str, Mapping[Bound, float]], note: str) -> list[Row]:
-    """Return the geometric mean of a ratio and its worst value; not a number meets no bound."""
+    """Return the geometric mean of a ratio and its worst value; NaN meets no bound."""
     by_package = {name: each[bound] for name, each in ratios.items()}
     mean, worst, whose = math.nan, math.nan, note
     if by_package:
@@ -215,7 +215,7 @@ def _pytest(source: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def _paths(source: Path) -> dict[str, str]:
-    """Return the variable through which the package is imported from where it was unpacked."""
+    """Return the environment variable with which the package is imported from its unpacked source."""
     return {"PYTHONPATH": os.pathsep.join([str(source / "src"), str(source)])}
 
 

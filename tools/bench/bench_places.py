@@ -1,14 +1,11 @@
-"""Measure how often the function that a bug is in is named first, on bugs made from published packages.
+"""Measure how often the faulty function is named first, on bugs made from published packages.
 
-For two releases of a package, each product function that differs is set back to the older release,
-one at a time,
-in the newer one. Where tests turn red by that, the function is known to be the place. Each such bug
-is verified in three
-settings: ``edit`` (that function is the only uncommitted edit), ``release`` (the whole older source
-is the uncommitted
-edit) and ``committed`` (no change can be seen). Baselines, in a plain run of the same tests: the
-last product frame of the
-traceback, and Ochiai's coefficient over executed functions.
+Of two releases of a package, each product function that differs is set back to the older release, one at
+a time, in the newer one. If tests fail because of it, this function is the place of the bug. Each bug is
+verified in three settings: ``edit`` (the function is the only uncommitted edit), ``release`` (the whole
+older source is the uncommitted edit) and ``committed`` (no change is visible). The baselines are computed
+from a plain run of the same tests: the last product frame of the traceback, and Ochiai's coefficient of
+the executed functions.
 
 ``python tools/bench/bench_places.py [--bugs N] [--folder DIR] [--json FILE] [NAME:OLD:NEW …]``
 """
@@ -59,7 +56,7 @@ TITLES = {
 METHODS = ("planverify", "traceback", "ochiai", "ochiai, changed")
 LIMIT_SECONDS = 180
 MOST_TESTS = 20
-"""Of the tests that one bug turns red, those that are looked at when its file is chosen."""
+"""Most failing tests of a bug that are considered when its test file is chosen."""
 TEST_NEEDS = ("pytest", "hypothesis", "simplejson", "pytz", "mock", "pretend", "contextlib2", "PyYAML")
 
 Place = tuple[str, str]
@@ -72,18 +69,18 @@ class Function:
     last: int
     lines: tuple[str, ...]
     shape: str
-    """Its syntax tree without docstrings: equal where only comments or layout differ."""
+    """Syntax tree without docstrings; equal if only comments or layout differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
     place: Place
     tests: tuple[str, ...]
-    """Those that are green in the newer release, and red with this function of the older one."""
+    """Tests that pass in the newer release, and fail with this function of the older one."""
 
 
 def functions(text: str) -> dict[str, Function]:
-    """Return the functions and methods of a module by qualified name; not those inside of others."""
+    """Return the functions and methods of a module by qualified name, without nested functions."""
     lines = text.splitlines(keepends=True)
     found: dict[str, Function] = {}
 
@@ -166,7 +163,7 @@ class Package:
         )
 
     def red_tests(self, *arguments: str) -> set[str] | None:
-        """Return the node ids that fail in a plain run; ``None`` where the session itself fails."""
+        """Return the node ids that fail in a plain run; ``None`` if the session itself fails."""
         try:
             ended = self.run(
                 "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:planverify", "-rfE", *arguments
@@ -179,7 +176,7 @@ class Package:
         return None if re.search(r"^ERROR ", ended.stdout, re.MULTILINE) else set(found)
 
     def bugs(self, most: int) -> Iterator[Bug]:
-        """Yield at most so many functions of the older release that turn tests of the newer one red."""
+        """Yield at most ``most`` functions of the older release that make tests of the newer one fail."""
         before = self.red_tests()
         if before is None:
             print(f"{self.name}: its own tests do not run", file=sys.stderr)
@@ -215,7 +212,7 @@ class Package:
             self._git("commit", "-qam", "bug")
 
     def answers(self, bug: Bug, changed: set[Place]) -> dict[str, list[Place]] | None:
-        """Return the ranked places that each method names; ``None`` where the test is not red here."""
+        """Return the ranked places of each method; ``None`` if the test does not fail."""
         file = bug.tests[0].partition("::")[0]
         (self.root / "plan.yaml").write_text(
             "todo_list_id: place\nworkflow_name: place\nitems:\n  - id: bug\n    title: bug\n"
@@ -291,12 +288,12 @@ def _plain(name: str | None) -> str:
 
 
 def _within(place: Sequence[str], function: Place) -> bool:
-    """Say whether the place is that function or one inside of it."""
+    """Return whether the place is this function or nested in it."""
     return place[0] == function[0] and (place[1] + ".").startswith(function[1] + ".")
 
 
 def _ochiai(tests: Mapping[str, Mapping[str, object]], red: str) -> list[Place]:
-    """Rank executed functions for one red test by the green ones of its file, at most a hundred."""
+    """Rank the executed functions of one failing test by at most a hundred passing tests of its file."""
     greens = [each for each in tests.values() if not each["failed"]][:100]
     executed = [tuple(each) for each in tests[red]["places"]]  # type: ignore[union-attr]
 
@@ -336,7 +333,7 @@ def _sdist(name: str, version: str, folder: Path) -> Path:
 
 
 def _environment(folder: Path, base_python: Path, root: Path) -> Path:
-    """Make an environment with the package, editable, over the one that holds the verifier."""
+    """Create an environment with the package, editable, on top of the one that contains the verifier."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
@@ -400,13 +397,13 @@ def measure(package: Package, most: int, collect_only: bool = False) -> list[dic
 
 
 class Row(NamedTuple):
-    """How often one method has the place among its first ones, in one setting."""
+    """Hit rates of one method in one setting."""
 
     setting: str
     method: str
     bugs: int
     shares: tuple[float, ...]
-    """Among the first, the first three and the first five."""
+    """Shares of the bugs whose function is first, among the first three, and among the first five."""
 
 
 def rows(records: Sequence[Mapping[str, object]]) -> Iterator[Row]:
@@ -428,7 +425,7 @@ def table(records: Sequence[Mapping[str, object]]) -> str:
 
 
 def plot(records: Sequence[Mapping[str, object]]) -> str:
-    """Return the table as a bar chart in SVG: dark the first place, paler the first three and five."""
+    """Return the table as a bar chart in SVG: dark for the first place, lighter for three and five."""
     found = list(rows(records))
     lines: list[str] = []
     y = 26

@@ -41,7 +41,7 @@ MOST_LOADING_TIMES = 4.0
 
 
 def plan_loading(folder: Path, rounds: int) -> list[Row]:
-    """One row: how many times PyYAML's own time the loader takes."""
+    """Return the loading time relative to that of PyYAML."""
     path = folder / "plan.yaml"
     text = plan_text()
     path.write_text(text, encoding="utf-8")
@@ -69,7 +69,7 @@ def plan_loading(folder: Path, rounds: int) -> list[Row]:
 
 
 def plan_text() -> str:
-    """The text of the plan."""
+    """Return the text of the plan."""
     return "todo_list_id: large\nmetadata: {max_branch_depth: 2}\nitems:\n" + "".join(
         map(_written_todo, range(MAX_TODOS))
     )
@@ -129,7 +129,7 @@ load_plan(Path(sys.argv[1])); read_outcomes(Path(sys.argv[2])); print("loaded")
 
 
 def planner(folder: Path, rounds: int) -> list[Row]:
-    """How many times loading takes each command, and the help beside the import of the library it uses."""
+    """Return the times of commands relative to loading, and of the help relative to importing typer."""
     plan, outcomes = _write(folder, branches=5)
     _write(folder / "side_by_side", branches=1_000)
     planner = str(Path(sys.executable).parent / "planner")
@@ -197,7 +197,7 @@ MOST_WAVE_SECONDS = 4.0
 
 
 def waves_of_plans(folder: Path, rounds: int) -> list[Row]:
-    """How long the waves of the largest plan take. No file is needed."""
+    """Return the time to compute the waves of the largest plan; needs no files."""
     return [_wave_row(name, shape, max(rounds // 2, 2)) for name, shape in SHAPES.items()]
 
 
@@ -215,7 +215,7 @@ def _wave_row(name: str, shape: Callable[[int], Todo], rounds: int) -> Row:
 
 
 def _wave_seconds(todos: Sequence[Todo]) -> float:
-    """Processor time."""
+    """Return the processor time, in seconds."""
     gc.collect()
     start = time.process_time()
     waves(todos)
@@ -237,7 +237,7 @@ def _chained(number: int) -> Todo:
 
 
 def _layered(number: int) -> Todo:
-    """Each depends on three of the layer before; some share a file with a few others, all have a test."""
+    """Return a todo with three dependencies in the layer before; some share a file, all have a test."""
     chance = random.Random(number)
     start = number // LAYER * LAYER
     after = chance.sample(range(start - LAYER, start), 3) if start else []
@@ -268,17 +268,17 @@ SHAPES: dict[str, Callable[[int], Todo]] = {
         number, f"src/package_{number}/**", f"!src/package_{number}/data/**"
     ),
 }
-"""By what the todos are like, how one is made by its number."""
+"""Functions that create a todo by its number, by the shape of the plan."""
 
 
 RED_OF = 7
-"""One todo in so many is red."""
+"""One of this many todos is red."""
 
 MOST_REPORT_SECONDS = 1.0
 
 
 def reports(folder: Path, rounds: int) -> list[Row]:
-    """One row: the time of all formats together, without loading their libraries."""
+    """Return the time of all formats together, without importing their libraries."""
     given = ReportInput(document(*map(_verified_todo, range(MAX_TODOS))), {}, {})
     for name in FORMATS:
         render(name, given)
@@ -327,7 +327,7 @@ MOST_INDEXING_SECONDS = 2.5
 
 
 def dashboard(folder: Path, rounds: int) -> list[Row]:
-    """How long a page takes, and the processor time that the index of all logs takes."""
+    """Return the time of a page, and the processor time for indexing all logs."""
     _write_logs(folder)
     begun = time.process_time()
     open_index(folder).close()
@@ -359,12 +359,12 @@ def dashboard(folder: Path, rounds: int) -> list[Row]:
 
 
 def _record(_plan: Path, _question_id: str, _said: Mapping[str, str]) -> list[str]:
-    """Record nothing: no question is answered here."""
+    """Record nothing, since no question is answered here."""
     return []
 
 
 def _write_logs(folder: Path) -> None:
-    """Write logs of one run each, which differ by its id."""
+    """Write logs of one run each that differ in their ids only."""
     (folder / FOLDER).mkdir(parents=True)
     (folder / "plan.yaml").write_text(dump_plan(plan_of(LOGGED_TODOS), format="yaml"), encoding="utf-8")
     steps = [(event, actions) for event, actions, _ in run_of(LOGGED_TODOS)]

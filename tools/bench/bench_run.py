@@ -1,8 +1,8 @@
-"""What `planverify run` costs beside agents and verifications, and what a second worker brings.
+"""Measure the cost of ``planverify run`` itself, and the gain of a second worker.
 
-The loop's own time is the wall time of a run without that of its agents and of its verifications. Two
-workers of a cluster of dask take independent turns of one second each; the time counts from the first turn
-to the last verified todo.
+The cost of the loop is the wall time of a run without its agents and verifications. Two workers of a dask
+cluster take independent turns of one second each; the time counts from the first turn to the last
+verified todo.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pathlib.Path(f"shop/{todo}.py").write_text(f"NAME = '{todo}'\\n")
 
 
 def rows(folder: Path, rounds: int) -> list[Row]:
-    """The loop's own cost on the example with 29 todos, and the ratio of one worker to two."""
+    """Return the cost of the loop on the example with 29 todos, and the ratio of one worker to two."""
     total, own, turns = _cost_of_vi_editor(folder / "vi_editor")
     ratios = [_seconds(folder, 1, each) / _seconds(folder, 2, each) for each in range(min(rounds, 3))]
     return [
@@ -67,7 +67,7 @@ def rows(folder: Path, rounds: int) -> list[Row]:
 
 
 def _cost_of_vi_editor(root: Path) -> tuple[float, float, int]:
-    """Return how long the run took, how long the loop itself, and the number of turns."""
+    """Return the time of the run, the time of the loop itself, and the number of turns."""
     copytree(
         CHECKOUT / "examples/vi_editor", root, ignore=ignore_patterns(".planverify", "__pycache__", "diag*")
     )
@@ -114,7 +114,7 @@ def _replaced(*places: tuple[Any, str, Callable[[Any], Any]]) -> Generator[None]
 
 
 def _seconds(folder: Path, workers: int, number: int) -> float:
-    """Return how long independent todos of one second took, with so many workers of a local cluster."""
+    """Return the time of independent todos of one second with ``workers`` workers of a local cluster."""
     from distributed import LocalCluster
 
     root = folder / f"independent-{workers}-{number}"

@@ -1,7 +1,7 @@
-"""Runs as they are: plans of any size, whose driver passes most todos, fails some and repairs them.
+"""Event logs of simulated runs of any size: most todos pass, some fail and are repaired.
 
-``python tools/bench/engine_logs.py EVENTS`` folds so many events, which are made on the way and read
-as text, and prints how many there were and the peak of the memory that it took, in MiB.
+``python tools/bench/engine_logs.py EVENTS`` replays so many events, which are generated on the way and read
+as text, and prints their number and the peak of the used memory, in MiB.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from planner.store.lines import action_text, encode, event_text, logged_actions,
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RED_EVERY = 7
-"""Of the verifications, every seventh fails."""
+"""One of this many verifications fails."""
 JOBS = 20
 EVENTS_OF_A_TODO = 8
-"""So many events a todo has at least where every kind is told."""
+"""Least number of events of a todo if all kinds of events occur."""
 
 _CATEGORIES = (
     Category.TEST_REGRESSION,
@@ -55,7 +55,7 @@ _CATEGORIES = (
 
 
 def plan_of(todos: int) -> Plan:
-    """A plan of so many todos, in chains of five."""
+    """Return a plan with so many todos, in chains of five."""
     return Plan.model_validate(
         {
             "todo_list_id": "large",
@@ -72,9 +72,9 @@ def plan_of(todos: int) -> Plan:
 def run_of(
     todos: int, *, chatty: bool = False, as_text: bool = False
 ) -> Iterator[tuple[Event, tuple[Action, ...], State]]:
-    """Every event of a run, what it called for, and the state after it.
+    """Yield every event of a run, its actions, and the state after it.
 
-    ``chatty`` tells more of each todo; ``as_text`` takes each event in as it is read back from its text.
+    ``chatty`` has more events for each todo; ``as_text`` parses each event from its text.
     """
     submitted = PlanSubmitted.model_validate(
         {"at": START, "plan": plan_of(todos), "digest": "sha256:1", "policy": {"jobs": JOBS}}
@@ -92,7 +92,7 @@ def run_of(
 
 
 def log_of(todos: int) -> list[str]:
-    """The lines of a run's log."""
+    """Return the lines of the log of a run."""
     lines: list[str] = []
     digest = GENESIS
     for number, (event, actions, _) in enumerate(run_of(todos)):
@@ -102,12 +102,12 @@ def log_of(todos: int) -> list[str]:
 
 
 def folded(lines: list[str]) -> State:
-    """The state after the lines of a log, each of which is held against its digest."""
+    """Return the state after the lines of a log, whose digests are verified."""
     return fold(_events(lines))
 
 
 def replayed(lines: list[str]) -> int:
-    """How many actions the lines of a log hold; each is decided anew, and held against what was written."""
+    """Decide each action of a log again, compare it with the recorded one, and return their number."""
     state: State | None = None
     count = 0
     for text, event in zip(lines, _events(lines), strict=True):
@@ -129,7 +129,7 @@ def _events(lines: list[str]) -> Iterator[Event]:
 
 
 class _Driver:
-    """Does what it is asked for in the order of asking; its facts follow from a count."""
+    """A driver that performs actions in the order of the requests; its results depend on a count only."""
 
     def __init__(self, chatty: bool) -> None:
         self._due: deque[Event] = deque()
@@ -197,7 +197,7 @@ class _Driver:
 
 
 def _whose(event: Event) -> str | None:
-    """The todo that an answer is about."""
+    """Return the todo of an event."""
     if isinstance(event, Verified):
         return event.outcome.todo_id
     return event.todo_id if isinstance(event, WorkStarted | WorkFinished) else None
@@ -226,7 +226,7 @@ def _outcome(name: str, count: int, red: bool) -> Outcome:
 _ARTIFACT = Check(
     id="expected_artifacts[0]", kind=CheckKind.ARTIFACT, verdict=Verdict.PASSED, duration_ms=1
 )
-"""A todo is done only where every criterion of its was checked."""
+"""A check for each criterion of the todo, without which it is not done."""
 
 
 def _check(name: str, number: int, red: bool) -> Check:

@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SAMPLE_SECONDS = 0.02
-"""How often the memory of a process tree is read."""
+"""Interval at which the memory of a process tree is sampled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Something to be measured: how to start it, and how to tell that it did its work."""
+    """A command to measure, with a check that it did its work."""
 
     argv: Sequence[str]
     cwd: Path
     check: Callable[[str], None]
-    """Given the command's output; raises AssertionError when the work was not done."""
+    """Receives the output of the command; raises ``AssertionError`` if the work was not done."""
     exit_code: int = 0
     repeat: Sequence[Sequence[str]] = ()
-    """Further argument vectors that belong to it, run one after the other."""
+    """Further argument vectors of the command, run one after the other."""
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -36,44 +36,44 @@ class Memory:
     """Peaks in MiB."""
 
     tree_mib: float
-    """Highest sum of proportional set sizes of all processes of the tree at one moment."""
+    """Highest sum of the proportional set sizes of all processes of the tree at one moment."""
     largest_mib: float
-    """Highest resident set of any one process of it."""
+    """Highest resident set of any process of the tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one run took, in seconds."""
+    """Cost of one run, in seconds."""
 
     wall: float
     cpu: float
-    """User and system time of the command and of every process that it started and waited for."""
+    """User and system time of the command and of all processes that it started and waited for."""
 
 
 class Pairs:
-    """Runs of several commands, one of each in every round, to be compared round by round.
+    """Runs of several commands, one of each in every round, which are compared round by round.
 
-    What slows the machine for a while slows all runs of a round alike, so their ratio is steadier than that
-    of two medians.
+    A temporary slowdown of the machine affects all runs of a round alike, so the ratio is steadier than
+    that of two medians.
     """
 
     def __init__(self, costs: Mapping[str, Sequence[Cost]]) -> None:
         self._costs = costs
 
     def ratio(self, ours: str, theirs: str, *, what: str = "cpu") -> float:
-        """The median over the rounds of one command's cost by another's."""
+        """Return the median over the rounds of the ratio of the costs of two commands."""
         return statistics.median(a / b for a, b in zip(*self._both(ours, theirs, what), strict=True))
 
     def difference(self, ours: str, theirs: str, *, what: str = "cpu") -> float:
-        """The median over the rounds of what one command takes more than another, in seconds."""
+        """Return the median over the rounds of the difference of the costs of two commands, in seconds."""
         return statistics.median(a - b for a, b in zip(*self._both(ours, theirs, what), strict=True))
 
     def median(self, name: str, *, what: str = "cpu") -> float:
-        """The median over the rounds of one command's cost, in seconds."""
+        """Return the median over the rounds of the cost of one command, in seconds."""
         return statistics.median(self._of(name, what))
 
     def raw(self, *, what: str = "cpu", unit_ms: bool = False) -> str:
-        """The medians of all commands, to be printed beside a figure."""
+        """Return the medians of all commands as text, to print beside a figure."""
         shown = {name: self.median(name, what=what) for name in self._costs}
         return f"{what} " + ", ".join(
             f"{name} {value * 1e3:.0f} ms" if unit_ms else f"{name} {value:.2f} s"
@@ -88,9 +88,9 @@ class Pairs:
 
 
 def paired(commands: Mapping[str, Command], rounds: int) -> Pairs:
-    """Runs each command once in every round, in an order that turns around from one round to the next.
+    """Run each command once in every round, in an order that is reversed after each round.
 
-    What the first run of anything compiles and caches is not counted.
+    An unmeasured run comes first, which compiles and fills caches.
     """
     for command in commands.values():
         command.check(_run(command, command.argv))
@@ -103,7 +103,7 @@ def paired(commands: Mapping[str, Command], rounds: int) -> Pairs:
 
 
 def cost_of(command: Command) -> Cost:
-    """Runs the command and its repetitions once. Raises AssertionError when its work was not done."""
+    """Run the command and its repetitions once. Raises ``AssertionError`` if its work was not done."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     wall = wall_seconds(command)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -112,7 +112,7 @@ def cost_of(command: Command) -> Cost:
 
 
 def wall_seconds(command: Command) -> float:
-    """Runs the command and its repetitions once. Raises AssertionError when its work was not done."""
+    """Run the command and its repetitions once. Raises ``AssertionError`` if its work was not done."""
     start = time.perf_counter()
     outputs = [_run(command, argv) for argv in (command.argv, *command.repeat)]
     elapsed = time.perf_counter() - start
@@ -122,10 +122,10 @@ def wall_seconds(command: Command) -> float:
 
 
 def interleaved(commands: Mapping[str, Command], rounds: int) -> dict[str, float]:
-    """The median seconds of each command over so many rounds, one run of each in every round.
+    """Return the median seconds of each command over the rounds, one run of each in every round.
 
-    The order turns around from one round to the next, so that a drift of the machine meets all alike. What
-    the first run of anything compiles and caches is not counted.
+    The order is reversed after each round, so that a drift of the machine affects all alike. An unmeasured
+    run comes first, which compiles and fills caches.
     """
     for command in commands.values():
         command.check(_run(command, command.argv))
@@ -138,7 +138,7 @@ def interleaved(commands: Mapping[str, Command], rounds: int) -> dict[str, float
 
 
 def peak_memory(command: Command) -> Memory:
-    """Runs the command once, watched. Slower than without, so never timed in the same run."""
+    """Run the command once, and sample its memory, which slows it down: never time the same run."""
     with subprocess.Popen(
         command.argv,
         cwd=command.cwd,
@@ -162,28 +162,28 @@ def peak_memory(command: Command) -> Memory:
 
 
 def python(*args: str) -> list[str]:
-    """An argument vector that starts the running interpreter."""
+    """Return an argument vector that starts the running interpreter."""
     return [sys.executable, *args]
 
 
 def environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what would make one command cheaper or dearer than another."""
+    """Return the environment without variables that would change the cost of a command."""
     unwanted = ("PYTEST_", "COVERAGE_", "COV_", "PYTHONDONTWRITEBYTECODE")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     return {**inherited, "NO_COLOR": "1", **added}
 
 
 def expect_in(text: str, output: str) -> None:
-    """Raise AssertionError unless a command's output holds the text."""
+    """Raise ``AssertionError`` unless the output of a command contains the text."""
     assert text in output, output[-2000:]
 
 
 def expect_nothing(output: str) -> None:
-    """Accept any output of a command whose exit status says enough."""
+    """Accept any output, of a command whose exit status is enough."""
 
 
 class _TreeWatch(threading.Thread):
-    """Samples the memory of a process and all its descendants until it is told to stop."""
+    """Sample the memory of a process and all its descendants until stopped."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -215,7 +215,7 @@ def _tree(root: int) -> list[int]:
 
 
 def _sizes_kib(pid: int) -> tuple[int, int]:
-    """Proportional and resident set size."""
+    """Return the proportional and the resident set size."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
@@ -245,7 +245,7 @@ def _expect(command: Command, code: int, output: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One measured figure and the bound that it is held to."""
+    """One measured figure with its bounds."""
 
     name: str
     figure: float
@@ -254,11 +254,11 @@ class Row:
     at_most: float | None = None
     at_least: float | None = None
     from_what: str = ""
-    """The raw measurements that the figure was made of."""
+    """The raw measurements from which the figure is computed."""
 
     @property
     def met(self) -> bool:
-        """Whether the figure keeps its bounds; a row without any is information only."""
+        """Return whether the figure is within its bounds; a row without bounds is information only."""
         return (self.at_most is None or self.figure <= self.at_most) and (
             self.at_least is None or self.figure >= self.at_least
         )
@@ -273,7 +273,7 @@ class Row:
 
 
 def render(rows: Sequence[Row]) -> str:
-    """A plain table, one row a line."""
+    """Return a plain table, one row per line."""
     header = ("what", "figure", "target", "met", "from")
     lines = [
         (

@@ -1,8 +1,7 @@
 """A pytest plugin that records the product functions that each test executed, and its last product frame.
 
-Loaded by ``-p place_probe`` into a plain run, to compute the baselines that the benchmark of places
-compares with:
-the last product frame of the traceback, and Ochiai's coefficient over executed functions.
+It is loaded with ``-p place_probe`` into a plain run. From its records the benchmark of places computes the
+baselines: the last product frame of the traceback, and Ochiai's coefficient of the executed functions.
 """
 
 from __future__ import annotations

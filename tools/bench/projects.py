@@ -1,4 +1,4 @@
-"""Writes the projects and plans that the benchmarks run, and reads what a run said about them."""
+"""Write the projects and plans that the benchmarks run, and check the results of the runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def one_test_commands(folder: Path, count: int, *, red: int = 0) -> list[str]:
 
 
 def hanging_command(folder: Path, *, limit_seconds: int) -> None:
-    """Write a project of one test that never ends, and a plan that allows it so many seconds."""
+    """Write a project with one test that never ends, and a plan with this time limit."""
     _settings(folder)
     _write(folder / "tests/test_hang.py", "import time\n\n\ndef test_hang():\n    time.sleep(3600)\n")
     write_plan(folder, {"hang": "pytest tests/test_hang.py -q"}, limit_seconds=limit_seconds)
@@ -55,7 +55,7 @@ _RED_BODIES = (
 
 
 def red_tests(folder: Path, *, tests: int, red: int) -> None:
-    """A small shop with so many tests, of which so many fail, in several ways; a plan of four todos."""
+    """Write a shop with ``tests`` tests, of which ``red`` fail in several ways; a plan of four todos."""
     _settings(folder)
     _write(
         folder / "shop.py",
@@ -76,9 +76,9 @@ def red_tests(folder: Path, *, tests: int, red: int) -> None:
 
 
 def expect_done(folder: Path, *, todos: int, tests: int | None = None) -> None:
-    """Raise AssertionError unless the outcome file says that everything was run and holds.
+    """Raise ``AssertionError`` unless the outcome file says that everything was run and passed.
 
-    ``tests`` is the number of those that passed, where no other outcome is allowed.
+    ``tests`` is the number of passed tests, if no other outcome is allowed.
     """
     document = _read_outcomes(folder)
     assert document["run"]["exit_status"] == 0, document["run"]
@@ -89,7 +89,7 @@ def expect_done(folder: Path, *, todos: int, tests: int | None = None) -> None:
 
 
 def expect_red(folder: Path, *, red: int) -> None:
-    """Raise AssertionError unless the outcome file says that so many todos are not done."""
+    """Raise ``AssertionError`` unless the outcome file says that ``red`` todos are not done."""
     document = _read_outcomes(folder)
     todos = document["summary"]["todos"]
     assert sum(todos.values()) - todos.get("done", 0) == red, todos

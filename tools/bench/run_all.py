@@ -1,9 +1,9 @@
 """Run the benchmarks and print one table, each figure beside its target.
 
-``python tools/bench/run_all.py [--rounds N] [NAME …]``; exits with 1 when a target is missed.
-All figures are ratios or differences within one run, over interleaved rounds: medians of pairs where what
-is compared is short. Where nothing else is said, the time is processor time of all processes of a command.
-``packages`` needs a package index; pip's own settings, as ``PIP_FIND_LINKS``, name another one.
+``python tools/bench/run_all.py [--rounds N] [NAME …]`` exits with 1 if a target is missed. All figures are
+ratios or differences within one run, over interleaved rounds, with medians of pairs if the compared runs
+are short. Unless stated otherwise, times are the processor time of all processes of a command.
+``packages`` needs a package index; pip's own settings, such as ``PIP_FIND_LINKS``, name another one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BENCHMARKS = {
     "memory": "bench_memory:rows",
     "run": "bench_run:rows",
 }
-"""By name, the module and the function that measures in a folder, each variant so many times."""
+"""Module and function of each benchmark, which measures in a folder, each variant ``rounds`` times."""
 
 
 def main() -> int:

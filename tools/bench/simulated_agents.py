@@ -1,7 +1,7 @@
-"""How whole workflows end with agents of every kind: ``python -m tools.bench.simulated_agents``.
+"""Simulate workflows with agents of many kinds: ``python -m tools.bench.simulated_agents``.
 
-The engine decides as it does for ``planverify run``; the project is a table of what is broken in each todo,
-so that what is true is known, whoever says otherwise. Each kind of agent carries out the same random plans.
+The engine decides as for ``planverify run``. The project is a table of the faults of each todo, so that
+the truth is known whatever an agent claims. Every kind of agent carries out the same random plans.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from planner.model.verdicts import CheckKind, TodoLife, TodoState, Verdict
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TURN_SECONDS = 600.0
 MOST_EVENTS = 5_000
-"""A workflow that takes more does not end."""
+"""A workflow with more events is considered endless."""
 
 MOST_ROUNDS = 3
-"""So often the last verification of all may send the plan back to work, as in ``planverify run``."""
+"""Most times that the final verification may send the plan back to work, as in ``planverify run``."""
 
 
 @dataclass(slots=True)
 class Turn:
-    """What an agent does in its turn, and says of it."""
+    """The effect of an agent's turn, and its claims."""
 
     says_done: bool = True
     seconds: float = 60.0
     tokens: int = 1_000
     repairs: bool = False
     breaks: bool = False
-    """Something in another todo."""
+    """Breaks something in another todo."""
     other_fault: bool = False
-    """One fault is traded for another."""
+    """Replaces one fault by another."""
     leaves_limits: bool = False
-    """It edits what it may not; the harness puts the files back."""
+    """Edits forbidden files; the harness restores them."""
     new_files: int = 0
     touches: bool = True
 
@@ -124,24 +124,24 @@ AGENTS: dict[str, Callable[[Random, int], Turn]] = {
     "lying": _lying,
     "hanging": _hanging,
 }
-"""By name, what an agent of that kind does in its turns, of which the first has the number 0."""
+"""Behaviour of each kind of agent, as a function of the turn, counted from 0."""
 
 
 @dataclass(slots=True)
 class Told:
-    """How a workflow ended."""
+    """The end of a workflow."""
 
     ending: str = "endless"
-    """``completed``, ``halted``, ``waiting`` for a person; ``endless`` and ``stuck`` must not be."""
+    """``completed``, ``halted``, or ``waiting`` for a person; ``endless`` and ``stuck`` are errors."""
     todos: int = 0
     red_at_first: int = 0
     recovered: int = 0
     turns: int = 0
     is_green: bool = False
-    """Whether all was in order at the end, as it really was."""
+    """Whether everything was really in order at the end."""
     over_limit: list[str] = field(default_factory=list[str])
     wrongly_done: list[str] = field(default_factory=list[str])
-    """Todos that came to be done while something in them was broken."""
+    """Todos that were called done while something in them was broken."""
 
 
 def invent_plan(random: Random) -> Plan:
@@ -178,7 +178,7 @@ class Workflow:
     def __init__(self, plan: Plan, agent: Callable[[Random, int], Turn], random: Random) -> None:
         self._plan, self._agent, self._random = plan, agent, random
         self._faults = {todo.id: 1 if random.random() < 0.8 else 0 for todo in plan.items}
-        """By todo the number of what is broken in it; 0 where nothing is."""
+        """Number of faults by todo."""
         self._worked: Counter[str] = Counter()
         self._violations: set[str] = set()
         self._edits = 0
@@ -379,7 +379,7 @@ def carry_out(kind: str, seed: int) -> Told:
 
 
 def table(count: int) -> tuple[list[str], int]:
-    """Return the lines of a table over so many workflows, and how many of them broke a law."""
+    """Return the lines of a table over ``count`` workflows, and how many of them broke an invariant."""
     lines = [
         "| agent | workflows | completed | halted | waiting | red todos | recovered | turns a todo |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -400,7 +400,7 @@ def table(count: int) -> tuple[list[str], int]:
 
 
 def is_broken(told: Told) -> bool:
-    """Return whether a workflow never ended, went over a limit, or was called done with something red."""
+    """Return whether a workflow never ended, exceeded a limit, or was called done with a fault."""
     is_wrong = told.ending == "completed" and not told.is_green
     return (
         is_wrong
