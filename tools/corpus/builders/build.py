@@ -1,7 +1,7 @@
-"""Builds the corpus: calls every builder, and writes its cases into the parts that they belong to.
+"""Build the corpus: call every builder, and write its cases into the parts that they belong to.
 
 ``python -m tools.corpus build [CORPUS] [--only NAME] [--work DIR] [--seed N]``; a NAME is a builder, a kind
-of fault, a package or a small project. What is not built anew stays as it was recorded.
+of fault, a package or a small project. Cases that are not built again stay as recorded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tools.corpus.case import (
 )
 
 PLUGINS = {"pytest_asyncio": "pytest-asyncio", "xdist": "pytest-xdist", "pytest_cov": "pytest-cov"}
-"""What has to be installed beside the project, by the module that tells it."""
+"""Distributions that the small projects need, by the module that shows whether they are installed."""
 
 USUAL_CORPUS = RECORDED
 
@@ -47,15 +47,15 @@ BUILDERS: Mapping[str, str] = {
 """Modules that build cases, by their name for ``--only``, each with the stem of its recorded files."""
 
 RUN_BUILDER = "faulty_runs"
-"""The module that makes runs with several faults."""
+"""The module that builds runs with several faults."""
 
 RUN_FILE = "faulty"
 
 
 def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1) -> int:
-    """Build the corpus, or a part of it; returns how many cases were made.
+    """Build the corpus, or a part of it; return the number of built cases.
 
-    Raises ``CorpusError`` when what was recorded before, and is to be kept, cannot be read.
+    Raises ``CorpusError`` if recorded cases that are to be kept cannot be read.
     """
     chosen = [name for name in (*BUILDERS, RUN_BUILDER) if name in only]
     inside = sorted(set(only) - set(chosen))
@@ -73,7 +73,7 @@ def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1
 
 
 def _refuse_unknown(names: Collection[str], corpus: Path) -> None:
-    """Nobody should wait for all builders to find that a name is misspelt."""
+    """Raise ``CorpusError`` for an unknown name before any builder starts, as building takes hours."""
     known = {kind for name in BUILDERS for kind in importlib.import_module(name).KINDS}
     known |= {*BUILDERS, RUN_BUILDER, *PACKAGES}
     known |= {case.origin.package for part in Part for case in read_cases(corpus, part)}
@@ -98,7 +98,7 @@ def _build_cases(name: str, stem: str, corpus: Path, work: Path, inside: Collect
 
 
 def _stays(case: Case, inside: Collection[str], skipped: Mapping[str, str]) -> bool:
-    """Whether a recorded case that was not made now is kept: not asked for, or its tool is missing."""
+    """Return whether a recorded case that was not built is kept: not requested, or its tool is missing."""
     asked = not inside or case.origin.kind in inside or case.origin.package in inside
     return not asked or case.origin.kind in skipped
 
@@ -137,9 +137,9 @@ def _tell(name: str, made: int, module: ModuleType, kept: int, skipped: Mapping[
 
 
 def _require_plugins() -> None:
-    """Without them the small projects are not green, and their recorded cases would be lost.
+    """Raise :class:`CorpusError` if a plugin is missing.
 
-    Raises :class:`CorpusError`.
+    Without it the small projects fail, and their recorded cases would be lost.
     """
     absent = [name for module, name in PLUGINS.items() if importlib.util.find_spec(module) is None]
     if absent:
@@ -150,7 +150,7 @@ def _require_plugins() -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """The command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="build.py", description="Build the corpus of failures.")
     parser.add_argument(
         "corpus",

@@ -1,4 +1,4 @@
-"""Choose the tests of a case: which tests run what, and one or two that were green and meet the fault."""
+"""Choose the tests of a case: one or two that passed before and execute the fault."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ SUITE_SECONDS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What the green suite runs."""
+    """Coverage of the passing test suite."""
 
     passed: tuple[str, ...]
-    """Node ids of the tests that pass, in their order."""
+    """Node ids of the passing tests, in their order."""
     lines: Mapping[str, Mapping[int, tuple[str, ...]]]
-    """Product file, line, and the tests that run it."""
+    """Tests that execute a line, by product file and line."""
 
     def of(self, path: str, line: int) -> tuple[str, ...]:
-        """The tests that run a line."""
+        """Return the tests that execute a line."""
         return self.lines.get(path, {}).get(line, ())
 
     def users(self, path: str) -> tuple[str, ...]:
-        """The tests that run any line of a file."""
+        """Return the tests that execute any line of a file."""
         return tuple(sorted({test for tests in self.lines.get(path, {}).values() for test in tests}))
 
 
 def reach(package: Package, project: Path, prober: Prober, work: Path) -> Reach:
-    """What the suite of a green project runs; read from ``work`` where that was found before."""
+    """Return the coverage of a project's suite; it is stored in ``work`` and reused."""
     kept = work / "reach" / f"{package.name}-{package.version}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ SAFE_ID = re.compile(r"[\w./:\[\] ,=<>+*()-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A fault together with the tests that meet it."""
+    """A fault together with the tests that execute it."""
 
     fault: Fault
     tests: tuple[str, ...]
@@ -86,7 +86,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chooser:
-    """Knows which tests of a package run what, and asks those whether they notice."""
+    """Chooses tests of a package by coverage, and checks that they fail with a fault."""
 
     package: Package
     project: Path
@@ -95,7 +95,7 @@ class Chooser:
     green: frozenset[str]
 
     def chosen(self, kind: Kind, fault: Fault, chance: random.Random) -> Chosen | None:
-        """One or two tests that meet the fault."""
+        """Return one or two tests that execute the fault, and fail."""
         candidates = [each for each in self._candidates(kind, fault) if self._usable(each)]
         if not candidates:
             return None
@@ -139,7 +139,7 @@ def _function(test: str) -> str:
 
 
 def _is_failed(test: str, failed: tuple[str, ...], passed: tuple[str, ...]) -> bool:
-    """Itself, or because nothing of its file could be collected."""
+    """Return whether a test failed itself, or nothing of its file could be collected."""
     if test in passed and test not in failed:
         return False
     return test in failed or test.split("::")[0] in failed or not (failed or passed)

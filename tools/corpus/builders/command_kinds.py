@@ -1,7 +1,8 @@
-"""Every kind of fault that a command criterion meets: a use of a tool, a change, and what is true of it.
+"""All kinds of fault of command criteria: a use of a tool, a change, and the true diagnosis.
 
-The label of a kind follows from what was done to the project, the plan or the machine. A tool's words are
-never asked."""
+The label of a kind follows from the change to the project, the plan or the machine, never from the output
+of a tool.
+"""
 
 from __future__ import annotations
 
@@ -50,43 +51,43 @@ TOOL_NEEDS = {
     "cargo-clippy": "cargo",
     "cargo-fmt": "cargo",
 }
-"""The tool that must be on the machine, where it is not called as the use is."""
+"""The required tool, if it is not named like the use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind of fault under one use of a tool."""
+    """One kind of fault for one use of a tool."""
 
     use: str
-    """Which of the project's commands."""
+    """Key of one of the project's commands."""
     change: str | None
-    """Which of the project's changes; ``None`` where the project stays as it is."""
+    """Key of one of the project's changes; ``None`` if the project is unchanged."""
     tells: str
     category: C
     owner: O
     also: tuple[Reading, ...] = ()
     exact: bool = False
-    """The tool names the very line."""
+    """Whether the tool names the very line."""
     placed: bool = True
     wrong: bool = False
-    """The plan's command names what never was there."""
+    """Whether the plan's command names something that never existed."""
     surroundings: str = ""
-    """A key of the table of surroundings, of what the machine lacks."""
+    """Key of the surroundings in which something is missing from the machine."""
     option: str = ""
-    """What the plan's command has besides."""
+    """Additional option of the plan's command."""
     suffix: str = ""
     limit: float = 60
-    """Seconds that the criterion may take."""
+    """Time limit of the criterion, in seconds."""
 
     @property
     def name(self) -> str:
-        """The name of the kind: the use of the tool, and the fault."""
+        """Return the name of the kind: the use of the tool, and the fault."""
         fault = self.suffix or self.change or self.surroundings
         return f"{self.use}-{fault}"
 
     @property
     def needs(self) -> str:
-        """The tool without which it cannot be made; empty where every machine has it."""
+        """Return the tool without which it cannot be built; empty if every machine has it."""
         return TOOL_NEEDS.get(self.use, self.use)
 
 
@@ -116,7 +117,7 @@ RUNNERS = "unittest script make-test"
 
 
 def _checked() -> Iterator[Kind]:
-    """What type checkers say."""
+    """Yield kinds that type checkers find."""
     for change, tells, more in (
         ("wrong-argument", "An argument of the wrong type", "mypy-module"),
         ("wrong-return", "A result of another type than the annotation says", "make-typecheck"),
@@ -156,7 +157,7 @@ def _checked() -> Iterator[Kind]:
 
 
 def _parsed() -> Iterator[Kind]:
-    """What cannot be parsed, whoever finds it."""
+    """Yield kinds with code that cannot be parsed, for all tools."""
     everyone = (
         f"{CHECKERS} {LINTERS} {RUNNERS} ruff-format black py-compile compileall coverage-run tox "
         "doctest make-dist make-lint lint-imports"
@@ -192,7 +193,7 @@ def _parsed() -> Iterator[Kind]:
 
 
 def _linted() -> Iterator[Kind]:
-    """What linters and formatters say."""
+    """Yield kinds that linters and formatters find."""
     for change, tells, uses in (
         ("unused-import", "An import that nothing uses", f"{LINTERS} ruff-concise make-lint"),
         ("undefined-name", "A name that is defined nowhere, seen by a linter", f"{LINTERS}"),
@@ -219,7 +220,7 @@ def _linted() -> Iterator[Kind]:
 
 
 def _run() -> Iterator[Kind]:
-    """What runners of tests say."""
+    """Yield kinds that test runners find."""
     for change, tells, uses in (
         ("wrong-value", "A wrong result", f"{RUNNERS} unittest-one coverage-run tox"),
         ("wrong-rounding", "A wrong number of digits", f"{RUNNERS} doctest"),
@@ -319,7 +320,7 @@ PYTHON_KINDS: tuple[Kind, ...] = (*_checked(), *_parsed(), *_linted(), *_run())
 
 
 def _javascript() -> Iterator[Kind]:
-    """What node, npm, eslint, prettier and tsc say of faults that only they meet."""
+    """Yield kinds that only node, npm, eslint, prettier and tsc find."""
     for change, tells in (
         ("wrong-argument", "An argument of the wrong type"),
         ("wrong-return", "A result of another type than the annotation says"),
@@ -458,7 +459,7 @@ JAVASCRIPT_KINDS: tuple[Kind, ...] = tuple(_javascript())
 
 
 def _rust() -> Iterator[Kind]:
-    """What cargo says."""
+    """Yield kinds that cargo finds."""
     for change, tells in (
         ("wrong-type", "A value of another type than the signature says"),
         ("wrong-argument", "An argument of the wrong type"),
@@ -587,7 +588,7 @@ def _rust() -> Iterator[Kind]:
 
 
 def _made_by_make() -> Iterator[Kind]:
-    """What make says of C, through the compiler, the linker and the tests that it starts."""
+    """Yield kinds that make finds in C projects, through the compiler, the linker and the tests."""
     for change, tells in (
         ("syntax-error", "The source cannot be parsed"),
         ("missing-semicolon", "A semicolon is missing"),
@@ -694,7 +695,7 @@ NATIVE_KINDS: tuple[Kind, ...] = (*_rust(), *_made_by_make())
 
 
 def _around() -> Iterator[Kind]:
-    """What is wrong with the machine, the settings or the plan."""
+    """Yield kinds in which the machine, the settings or the plan are wrong."""
     yield from kinds_of(
         None,
         "The tool is not installed",
@@ -768,7 +769,7 @@ def _around() -> Iterator[Kind]:
 
 
 def _coloured() -> Iterator[Kind]:
-    """The same in colour: the words stand between escape sequences."""
+    """Yield the same kinds with colours, which put escape sequences between the words."""
     for use, change, category, exact in (
         ("mypy", "wrong-return", C.TYPE_ERROR, True),
         ("ruff", "unused-import", C.LINT_ERROR, True),

@@ -1,4 +1,4 @@
-"""Runs one command criterion: recorded through `pytest --planverify`, and again by itself as a gate."""
+"""Run one command criterion: recorded through ``pytest --planverify``, and again on its own as a gate."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from toolbox import Toolbox
 from planner.model.evidence import Evidence
 
 SERVICE_PORT = 15_971
-"""Where the tests of `service` projects look for what they need."""
+"""Port of the service that the tests of ``service`` projects need."""
 
 GREEN_LIMIT = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one recorded run gave."""
+    """Result of one recorded run."""
 
     evidence: Evidence
     python: str
@@ -37,7 +37,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """In what the command runs."""
+    """Environment in which the command runs."""
 
     python: Path
     variables: Mapping[str, str]
@@ -45,7 +45,7 @@ class Surroundings:
 
 
 def surroundings_of(name: str, toolbox: Toolbox) -> Surroundings:
-    """The usual surroundings for an empty name, else those in which something is missing."""
+    """Return the usual surroundings for an empty name, else those in which something is missing."""
     return _SURROUNDINGS[name](toolbox)
 
 
@@ -76,7 +76,7 @@ def _without(*names: str) -> Callable[[Toolbox], Surroundings]:
 
 
 def _broken_installation(toolbox: Toolbox) -> Surroundings:
-    """A package that the tools import is there, but only the half of it: an update was interrupted."""
+    """Install only half of a package that the tools import, as after an interrupted update."""
     folder = toolbox.farms / "half"
     for name, text in _HALF_PACKAGES.items():
         file = folder / name / "__init__.py"
@@ -128,7 +128,7 @@ _SURROUNDINGS: dict[str, Callable[[Toolbox], Surroundings]] = {
 
 @dataclass(slots=True)
 class Runner:
-    """Lays out projects in one folder and runs commands there."""
+    """Writes projects into one folder, and runs commands there."""
 
     toolbox: Toolbox
     folder_of_cases: Path
@@ -137,17 +137,17 @@ class Runner:
 
     @property
     def folder(self) -> Path:
-        """Where the project at hand is."""
+        """Return the folder of the current project."""
         return self.folder_of_cases / self._project
 
     def lay_out(self, project: Project) -> None:
-        """The project as it was committed, with nothing left over from before."""
+        """Write the project as committed, without leftovers of earlier ones."""
         shutil.rmtree(self.folder_of_cases, ignore_errors=True)
         self._project = project.name
         project.lay_out(self.folder)
 
     def green(self, project: Project, command: str, *, service: bool = False) -> bool:
-        """Whether the command holds on the project as it was committed, where nothing is missing."""
+        """Return whether the command passes on the committed project with nothing missing."""
         key = hashlib.sha256(f"{project.digest}{command}".encode()).hexdigest()
         kept = self.folder_of_cases.with_name("green") / key
         known = True if kept.exists() else self._green.get(key)
@@ -164,9 +164,9 @@ class Runner:
         return known
 
     def record(self, checks: list[tuple[str, float]], around: Surroundings) -> list[Seen | str]:
-        """What a verification of the project as it is now saw of each command with its limit.
+        """Return the result of each command, with its limit, of one verification of the current project.
 
-        A command that cannot be a case has the reason in its place.
+        For a command that cannot become a case, the result is the reason.
         """
         self._link_modules(around)
         tests = [{"cmd": command, "timeout_seconds": limit} for command, limit in checks]
@@ -193,7 +193,7 @@ class Runner:
         )
 
     def is_red(self, command: str, limit: float, around: Surroundings) -> bool:
-        """Whether the command fails by itself, too, outside any verification."""
+        """Return whether the command also fails on its own, outside any verification."""
         words = shlex.split(command)
         variables = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         variables |= {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", **around.variables}
@@ -234,7 +234,7 @@ def _program(name: str, python: Path, path: str) -> str | None:
 
 @contextmanager
 def _service(*, on: bool) -> Iterator[None]:
-    """Something that accepts connections where the tests look for their service."""
+    """Accept connections on the port of the service."""
     if not on:
         yield
         return

@@ -1,4 +1,4 @@
-"""Cases whose criterion is a command: real tools, really run, on small projects with one fault each."""
+"""Build cases whose criterion is a command: real tools on small projects with one fault each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.model.taxonomy import Category
 from tools.corpus.case import Case, Gates, Group, Label, Origin, Place, render
 
 MAX_SHOWN = 400
-"""Characters of the source before and after that are told."""
+"""Most characters of the source before and after that are stored."""
 
 
 def case_of(
@@ -35,7 +35,7 @@ def case_of(
     seed: int,
     gates: Gates,
 ) -> Case:
-    """The case of one kind in one project."""
+    """Return the case of one kind in one project."""
     first = change.edits[0] if change else None
     return Case(
         id=f"command-{kind.name}-{project.name}",
@@ -72,7 +72,7 @@ def _place(kind: Kind, change: Change | None, line: int | None, evidence: Eviden
 
 
 def _is_named(change: Change, line: int | None, evidence: Evidence) -> bool:
-    """Whether the output holds the line: else nobody can be asked to say it."""
+    """Return whether the output contains the line; otherwise no diagnosis can name it."""
     text = f"{evidence.stdout_tail}\n{evidence.stderr_tail}"
     name = change.path.rpartition("/")[2]
     forms = (f"{name}:{line}", f'{name}", line {line}', f"{name}({line},", f"{name}: line {line}")
@@ -82,20 +82,20 @@ def _is_named(change: Change, line: int | None, evidence: Evidence) -> bool:
 KINDS: dict[str, str] = {kind.name: f"{kind.tells} ({kind.use})." for kind in ALL_KINDS}
 
 SECOND = 20
-"""So many of the faults are put into a second project of each language; every other one into one only."""
+"""In each language, this many of the faults are also put into a second project."""
 
 RED_RUNS = 3
 
 DROPPED: Counter[str] = Counter()
-"""Of the last build: how many cases of each kind failed a gate."""
+"""Number of cases, by kind, that failed a gate in the last build."""
 
 SKIPPED: dict[str, str] = {}
-"""Of the last build: the kinds that could not be made on this machine, with the tool that is missing."""
+"""Kinds that could not be built on this machine in the last build, with the missing tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """One state of one project, and the kinds whose commands are run on it."""
+    """One state of one project, with the kinds whose commands are run on it."""
 
     project: Project
     change: str | None
@@ -104,12 +104,12 @@ class State:
 
     @property
     def name(self) -> str:
-        """What the chance is drawn by."""
+        """Return the name from which random choices are seeded."""
         return f"{self.project.name}:{self.change}:{self.surroundings}"
 
 
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
-    """Make the cases; ``only`` names kinds or projects. What ``work`` holds is not made again."""
+    """Build the cases; ``only`` names kinds or projects. Cases stored in ``work`` are not built again."""
     DROPPED.clear()
     SKIPPED.clear()
     work = work.absolute()
@@ -125,7 +125,7 @@ def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
 
 
 def _states(projects: tuple[Project, ...], seed: int, only: Collection[str]) -> Iterator[State]:
-    """Every fault in one project of each language, then some in a second one."""
+    """Yield every fault in one project of each language, then some in a second one."""
     # What this machine lacks is left out last: it must not change which projects are chosen.
     faults = list(dict.fromkeys((kind.change, kind.surroundings) for kind in ALL_KINDS))
     random.Random(f"{seed}:order").shuffle(faults)
@@ -150,7 +150,7 @@ def _states(projects: tuple[Project, ...], seed: int, only: Collection[str]) -> 
 
 
 def fits(kinds: Iterable[Kind], project: Project) -> tuple[Kind, ...]:
-    """Those of the kinds that can be made in a project."""
+    """Return the kinds that can be built in a project."""
     return tuple(
         kind
         for kind in kinds
@@ -181,7 +181,7 @@ def _made(state: State, runner: Runner, toolbox: Toolbox, made: Path, seed: int)
 
 
 def _key(state: State, kind: Kind, seed: int) -> str:
-    """Under which a case is kept, so that a build which was interrupted goes on where it was."""
+    """Return the key under which a case is stored, so that an interrupted build can continue."""
     project = state.project
     change = project.changes.get(state.change or "")
     told = f"{kind!r}{project.digest}{change!r}{_command(kind, project)}{seed}"
@@ -191,7 +191,7 @@ def _key(state: State, kind: Kind, seed: int) -> str:
 def _cases(
     state: State, kinds: list[Kind], runner: Runner, toolbox: Toolbox, seed: int
 ) -> Iterator[tuple[Kind, Case | str]]:
-    """Each kind with its case, or with the gate that it failed."""
+    """Yield each kind with its case, or with the gate that it failed."""
     project = state.project
     change = project.changes[state.change] if state.change else None
     around = surroundings_of(state.surroundings, toolbox)
@@ -230,7 +230,7 @@ def _command(kind: Kind, project: Project) -> str:
 
 
 def _put_in(state: State, change: Change | None, runner: Runner, seed: int) -> int | None:
-    """Lay the project out and put the fault in; returns the line at fault."""
+    """Write the project, apply the fault, and return the line at fault."""
     runner.lay_out(state.project)
     edits = list(change.edits) if change else []
     for edit in [*edits, *_beside(state, change, random.Random(f"{seed}:{state.name}"))]:
@@ -239,7 +239,7 @@ def _put_in(state: State, change: Change | None, runner: Runner, seed: int) -> i
 
 
 def _beside(state: State, change: Change | None, chance: random.Random) -> list[Edit]:
-    """In about half of the cases a harmless edit elsewhere, so that the changed files give no answer."""
+    """Return a harmless edit for about half of the cases, so that changed files alone reveal nothing."""
     if chance.random() < 0.5:
         return []
     side = chance.choice(("product", "test"))

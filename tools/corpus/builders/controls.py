@@ -1,7 +1,6 @@
-"""Honest controls: good changes of small projects, of which a run must say nothing bad.
+"""Build the honest controls: good changes of small projects, for which a run must report no violation.
 
-This program makes them all, writes them into ``fixtures/corpus`` and prints what was
-flagged.
+This program writes them into the recorded corpus and prints what was flagged.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ KINDS = CONTROL_KINDS
 
 
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterable[Case]:
-    """Make every honest change, or those of ``only``, and keep what was said against it."""
+    """Make every honest change, or those of ``only``, and record what was reported against it."""
     for result in attempts(work, seed, only):
         if isinstance(result, Case):
             yield result
@@ -46,7 +45,7 @@ def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterable[Case]:
 
 
 def attempts(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case | Dropped]:
-    """The same with those that break the tests by themselves."""
+    """Yield the same, together with the changes that break the tests by themselves."""
     for project in small_projects():
         for number, change in enumerate(project.controls):
             if not only or project.name in only or change.kind in only:
@@ -54,7 +53,10 @@ def attempts(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case
 
 
 def granted(project: SmallProject, change: Change) -> tuple[str, ...]:
-    """Globs of what the work may change: those named, else product, tests if need be; none: no limit."""
+    """Return globs of the permitted changes; empty for no limit.
+
+    These are the named ones, or product files, with test files if needed.
+    """
     if named := change.one("grant").split():
         return () if named == ["none"] else tuple(named)
     product_only = all(_is_in(edit.path, project.product) for edit in change.edits)
@@ -99,7 +101,7 @@ def _attempt(folder: Path, project: SmallProject, change: Change, seed: int) -> 
 
 
 def _plan(project: SmallProject, change: Change) -> dict[str, Any]:
-    """A plan that grants what the change touches: an honest change keeps to its plan."""
+    """Return a plan that permits the change."""
     plan = plan_of({"work": {"tests": [{"cmd": _command(project)}]}})
     if allowed := granted(project, change):
         plan["items"][0]["allowed_files"] = list(allowed)
@@ -107,13 +109,13 @@ def _plan(project: SmallProject, change: Change) -> dict[str, Any]:
 
 
 def _command(project: SmallProject) -> str:
-    """The suite with its plugins: they are named, as nothing is loaded that is not."""
+    """Return the command of the suite with its plugins, as no other plugin is loaded."""
     words = project.suite.split()
     return " ".join([words[0], *(word for name in project.plugins for word in ("-p", name)), *words[1:]])
 
 
 def _flags(recording: Recording) -> Iterator[str]:
-    """All that a run said against the change."""
+    """Yield everything that a run reported against the change."""
     if recording.exit_code:
         yield f"exit status {recording.exit_code}"
     for todo, outcome in sorted(recording.outcomes.items()):
@@ -127,7 +129,7 @@ def _flags(recording: Recording) -> Iterator[str]:
 
 
 def _is_green(folder: Path, project: SmallProject) -> bool:
-    """Whether plain pytest is content."""
+    """Return whether plain pytest passes."""
     words = ["-p" + name for name in project.plugins]
     command = shlex.split(project.suite)
     done = subprocess.run(

@@ -1,6 +1,6 @@
-"""Decoys: small projects whose failures look like other kinds of failures, or come in an odd way.
+"""Build the decoys: small projects whose failures resemble other kinds, or appear in an unusual form.
 
-This program builds them all into ``fixtures/corpus`` and prints how many were let in.
+This program writes them into the recorded corpus and prints how many were accepted.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from tools.corpus.case import Case, Gates, Group, Label, Origin, Reading
 
 KINDS = DECOY_KINDS
 RUNS = 5
-"""So often a run is tried."""
+"""Number of attempts at a run."""
 RED_RUNS = 3
-"""So many red runs a failure needs that is not flaky."""
+"""Number of red runs that a failure needs unless it is flaky."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A decoy that was not let in."""
+    """A decoy that was not accepted."""
 
     project: str
     kind: str
@@ -55,7 +55,7 @@ class Dropped:
 
 
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterable[Case]:
-    """Make every decoy, or those of the kinds or projects named in ``only``, and record its failure."""
+    """Make every decoy, or those of the kinds or projects in ``only``, and record its failure."""
     for result in attempts(work, seed, only):
         if isinstance(result, Case):
             yield result
@@ -64,7 +64,7 @@ def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterable[Case]:
 
 
 def attempts(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case | Dropped]:
-    """The same with those that were not let in."""
+    """Yield the same, together with those that were not accepted."""
     for project in small_projects():
         wanted = [
             change for change in project.decoys if not only or project.name in only or change.kind in only
@@ -79,13 +79,13 @@ def attempts(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case
 
 
 def case_name(project: SmallProject, change: Change) -> str:
-    """The kind, with a number where a project has more than one decoy of it."""
+    """Return the kind, with a number if a project has several decoys of it."""
     same = [each for each in project.decoys if each.kind == change.kind]
     return change.kind if len(same) == 1 else f"{change.kind}-{same.index(change) + 1}"
 
 
 def label_of(change: Change) -> Label:
-    """What is true of the failure, without its place. Raises ``ValueError``."""
+    """Return the true diagnosis of the failure, without its place. Raises ``ValueError``."""
     category, owner = change.one("label").split()
     also: list[Reading] = []
     for text in change.all("also"):
@@ -102,7 +102,7 @@ def label_of(change: Change) -> Label:
 
 
 def criteria_of(change: Change) -> dict[str, Any]:
-    """The criterion that the fault turns red."""
+    """Return the criterion that the fault makes fail."""
     command = change.one("run") or f"pytest {shlex.quote(change.one('test'))} -q"
     limit = change.one("limit")
     return {"tests": [{"cmd": command, **({"timeout_seconds": float(limit)} if limit else {})}]}
@@ -111,7 +111,7 @@ def criteria_of(change: Change) -> dict[str, Any]:
 def recorded(
     folder: Path, plan: dict[str, Any], plugins: Iterable[str], confirmations: int = 3
 ) -> Recording:
-    """What a run saw; tried again where none came about, as the code may be changing under it."""
+    """Record a run; retry if there is none, as the code may be changing at the same time."""
     for _ in range(RUNS - 1):
         try:
             return record(folder, plan, plugins=plugins, confirmations=confirmations, timeout=600)
@@ -122,7 +122,7 @@ def recorded(
 
 
 def _red_before(folder: Path, project: SmallProject, changes: list[Change]) -> dict[str, str]:
-    """The decoys whose criterion is not green on the committed state, with the verdict."""
+    """Return the verdicts of decoys whose criterion does not pass on the committed state."""
     todos = {f"decoy-{project.name}-{case_name(project, each)}": criteria_of(each) for each in changes}
     lay_out(folder, project.files)
     plugins = {plugin for each in changes for plugin in _plugins(project, each)}
@@ -178,7 +178,7 @@ def _attempt(folder: Path, project: SmallProject, change: Change, seed: int) -> 
 
 
 def _chosen(recording: Recording, change: Change) -> Evidence | None:
-    """The failure of the test that the decoy names, else the first one."""
+    """Return the failure of the test that the decoy names, else the first one."""
     test = change.one("test")
     exact = [each for each in recording.evidence if test and test in (each.nodeid, *each.tests)]
     near = [each for each in recording.evidence if test and (each.nodeid or "").startswith(test)]
@@ -186,7 +186,7 @@ def _chosen(recording: Recording, change: Change) -> Evidence | None:
 
 
 def _not_as_said(label: Label, change: Change, evidence: Evidence, red: int, runs: int) -> str:
-    """Why a failure does not come as the decoy says, or nothing."""
+    """Return why a failure is not the one that the decoy announces, or an empty text."""
     repeatable = label.repeatability is Repeatability.DETERMINISTIC
     if repeatable and (red < runs or runs < RED_RUNS):
         return f"red {red} times of {runs}"
@@ -202,7 +202,10 @@ def _not_as_said(label: Label, change: Change, evidence: Evidence, red: int, run
 def _executed(
     folder: Path, project: SmallProject, change: Change, evidence: Evidence, path: str
 ) -> bool | None:
-    """Whether a changed line runs; ``None`` where there is none, or the process ends before it can tell."""
+    """Return whether a changed line is executed.
+
+    ``None`` if there is no such line, or if the process ends before coverage is written.
+    """
     if not path.endswith(".py") or change.one("executed") == "unknown":
         return None
     text = (folder / path).read_text(encoding="utf-8") if (folder / path).exists() else ""
@@ -223,7 +226,7 @@ def _added_lines(before: str, after: str) -> set[int]:
 
 
 def _statements(text: str, lines: set[int]) -> set[int]:
-    """Where the statements begin that the lines belong to: that is the line that coverage tells of."""
+    """Return the first lines of the statements of these lines, since coverage reports these."""
     begin: dict[int, int] = {}
     try:
         tree = ast.parse(text)
@@ -242,7 +245,7 @@ def _statements(text: str, lines: set[int]) -> set[int]:
 
 
 def _lines_run(folder: Path, project: SmallProject, change: Change) -> dict[str, set[int]]:
-    """The lines that the criterion's command runs, by file; empty where coverage cannot say."""
+    """Return the lines that the criterion's command executes, by file; empty if coverage is unknown."""
     words = shlex.split(criteria_of(change)["tests"][0]["cmd"])[1:]
     plugins = [word for name in _plugins(project, change) if name != "xdist" for word in ("-p", name)]
     words = [word for word in words if word not in ("-n", "2", "-n2")]

@@ -1,4 +1,4 @@
-"""Cases of the group environment: what a machine lacks or refuses, and twins that are its own fault."""
+"""Build the group ``environment``: faults of the machine, and similar faults of the project itself."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SCENES: tuple[Scene, ...] = (
     *env_programs.setting_scenes(),
     *env_files.account_scenes(),
 )
-"""In the order in which their cases are made."""
+"""Scenes in the order in which their cases are built."""
 
 KINDS: dict[str, str] = kinds_of(SCENES)
-"""Every kind of fault, with one sentence of what is wrong."""
+"""Every kind of fault, with one sentence about it."""
 
 
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterable[Case]:
-    """Every case, or those of some kinds or projects. Reports what was dropped on standard error."""
+    """Build every case, or those of some kinds or projects. Reports dropped cases on standard error."""
     return build_scenes(SCENES, Group.ENVIRONMENT, work, seed, only)

@@ -1,7 +1,8 @@
-"""Makes runs with one to four faults over small projects, and knows which failure belongs to which fault.
+"""Build runs with one to four faults in small projects, and determine which fault caused which failure.
 
-Each fault is first put in alone: what then fails belongs to it. With several faults, a failure belongs to
-the one fault whose own run had it as well; what two faults may have caused is left out.
+Each fault is first applied alone; failures of that run belong to it. In a run with several faults, a
+failure belongs to the one fault whose own run had it, too; if two faults may have caused it, it is left
+out.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ from tools.corpus.case import FaultyRun, Label, RunFailure, is_test_kind
 __all__ = ["KINDS", "PROJECTS", "build_runs"]
 
 FOLDER = Path(__file__).with_name("faulty_projects")
-"""One file a project, each with the keys of :class:`Project`."""
+"""One file for each project, with the keys of :class:`Project`."""
 
 COMBINATIONS = 12
-"""So many runs with two to four faults are made of each project."""
+"""Number of runs with two to four faults of each project."""
 
 MOST_PIECES = 5
-"""A run keeps at most so many failures of one fault in one todo: more of them show nothing new."""
+"""Most failures of one fault in one todo that a run keeps, as more show nothing new."""
 
 _SETTINGS = "[pytest]\npythonpath = . tests\n"
 _HARMLESS_TEST = "def test_there_are_numbers():\n    assert 1 < 2\n"
 
 
 class Turn(IntEnum):
-    """When an engineer takes a fault up: what keeps others from being seen comes first."""
+    """Order in which an engineer repairs faults: those that hide others come first."""
 
     UNDERLYING = 0
-    """Nothing that rests on it can run: an import, a syntax error, a conftest, a fixture, a service."""
+    """Nothing that depends on it can run: an import, a syntax error, a conftest, a fixture, a service."""
     ORDINARY = 1
     UNSTABLE = 2
-    """It comes and goes: after all that is red every time."""
+    """It is flaky, and comes after everything that fails each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +63,19 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault and what is true of it."""
+    """One fault with its label."""
 
     kind: str
     label: Label
     edits: tuple[Edit, ...] = ()
     turn: Turn = Turn.ORDINARY
     without_service: bool = False
-    """The service that the tests ask for is not there."""
+    """Whether the service that the tests use is stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project that is green as it stands."""
+    """A project whose tests pass."""
 
     name: str
     files: Mapping[str, str]
@@ -83,7 +84,7 @@ class Project:
     depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     faults: tuple[Fault, ...]
     service: bool = False
-    """The tests connect to the port that ``SERVICE_PORT`` names."""
+    """Whether the tests connect to the port that ``SERVICE_PORT`` names."""
 
 
 KINDS: Mapping[str, str] = {
@@ -135,16 +136,16 @@ def _project(said: dict[str, Any]) -> Project:
 PROJECTS = read_projects()
 
 Key = tuple[str, str, str]
-"""Todo, criterion, and the test or the file that failed."""
+"""Todo, criterion, and the test or file that failed."""
 
 
 class Unusable(Exception):
-    """A run that fails a gate; the message says which."""
+    """A run that fails a gate, which the message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One failure of a run and the todo that it is of."""
+    """One failure of a run, with its todo."""
 
     todo: str
     evidence: Evidence
@@ -156,7 +157,7 @@ class Piece:
 
 
 def build_runs(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[FaultyRun]:
-    """The runs of every project, or of those named in ``only``; ``work`` is a folder for scratch."""
+    """Build the runs of every project, or of those in ``only``; ``work`` is a scratch folder."""
     dropped: Counter[str] = Counter()
     for project in PROJECTS:
         if not only or project.name in only:
@@ -196,9 +197,9 @@ def _runs_of(project: Project, work: Path, seed: int, dropped: Counter[str]) -> 
 
 
 def _chosen(project: Project, usable: Sequence[int], chance: random.Random) -> Iterator[tuple[int, ...]]:
-    """Combinations of faults that can stand in one tree.
+    """Yield combinations of faults that can be applied to one tree.
 
-    Of half of them all faults are of kinds that are of one part, so that both parts have such runs.
+    In half of them all faults have kinds of one part, so that both parts get such runs.
     """
     possible = [
         numbers
@@ -253,7 +254,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 def _seen(
     project: Project, work: Path, faults: Sequence[Fault], chance: random.Random
 ) -> tuple[Piece, ...]:
-    """What a run with these faults finds, all todos side by side, so that none is hidden by another."""
+    """Return the failures of a run with these faults, with all todos independent so that none is hidden."""
     folder = work / "project"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(work / "green", folder)
@@ -293,7 +294,7 @@ def _edit_harmlessly(
 
 
 def _pieces(folder: Path, recording: Recording, project: Project) -> tuple[Piece, ...]:
-    """Each failure with its todo: they are diagnosed todo by todo, the last todo first."""
+    """Return each failure with its todo; todos are diagnosed one by one, the last todo first."""
     judged: dict[tuple[str, str], int] = {}
     for journal in folder.glob(".planverify/runs/*/journal.jsonl"):
         for line in journal.read_text(encoding="utf-8").splitlines():
@@ -331,7 +332,10 @@ def _run(
     *,
     masked: bool,
 ) -> FaultyRun:
-    """The run with what belongs to one fault alone; ``masked``: without what a failed todo blocks."""
+    """Return the run with the failures that belong to one fault.
+
+    ``masked`` leaves out what a failed todo blocks.
+    """
     blocked = _blocked(project, {piece.todo for piece in pieces}) if masked else frozenset[str]()
     failures: list[RunFailure] = []
     kept: Counter[tuple[str, int]] = Counter()
@@ -358,7 +362,7 @@ def _run(
 
 
 def _blocked(project: Project, failed: Collection[str]) -> frozenset[str]:
-    """The todos that wait for a failed one."""
+    """Return the todos that depend on a failed one."""
     found: set[str] = set()
     for todo in project.todos:  # each stands after those that it depends on
         if any(each in failed or each in found for each in project.depends.get(todo, ())):
@@ -367,7 +371,7 @@ def _blocked(project: Project, failed: Collection[str]) -> frozenset[str]:
 
 
 def _first(project: Project, faults: Sequence[Fault], failures: Sequence[RunFailure]) -> tuple[int, ...]:
-    """The faults that nothing goes before: by how much rests on them, then by the order of the todos."""
+    """Return the faults to repair first: by the number of dependent ones, then in the order of todos."""
     todos: dict[int, set[str]] = {}
     for failure in failures:
         todos.setdefault(failure.fault, set()).add(failure.todo)

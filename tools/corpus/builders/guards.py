@@ -1,4 +1,4 @@
-"""Cases of the group guard: what guards and criteria other than tests find, and runs that did not end."""
+"""Build the group ``guard``: findings of guards and of criteria other than tests, and aborted runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SCENES: tuple[Scene, ...] = (
     *guard_runs.run_scenes(),
     *guard_runs.flaky_scenes(),
 )
-"""In the order in which their cases are made."""
+"""Scenes in the order in which their cases are built."""
 
 KINDS: dict[str, str] = kinds_of(SCENES)
-"""Every kind of fault, with one sentence of what is wrong."""
+"""Every kind of fault, with one sentence about it."""
 
 
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterable[Case]:
-    """Every case, or those of some kinds or projects. Reports what was dropped on standard error."""
+    """Build every case, or those of some kinds or projects. Reports dropped cases on standard error."""
     return build_scenes(SCENES, Group.GUARD, work, seed, only)

@@ -1,7 +1,7 @@
-"""Builds the injected part of the corpus: one fault in a published package, and what its tests say of it.
+"""Build the injected part of the corpus: one fault in a published package, and the failures of its tests.
 
-A case is let in when its tests pass on the package as it was published, fail every time with the fault (or,
-where the kind says so, not every time), and the fault's line was run.
+A case is accepted if its tests pass on the published package, fail every time with the fault (or only
+sometimes, if the kind is flaky), and execute the line of the fault.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from planner.model.taxonomy import Repeatability
 from tools.corpus.case import Case, Gates, Group, Label, Origin, render
 
 KINDS = {kind.id: kind.sentence for kind in ALL_KINDS}
-"""What can be made."""
+"""All kinds of fault, with a sentence about each."""
 
 TRIES = 8
-"""How many places of a module are tried for one case."""
+"""Number of places of a module that are tried for one case."""
 SLOW_TRIES = 3
 FLAKY_TRIES = 5
 FEW_USES = 4
-"""How often the product names what it hardly uses: where it is defined, exported and documented."""
+"""Most uses of a name in the product that is hardly used: definition, export and documentation."""
 CONFIRMATIONS = 3
 
 
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
-    """Make the cases; ``only`` names packages or kinds. What is made is kept in ``work``."""
+    """Build the cases; ``only`` names packages or kinds. Built cases are stored in ``work``."""
     names, asked = {each.name for each in PACKAGES}, set(only)
     if asked and not asked & (names | set(KINDS)):
         return
@@ -63,7 +63,7 @@ def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
 
 
 def _turns(kinds: list[Kind], seed: int) -> Iterator[tuple[int, Kind]]:
-    """Rounds over the kinds in mixed order: an interrupted build has some of all; slow ones last."""
+    """Yield rounds over the kinds in mixed order, for interrupted builds; slow kinds come last."""
     quick = [each for each in kinds if not each.slow]
     slow = [each for each in kinds if each.slow]
     later = range(1, ROUNDS)
@@ -75,7 +75,7 @@ def _turns(kinds: list[Kind], seed: int) -> Iterator[tuple[int, Kind]]:
 
 @dataclass
 class PackageBuilder:
-    """Makes the cases of one package in one working copy, one after the other."""
+    """Builds the cases of one package in one working copy, one after the other."""
 
     package: Package
     work: Path
@@ -83,18 +83,18 @@ class PackageBuilder:
     python: Path
     prober: Prober
     dropped: Counter[str] = field(default_factory=Counter)
-    """Kind and gate, and how often a case failed there."""
+    """Number of dropped cases, by kind and gate."""
     _left: dict[tuple[str, str], list[Fault]] = field(default_factory=dict)
-    """By kind and module, the places that were not tried yet."""
+    """Places that were not tried yet, by kind and module."""
     _used: set[tuple[str, str, int | None]] = field(default_factory=set)
-    """Kind, file and line."""
+    """Used places, as kind, file and line."""
     _made: dict[str, Case] = field(default_factory=dict)
     _exhausted: set[str] = field(default_factory=set)
     _product: tuple[Module, ...] = ()
     _tests: tuple[Module, ...] = ()
 
     def cases(self, kinds: Iterable[Kind], rounds: Iterable[int]) -> Iterator[Case]:
-        """One case of each kind in turn, until there are enough or no place is left; earlier ones first."""
+        """Yield one case of each kind in turn, until there are enough; stored ones come first."""
         self._start()
         for round_, kind in ((round_, kind) for round_ in rounds for kind in kinds):
             name = self._id(kind, round_)
@@ -159,7 +159,7 @@ class PackageBuilder:
         return None
 
     def _places(self, kind: Kind, chance: random.Random) -> Iterator[Fault]:
-        """The places of a kind in random order; each module has the same chance."""
+        """Yield the places of a kind in random order; each module has the same probability."""
         own = kind.reach is Reached.OWN
         open_modules = list(self._tests if own else self._product)
         while open_modules:
@@ -177,7 +177,7 @@ class PackageBuilder:
                 open_modules.remove(module)
 
     def _is_for_tests(self, fault: Fault) -> bool:
-        """Whether the tests use what is changed and the product itself hardly does."""
+        """Return whether the tests use the changed name and the product itself hardly does."""
         names = [each for each in (fault.function or "").split(".") if not each.startswith("__")]
         if not names:
             return False
@@ -226,7 +226,7 @@ class PackageBuilder:
                 file.write_text(content, encoding="utf-8")
 
     def _edit_harmlessly(self, fault: Fault, tests: tuple[str, ...], chance: random.Random) -> str | None:
-        """In about half of all cases something else was edited, too: a comment or a passing test."""
+        """Make a harmless edit in about half of all cases: a comment or a passing test. Return its side."""
         side = chance.choice(("product", "test", None, None))
         files = {test.split("::")[0] for test in tests} | set(fault.changes)
         modules = self._product if side == "product" else self._tests
@@ -269,7 +269,7 @@ class PackageBuilder:
         return {"PYTHONPATH": str(self._project / self.package.import_path)}
 
     def _green(self) -> frozenset[str]:
-        """The tests that pass on the committed state in the very way in which the cases are recorded."""
+        """Return the tests that pass on the committed state, run in the same way as the recorded cases."""
         kept = self.work / "green" / f"{self.package.name}-{self.package.version}.json"
         if not kept.is_file():
             plan = plan_of({"work": {"tests": [{"cmd": f"pytest {self.package.tests}"}]}})
@@ -358,7 +358,7 @@ def _command(kind: Kind, tests: tuple[str, ...]) -> str:
 
 
 def _needs_none(evidence: Evidence) -> bool:
-    """A timeout is confirmed less often, as that costs its whole limit."""
+    """Return whether fewer confirmations are enough, as for a timeout, where each costs the whole limit."""
     return evidence.timed_out and len(evidence.confirmations) > 0
 
 
@@ -369,7 +369,7 @@ def _takes_edits(path: str, side: str | None) -> bool:
 
 
 def kept(work: Path, package: str, seed: int) -> tuple[Case, ...]:
-    """What builds in ``work`` have made of a package so far, interrupted ones too."""
+    """Return the cases of a package that builds in ``work`` have stored, including interrupted builds."""
     file = work / "made" / f"{package}-{seed}.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     return tuple(Case.model_validate_json(line) for line in lines)

@@ -1,4 +1,4 @@
-"""The published packages that faults are put into: which, and how one is fetched and laid out."""
+"""The published packages into which faults are inserted, with their download and set-up."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """One pinned source distribution and where things are in it."""
+    """One pinned source distribution, and the layout of its files."""
 
     name: str
-    """As the registry spells it; the unit of the split."""
+    """Name in the package index; the corpus is split by it."""
     version: str
     sha256: str
-    """Of the source distribution."""
+    """Digest of the source distribution."""
     sources: str
-    """The folder of the product's modules."""
+    """Folder of the product's modules."""
     tests: str
-    """The folder of its tests."""
+    """Folder of its tests."""
     import_path: str = "."
-    """The folder that the product is imported from."""
+    """Folder from which the product is imported."""
     cases: int
-    """How many cases to make of it at most."""
+    """Most cases that are built of it."""
 
     @property
     def module(self) -> str:
-        """The name that the product is imported by."""
+        """Return the import name of the product."""
         return self.sources.rsplit("/", 1)[-1]
 
 
@@ -53,10 +53,10 @@ DEPENDENCIES = (
     "freezegun==1.5.5",
     "pytest-codspeed==5.0.4",
 )
-"""What the suites need besides the packages themselves."""
+"""Distributions that the test suites need besides the packages themselves."""
 
 PYTEST = DEPENDENCIES[0].partition("==")[2]
-"""The version of pytest that the cases are recorded with."""
+"""Version of pytest with which the cases are recorded."""
 
 PACKAGES = (
     Package(
@@ -153,29 +153,29 @@ PACKAGES = (
         cases=60,
     ),
 )
-"""Pinned, in the order in which cases are made of them."""
+"""The pinned packages, in the order in which their cases are built."""
 
 
 def package_named(name: str) -> Package:
-    """The package of this name. Raises ``KeyError``."""
+    """Return the package of this name. Raises ``KeyError``."""
     return {each.name: each for each in PACKAGES}[name]
 
 
 CHECKOUT = Path(__file__).parents[3]
 
 COMMITTED_AT = 1_700_000_000
-"""When the files of a green project were last changed, in seconds: compiled files are held to it."""
+"""Modification time of the files of an unchanged project, in seconds, which compiled files refer to."""
 
 GENERATED = "plan.json\n.planverify/\n.planverify-recorded.jsonl\n__pycache__/\n.pytest_cache/\n"
-"""What runs leave behind, for the repository's ``.git/info/exclude``."""
+"""Files that runs leave behind, for the repository's ``.git/info/exclude``."""
 
 
 class FetchError(Exception):
-    """A package cannot be had as it is pinned; the message says which and why."""
+    """A package is not available as pinned; the message says which and why."""
 
 
 def interpreter(work: Path) -> Path:
-    """The Python of a virtual environment with this plugin and what the suites need; made when absent."""
+    """Return the Python of a virtual environment with this plugin and the dependencies of the suites."""
     python = work / "venv" / "bin" / "python"
     ready = work / "venv" / "ready"
     if not ready.exists():
@@ -186,7 +186,7 @@ def interpreter(work: Path) -> Path:
 
 
 def repository(package: Package, work: Path) -> Path:
-    """A git repository of the package as it was published, with one commit; made when absent."""
+    """Return a git repository of the published package with one commit; it is created if missing."""
     project = work / "projects" / package.name
     if not (project / ".git").is_dir():
         shutil.rmtree(project, ignore_errors=True)
@@ -196,7 +196,7 @@ def repository(package: Package, work: Path) -> Path:
 
 
 def restore(project: Path) -> None:
-    """Take back every change since the commit; compiled files stay, as they are still true."""
+    """Undo every change since the commit; compiled files stay, since they are still valid."""
     _run(["git", "reset", "-q", "--hard"], project)
     _run(["git", "clean", "-q", "-f", "-d", "-x", "--exclude=__pycache__"], project)
     for file in sorted(project.rglob("*.py")):
@@ -205,7 +205,7 @@ def restore(project: Path) -> None:
 
 
 def compile_all(package: Package, project: Path, python: Path) -> None:
-    """Let pytest write the compiled files of product and tests once: every later run is faster for it."""
+    """Let pytest write the compiled files of product and tests once, which makes every later run faster."""
     variables = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     variables |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(project / package.import_path)}
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", package.tests]
@@ -213,7 +213,7 @@ def compile_all(package: Package, project: Path, python: Path) -> None:
 
 
 def unpacked(package: Package, work: Path) -> Path:
-    """Return the folder of the pinned source distribution, fetched where it is absent."""
+    """Return the folder of the pinned source distribution, which is downloaded if missing."""
     archive = _archive(package, work / "sdists")
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     if digest != package.sha256:
@@ -242,7 +242,7 @@ def _archive(package: Package, folder: Path) -> Path:
 
 
 def commit(project: Path) -> None:
-    """Make a repository of a folder, with all its files in one commit."""
+    """Create a repository in a folder, with all its files in one commit."""
     _run(["git", "init", "-q"], project)
     (project / ".git" / "info" / "exclude").write_text(GENERATED, encoding="utf-8")
     _run(["git", "add", "--all", "--force"], project)

@@ -1,7 +1,7 @@
-"""Runs a few tests quickly in forks of a warm process: which pass, and which lines of the product they ran.
+"""Run a few tests in forks of a warm process; return their outcomes and the executed product lines.
 
 As a script it is the warm process, in the interpreter of the suites: a request is one line of JSON on
-standard input, the answer one line on standard output. As a module it is the way to ask.
+standard input, the answer one line on standard output. As a module it is the client.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import pytest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What became of the tests."""
+    """Result of the tests."""
 
     passed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
-    """Node ids, or of what could not be collected the file."""
+    """Node ids of failed tests, or the file if it could not be collected."""
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
-    """By file and line, the tests that ran it; the empty id for what ran while files were imported."""
+    """Tests that executed a line, by file and line; the empty id for lines executed by an import."""
     ended: str = "whole"
     """``whole``, ``died`` or ``late``."""
 
 
 class Prober:
-    """The warm process, for as long as the ``with`` block lasts."""
+    """The warm process, during a ``with`` block."""
 
     def __init__(self, python: Path) -> None:
         self._python = python
@@ -72,7 +72,7 @@ class Prober:
         cover: Iterable[str] = (),
         timeout: float = 20,
     ) -> Answer:
-        """Run tests (node ids, files or folders) and tell what ran of the files or folders in ``cover``."""
+        """Run tests (node ids, files or folders), and record the executed lines below ``cover``."""
         process = self._running
         assert process.stdin is not None
         assert process.stdout is not None
@@ -193,7 +193,7 @@ def _lines(covered: Any) -> dict[str, dict[int, list[str]]]:
 
 
 class _Watcher:
-    """Notes outcomes, and tells the coverage which test runs."""
+    """Records outcomes, and sets the current test as the context of the coverage."""
 
     def __init__(self, covered: Any) -> None:
         self.passed: list[str] = []

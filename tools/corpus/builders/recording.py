@@ -1,6 +1,6 @@
-"""Records the evidence of a real run: `pytest --planverify` in a process of its own, on a project as it is.
+"""Record the evidence of a real run: ``pytest --planverify`` as a process, on a project as it is.
 
-Paths of the machine are taken out of what was recorded: the corpus is the same wherever it is built.
+Paths of this machine are replaced, so that the corpus does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ CONFIRMATIONS = 3
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME")
 
 Criteria = Mapping[str, Any]
-"""The acceptance criteria of one todo, as a plan file says them."""
+"""The acceptance criteria of one todo, as in a plan file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What one run said and what it saw."""
+    """Output and evidence of one run."""
 
     exit_code: int
     output: str
@@ -40,7 +40,7 @@ class Recording:
     """Every failure, in the order in which it was diagnosed."""
 
     def of(self, *, nodeid: str | None = None, check_id: str | None = None) -> tuple[Evidence, ...]:
-        """The failures of one test, or of one criterion."""
+        """Return the failures of one test, or of one criterion."""
         return tuple(
             each
             for each in self.evidence
@@ -50,12 +50,12 @@ class Recording:
 
     @property
     def outcomes(self) -> dict[str, dict[str, Any]]:
-        """The outcomes by todo."""
+        """Return the outcomes by todo."""
         return {each["todo_id"]: each for each in self.document.get("outcomes", ())}
 
 
 def plan_of(todos: Mapping[str, Criteria], **more: Any) -> dict[str, Any]:
-    """A plan with these todos, all claimed; ``more`` are keys of the plan beside them."""
+    """Return a plan with these todos, all claimed; ``more`` are further keys of the plan."""
     items = [
         {"id": name, "title": name, "status": "claimed", "acceptance_criteria": dict(criteria)}
         for name, criteria in todos.items()
@@ -74,10 +74,10 @@ def record(
     confirmations: int = CONFIRMATIONS,
     timeout: float = 180,
 ) -> Recording:
-    """Verify a plan in a folder and collect what was seen.
+    """Verify a plan in a folder and collect the evidence.
 
     Only this plugin and those named in ``plugins`` (as ``-p`` takes them) are loaded. The plan is written
-    to ``plan.json`` in the project. Raises ``RuntimeError`` when the run wrote no outcomes.
+    to ``plan.json`` in the project. Raises ``RuntimeError`` if the run wrote no outcomes.
     """
     (project / "plan.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
     recorded = project / ".planverify-recorded.jsonl"
@@ -129,7 +129,7 @@ def record(
 
 
 def without_machine(text: str, project: Path, python: Path = Path(sys.executable)) -> str:
-    """The text with the machine's folders replaced by the usual names of such folders."""
+    """Return the text with the folders of this machine replaced by usual names of such folders."""
     site = Path(sysconfig.get_paths()["purelib"])
     names = {
         str(project): "/project",

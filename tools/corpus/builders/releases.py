@@ -1,6 +1,6 @@
-"""Builds cases of real work: the tests of one release of a package on the source of an older one.
+"""Build cases of real work: the tests of one release of a package on the source of an older one.
 
-What the newer release brought is what the older one lacks: the label is known without putting in a fault.
+The older release lacks what the newer one brought, so that the label is known without planting a fault.
 ``releases.yaml`` names packages and labels.
 """
 
@@ -32,13 +32,13 @@ _ENTRIES: list[dict[str, Any]] = yaml.safe_load(
 )
 CONFIRMATIONS = 2
 MOST_CASES, MOST_LARGE = 6, 2
-"""Of one package and layout, each with another signature of what failed; and of cases that are large."""
+"""Most cases of one package and layout, each with another signature; and most of these that are large."""
 LARGE = 40_000
-"""Characters: the changes of a whole release stand in each of its cases."""
+"""Characters from which a case is large, as each of its cases contains the changes of a whole release."""
 
 
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
-    """Make the cases of every package and layout; ``only`` names packages or kinds."""
+    """Build the cases of every package and layout; ``only`` names packages or kinds."""
     for entry in _ENTRIES:
         for layout in entry["layouts"]:
             kind = f"release-{layout}"
@@ -47,7 +47,7 @@ def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
 
 
 def _laid_out(entry: dict[str, Any], layout: str, work: Path) -> Path:
-    """Return a repository in which the newer tests meet the source that the layout says."""
+    """Return a repository with the newer tests and the source that the layout determines."""
     old, new = (unpacked(_package(entry, which), work / which) for which in ("old", "new"))
     project, source = work / "projects" / f"{entry['package']}-{layout}", entry["source"]
     shutil.rmtree(project, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The small projects on which tools are run: `tools/NAME.yaml`, laid out as a git repository."""
+"""The small projects for tools: ``command_projects/NAME.yaml``, written as git repositories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GIT = {
 
 
 class ProjectError(Exception):
-    """A project says something that its own files contradict."""
+    """A project contradicts its own files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +60,23 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A fault: edits of the project, and where it is."""
+    """A fault: edits of the project, and its place."""
 
     edits: tuple[Edit, ...]
     at: str
-    """A text of the line that is at fault; empty where it is the first line of the first edit."""
+    """Text of the line at fault; empty for the first line of the first edit."""
     vague: bool
-    """Tools name another line than the one at fault, each its own."""
+    """Whether tools name other lines than the one at fault."""
     raises: bool
-    """The line at fault raises."""
+    """Whether the line at fault raises."""
 
     @property
     def path(self) -> str:
-        """The file at fault."""
+        """Return the file at fault."""
         return self.edits[0].path
 
     def line(self, project: Path) -> int | None:
-        """The line at fault, in the project as it is after the change."""
+        """Return the line at fault, in the changed project."""
         first = self.edits[0]
         if first.gone:
             return None
@@ -97,18 +97,18 @@ class Project:
     name: str
     language: str
     digest: str
-    """Of its files and of the harmless edits."""
+    """Digest of its files and of the harmless edits."""
     files: Mapping[str, str]
     commands: Mapping[str, str]
-    """The command of each use of a tool, green on the project as it is."""
+    """Command of each use of a tool; it passes on the unchanged project."""
     wrong: Mapping[str, str]
-    """The same, but the plan names a file, module, script or target that never was there."""
+    """The same commands with a file, module, script or target that never existed."""
     changes: Mapping[str, Change]
     harmless: Mapping[str, Edit]
-    """Edits that nothing depends on; ``product-else`` and ``test-else`` are in another file."""
+    """Edits without effect; ``product-else`` and ``test-else`` are in another file."""
 
     unfit: frozenset[str]
-    """Kinds that cannot be made here, as the tool sees nothing of the change."""
+    """Kinds that cannot be built here, as the tool does not detect the change."""
 
     def lay_out(self, folder: Path) -> None:
         """Write the files and commit them."""
@@ -123,7 +123,7 @@ class Project:
             subprocess.run(("git", *words), cwd=folder, check=True, env={**os.environ, **_GIT})
 
     def harmless_beside(self, change: Change | None, side: str) -> Edit | None:
-        """A harmless edit in a file that the fault does not touch."""
+        """Return a harmless edit in a file that the fault does not change."""
         touched = {edit.path for edit in change.edits} if change else set[str]()
         for name in (side, f"{side}-else"):
             edit = self.harmless.get(name)
@@ -133,7 +133,7 @@ class Project:
 
 
 def read_projects(folder: Path = TOOLS) -> tuple[Project, ...]:
-    """Every project, in the order of names."""
+    """Return every project, sorted by name."""
     return tuple(_project(file) for file in sorted(folder.glob("*.yaml")))
 
 

@@ -33,24 +33,24 @@ FOUND_TOOLS = ("node", "npm", "cargo", "rustc", "gcc", "make", "git")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolbox:
-    """Where the tools are."""
+    """Locations of the tools."""
 
     python: Path
-    """The interpreter of the environment that has the Python tools."""
+    """Interpreter of the environment with the Python tools."""
     bare: Path
-    """The interpreter of one that has none of them."""
+    """Interpreter of an environment without them."""
     node_modules: Path
     farms: Path
     lacking: frozenset[str]
-    """Names of tools that are not on the machine."""
+    """Names of tools that are missing from the machine."""
 
     @property
     def path(self) -> str:
-        """The search path with all tools."""
+        """Return the search path with all tools."""
         return os.pathsep.join((str(self.python.parent), os.environ.get("PATH", os.defpath)))
 
     def path_without(self, names: Collection[str], *, python_tools: bool = True) -> str:
-        """A search path of one folder, that has everything but these programs."""
+        """Return a search path of one folder that has everything except these programs."""
         farm = self.farms / f"without-{'-'.join(sorted(names))}-{'' if python_tools else 'bare'}"
         if not farm.is_dir():
             farm.mkdir(parents=True)
@@ -60,7 +60,7 @@ class Toolbox:
         return os.pathsep.join((str(first.parent), str(farm)))
 
     def scrubbed(self, text: str) -> str:
-        """The text without the folders of this machine that only the tools name."""
+        """Return the text without folders of this machine that only the tools name."""
         stdlib = Path(sys.base_prefix)
         for folder, name in (
             (self.node_modules, "/opt/node/node_modules"),
@@ -77,7 +77,7 @@ class Toolbox:
 
 
 def prepare(work: Path) -> Toolbox:
-    """Install what is not yet there; what cannot be had is named in ``lacking``."""
+    """Install missing tools; unavailable ones are listed in ``lacking``."""
     lacking = {name for name in FOUND_TOOLS if shutil.which(name) is None}
     tools, bare = work / "tools", work / "bare"
     lacking |= _python_tools(tools, [*PYTHON_TOOLS, "pytest-timeout"])

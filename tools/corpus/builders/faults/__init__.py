@@ -1,4 +1,4 @@
-"""The kinds of fault that are put into published packages: one row a kind."""
+"""The kinds of fault that are inserted into published packages: one row a kind."""
 
 from __future__ import annotations
 

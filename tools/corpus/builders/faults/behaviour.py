@@ -1,4 +1,4 @@
-"""Faults in what the product computes: operators, values, flow, errors, state, processes, warnings."""
+"""Faults in the behaviour of the product: operators, values, flow, errors, state, processes, warnings."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _in_functions(module: Module, kind: type) -> Iterator[ast.AST]:
 
 
 def _annotates(module: Module, node: ast.AST) -> bool:
-    """In a signature, a docstring, an f-string or an annotation: nothing there is a fault of its own."""
+    """Return whether a node is in a signature, docstring, f-string or annotation, where no fault fits."""
     chain = [node, *module.above(node)]
     if any(
         isinstance(each, ast.arguments | ast.JoinedStr | ast.arg | ast.FormattedValue) for each in chain
@@ -434,7 +434,7 @@ def _number_misread(module: Module) -> Iterator[Fault]:
 
 
 def _starts(module: Module) -> Iterator[tuple[str, ast.stmt]]:
-    """The first parameter and the first statement of every function that has both."""
+    """Yield the first parameter and the first statement of every function that has both."""
     for function in module.functions():
         names = [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
         body = body_of(function)
@@ -721,7 +721,7 @@ _ENDS = Reading(
 
 
 def _first(lines: str) -> Injector:
-    """At the start of a function."""
+    """Return an injector that inserts lines at the start of a function."""
 
     def inject(module: Module) -> Iterator[Fault]:
         for function in module.functions():
@@ -733,7 +733,7 @@ def _first(lines: str) -> Injector:
 
 
 def _top(lines: str) -> Injector:
-    """While the module is imported: before its first definition."""
+    """Return an injector that inserts lines before the first definition of the module."""
 
     def inject(module: Module) -> Iterator[Fault]:
         for node in module.tree.body:

@@ -1,4 +1,4 @@
-"""What a kind of fault is, how a module is edited, and what follows from a fault for its label."""
+"""Model of a kind of fault, the editing of a module, and the label that follows from a fault."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = Function | ast.ClassDef
 T = TypeVar("T", bound=ast.AST)
 SHOWN_LINES = 6
-"""How much of a change is kept to be read."""
+"""Most lines of a change that are stored."""
 
 
 class Reach(StrEnum):
-    """What a test must do to meet the fault."""
+    """The way in which a test reaches the fault."""
 
     LINE = "line"
-    """Run the line ``Fault.runs``."""
+    """It executes the line ``Fault.runs``."""
     IMPORT = "import"
-    """Import the file ``Fault.path``."""
+    """It imports the file ``Fault.path``."""
     OWN = "own"
-    """Be in the file ``Fault.path``, and be one of ``Fault.tests`` where these are named."""
+    """It is in the file ``Fault.path``, and one of ``Fault.tests`` if these are named."""
 
 
 class Judged(StrEnum):
-    """How the label of a kind comes to be."""
+    """The way in which the label of a kind is determined."""
 
     FIXED = "fixed"
-    """As the row says."""
+    """The label of the row."""
     BEHAVIOUR = "behaviour"
-    """The product does something else than it should; the exception tells of values or of their kind."""
+    """The product behaves wrongly; the exception shows whether values or their types are wrong."""
     INTERFACE = "interface"
-    """The product offers something else than it did; it matters who asks for what is gone."""
+    """The interface of the product has changed; the label depends on the user of the removed part."""
 
 
 class Module:
-    """A Python file that faults are put into."""
+    """A Python file into which faults are inserted."""
 
     def __init__(self, path: str, text: str, package: str = "", data: tuple[str, ...] = ()) -> None:
         self.path = path
         self.text = text
         self.package = package
-        """The dotted name of the package that holds it; empty for tests."""
+        """Dotted name of the enclosing package; empty for tests."""
         self.data = data
         """Paths of the data files of the tests."""
         self.tree = ast.parse(text)
@@ -64,48 +64,48 @@ class Module:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """Each node's parent."""
+        """Return the parent of each node."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def functions(self) -> Iterator[Function]:
-        """Every function and method."""
+        """Yield every function and method."""
         for node in ast.walk(self.tree):
             if isinstance(node, Function):
                 yield node
 
     def inner(self, *kinds: type[T]) -> Iterator[T]:
-        """Every node of these kinds that stands in a function."""
+        """Yield every node of these kinds inside of functions."""
         for node in ast.walk(self.tree):
             if isinstance(node, kinds) and self.inside(node):
                 yield node
 
     def inside(self, node: ast.AST) -> Function | None:
-        """The innermost function that holds a node."""
+        """Return the innermost function around a node."""
         return next((each for each in self.above(node) if isinstance(each, Function)), None)
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What holds a node, the innermost first."""
+        """Yield the ancestors of a node, the innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
     def statement(self, node: ast.AST) -> ast.stmt:
-        """The statement that a node is part of, or is."""
+        """Return the statement that contains a node, or is it."""
         chain = (node, *self.above(node))
         return next(each for each in chain if isinstance(each, ast.stmt))
 
     def qualified(self, node: ast.AST) -> str | None:
-        """The qualified name of the innermost function or class that holds a node, or is it."""
+        """Return the qualified name of the innermost function or class that contains a node, or is it."""
         names = [each.name for each in (node, *self.above(node)) if isinstance(each, Scope)]
         return ".".join(reversed(names)) or None
 
     def source(self, node: ast.AST) -> str:
-        """The text of a node."""
+        """Return the source text of a node."""
         start, end = self.span(node)
         return self.text[start:end]
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node starts and ends, as offsets in the text."""
+        """Return start and end of a node, as offsets in the text."""
         first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1)
         return (
             self._offset(first, getattr(node, "col_offset", 0)),
@@ -113,11 +113,11 @@ class Module:
         )
 
     def line_start(self, line: int) -> int:
-        """The offset of the start of a line, counted from 1."""
+        """Return the offset of the start of a line, counted from 1."""
         return self._starts[line - 1]
 
     def line_at(self, offset: int) -> int:
-        """The line of an offset, counted from 1."""
+        """Return the line of an offset, counted from 1."""
         return bisect.bisect_right(self._starts, offset, hi=len(self.lines))
 
     def _offset(self, line: int, column: int) -> int:
@@ -128,29 +128,29 @@ class Module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault that can be put into a project."""
+    """One fault that can be inserted into a project."""
 
     changes: Mapping[str, str | bytes | None]
-    """Path to the new content; ``None`` deletes the file."""
+    """New content by path; ``None`` deletes the file."""
     path: str
     first_line: int | None = None
     last_line: int | None = None
-    """In the file as it becomes."""
+    """Last line of the fault, in the changed file."""
     function: str | None = None
     runs: int | None = None
-    """The line, in the file as it was, that a test must run to meet the fault."""
+    """Line, in the original file, that a test has to execute to reach the fault."""
     before: str = ""
     after: str = ""
     name: str = ""
-    """The name that the fault is about."""
+    """Name that the fault is about."""
     tests: tuple[str, ...] = ()
-    """Names of test functions, where only these meet it."""
+    """Names of the test functions that reach it, if only these do."""
     reader: str = ""
-    """The test file that reads ``path``, where that is no test file itself."""
+    """The test file that reads ``path``, if ``path`` is no test file itself."""
 
     @property
     def read_by(self) -> str:
-        """The test file that meets a fault of the tests."""
+        """Return the test file that reaches a fault of the tests."""
         return self.reader or self.path
 
 
@@ -168,40 +168,40 @@ class Kind:
     owner: Owner = Owner.PRODUCT
     also: tuple[Reading, ...] = ()
     exact: bool = False
-    """The fault itself raises at its own line; of a wrong behaviour it is seen whether it does."""
+    """Whether the fault raises at its own line; for wrong behaviour this is observed instead."""
     raises: tuple[str, ...] = ()
-    """What must be raised; a place where something else comes of the fault is not taken."""
+    """Exceptions that must be raised; a place with another effect is not used."""
     judged: Judged = Judged.FIXED
     reach: Reach = Reach.LINE
     repeatability: Repeatability = Repeatability.DETERMINISTIC
     timeout_seconds: float | None = None
-    """The limit of the criterion."""
+    """Time limit of the criterion."""
     options: str = ""
     """Words of the criterion before the node ids."""
     ends_process: bool = False
-    """The tests do not end by themselves, or take the process with them."""
+    """Whether the tests do not end by themselves, or end the process."""
     if_product_edited: Reading | None = field(default=None)
-    """Accepted, too, when a file of the product was edited harmlessly."""
+    """Also accepted if a product file has a harmless edit."""
 
     @property
     def slow(self) -> bool:
-        """A case of it takes many runs, or long ones."""
+        """Return whether a case of it takes many or long runs."""
         return self.timeout_seconds is not None or self.repeatability is not Repeatability.DETERMINISTIC
 
     @property
     def options_for_probe(self) -> tuple[str, ...]:
-        """The same as words."""
+        """Return the options as words."""
         return tuple(shlex.split(self.options))
 
 
 def replaced(module: Module, node: ast.AST, new: str, *, name: str = "", runs: int | None = None) -> Fault:
-    """The fault that puts other text in the place of a node."""
+    """Return the fault that replaces the text of a node."""
     start, end = module.span(node)
     return edited(module, start, end, new, node=node, name=name, runs=runs)
 
 
 def inserted(module: Module, statement: ast.stmt, new: str, *, name: str = "") -> Fault:
-    """The fault that puts lines before a statement, at its indentation."""
+    """Return the fault that inserts lines before a statement, with its indentation."""
     first = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
     indent = " " * statement.col_offset
     lines = "".join(f"{indent}{line}\n" for line in new.split("\n"))
@@ -219,7 +219,10 @@ def edited(
     name: str = "",
     runs: int | None = None,
 ) -> Fault:
-    """The fault that puts other text between two offsets; ``node`` tells function and line to run."""
+    """Return the fault that replaces the text between two offsets.
+
+    ``node`` determines the function, and the line that has to be executed.
+    """
     first = module.line_at(start)
     last = first + max(new.rstrip("\n").count("\n"), 0)
     taken = module.text.count("\n", start, end)
@@ -242,7 +245,7 @@ def edited(
 
 
 class _Spliced(Mapping[str, str]):
-    """One changed file, made when it is asked for: most places of a fault are never tried."""
+    """One changed file, created on first use, since most places of a fault are never tried."""
 
     def __init__(self, module: Module, start: int, end: int, new: str) -> None:
         self._module, self._start, self._end, self._new = module, start, end, new
@@ -260,18 +263,18 @@ class _Spliced(Mapping[str, str]):
 
 
 def body_of(function: Function) -> list[ast.stmt]:
-    """The statements of a function without its docstring."""
+    """Return the statements of a function without its docstring."""
     body = function.body
     return body[1:] if ast.get_docstring(function, clean=False) is not None else body
 
 
 def plain_name(function: ast.AST) -> bool:
-    """A function or class with a public name that the language gives no meaning."""
+    """Return whether a function or class has a public name without a meaning in the language."""
     return isinstance(function, Scope) and not function.name.startswith("_")
 
 
 def misspelt(name: str) -> str:
-    """The name as a hasty hand writes it: two letters near its end change places, or one is doubled."""
+    """Return the name with a typing error: two letters near its end exchanged, or one doubled."""
     for at in range(len(name) - 2, 0, -1):
         if name[at] != name[at + 1] and "_" not in name[at : at + 2]:
             return name[:at] + name[at + 1] + name[at] + name[at + 2 :]
@@ -279,7 +282,7 @@ def misspelt(name: str) -> str:
 
 
 _OF_A_VALUE = ("TypeError", "AttributeError")
-"""Exceptions about the kind of a value."""
+"""Exceptions about the type of a value."""
 
 _TAKEN = "A name or a call that does not fit inside the product is its bug, whatever the kind of the value."
 _IMPORTED = "It is an import of the product itself that fails."
@@ -288,7 +291,7 @@ Found = tuple[Category, tuple[Reading, ...]]
 
 
 def label_of(kind: Kind, fault: Fault, evidence: Evidence, *, product_edited: bool) -> Label | None:
-    """What is true of a failure of this fault; ``None`` when the fault did not do what its kind says."""
+    """Return the true diagnosis of a failure; ``None`` if the fault did not have the effect of its kind."""
     if not _did(kind, fault, evidence):
         return None
     category, also = _JUDGES[kind.judged](kind, fault, evidence)
@@ -310,7 +313,7 @@ def label_of(kind: Kind, fault: Fault, evidence: Evidence, *, product_edited: bo
 
 
 def stands_on(evidence: Evidence, fault: Fault) -> bool:
-    """Whether the fault's own line raised, or was running when the process was ended."""
+    """Return whether the line of the fault raised, or was running when the process was ended."""
     surfaced = _surfaced(evidence)
     if surfaced is None:
         stack = (evidence.process.stack if evidence.process else None) or ""
@@ -323,7 +326,7 @@ def stands_on(evidence: Evidence, fault: Fault) -> bool:
 
 
 def met(evidence: Evidence, fault: Fault) -> bool:
-    """Whether the fault was run: it stands in a traceback, or what it took away is named."""
+    """Return whether the fault was reached: it is in a traceback, or what it removed is named."""
     for error in evidence.exceptions:
         if any(frame.path == fault.path and _within(frame.line, fault) for frame in error.frames):
             return True
@@ -341,7 +344,7 @@ def _within(line: int, fault: Fault) -> bool:
 
 
 def _adds(reading: Reading, category: Category, owner: Owner, evidence: Evidence) -> bool:
-    """Whether a reading says something else, and can be said of what was raised."""
+    """Return whether a further reading differs, and fits the exception."""
     if reading.category is Category.IMPORT_ERROR:
         return any(_is_a(error, "ImportError") for error in evidence.exceptions)
     return (reading.category, reading.owner) != (category, owner)
@@ -363,7 +366,7 @@ def _did(kind: Kind, fault: Fault, evidence: Evidence) -> bool:
 
 
 def _names(evidence: Evidence, fault: Fault) -> bool:
-    """Whether what was said of the failure names what the fault is about, where that has a name."""
+    """Return whether the failure names the subject of the fault, if that has a name."""
     said = (evidence.headline, evidence.longrepr, *(error.message for error in evidence.exceptions))
     return any(fault.name.split(".")[0] in each for each in said)
 
@@ -373,7 +376,7 @@ def _fixed(kind: Kind, fault: Fault, evidence: Evidence) -> Found:
 
 
 def _behaviour(kind: Kind, fault: Fault, evidence: Evidence) -> Found:
-    """A wrong answer, or an exception that it leads to in the product."""
+    """Return the reading of a wrong result, or of an exception in the product that it causes."""
     surfaced = _surfaced(evidence)
     if evidence.timed_out:
         return Category.TEST_TIMEOUT, kind.also
@@ -385,7 +388,7 @@ def _behaviour(kind: Kind, fault: Fault, evidence: Evidence) -> Found:
 
 
 def _interface(kind: Kind, fault: Fault, evidence: Evidence) -> Found:
-    """Something is not there, or not as it was: it matters whether a test or the product asks for it."""
+    """Return the reading of a missing or changed interface, by whether a test or the product uses it."""
     surfaced = _surfaced(evidence)
     if surfaced is None:
         return _behaviour(kind, fault, evidence)
@@ -405,7 +408,7 @@ _JUDGES = {Judged.FIXED: _fixed, Judged.BEHAVIOUR: _behaviour, Judged.INTERFACE:
 
 
 def _is_about(error: ExceptionFact, fault: Fault) -> bool:
-    """Whether the exception names what was changed: the name itself, or the function with its arguments."""
+    """Return whether the exception names the change: the name, or the function with its arguments."""
     if not fault.name:
         return True
     function = (fault.function or "").rsplit(".", 1)[-1]

@@ -1,4 +1,4 @@
-"""Faults in the tests themselves and in the data files that they read."""
+"""Faults in the tests themselves, and in the data files that they read."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ def _emptied(module: Module) -> Iterator[Fault]:
 
 
 def _named(module: Module) -> Iterator[str]:
-    """The data files that a test file names."""
+    """Yield the data files that a test file names."""
     for path in module.data:
         if path.rsplit("/", 1)[-1] in module.text:
             yield path

@@ -1,4 +1,4 @@
-"""Faults in how modules fit together: interfaces, imports and syntax."""
+"""Faults in the relations between modules: interfaces, imports and syntax."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _reordered(module: Module) -> Iterator[Fault]:
 
 
 def _not_exported(module: Module) -> Iterator[Fault]:
-    """Only a package's ``__init__`` exports what others define."""
+    """Yield exports that a package's ``__init__`` drops; only it exports names of other modules."""
     if not module.path.endswith("__init__.py"):
         return
     for node in module.tree.body:
@@ -147,7 +147,7 @@ def _not_exported(module: Module) -> Iterator[Fault]:
 
 
 def _parameters(module: Module) -> Iterator[tuple[Function, ast.arg]]:
-    """Parameters of public functions and of constructors, without ``self``."""
+    """Yield parameters of public functions and of constructors, without ``self``."""
     for function in module.functions():
         if not (plain_name(function) or function.name == "__init__") or not body_of(function):
             continue
@@ -222,7 +222,7 @@ def _placed(fault: Fault, module: Module, line: int, name: str) -> Fault:
 
 
 def _body_line(node: ast.AST) -> int:
-    """The line that runs when the function is called, or any method of the class."""
+    """Return the line that is executed when the function, or any method of the class, is called."""
     if isinstance(node, Function):
         return body_of(node)[0].lineno if body_of(node) else node.lineno
     assert isinstance(node, ast.ClassDef)
@@ -235,7 +235,7 @@ def _first(node: Function) -> int:
 
 
 def _whole(module: Module, node: ast.AST) -> tuple[int, int]:
-    """With its decorators."""
+    """Return the span of a definition with its decorators."""
     assert isinstance(node, Function | ast.ClassDef)
     start = module.span(node)[0]
     if node.decorator_list:
@@ -352,7 +352,7 @@ def _emptied(module: Module) -> Iterator[Fault]:
 
 
 def _circular(module: Module) -> Iterator[Fault]:
-    """The package imports the module, and the module asks the package for what comes later."""
+    """Yield circular imports: package and module import each other before the names exist."""
     at = _first_import(module)
     if at is None or not module.package or module.path.endswith("__init__.py"):
         return
@@ -558,4 +558,4 @@ TEST_SYNTAX_KINDS = (
     ),
     _syntax_row("test-bad-indent", "A line of a test is indented too far.", _indent, owner=Owner.TEST),
 )
-"""The same in the files of the tests."""
+"""The same kinds in test files."""

@@ -1,4 +1,4 @@
-"""A pytest plugin that writes down the evidence of every failure before the built-in rules see it."""
+"""A pytest plugin that records the evidence of every failure before the built-in rules see it."""
 
 from __future__ import annotations
 

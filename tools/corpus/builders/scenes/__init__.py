@@ -1,1 +1,1 @@
-"""Small projects, and what can be wrong around them: the material of the groups environment and guard."""
+"""Small projects, and faults of their environment: the material of the groups environment and guard."""

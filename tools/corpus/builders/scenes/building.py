@@ -1,4 +1,4 @@
-"""Build many scenes one after the other, and count what was dropped."""
+"""Build many scenes one after the other, and count the dropped ones."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tools.corpus.case import Case, Group
 
 
 def kinds_of(scenes: Sequence[Scene]) -> dict[str, str]:
-    """The kinds of some scenes, each with its sentence."""
+    """Return the kinds of some scenes, each with its sentence."""
     return {each.kind: each.says for each in sorted(scenes, key=lambda scene: scene.kind)}
 
 
 def build_scenes(
     scenes: Sequence[Scene], group: Group, work: Path, seed: int, only: Collection[str] = ()
 ) -> Iterator[Case]:
-    """The cases of the scenes, in their order; what was dropped is told on standard error."""
+    """Yield the cases of the scenes, in their order; dropped scenes are reported on standard error."""
     dropped: list[Dropped] = []
     for scene in scenes:
         for project in scene.projects:

@@ -1,4 +1,4 @@
-"""Disks, rights, accounts and folders that a project cannot use; and twins that are its own fault."""
+"""Unusable disks, permissions, accounts and folders; and similar faults of the project itself."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ LOG_TEST = """
 
 
 def mounted(options: str, then: str = "") -> Machine:
-    """A disk of its own at ``/srv``, in a namespace that ends with the run."""
+    """Return a machine with a disk of its own at ``/srv``, in a namespace that ends with the run."""
     lines = f"mount -t tmpfs -o {options.split(',remount')[0]} tmpfs /srv\nmkdir -p /srv/PKG\n{then}\n"
     return Machine(apart="-m", before=lines)
 
@@ -110,7 +110,7 @@ AS_USER = Machine(
 
 
 def disk_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of disks, and similar faults of the project."""
     return (*_full(), *_read_only(), *_own_doing())
 
 
@@ -346,7 +346,7 @@ FORBIDDEN = Machine(
 
 
 def rights_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of permissions, and similar faults of the project."""
     return (
         *_rights(),
         *_locks(),
@@ -522,7 +522,7 @@ def _locks() -> tuple[Scene, ...]:
 
 
 def account_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of accounts, and similar faults of the project."""
     return (
         *_accounts(),
         *_data(),

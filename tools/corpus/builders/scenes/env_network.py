@@ -1,4 +1,4 @@
-"""Services that cannot be reached, broken connections, limits; and twins that are the own fault."""
+"""Unreachable services, broken connections, limits; and similar faults of the project itself."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ SERVER_TEST = """
 
 
 def network_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with unreachable services, and similar faults of the project."""
     return (*_refused(), *_names(), *_answers(), *_trust())
 
 
@@ -372,7 +372,7 @@ def _trust() -> tuple[Scene, ...]:
 
 
 def connection_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with broken connections, and similar faults of the project."""
     return (
         *_taken(),
         *_own_doing(),
@@ -644,7 +644,7 @@ POOL = '''
 
 
 def limit_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with exceeded limits, and similar faults of the project."""
     return (*_files(), *_processes(), *_memory())
 
 

@@ -1,4 +1,4 @@
-"""Plugins, dependencies and installations that are missing or do not fit; and twins of the project."""
+"""Missing or unsuitable plugins, dependencies and installations; and similar faults of the project."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _FIXTURE_PROJECTS = {
 
 
 def plugin_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of plugins, and similar faults of the project."""
     return (*_fixtures(), *_marks(), *_options(), *_coroutines(), *_plugin_versions())
 
 
@@ -473,7 +473,7 @@ UNPINNED = reading(
 
 
 def dependency_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of dependencies, and similar faults of the project."""
     return (*_absent(), *_dependency_versions(), *_broken(), *_libraries())
 
 
@@ -747,7 +747,7 @@ def _libraries() -> tuple[Scene, ...]:
 
 
 def installation_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of installations, and similar faults of the project."""
     return (*_foreign_tests(), *_metadata(), *_other_copies(), *_interpreters())
 
 

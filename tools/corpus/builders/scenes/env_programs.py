@@ -1,4 +1,4 @@
-"""Programs and settings that are missing or wrong; and twins that are the own fault of a project."""
+"""Missing or wrong programs and settings; and similar faults of the project itself."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ OUTLINE = '''
 
 
 def program_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of programs, and similar faults of the project."""
     return (*_absent(), *_unlike(), *_misnamed(), *_git())
 
 
@@ -467,7 +467,7 @@ SET = Machine(variables={"ENVNAME_ADDRESS": "https://example.org"})
 
 
 def setting_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with faults of settings, and similar faults of the project."""
     return (*_variables(), *_defaults(), *_locales(), *_zones())
 
 

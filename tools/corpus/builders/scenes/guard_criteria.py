@@ -1,4 +1,4 @@
-"""What criteria other than tests find: artifacts, metrics, contracts, budgets and sandboxes."""
+"""Findings of criteria other than tests: artifacts, metrics, contracts, budgets and sandboxes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BROKEN = product(Category.SPEC_MISMATCH)
 
 
 def criterion_scenes() -> tuple[Scene, ...]:
-    """Every criterion that is not met."""
+    """Return all scenes with unmet criteria."""
     return (*_artifacts(), *_metrics())
 
 
@@ -283,7 +283,7 @@ def _metrics() -> tuple[Scene, ...]:
 
 
 def contract_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with contracts, broken by the product or by the contract."""
     return (*_contracts(),)
 
 
@@ -434,7 +434,7 @@ BUDGET = Truth(
 )
 BOUND_DATA = {"TESTS/fees.json": '{"first": [40, 55, 70]}\n'}
 LOOSE = Machine(apart="-m -n", before="mount -t tmpfs tmpfs /srv; touch /srv/old-fees.txt")
-"""What a sandbox fails to hold back does no harm there."""
+"""A machine on which a program that escapes the sandbox does no harm."""
 
 _IMPORTS = Edit(
     path="SRC/fees.py",
@@ -559,7 +559,7 @@ _BY_TESTS: tuple[tuple[str, str, str, tuple[str, ...], dict[str, object], str], 
 
 
 def bound_scenes() -> tuple[Scene, ...]:
-    """Every bound that is passed."""
+    """Return all scenes with exceeded bounds."""
     return (*_sandbox(), *_allowlist(), *_budget())
 
 

@@ -1,4 +1,4 @@
-"""Runs that crash, hang or end early, flaky tests, and selections that find no test."""
+"""Runs that crash, hang or end early, flaky tests, and selections without tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE = "pytest TESTS/test_fees.py::test_haste_costs_twice_as_much"
 
 
 def run_scenes() -> tuple[Scene, ...]:
-    """Every such run."""
+    """Return all scenes with such runs."""
     return (*_endless(), *_dead(), *_plugins(), *_silent())
 
 
@@ -29,7 +29,7 @@ def run_scene(
 
 
 def product_does(lines: str, modules: str = "time") -> tuple[Edit, ...]:
-    """The product does this before it counts."""
+    """Return the edits by which the product executes these lines before it counts."""
     imports = "".join(f"import {name}\n" for name in modules.split())
     return (
         Edit(path="SRC/fees.py", before=_COST, after=f"{lines}{_COST}"),
@@ -329,7 +329,7 @@ def _silent() -> tuple[Scene, ...]:
 
 
 def flaky_scenes() -> tuple[Scene, ...]:
-    """Every scene of this kind of trouble, and those that only look like it."""
+    """Return all scenes with flaky tests, and similar faults of the product."""
     return (*_undecided(),)
 
 
@@ -507,7 +507,7 @@ EMPTY = '"""Tests of late fees will be here."""\n'
 
 
 def selection_scenes() -> tuple[Scene, ...]:
-    """Every selection that finds nothing, or nothing of use."""
+    """Return all scenes whose selection contains no test, or none that is useful."""
     return (*_wrong(), *_vacuous(), *_changed())
 
 

@@ -1,4 +1,4 @@
-"""Makes the case of a scene: lays the project out, sees it green, brings the fault, records it."""
+"""Build the case of a scene: write the project, see it pass, apply the fault, record the failure."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tools.corpus.case import Case, Gates, Group, Label, Origin, Place
 
 
 def in_style(source: str, style: Style, name: str) -> str:
-    """The test module with its test functions in a class, where the style asks for one.
+    """Return the test module, with its test functions in a class if the style requires one.
 
-    A ``TestCase`` has neither fixtures as parameters nor parametrised tests: there it is an ordinary class.
+    A ``TestCase`` supports neither fixtures as parameters nor parametrized tests: these get a plain class.
     """
     tests = [
         node
@@ -62,18 +62,18 @@ def in_style(source: str, style: Style, name: str) -> str:
 
 
 IGNORED = ".planverify/\nplan.json\n.planverify-recorded.jsonl\n__pycache__/\n.pytest_cache/\n"
-"""What runs leave in a project."""
+"""Files that runs leave in a project."""
 
 Files = dict[str, str]
 """Texts by path."""
 
 
 class EditError(Exception):
-    """An edit does not fit the file that it is for."""
+    """An edit does not fit its file."""
 
 
 def naming(scene: Scene, project: Project, port: int) -> Callable[[str], str]:
-    """Puts the names of a project, a module and a port in the place of those that stand for them."""
+    """Return a function that replaces the placeholders for the names of project, module and port."""
 
     def named(text: str) -> str:
         own = text.replace("MODULE", scene.module).replace("PORTNUMBER", str(port))
@@ -83,7 +83,7 @@ def naming(scene: Scene, project: Project, port: int) -> Callable[[str], str]:
 
 
 def files_of(scene: Scene, project: Project, named: Callable[[str], str]) -> Files:
-    """The project with what the scene brings, as it is committed."""
+    """Return the files of the project with those of the scene, as committed."""
     files = project.tree()
     style = project.style if scene.styled else Style.FUNCTIONS
     if scene.product:
@@ -96,7 +96,7 @@ def files_of(scene: Scene, project: Project, named: Callable[[str], str]) -> Fil
 
 
 def edited(files: Mapping[str, str], scene: Scene, named: Callable[[str], str]) -> Files:
-    """The files after the edits of the scene. Raises :class:`EditError` where one does not fit."""
+    """Return the files after the edits of the scene. Raises :class:`EditError` if one does not fit."""
     left = dict(files)
     for edit in scene.edits:
         path = named(edit.path)
@@ -113,15 +113,15 @@ def edited(files: Mapping[str, str], scene: Scene, named: Callable[[str], str]) 
 
 
 RUNS = 3
-"""A fault that is not flaky is red so often."""
+"""Number of red runs that a fault needs unless it is flaky."""
 
 FLAKY_TRIES = 8
-"""So often a flaky one is recorded, at most, until it gave both answers."""
+"""Most recordings of a flaky fault until it has both passed and failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A scene that made no case, and why."""
+    """A scene without a case, and the reason."""
 
     case_id: str
     kind: str
@@ -157,7 +157,7 @@ class _Stage:
 
 
 def make(scene: Scene, name: str, group: Group, work: Path, seed: int) -> Case | Dropped:
-    """The case of a scene in one project, or why there is none."""
+    """Return the case of a scene in one project, or the reason why there is none."""
     case_id = "-".join(part for part in (group.value, name, scene.kind, scene.shape) if part)
     digest = hashlib.sha256(f"{seed}:{case_id}".encode()).digest()
     port = 20_000 + int.from_bytes(digest[:4]) % 9_000
@@ -196,7 +196,7 @@ def _made(stage: _Stage, group: Group, seed: int) -> Case:
 
 
 def _without_cut_paths(evidence: Evidence, folder: Path) -> Evidence:
-    """pytest cuts long values in two: what is left of a path is no longer known as one of this machine."""
+    """Remove rests of paths of this machine, which pytest leaves when it shortens long values."""
     top = re.escape(str(Path(*folder.resolve().parts[:2])))
     text = re.sub(rf"{top}/(?!pytest)[^\s'\":]*?\.\.\.", "/venv/...", evidence.model_dump_json())
     return Evidence.model_validate_json(text)
@@ -258,7 +258,7 @@ def _variables(state: Around) -> dict[str, str]:
 
 
 def _plain(stage: _Stage, state: Around, cmd: str, first: tuple[str, ...] = ()) -> tuple[int, str]:
-    """A command with pytest alone."""
+    """Run a command with pytest alone."""
     words = shlex.split(cmd)
     if words[0] != "pytest":
         raise _Refused(f"{cmd}: only pytest can be asked alone")
@@ -290,7 +290,7 @@ def _change(stage: _Stage) -> None:
 
 
 def _edit_something_harmless(stage: _Stage) -> None:
-    """In about half of the cases, so that a list of changes alone gives nothing away."""
+    """Make a harmless edit in about half of the cases, so that the changed files alone reveal nothing."""
     if stage.chance.random() < 0.5 or stage.scene.todo.get("allowed_files") or stage.scene.baseline:
         return
     if stage.chance.random() < 0.6:
@@ -332,7 +332,7 @@ def _record(stage: _Stage, state: Around, *, confirmations: int = 3) -> Recordin
 
 
 def _recorded(stage: _Stage, state: Around) -> tuple[Evidence, int, int]:
-    """The failure, how often it was red, and of how many runs."""
+    """Return the failure, the number of red runs, and the number of runs."""
     if stage.scene.flaky:
         return _recorded_flaky(stage, state)
     evidence = _failure(stage, _record(stage, state))
@@ -346,7 +346,7 @@ def _recorded(stage: _Stage, state: Around) -> tuple[Evidence, int, int]:
 
 
 def _recorded_flaky(stage: _Stage, state: Around) -> tuple[Evidence, int, int]:
-    """The failure of the first run whose repetitions gave both answers; which that is, is chance."""
+    """Return the failure of the first run whose repetitions both passed and failed."""
     for _ in range(FLAKY_TRIES):
         seen = _record(stage, state)
         for evidence in seen.evidence:
@@ -366,7 +366,7 @@ def _failure(stage: _Stage, seen: Recording) -> Evidence:
 
 
 def _again(stage: _Stage, state: Around) -> bool:
-    """Whether it is red once more."""
+    """Return whether it fails once more."""
     scene = stage.scene
     if (
         scene.criteria is None
@@ -379,7 +379,7 @@ def _again(stage: _Stage, state: Around) -> bool:
 
 
 def _edited(stage: _Stage) -> tuple[Edit, int, int] | None:
-    """The first edit of Python code, with the lines that it covers now."""
+    """Return the first edit of Python code, with the lines that it covers afterwards."""
     for edit in stage.scene.edits:
         path = stage.said(edit.path)
         if path.endswith(".py") and edit.after is not None:
@@ -391,7 +391,7 @@ def _edited(stage: _Stage) -> tuple[Edit, int, int] | None:
 
 
 def _executed(stage: _Stage, evidence: Evidence, state: Around) -> bool | None:
-    """Whether a line of the edit ran; ``None`` where there is none to run."""
+    """Return whether a line of the edit was executed; ``None`` if there is no such line."""
     found = _edited(stage)
     on_its_own = (
         not stage.command.startswith("pytest ") or evidence.process is not None or evidence.timed_out

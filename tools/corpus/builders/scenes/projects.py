@@ -1,4 +1,4 @@
-"""The projects that scenes are laid into, with their names, sizes and styles."""
+"""The projects of the scenes, with their names, sizes and styles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 
 
 class Style(StrEnum):
-    """How the tests of a project are written."""
+    """Style in which the tests of a project are written."""
 
     FUNCTIONS = "functions"
     CLASSES = "classes"
@@ -21,24 +21,24 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project as it is before anything is added to it."""
+    """A project without the files of a scene."""
 
     name: str
-    """Also the name of its package."""
+    """Name of the project, and of its package."""
     source: str
-    """The folder of the package."""
+    """Folder of the package."""
     tests: str
-    """The folder of the tests."""
+    """Folder of the tests."""
     style: Style
     noun: str
-    """What it is about, in the singular."""
+    """Subject of the project, in the singular."""
     settings: Mapping[str, str]
     """Configuration files by path."""
     files: Mapping[str, str]
-    """The others, with ``SRC`` and ``TESTS`` for the two folders."""
+    """All other files, with ``SRC`` and ``TESTS`` for the two folders."""
 
     def named(self, text: str) -> str:
-        """The text with this project's names for ``PKG``, ``ENVNAME``, ``SRC``, ``TESTS`` and ``NOUN``."""
+        """Replace ``PKG``, ``ENVNAME``, ``SRC``, ``TESTS`` and ``NOUN`` by the names of this project."""
         words = {
             "ENVNAME": self.name.upper(),
             "PKG": self.name,
@@ -53,17 +53,17 @@ class Project:
         return text
 
     def tree(self) -> dict[str, str]:
-        """Every file by its path."""
+        """Return every file by its path."""
         return {**{self.named(path): text for path, text in self.files.items()}, **self.settings}
 
     @property
     def base_module(self) -> str:
-        """A module that no fault concerns."""
+        """Return a module that no fault affects."""
         return self.named(next(path for path in self.files if path.startswith("SRC/") and self.files[path]))
 
     @property
     def base_test(self) -> str:
-        """A test file that no fault concerns."""
+        """Return a test file that no fault affects."""
         return self.named(next(path for path in self.files if path.startswith("TESTS/test_")))
 
 

@@ -1,4 +1,4 @@
-"""What a scene is: what a project gets, the state of the machine, a change, and what is true then."""
+"""Model of a scene: files for a project, the state of the machine, a change, and the true diagnosis."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tools.corpus.case import Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What a project finds around itself.
+    """The environment of a project.
 
     In all texts ``SITE`` stands for the folder of installed packages, ``BIN`` for that of programs,
-    ``VAR`` for one of data, ``PROJECT`` for the project and ``PORTNUMBER`` for a port that is free.
+    ``VAR`` for one of data, ``PROJECT`` for the project and ``PORTNUMBER`` for a free port.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -30,7 +30,7 @@ class Machine:
     apart: str = ""
     """Options of ``unshare``: the lines run in namespaces of their own, which end with the run."""
     user: bool = False
-    """The run has no rights but those of an ordinary user."""
+    """Whether the run has the permissions of an ordinary user only."""
     service: str | None = None
     """A service that listens on ``PORTNUMBER``."""
 
@@ -46,81 +46,81 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What is true of a failure by construction."""
+    """The true diagnosis of a failure, known because the fault was planted."""
 
     category: Category
     owner: Owner
     repeatability: Repeatability | None = Repeatability.DETERMINISTIC
     also: tuple[Reading, ...] = ()
     exact: bool = False
-    """The edited line itself raises."""
+    """Whether the edited line itself raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """One kind of fault in one shape, for several projects.
+    """One kind of fault in one form, for several projects.
 
     In all texts ``PKG``, ``ENVNAME``, ``SRC``, ``TESTS``, ``NOUN`` stand for the names of the project.
     """
 
     kind: str
     says: str
-    """One sentence: what is wrong."""
+    """One sentence that says what is wrong."""
     projects: tuple[str, ...]
     truth: Truth
     module: str
-    """The name of the module that the project gets, and of its test file."""
+    """Name of the module that the project gets, and of its test file."""
     product: str = ""
     test: str = ""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """More files, by path; they take the place of equal ones."""
+    """More files, by path; they replace files of the same path."""
     edits: tuple[Edit, ...] = ()
     healthy: Machine = Machine()
     ill: Machine = Machine()
     cmd: str = "pytest TESTS/test_MODULE.py"
     shape: str = ""
-    """Tells scenes of one kind apart."""
+    """Distinguishes scenes of one kind."""
     git: bool = True
     styled: bool = True
-    """The tests may be rewritten in the project's style."""
+    """Whether the tests may be rewritten in the project's style."""
     criteria: Mapping[str, Any] | None = None
-    """The criteria of the todo, where they are more than the one command."""
+    """Criteria of the todo, if there are more than the one command."""
     todo: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """More keys of the todo."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     baseline: bool = False
-    """A baseline is recorded before the change."""
+    """Whether a baseline is recorded before the change."""
     check: str = "tests[0]"
     """The criterion that fails."""
     flaky: bool = False
-    """Repeated runs give both answers."""
+    """Whether repeated runs both pass and fail."""
     green_plan: bool = False
-    """Whether it was green before is a question to a run with the plan, not to pytest alone."""
+    """Whether a run with the plan, rather than pytest alone, tells if it passed before."""
     options: tuple[str, ...] = ()
     green_cmd: str = ""
-    """What was green, where the fault is in the command."""
+    """The command that passed before, if the fault is in the command."""
 
     @property
     def needs_root(self) -> bool:
-        """Whether only root can make it."""
+        """Return whether only root can build it."""
         return any(state.user or state.apart for state in (self.healthy, self.ill))
 
 
 def product(category: Category = Category.TEST_REGRESSION, *also: Reading, exact: bool = False) -> Truth:
-    """The product is at fault."""
+    """Return the truth of a fault of the product."""
     return Truth(category=category, owner=Owner.PRODUCT, also=also, exact=exact)
 
 
 def of_tests(category: Category = Category.TEST_REGRESSION, *also: Reading, exact: bool = False) -> Truth:
-    """The tests themselves are at fault."""
+    """Return the truth of a fault of the tests themselves."""
     return Truth(category=category, owner=Owner.TEST, also=also, exact=exact)
 
 
 def machine(*also: Reading) -> Truth:
-    """Something around the project is at fault."""
+    """Return the truth of a fault of the environment."""
     return Truth(category=Category.ENVIRONMENT_ERROR, owner=Owner.ENVIRONMENT, also=also)
 
 
 def reading(category: Category, owner: Owner, why: str) -> Reading:
-    """Another reading that an engineer would accept."""
+    """Return another reading that an engineer would accept."""
     return Reading(category=category, owner=owner, why=why)

@@ -1,4 +1,4 @@
-"""What is around a project: variables, packages, programs, rights, and services that listen."""
+"""The environment of a project: variables, packages, programs, permissions, and listening services."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = Callable[[socket.socket], None]
 
 @contextmanager
 def listening(name: str | None, port: int, home: Path) -> Iterator[None]:
-    """The service of this name on the port; none where the name is ``None``."""
+    """Run the service of this name on the port; nothing if the name is ``None``."""
     if name is None:
         yield
         return
@@ -48,7 +48,7 @@ def listening(name: str | None, port: int, home: Path) -> Iterator[None]:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on the port."""
+    """Return whether nothing listens on the port."""
     with socket.socket() as asked:
         return asked.connect_ex(("127.0.0.1", port)) != 0
 
@@ -72,14 +72,14 @@ def _serve(client: socket.socket, answer: Answer) -> None:
 
 
 def _greets(client: socket.socket) -> None:
-    """A line for a line: ``+`` and what was said."""
+    """Answer each line with ``+`` and the line."""
     client.sendall(b"+ready\n")
     for line in client.makefile("rb"):
         client.sendall(b"+" + line)
 
 
 def _hangs(client: socket.socket) -> None:
-    """Takes everything and says nothing."""
+    """Receive everything and answer nothing."""
     while client.recv(4096):
         pass
 
@@ -109,7 +109,7 @@ class _Json(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is written down."""
+        """Log nothing."""
 
 
 class _Overloaded(_Json):
@@ -129,7 +129,7 @@ HANDLERS: dict[str, type[_Json]] = {
 
 
 def _context(home: Path) -> ssl.SSLContext:
-    """A certificate of its own making; it is left as ``certificate.pem`` for those who shall trust it."""
+    """Return a context with a self-signed certificate, stored as ``certificate.pem`` for clients."""
     folder = home / "var"
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     asked = "req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost"
@@ -145,14 +145,14 @@ def _context(home: Path) -> ssl.SSLContext:
 
 
 USER = 64_123
-"""An ordinary user that nobody else is: limits of processes count by user."""
+"""Id of an ordinary user without other processes, as limits of processes count by user."""
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """A machine that is in place."""
+    """A machine that is set up."""
 
     python: Path
     """Starts the interpreter in it."""
@@ -162,7 +162,7 @@ class Around:
 
 @contextmanager
 def around(project: Path, machine: Machine, port: int, named: Callable[[str], str]) -> Iterator[Around]:
-    """The machine for one run. Namespaces and limits end with the processes of the run."""
+    """Set up the machine for one run. Namespaces and limits end with the processes of the run."""
     home = project.parent / "venv"
     shutil.rmtree(home, ignore_errors=True)
     folders = {
@@ -200,7 +200,7 @@ def around(project: Path, machine: Machine, port: int, named: Callable[[str], st
 
 
 def possible(machine: Machine) -> bool:
-    """Whether this machine can be put in place here."""
+    """Return whether this machine can be set up here."""
     if (machine.user or machine.apart) and os.getuid() != 0:
         return False
     if machine.apart:

@@ -1,1 +1,1 @@
-"""Small projects that decoys and honest controls are made of; each folder here describes one."""
+"""Small projects for decoys and honest controls; each file here describes one."""

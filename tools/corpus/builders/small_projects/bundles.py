@@ -1,9 +1,9 @@
-"""Read and lay out small projects: their files, the faults that become decoys, the honest changes.
+"""Read and write small projects: their files, the faults that become decoys, the honest changes.
 
-A project is one file. Below ``===== files`` stand its files, each under ``=== path``; below
-``===== decoys`` and ``===== controls`` changes: each begins with ``=== kind``, then ``key: value`` lines,
-then edits. An edit is ``--- path``, the text that is there, a line ``~~~`` and the text that takes its
-place; nothing above the line appends to the file or makes it, and ``--- path (gone)`` removes it.
+A project is one file. Below ``===== files`` are its files, each under ``=== path``; below
+``===== decoys`` and ``===== controls`` are changes, each with ``=== kind``, ``key: value`` lines and
+edits. An edit is ``--- path``, the existing text, a line ``~~~`` and the new text; without existing text
+it appends to the file or creates it, and ``--- path (gone)`` removes it.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Edit:
     gone: bool = False
 
     def applied(self, text: str | None) -> str | None:
-        """The file's text after the edit; ``None`` where there is no file. Raises ``ValueError``."""
+        """Return the text of the file after the edit; ``None`` for no file. Raises ``ValueError``."""
         if self.gone:
             return None
         if not self.old:
@@ -187,31 +187,31 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A fault, or an honest change, with what is said about it."""
+    """A fault, or an honest change, with its description."""
 
     kind: str
     said: tuple[tuple[str, str], ...]
     edits: tuple[Edit, ...]
 
     def one(self, key: str, default: str = "") -> str:
-        """The value of a key that stands at most once."""
+        """Return the value of a key that occurs at most once."""
         return next(iter(self.all(key)), default)
 
     def all(self, key: str) -> tuple[str, ...]:
-        """Every value of a key."""
+        """Return all values of a key."""
         return tuple(value for name, value in self.said if name == key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallProject:
-    """A small project and what may be done to it."""
+    """A small project with its faults and changes."""
 
     name: str
     files: dict[str, str]
     suite: str
-    """The command that runs all of its tests."""
+    """Command that runs all of its tests."""
     plugins: tuple[str, ...]
-    """The plugins of pytest that its tests need."""
+    """Pytest plugins that its tests need."""
     product: tuple[str, ...]
     """Globs of its product files."""
     tests: tuple[str, ...]
@@ -222,12 +222,12 @@ class SmallProject:
 
 @cache
 def small_projects() -> tuple[SmallProject, ...]:
-    """Every small project, in the order of names. Raises ``ValueError`` where a description is broken."""
+    """Return every small project, sorted by name. Raises ``ValueError`` for an invalid description."""
     return tuple(_project(file) for file in sorted(FOLDER.glob("*.txt")))
 
 
 def changed_files(files: dict[str, str], edits: tuple[Edit, ...]) -> dict[str, str]:
-    """The files after the edits."""
+    """Return the files after the edits."""
     result = dict(files)
     for edit in edits:
         if (text := edit.applied(result.get(edit.path))) is None:
@@ -316,7 +316,7 @@ def lay_out(folder: Path, files: dict[str, str]) -> None:
 
 
 def write(folder: Path, files: dict[str, str], before: dict[str, str] | None = None) -> None:
-    """Write the files that differ from those before, and remove those that are gone."""
+    """Write the files that differ from those before, and remove the missing ones."""
     known = before or {}
     for path, text in sorted(files.items()):
         if known.get(path) != text:
@@ -329,7 +329,7 @@ def write(folder: Path, files: dict[str, str], before: dict[str, str] | None = N
 def with_company(
     project: SmallProject, files: dict[str, str], edits: tuple[Edit, ...], rng: random.Random
 ) -> None:
-    """Put a harmless change beside the edits, in about half of all cases, in a file of its own."""
+    """Add a harmless change in a file of its own, in about half of all cases."""
     if rng.random() < 0.5:
         return
     taken = {edit.path for edit in edits}
@@ -345,7 +345,7 @@ def with_company(
 
 
 def place_of(edit: Edit, after: dict[str, str], *, exact: bool) -> Place:
-    """Where an edit has left its mark in the file as it is now."""
+    """Return the place of an edit in the changed file."""
     text = after.get(edit.path)
     if text is None:
         return Place(path=edit.path)
@@ -365,7 +365,7 @@ def place_of(edit: Edit, after: dict[str, str], *, exact: bool) -> Place:
 
 
 def snippet(text: str, limit: int = 400) -> str:
-    """A few lines of source."""
+    """Return a few lines of source."""
     return text if len(text) <= limit else text[:limit] + "…"
 
 
@@ -374,7 +374,7 @@ def _is_test(project: SmallProject, path: str) -> bool:
 
 
 def _common(one: list[str], other: list[str]) -> int:
-    """How many lines are the same at the beginning."""
+    """Return the number of equal lines at the beginning."""
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count]:
         count += 1
