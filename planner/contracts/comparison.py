@@ -30,7 +30,6 @@ from planner.contracts.source import (
     dotted,
     may_be_changed,
     members,
-    properties,
     uncertainty,
 )
 from planner.model.contract import ContractDifference
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
         Contract,
         FunctionContract,
         ParameterContract,
-        PropertyContract,
     )
 
 
@@ -121,7 +119,7 @@ class _Place:
         why = uncertainty(self.owner, local)
         if why:
             return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
-        existing = [*definitions(self.owner), *properties(self.owner)]
+        existing = definitions(self.owner)
         near = difflib.get_close_matches(local, existing, n=1)
         actual = f"it defines {', '.join(existing[:MAX_NAMES]) or 'nothing'}"
         owner = self.prefix.rstrip(".") or self.owner.path
@@ -171,7 +169,7 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
 
 
 def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]:
-    """Compare a promised class, its bases, methods and properties with the code."""
+    """Compare a promised class, its bases and methods with the code."""
     place = start
     for name in wanted.name.split("."):
         local = name
@@ -187,8 +185,6 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
     yield from _bases(place, place.owner, wanted)
     for method in wanted.methods:
         yield from _function(place, method)
-    for promised in wanted.properties:
-        yield from _property(place, promised)
 
 
 def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterator[ContractDifference]:
@@ -211,33 +207,6 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
             )
 
 
-def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDifference]:
-    name = wanted.name
-    home, _ = _home_of(place, name) or (None, name)
-    expected = f"property {name}" + (f" -> {wanted.returns}" if wanted.returns else "")
-    if home is None:
-        yield place.inherited(name)
-    elif name in home.functions:
-        message = f"{place.prefix}{name} is a method, not a property"
-        yield place.difference("signature", name, message, expected=expected, actual=f"def {name}")
-    elif name not in properties(home.owner) or name in bindings_of(home.owner).unsure:
-        yield home.absent(name, name, expected)
-    elif wanted.returns is not None:
-        returns = properties(home.owner)[name]
-        likeness = Likeness.DIFFERENT
-        if returns is not None:
-            likeness = compare_annotations(wanted.returns, returns, ScopeNames(home.owner))
-        if likeness is not Likeness.SAME:
-            shown = f"gives {returns}" if returns else "has no annotation"
-            message = (
-                f"{place.prefix}{name}: the contract says that it returns {wanted.returns}, the "
-                f"code {shown}"
-            )
-            problem = "signature" if likeness is Likeness.DIFFERENT else "unresolved"
-            actual = f"property {name} -> {returns}"
-            yield place.difference(problem, name, message, expected=expected, actual=actual)
-
-
 def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
     """Return the module or class that defines a name, and the name there.
 
@@ -252,7 +221,7 @@ def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
     for _ in range(MAX_ANCESTORS):
         owner = home.owner
         assert isinstance(owner, griffe.Class)
-        if name in home.functions or name in properties(owner) or uncertainty(owner, name):
+        if name in home.functions or uncertainty(owner, name):
             return home, name
         bases = [str(base) for base in owner.bases]
         if not may_be_changed(owner) and set(bases) <= {"object"}:

@@ -16,11 +16,9 @@ from pydantic import ValidationError
 from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
-    bindings_of,
     definitions,
     describe_function,
     members,
-    properties,
     uncertainty,
 )
 from planner.errors import ContractFileError, ModuleSourceError
@@ -258,11 +256,6 @@ class _Writer:
                 each
                 for method in self._certain(name, found, griffe.Kind.FUNCTION)
                 for each in self.function(method, found.members[method], prefix=f"{name}.")
-            ],
-            "properties": [
-                {"name": each, "returns": returns}
-                for each, returns in properties(found).items()
-                if self._is_public(each) and each not in bindings_of(found).unsure
             ],
         }
         try:

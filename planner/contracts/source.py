@@ -415,15 +415,6 @@ def members(owner: Scope, kind: griffe.Kind) -> dict[str, Any]:
     return {name: each for name, each in owner.members.items() if not each.is_alias and each.kind is kind}
 
 
-def properties(owner: Scope) -> dict[str, str | None]:
-    """Return the properties of a class by name, with the annotation of their value, if any."""
-    return {
-        name: _source(each.annotation)
-        for name, each in members(owner, griffe.Kind.ATTRIBUTE).items()
-        if "property" in each.labels
-    }
-
-
 def definitions(owner: Scope) -> list[str]:
     """Return the names of the functions and classes that a module or class defines, in source order."""
     found = {**members(owner, griffe.Kind.FUNCTION), **members(owner, griffe.Kind.CLASS)}

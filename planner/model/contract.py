@@ -44,13 +44,6 @@ class FunctionContract(Value):
     is_async: bool | None = Field(default=None, alias="async")
 
 
-class PropertyContract(Value):
-    """One property of a class, computed or cached."""
-
-    name: Name
-    returns: Source | None = None
-
-
 class ClassContract(Value):
     """One class. Omitted keys are not compared."""
 
@@ -59,7 +52,6 @@ class ClassContract(Value):
     bases: tuple[Source, ...] = ()
     """Base classes that it must name."""
     methods: tuple[FunctionContract, ...] = ()
-    properties: tuple[PropertyContract, ...] = ()
 
 
 class Contract(Value):

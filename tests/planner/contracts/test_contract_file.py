@@ -38,7 +38,6 @@ FULL = {
             "name": "Outer.Inner",
             "bases": ["Base"],
             "methods": [{"name": "run", "parameters": [], "async": True}],
-            "properties": [{"name": "size", "returns": "int"}],
         }
     ],
     "schemas": [{"type": "object", "x-of": "any", "properties": {"a": {"type": "integer"}}}],
@@ -188,7 +187,7 @@ def test_a_default_may_be_given_as_a_value(tmp_path: Path) -> None:
 KEYS = st.sampled_from(
     [
         *("contract_version", "module", "functions", "classes", "schemas", "name", "kind", "parameters"),
-        *("methods", "returns", "async", "default", "annotation", "bases", "properties", "x-own", "zz"),
+        *("methods", "returns", "async", "default", "annotation", "bases", "x-own", "zz"),
     ]
 )
 VALUES = st.recursive(

@@ -108,7 +108,7 @@ def test_all_names_what_is_public(project: Project) -> None:
     assert written.left_out == ("LIMIT is assigned, not defined",)
 
 
-def test_classes_are_written_with_bases_methods_properties_and_inner_classes(project: Project) -> None:
+def test_classes_are_written_with_bases_methods_and_inner_classes(project: Project) -> None:
     source = """
         import abc, functools
         from dataclasses import dataclass
@@ -139,10 +139,6 @@ def test_classes_are_written_with_bases_methods_properties_and_inner_classes(pro
         "parse(text)",
         "make(*, n=1)",
     ]
-    assert [(each.name, each.returns) for each in strategy.properties] == [
-        ("name", "str"),
-        ("length", None),
-    ]
     assert (inner.name, [render(each) for each in inner.methods]) == ("Strategy.Inner", ["async go()"])
     assert [render(each) for each in candle.methods] == [
         "__init__(open: float, close: float = 0.0) -> None"
@@ -161,9 +157,6 @@ def test_what_only_running_the_code_would_tell_is_left_out_and_named(project: Pr
             if FAST:
                 def e(self): ...
                 class F: ...
-            @property
-            def g(self): ...
-            g = other(g)
         if FAST:
             class H: ...
         def i(x={'"' + "y" * 10_001 + '"'}): ...
@@ -348,43 +341,17 @@ def test_the_constructor_of_a_plain_dataclass_is_known(
 
 def test_an_inherited_method_is_found_through_the_project(project: Project) -> None:
     project.write(
-        base="import abc\nclass Base(abc.ABC):\n    def run(self, x): ...\n"
-        "    @property\n    def n(self) -> int: ...\n",
+        base="import abc\nclass Base(abc.ABC):\n    def run(self, x): ...\n",
         m="from base import Base\nclass Mid(Base): ...\nclass Leaf(Mid): ...\n"
         "class Two(Base, Other): ...\n",
     )
     run = [{"name": "run", "parameters": [{"name": "x"}]}]
-    properties = [{"name": "n", "returns": "int"}]
-    assert project.differences(classes=[{"name": "Leaf", "methods": run, "properties": properties}]) == ()
+    assert project.differences(classes=[{"name": "Leaf", "methods": run}]) == ()
     run[0]["parameters"] = []
     (difference,) = project.differences(classes=[{"name": "Leaf", "methods": run}])
     assert (difference.name, difference.path, difference.line) == ("Leaf.run", "base.py", 3)
     (difference,) = project.differences(classes=[{"name": "Two", "methods": run}])
     assert difference.problem == "unresolved"
-    (difference,) = project.differences(classes=[{"name": "Leaf", "properties": [{"name": "gone"}]}])
-    assert difference.problem == "unresolved"
-
-
-def test_properties_are_compared(project: Project) -> None:
-    project.write(
-        m="class C:\n    @property\n    def a(self) -> int: ...\n    @property\n    def b(self): ...\n"
-        "    def c(self): ...\n    d = 1\n    @property\n    def e(self) -> TYPE: ...\nTYPE = make()\n"
-    )
-
-    def problems(**properties: str | None) -> list[str]:
-        promised = [{"name": name, "returns": returns} for name, returns in properties.items()]
-        found = project.differences(classes=[{"name": "C", "properties": promised}])
-        return [f"{each.name} {each.problem}" for each in found]
-
-    assert problems(a="int", b=None) == []
-    assert problems(a="str", b="int", c=None, d=None, e="int", f=None) == [
-        "C.a signature",
-        "C.b signature",
-        "C.c signature",
-        "C.f missing_function",
-        "C.d unresolved",
-        "C.e unresolved",
-    ]
 
 
 def test_inner_classes_are_compared(project: Project) -> None:
