@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import griffe
 from pydantic import ValidationError
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 MAX_BYTES = 4 * 1024 * 1024
 """Limit in bytes of a contract file that is read."""
 
-WIDTH = 100
-"""Limit in characters up to which an object or list is written on one line."""
-
 
 def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
     """Read a contract. Raises :class:`planner.errors.ContractFileError` with all errors of the file.
@@ -68,9 +65,8 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
 
 def render_contract(contract: Contract) -> str:
     """Return the text of a contract file, without values that promise nothing; deterministic."""
-    dumped = contract.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"schemas"})
-    schemas = {"schemas": list(contract.schemas)} if contract.schemas else {}
-    return _rendered({**_plain(dumped), **schemas}, 0) + "\n"
+    dumped = contract.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return json.dumps(dumped, indent=2, ensure_ascii=False) + "\n"
 
 
 def write_contract_file(contract: Contract, path: Path, *, replace: bool = False) -> None:
@@ -133,35 +129,6 @@ def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
             chosen.check_schema(schema)
         except SchemaError as error:
             yield number, f"{error.json_path}: {error.message}"
-
-
-def _plain(value: Any) -> Any:
-    """Return a dumped contract without empty lists, as they promise nothing."""
-    if isinstance(value, list):
-        return [_plain(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    items = cast("dict[str, Any]", value).items()
-    # An empty list of parameters promises that there are none; a missing list promises nothing.
-    return {key: _plain(item) for key, item in items if item != [] or key == "parameters"}
-
-
-def _rendered(value: dict[str, Any] | list[Any] | str | float | None, depth: int) -> str:
-    """Return a value as JSON: on one line if it is flat and fits into :data:`WIDTH`, else indented."""
-    line = json.dumps(value, ensure_ascii=False)
-    inner: list[Any] = []
-    if isinstance(value, dict):
-        inner = list(value.values())
-    elif isinstance(value, list):
-        inner = value
-    fits = len(line) + 2 * depth <= WIDTH and not any(isinstance(item, dict | list) for item in inner)
-    if not inner or fits:
-        return line
-    parts = [_rendered(item, depth + 1) for item in inner]
-    if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {part}" for key, part in zip(value, parts, strict=True)]
-    pad = "\n" + "  " * (depth + 1)
-    return f"{line[0]}{pad}{f',{pad}'.join(parts)}{pad[:-2]}{line[-1]}"
 
 
 # -- generation ----------------------------------------------------------------------------------------

@@ -60,13 +60,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "contracts" / "c.json"
     write_contract_file(contract, file)
     assert read_contract_file(file) == contract
-    assert json.loads(file.read_text()) == {
-        **FULL,
-        "functions": [
-            *FULL["functions"][:2],  # type: ignore[index]
-            {"name": "anything"},
-        ],
-    }
     assert render_contract(contract) == file.read_text()
 
 
