@@ -48,16 +48,14 @@ def write(
     root: RootOption = Path(),
     output: Annotated[Path | None, option("--output, -o FILE", "Write here instead of printing.")] = None,
     force: Annotated[bool, option("--force", "Replace an existing file.")] = False,
-    private: Annotated[bool, option("--private", "Include names with a leading underscore.")] = False,
 ) -> int:
     """Write a contract of what a module defines now."""
     _check_arguments(module, root)
-    written = write_contract(module, root, private=private)
+    written = write_contract(module, root)
     for reason in written.left_out:
         complain(f"left out: {reason}")
     if written.contract.is_empty:
-        hint = "" if private else "; use --private to include names with a leading underscore"
-        raise ModuleSourceError(f"{module} defines no public function or class{hint}")
+        raise ModuleSourceError(f"{module} defines no public function or class")
     if output is None:
         write_out(render_contract(written.contract))
         return Status.OK

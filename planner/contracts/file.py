@@ -146,11 +146,11 @@ class Written:
     """One line for each omitted definition: its name, and why the source does not show its signature."""
 
 
-def write_contract(module: str, root: Path, *, private: bool = False) -> Written:
+def write_contract(module: str, root: Path) -> Written:
     """Generate the contract that a module fulfils now. Nothing is written to a file.
 
     It covers the public definitions: those in ``__all__``, or without that, those whose name has no leading
-    underscore. With ``private``, it covers all definitions. Nested classes follow the class around them.
+    underscore. Nested classes follow the class around them.
     Raises :class:`planner.errors.ModuleSourceError` if the module is missing or cannot be parsed, and
     ``OSError``.
     """
@@ -159,7 +159,7 @@ def write_contract(module: str, root: Path, *, private: bool = False) -> Written
         found = reader.read(module)
     except ModuleProblem as problem:
         raise ModuleSourceError(" ".join(clean(str(problem), limit=_MAX_MESSAGE).split())) from None
-    writer = _Writer(private=private)
+    writer = _Writer()
     functions: list[FunctionContract] = []
     classes: list[ClassContract] = []
     homes = [(name, *reader.follow(found, name)) for name in writer.public(found)]
@@ -184,15 +184,12 @@ def write_contract(module: str, root: Path, *, private: bool = False) -> Written
 class _Writer:
     """Converts definitions of griffe to contracts, and collects those that cannot be converted."""
 
-    def __init__(self, *, private: bool) -> None:
+    def __init__(self) -> None:
         self.left_out: list[str] = []
-        self._private = private
 
     def public(self, module: griffe.Module) -> list[str]:
         """Return the names that the contract covers: the module's own, then imported ones."""
         own = definitions(module)
-        if self._private:
-            return own
         if module.exports is None:
             return [name for name in own if not name.startswith("_")]
         exports = list(dict.fromkeys(map(str, module.exports)))
@@ -244,4 +241,4 @@ class _Writer:
     def _is_public(self, name: str) -> bool:
         """Return whether a member is covered. Special methods are: operators and constructors call them."""
         is_special = name.startswith("__") and name.endswith("__")
-        return self._private or is_special or not name.startswith("_")
+        return is_special or not name.startswith("_")

@@ -151,8 +151,7 @@ def test_what_is_left_out_is_told_beside_the_contract(example: Example) -> None:
     [
         (["write", "indicators.rsj"], 4, "there is no module indicators.rsj below the root; did you mean"),
         (["write", "indicators/rsi.py"], 2, "is a path; write the module's dotted name: indicators.rsi"),
-        (["write", "empty"], 4, "empty defines no public function or class; use --private"),
-        (["write", "empty", "--private"], 4, "empty defines no public function or class"),
+        (["write", "empty"], 4, "empty defines no public function or class"),
         (["write", "broken"], 4, "broken.py:1: SyntaxError: "),
         (["write", "indicators.rsi", "--root", "gone"], 2, "--root gone is not a folder"),
         (["write", "indicators.rsi", "-o", "plan.yaml"], 2, "plan.yaml exists already; replace it"),
