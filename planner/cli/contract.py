@@ -1,6 +1,6 @@
-"""``planner contract``: write contract files from code, and compare code with them.
+"""``planner contract write``: write contract files from code.
 
-Both commands read the source statically (see :mod:`planner.contracts`); no module is imported or run.
+The source is read statically (see :mod:`planner.contracts`); no module is imported or run.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import CommandGroup, command_app
-from planner.cli.arguments import JsonOption, option
+from planner.cli.arguments import option
 from planner.cli.exits import Status, UsageMistake, complain, say
-from planner.cli.screen import Screen, print_json
 from planner.cli.screen import write as write_out
-from planner.contracts.comparison import compare_contract
-from planner.contracts.file import read_contract_file, render_contract, write_contract, write_contract_file
+from planner.contracts.file import render_contract, write_contract, write_contract_file
 from planner.errors import ModuleSourceError
 from planner.text.display import counted
 
@@ -33,10 +31,10 @@ app = command_app(cls=CommandGroup, no_args_is_help=True)
 
 @app.callback()
 def contract() -> None:
-    """Write contract files from code, and check them.
+    """Write contract files from code.
 
-    A contract states the functions and classes of a module. It is compared by reading the source;
-    nothing is imported or run.
+    A contract states the functions and classes of a module. ``pytest --planverify`` compares the contracts
+    that todos name in ``contract_path`` with the source; nothing is imported or run.
     """
 
 
@@ -66,42 +64,6 @@ def write(
     return Status.OK
 
 
-@app.command(
-    epilog="Exit status: 0 the code satisfies the contract, 1 it does not or this is undetermined, "
-    "2 wrong usage, 4 the contract cannot be used."
-)
-def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The contract file.")],
-    root: RootOption = Path(),
-    as_json: JsonOption = False,
-) -> int:
-    """Compare a contract with the code, and show each difference."""
-    promised = read_contract_file(file)
-    _check_arguments(promised.module, root)
-    differences = compare_contract(promised, root)
-    if as_json:
-        found = [each.model_dump(mode="json", exclude_none=True) for each in differences]
-        verdict = "kept" if not found else "inconclusive" if differences[0].is_open else "broken"
-        print_json({"module": promised.module, "verdict": verdict, "differences": found})
-        return Status.FOUND if differences else Status.OK
-    screen = Screen()
-    for each in differences:
-        if each.why is None or each.expected is None or each.actual is None:
-            mark = "undetermined: " if each.is_open else ""
-            screen.line(screen.one_line(f"{mark}{each.message}"))
-            continue
-        screen.line(screen.one_line(f"{each.name} ({each.path}:{each.line}): {each.why}"))
-        screen.line(f"contract  {screen.one_line(each.expected)}", indent=4)
-        screen.line(f"code      {screen.one_line(each.actual)}", indent=4)
-    broken = sum(not each.is_open for each in differences)
-    kept = f"{promised.module} satisfies it ({_counted(promised) or 'schemas only'})"
-    screen.line(
-        f"{file}: {f'{broken} broken, {len(differences) - broken} undetermined' if differences else kept}"
-    )
-    screen.show()
-    return Status.FOUND if differences else Status.OK
-
-
 def _check_arguments(module: str, root: Path) -> None:
     """Raise ``UsageMistake`` if the root is no folder or the module is given as a path."""
     if not root.is_dir():
@@ -114,6 +76,6 @@ def _check_arguments(module: str, root: Path) -> None:
 
 
 def _counted(promised: Contract) -> str:
-    """Return ``3 functions and 1 class``; empty for a contract that has schemas only."""
+    """Return ``3 functions and 1 class``."""
     parts = ((promised.functions, "function"), (promised.classes, "class"))
     return " and ".join(counted(len(names), noun) for names, noun in parts if names)
