@@ -18,7 +18,6 @@ import re
 import secrets
 import stat
 import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -34,9 +33,6 @@ OWNER_ONLY = 0o600
 """Permissions of files with captured output, which may contain secrets."""
 
 READABLE = 0o644
-PIPE_SECONDS = 5.0
-"""Seconds to wait for a reader of a named pipe."""
-
 _MOST_LINKS = 40
 _NAME_KEPT = 40
 """Characters of the target's name in the temporary name, which is limited to 255 bytes."""
@@ -58,7 +54,9 @@ def write_file(
                 place = _apart
             _stream(os.dup(place), _encoded(content), after={1: sys.stdout, 2: sys.stderr}.get(place))
         elif _is_streamed_to(place):
-            _stream(_opened(place), _encoded(content))
+            # Non-blocking, as opening a pipe without a reader would block; it fails with ENXIO instead.
+            handle = os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            _stream(handle, _encoded(content))
         else:
             _replace(place, content, mode, durable=durable)
 
@@ -165,21 +163,6 @@ def _is_streamed_to(place: Path) -> bool:
 
 
 # -- streams -------------------------------------------------------------------------------------------
-
-
-def _opened(place: Path) -> int:
-    """Open a device or pipe for writing, waiting a limited time for a pipe's reader."""
-    deadline = time.monotonic() + PIPE_SECONDS
-    while True:
-        try:
-            # Non-blocking, as opening a pipe without a reader would block; it fails with ENXIO instead.
-            handle = os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        except OSError as error:
-            if error.errno != errno.ENXIO or time.monotonic() >= deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return handle
 
 
 def _stream(handle: int, data: bytes, *, after: TextIO | None = None) -> None:
@@ -308,7 +291,7 @@ _CAUSES = {
     errno.EEXIST: "the file exists already and is not replaced; name a new file, or remove it",
     errno.EACCES: "permission denied; change its permissions, or name another file",
     errno.EPIPE: "its reader has ended; keep it running, or name a file",
-    errno.ENXIO: f"nothing has read this pipe for {PIPE_SECONDS:g} s; start its reader, or name a file",
+    errno.ENXIO: "nothing reads this pipe; start its reader first, or name a file",
 }
 
 
