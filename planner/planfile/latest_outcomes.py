@@ -318,11 +318,6 @@ def verify_command(loaded: LoadedPlan) -> str:
     return f"pytest --planverify {shlex.quote(shown_path(loaded.path))}"
 
 
-def short_digest(digest: str) -> str:
-    """Return an abbreviated digest: ``sha256:`` and twelve digits."""
-    return digest[: len("sha256:") + 12]
-
-
 def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
     """Return the document of a single outcome; its times are unknown and empty."""
     plan_id = outcome.plan or loaded.plan.todo_list_id
@@ -341,16 +336,12 @@ def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
 
 
 def _plan_change(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: PlanRef) -> str | None:
-    """Return a sentence on the first plan file that changed since the verification."""
+    """Return a sentence on the first plan file that changed since the verification; ``None`` if none."""
     files = [(reference.path, reference.digest, loaded)]
     files += [
         (sub.path, sub.digest, subs[sub.todo_id]) for sub in reference.sub_plans if sub.todo_id in subs
     ]
-    for path, digest, now in files:
-        if digest != now.digest:
-            is_now = f"{shown_path(now.path)} has {short_digest(now.digest)}"
-            return f"of {path} with {short_digest(digest)}, and {is_now}"
-    return None
+    return next((f"{path} has changed" for path, digest, now in files if digest != now.digest), None)
 
 
 def _misfits(

@@ -9,7 +9,7 @@ import pytest
 from planner_command import Command, done, failed, with_test
 
 from planner.errors import ForeignOutcomesError, OutcomeFileError
-from planner.planfile.latest_outcomes import find_outcomes, short_digest
+from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
 
@@ -63,8 +63,7 @@ def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Com
     found = find_outcomes(loaded, command.outcomes(done("a"), plans=[{**OLD, "digest": old.digest}]))
 
     assert found.plan_change is not None
-    assert short_digest(old.digest) in found.plan_change
-    assert short_digest(loaded.digest) in found.plan_change
+    assert "of another version of the plan: plan.yaml has changed" in found.plan_change
     assert found.plan_change.endswith("pytest --planverify plan.yaml")
 
 
@@ -117,7 +116,7 @@ def test_a_sub_plan_that_has_changed_makes_the_outcomes_stale(command: Command) 
 
     change = find_outcomes(changed.loaded, None, changed.files).plan_change
     assert change is not None
-    assert f"of sub.yaml with {short_digest(sub['digest'])}, and sub.yaml has sha256:" in change
+    assert "sub.yaml has changed" in change
 
 
 def test_of_a_run_of_several_plans_only_this_one_counts(command: Command) -> None:
