@@ -71,9 +71,6 @@ class Figures:
     """Totals of one run."""
 
     branches: int = 0
-    turns: Counter[str] = field(default_factory=Counter[str])
-    """Turns of work that were requested, by role."""
-    retries: int = 0
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """Verifications by verdict and category of the deciding failure, ``none`` where there is none."""
     halts: Counter[str] = field(default_factory=Counter[str])
@@ -123,7 +120,7 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
         rows.add(step)
         count.add_event(event, before, after)
         for action in actions:
-            count.add_action(action, before, after)
+            count.add_action(action, after)
     assert rows is not None
     assert after is not None
     figures = count.finish(after)
@@ -161,7 +158,6 @@ class _Count:
         }
         red = {name for name, is_red in self._red.items() if is_red and not run.records[name].is_branch}
         figures = self.figures
-        figures.retries = sum(record.retries for record in run.records.values())
         figures.failed_todos = len(ended)
         figures.recovered_todos = len((ended & done) - self._helped)
         figures.conventional_todos, figures.missed_todos = len(self._missed), sum(self._missed.values())
@@ -204,7 +200,7 @@ class _Count:
             case _:
                 pass
 
-    def add_action(self, action: Action, before: State | None, after: State) -> None:
+    def add_action(self, action: Action, after: State) -> None:
         """Count an action."""
         figures = self.figures
         match action:
@@ -214,10 +210,6 @@ class _Count:
                 self._verify_since |= dict.fromkeys(action.todo_ids, start)
             case Implement():
                 self._work_since[action.todo_id] = after.now
-                earlier = None if before is None else before.records.get(action.todo_id)
-                # A driver that restarts is sent the outstanding action once more; that is no new turn.
-                is_new = earlier is None or after.records[action.todo_id].turns > earlier.turns
-                figures.turns[action.role.value] += is_new
                 if action.role is Role.HUMAN:
                     self._help(action.todo_id, after)
             case AskHuman(kind=QuestionKind.REVIEW):

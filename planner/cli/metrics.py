@@ -1,12 +1,11 @@
 """``planner metrics``: the figures of runs in the exposition format of Prometheus, from their logs alone.
 
-Counters add up over the runs of one plan; gauges describe the latest run. A registry of its own keeps the
-metrics of this process, which the library would add by default, out of the text.
+Counters add up over the runs of one plan; the rest of the budget is that of the latest run. A registry of
+its own keeps the metrics of this process, which the library would add by default, out of the text.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +19,7 @@ from planner.cli.runs import recorded_runs
 from planner.cli.screen import write
 from planner.engine import State
 from planner.errors import PlannerError
-from planner.model.actions import QuestionKind
-from planner.model.verdicts import PlanState, TodoLife
+from planner.model.verdicts import PlanState
 from planner.planfile.file_writer import READABLE, write_file
 from planner.policy.limits import left
 from planner.store.run_log import INTERRUPTED
@@ -41,26 +39,16 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     "runs": ("Gauge state", "Runs of a plan, by state."),
     "blocked_workflows": ("Gauge cause", "Runs that wait for a person, or else for a repair."),
     "halts": ("Counter reason", "Halted runs of a plan, by rule."),
-    "last_event_timestamp_seconds": ("Gauge", "The time of the latest event of the latest run."),
     "branches": ("Counter", "Branches made."),
-    "open_branches": ("Gauge", "Unresolved branches of the latest run."),
     "branch_resolution_seconds": (
         "Histogram result",
         "Time from the start of a branch until it passed or failed.",
     ),
-    "todos": ("Gauge state", "Todos of the latest run without branches, by state."),
-    "turns": ("Counter role", "Requested turns of work, by role."),
-    "retries": ("Counter", "Retries by the same role."),
-    "tokens": ("Counter", "Tokens used, as far as drivers reported them."),
-    "cycles": ("Counter", "Patch cycles used, as far as drivers reported them."),
     "verdicts": (
         "Counter verdict category",
         "Verifications, by verdict and category of the deciding failure.",
     ),
-    "open_questions": ("Gauge kind", "Open questions of the latest run, by kind."),
     "budget_left": ("Gauge kind", "The rest of each budget in the latest run."),
-    "budget_left_ratio": ("Gauge kind", "The rest of each budget in the latest run, as a ratio."),
-    "spent_seconds": ("Counter on", "Time spent, by purpose."),
 }
 """Every metric of a plan by its name without ``planverify_``: its kind and labels, and its help text.
 
@@ -138,10 +126,10 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
         for remark in run.remarks:
             complain(remark)
     for plan, state in latest.items():
-        for name, value, *labels in _of_latest(state):
-            families[name].labels(plan, *labels).set(value)
-    text = "Runs that are not counted because their log cannot be read."
-    client.Gauge("planverify_unreadable_runs", text, registry=registry).set(unreadable)
+        wall_seconds = 0.0 if state.started is None else state.now - state.started
+        budgets = left(state.parts[""].plan.metadata.budget, state.spent, wall_seconds)
+        for kind, (rest, _) in budgets.items():
+            families["budget_left"].labels(plan, kind).set(rest)
     return client.generate_latest(registry).decode(), unreadable
 
 
@@ -149,13 +137,7 @@ def _counts(figures: Figures) -> Iterator[tuple[Any, ...]]:
     """Yield the counters of a run: name, value, labels."""
     yield from (("halts", count, rule) for rule, count in sorted(figures.halts.items()))
     yield "branches", figures.branches
-    yield from (("turns", count, role) for role, count in sorted(figures.turns.items()))
-    yield "retries", figures.retries
-    spent = (("tokens", figures.tokens), ("cycles", figures.cycles))
-    yield from ((name, count) for name, count in spent if count)
     yield from (("verdicts", count, *labels) for labels, count in sorted(figures.verdicts.items()))
-    yield "spent_seconds", figures.verification_seconds, "verification"
-    yield "spent_seconds", figures.work_seconds, "work"
 
 
 def _states(last: State, name: str) -> Iterator[tuple[Any, ...]]:
@@ -164,20 +146,3 @@ def _states(last: State, name: str) -> Iterator[tuple[Any, ...]]:
     is_over = name == INTERRUPTED or last.plan_state.is_final
     blocked = "" if is_over else "person" if last.questions else "failure" if last.blocked() else ""
     yield from (("blocked_workflows", cause == blocked, cause) for cause in ("person", "failure"))
-
-
-def _of_latest(run: State) -> Iterator[tuple[Any, ...]]:
-    """Yield the metrics of the latest run alone: name, value, labels."""
-    yield "last_event_timestamp_seconds", run.now
-    lives = Counter(each.life for each in run.todos.values() if not each.is_branch)
-    yield from (("todos", lives[life], life.value) for life in TodoLife)
-    is_over = run.plan_state.is_final
-    branches = sum(each.is_branch and not each.life.is_final for each in run.records.values())
-    yield "open_branches", 0 if is_over else branches
-    kinds = Counter(question.kind for question in run.questions.values())
-    yield from (("open_questions", 0 if is_over else kinds[kind], kind.value) for kind in QuestionKind)
-    wall_seconds = 0.0 if run.started is None else run.now - run.started
-    budgets = left(run.parts[""].plan.metadata.budget, run.spent, wall_seconds)
-    for name, (rest, limit) in budgets.items():
-        yield "budget_left_ratio", rest / limit if limit else 0.0, name
-        yield "budget_left", rest, name

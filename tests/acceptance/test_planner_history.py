@@ -153,7 +153,7 @@ def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
     }
     assert written.stat().st_mode & 0o777 == 0o644
     assert written.stat().st_mtime <= time.time()
-    assert {sample.labels["plan"] for sample in families["planverify_todos"].samples} == {"shop"}
+    assert {sample.labels["plan"] for sample in families["planverify_runs"].samples} == {"shop"}
     assert [each.name for each in tmp_path.glob("*.tmp")] == []
 
 
