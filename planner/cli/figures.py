@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.actions import AskHuman, Halt, Implement, QuestionKind, Verify
-from planner.model.base import qualified
+from planner.model.actions import Halt, Implement, Verify
 from planner.model.events import (
     ApprovalGiven,
     BudgetSpent,
@@ -27,9 +26,9 @@ from planner.model.events import (
     WorkFinished,
     WorkStarted,
 )
-from planner.model.taxonomy import Category, Role
-from planner.model.verdicts import TodoLife, TodoState, Verdict
-from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, sorted_failures, state_of
+from planner.model.taxonomy import Category
+from planner.model.verdicts import TodoState, Verdict
+from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, state_of
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -86,10 +85,6 @@ class Figures:
     """Cycles of patching, as drivers reported them; 0 where none did."""
     work_seconds: float = 0.0
     verification_seconds: float = 0.0
-    failed_todos: int = 0
-    """Todos that failed a verification and whose repair has ended, one way or the other."""
-    recovered_todos: int = 0
-    """Failed todos that were done in the end without help of a person."""
     decisions: int = 0
     """Approvals, answers, edits and stops of people."""
     overrides: int = 0
@@ -100,8 +95,6 @@ class Figures:
     """Todos of these whose tests were not found."""
     levels: int = 0
     """Levels of nested plans; 1 is a plan without sub-plans."""
-    done_while_red: int = 0
-    """Done todos with a failed check in their last verification."""
 
 
 def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
@@ -123,7 +116,7 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
             count.add_action(action, after)
     assert rows is not None
     assert after is not None
-    figures = count.finish(after)
+    figures = count.finish()
     branches = [row for row in rows.repairs if "branch_id" in row]
     ended = [row for row in branches if "closed" in row]
     decided = [row["fixed"] for row in rows.repairs if row.get("fixed") is not None]
@@ -138,31 +131,17 @@ class _Count:
 
     def __init__(self) -> None:
         self.figures = Figures(levels=1)
-        self._failed: set[str] = set()
-        self._helped: set[str] = set()  # todos in whose repair a person took part, or was asked to
-        self._red: dict[str, bool] = {}  # whether the last verification of a todo had a failed check
         self._cost_reported: set[str] = set()  # todos whose last turn has already reported its cost
         self._missed: dict[str, bool] = {}  # whether the tests of a convention were missing
         self._work_since: dict[str, float] = {}
         self._verify_since: dict[str, float] = {}
         self._verified_until = 0.0
 
-    def finish(self, run: State) -> Figures:
-        """Return the figures, completed by those that depend on how the run ended."""
-        done = {name for name, each in run.records.items() if each.life is TodoLife.DONE}
-        # A repair has ended if a person took part in it, the todo is in a final state, or the run is over.
-        ended = {
-            name
-            for name in self._failed
-            if name in self._helped or run.records[name].life.is_final or run.plan_state.is_final
-        }
-        red = {name for name, is_red in self._red.items() if is_red and not run.records[name].is_branch}
-        figures = self.figures
-        figures.failed_todos = len(ended)
-        figures.recovered_todos = len((ended & done) - self._helped)
-        figures.conventional_todos, figures.missed_todos = len(self._missed), sum(self._missed.values())
-        figures.done_while_red = len(red & done)
-        return figures
+    def finish(self) -> Figures:
+        """Return the figures, completed by those that are counted once a todo."""
+        self.figures.conventional_todos = len(self._missed)
+        self.figures.missed_todos = sum(self._missed.values())
+        return self.figures
 
     def add_event(self, event: Event, before: State | None, after: State) -> None:
         """Count an event; ``before`` is ``None`` for the first event of a run."""
@@ -185,18 +164,14 @@ class _Count:
             case Verified():
                 self._verify(event.outcome, before, after)
             case ApprovalGiven():
-                overruled = event.decision in (Decision.REJECT, Decision.MODIFY)
-                self._decide(before, overruled, [event.approval_id] if overruled else [])
+                self._decide(event.decision in (Decision.REJECT, Decision.MODIFY))
             case QuestionAnswered():
-                gave_up = event.answer in ("give_up", "stop")
                 # ``go_on`` continues a run that was about to end, for its budget is used up.
-                overruled = gave_up or event.answer == "go_on"
-                self._decide(before, overruled, [event.question_id] if gave_up else [])
+                self._decide(event.answer in ("give_up", "stop", "go_on"))
             case PlanRevised():
-                names = [getattr(edit, "todo_id", "") for edit in event.edits]
-                self._decide(before, True, [qualified(event.within, each) for each in names])
+                self._decide(True)
             case StopRequested():
-                self._decide(before, True, [])
+                self._decide(True)
             case _:
                 pass
 
@@ -210,10 +185,6 @@ class _Count:
                 self._verify_since |= dict.fromkeys(action.todo_ids, start)
             case Implement():
                 self._work_since[action.todo_id] = after.now
-                if action.role is Role.HUMAN:
-                    self._help(action.todo_id, after)
-            case AskHuman(kind=QuestionKind.REVIEW):
-                self._help(action.todo_id, after)
             case Halt():
                 figures.halts[action.rule] += 1
             case _:
@@ -239,33 +210,16 @@ class _Count:
         )
         if missed or any(check.id == _CONVENTION for check in outcome.checks):
             self._missed[name] = missed or self._missed.get(name, False)
-        self._red[name] = any(check.counts_as.is_red for check in outcome.checks) or not outcome.success
         verdict, failure = verdict_of(outcome)
         figures.verdicts[verdict.value, "none" if failure is None else failure.category.value] += 1
-        record = None if before is None else before.records.get(name)
-        if record is None:
-            return
-        # Failures that existed before the work began are not counted against the todo.
-        if verdict.is_red and not record.is_branch and sorted_failures(record.todo, outcome)[0]:
-            self._failed.add(name)
 
     def _spend(self, tokens: int | None, cycles: int | None) -> None:
         self.figures.tokens += max(tokens or 0, 0)
         self.figures.cycles += max(cycles or 0, 0)
 
-    def _decide(self, before: State | None, overruled: bool, helped: Iterable[str]) -> None:
+    def _decide(self, overruled: bool) -> None:
         self.figures.decisions += 1
         self.figures.overrides += overruled
-        for name in helped:
-            question = None if before is None else before.questions.get(name)
-            self._help(name if question is None else question.todo_id, before)
-
-    def _help(self, todo_id: str, run: State | None) -> None:
-        """Record that a person took part in a repair, which is then not counted as automatic."""
-        record = None if run is None else run.records.get(todo_id)
-        primary = todo_id if record is None or record.parent_id is None else record.parent_id
-        if primary in self._failed:
-            self._helped.add(primary)
 
 
 # -- the review ----------------------------------------------------------------------------------------
@@ -286,7 +240,7 @@ class _Limit(NamedTuple):
     whole: str | None
     """The field that ``part`` is a share of; ``None`` where the number itself is limited."""
     goal: str
-    """``at least``, ``more than`` or ``at most``."""
+    """``at least`` or ``at most``."""
     limit: float
     label: str
 
@@ -303,12 +257,6 @@ LIMITS: Mapping[str, _Limit] = {
         "missed_todos", "conventional_todos", "at most", 0.2, "todos whose conventional tests are missing"
     ),
     "hierarchy-depth": _Limit("levels", None, "at most", 3, "levels of nested plans"),
-    "repaired-alone": _Limit(
-        "recovered_todos", "failed_todos", "more than", 0.8, "failed todos that were done without a person"
-    ),
-    "done-while-red": _Limit(
-        "done_while_red", None, "at most", 0, "done todos with a failed check in the last verification"
-    ),
 }
 """Every figure of the review by its id; ``planner explain ID`` prints what it means."""
 
@@ -323,11 +271,14 @@ def review(figures: Figures) -> Iterator[Reviewed]:
             yield Reviewed(name, None, f"{each.label}: none yet ({goal})")
             continue
         value = part / whole
-        keeps = {"at least": value >= each.limit, "more than": value > each.limit}
         figure = (
             f"{_number(part)} of {_number(whole)} ({value:.0%}; {goal})" if is_share else f"{part} ({goal})"
         )
-        yield Reviewed(name, keeps.get(each.goal, value <= each.limit), f"{each.label}: {figure}")
+        yield Reviewed(
+            name,
+            value >= each.limit if each.goal == "at least" else value <= each.limit,
+            f"{each.label}: {figure}",
+        )
 
 
 def spent(figures: Figures) -> str:

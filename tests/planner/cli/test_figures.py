@@ -10,7 +10,7 @@ from run_stories import START, Kept, Story, todo, write_log
 from simulation import Simulation
 
 from planner.cli.explain import tell
-from planner.cli.figures import LIMITS, Figures, Reviewed, count_run, review, spent, verdict_of
+from planner.cli.figures import LIMITS, Figures, Reviewed, review, spent, verdict_of
 from planner.engine.progress import status_tree
 from planner.model.edits import NarrowFiles
 from planner.model.events import (
@@ -19,7 +19,6 @@ from planner.model.events import (
     PlanRevised,
     QuestionAnswered,
     StopRequested,
-    Verified,
     WorkStarted,
 )
 from planner.model.outcome import Check, Outcome
@@ -28,7 +27,7 @@ from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, Verdict
 from planner.store import questions
 from planner.store.index import open_index
-from planner.store.run_log import FOLDER, Step
+from planner.store.run_log import FOLDER
 
 
 def figure(name: str, figures: Figures) -> Reviewed:
@@ -50,10 +49,6 @@ def figure(name: str, figures: Figures) -> Reviewed:
         ("convention-misses", {}, None),
         ("hierarchy-depth", {"levels": 3}, True),
         ("hierarchy-depth", {"levels": 4}, False),
-        ("repaired-alone", {"recovered_todos": 81, "failed_todos": 100}, True),
-        ("repaired-alone", {"recovered_todos": 4, "failed_todos": 5}, False),
-        ("done-while-red", {"done_while_red": 0}, True),
-        ("done-while-red", {"done_while_red": 1}, False),
     ],
 )
 def test_each_figure_turns_at_its_limit(name: str, counts: dict[str, Any], met: bool | None) -> None:
@@ -77,33 +72,6 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
     assert spent(Figures(tokens=12_000, cycles=1)) == "12,000 tokens and 1 cycle"
 
 
-def counts(story: Story) -> tuple[int, int, int, int]:
-    tally = story.figures
-    return tally.failed_todos, tally.recovered_todos, tally.repairs, tally.fixed_repairs
-
-
-def test_a_todo_that_its_own_retries_repair_has_recovered() -> None:
-    story = Story(todo("t1", max_retries=2), todo("t2"))
-    story.is_red("t1", message="first")
-    assert counts(story) == (0, 0, 0, 0), "it is not known yet how that ends"
-    story.is_red("t1", message="second")
-    story.is_done("t1")
-    story.is_done("t2")
-
-    assert counts(story) == (1, 1, 2, 2)
-
-
-def test_a_branch_that_a_person_only_let_begin_counts_as_recovered() -> None:
-    story = Story(todo("t1"), auto_fix_mode=False)
-    story.is_red("t1")
-    story.decides(Decision.APPROVE, story.questions[0])
-    story.is_red("t1_branch_01")
-    story.is_done("t1_branch_01")
-    story.passes("t1")
-
-    assert counts(story) == (1, 1, 1, 1), "one branch of two attempts"
-
-
 def test_a_turn_that_a_person_granted_is_a_repair_in_review_history_and_status(tmp_path: Path) -> None:
     story = Story(todo("t1"), max_branch_depth=0, run={"driven": False})
     story.is_red("t1")
@@ -111,67 +79,13 @@ def test_a_turn_that_a_person_granted_is_a_repair_in_review_history_and_status(t
     assert status_tree(story.state).nodes[0].waits == "another turn, granted by a person, by the coder"
     story.is_done("t1")
 
-    assert counts(story)[2:] == (1, 1)
+    assert (story.figures.repairs, story.figures.fixed_repairs) == (1, 1)
     log = tmp_path / FOLDER / "p1.jsonl"
     log.parent.mkdir(parents=True)
     write_log(story.steps, log)
     with open_index(tmp_path) as index, index.reading() as rows:
         (found,) = questions.repair_rates(rows)
     assert (found["tried"], found["fixed"]) == (1, 1)
-
-
-@pytest.mark.parametrize("how", ["modify", "reject", "review", "revision", "human"])
-def test_a_todo_in_whose_repair_a_person_had_a_hand_has_not_recovered(how: str) -> None:
-    routed = {"failure_routing": {"implementation_bug": "human"}} if how == "human" else {}
-    story = Story(todo("t1", **routed), todo("t2"), auto_fix_mode=how in ("review", "human", "revision"),
-                  max_branch_depth=0 if how == "review" else 2)  # fmt: skip
-    story.is_red("t1")
-    if how == "modify":
-        story.decides(Decision.MODIFY, story.questions[0])
-    elif how == "reject":
-        story.decides(Decision.REJECT, story.questions[0])
-    elif how == "review":
-        story.answers("retry", story.questions[0])
-    elif how == "revision":
-        edit = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
-        story.tell(PlanRevised(at=START, edits=(edit,)))
-    if how in ("modify", "human", "revision"):
-        story.is_done("t1_branch_01")
-        story.passes("t1")
-    elif how == "review":
-        story.is_done("t1")
-
-    assert counts(story)[:2] == (1, 0)
-
-
-def test_who_mends_the_environment_had_no_hand_in_the_repair() -> None:
-    story = Story(todo("t1", max_retries=1), run={"environment_retries": 0})
-    story.is_red("t1")
-    story.works("t1")
-    story.fails("t1", Category.ENVIRONMENT_ERROR)
-    story.answers("verify", story.questions[0])
-    story.passes("t1")
-
-    assert counts(story)[:2] == (1, 1)
-    assert (story.figures.decisions, story.figures.overrides) == (1, 0)
-
-
-def test_a_failure_that_is_older_than_the_work_is_not_the_todos() -> None:
-    story = Story(todo("t1"))
-    story.works("t1")
-    failure = {
-        "category": "TEST_REGRESSION",
-        "since": "pre_existing",
-        "tests": ("tests/test_x.py::test_old",),
-    }
-    story.outcome(
-        Outcome.model_validate(
-            {"todo_id": "t1", "success": False, "tests_passed": False, "failure_evidence": failure}
-        )
-    )
-    story.tell(StopRequested(at=START))
-
-    assert counts(story) == (0, 0, 0, 0)
 
 
 def test_what_persons_decide_is_counted_and_what_goes_against_the_engine() -> None:
@@ -244,23 +158,11 @@ def test_depth_counts_the_plans_within_plans_that_were_loaded() -> None:
     assert story.figures.levels == 2
 
 
-def test_done_todos_with_a_red_check_would_be_seen() -> None:
-    """The engine lets none be done, so a step is made up in which one is."""
-    story = Story(todo("t1"))
-    story.is_done("t1")
-    red = Outcome.model_validate({"todo_id": "t1", "success": False, "tests_passed": False})
-    step = Step(Verified(at=START, outcome=red), (), None, story.state)
-
-    assert count_run([*story.steps, step])[0].done_while_red == 1
-
-
-def test_of_no_run_is_a_todo_done_while_red_and_every_share_is_one() -> None:
+def test_every_share_of_a_run_is_at_most_one() -> None:
     for seed in range(20):
         kept = Kept()
         Simulation.begin(seed, kept).run()
         tally = kept.figures
-        assert tally.done_while_red == 0, f"seed {seed}"
-        assert tally.recovered_todos <= tally.failed_todos, f"seed {seed}"
         assert tally.fixed_repairs <= tally.repairs, f"seed {seed}"
         assert tally.overrides <= tally.decisions, f"seed {seed}"
 
