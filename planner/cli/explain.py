@@ -17,7 +17,7 @@ import typer
 from planner.cli.app import command
 from planner.cli.arguments import complete_todo, complete_word, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, as_called, complain, program
-from planner.cli.figures import count_run, review, spent, verdict_of
+from planner.cli.figures import count_run, review, verdict_of
 from planner.cli.glossary import load_glossary
 from planner.cli.runs import names_log, recorded_runs
 from planner.cli.screen import PLAN_STATES, Screen
@@ -189,15 +189,13 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
 
 
 def _show_review(run: RecordedRun) -> int:
-    """Print each figure of the review with a mark for met, missed or unknown, and what was spent."""
+    """Print each figure of the review with a mark for met, missed or unknown."""
     screen = Screen()
     figures, _ = count_run(run.steps)
     marks = {True: (screen.glyphs.done, "good"), False: (screen.glyphs.failed, "bad"), None: ("-", "quiet")}
     for each in review(figures):
         mark, style = marks[each.met]
         screen.paragraph(each.sentence, indent=21, first=f"{screen.style(mark, style)} {each.id:<18} ")
-    if used := spent(figures):
-        screen.paragraph(used, indent=21, first=f"- {'spent':<18} ")
     screen.show()
     return Status.OK
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.model.actions import Halt, Implement, Verify
 from planner.model.events import (
     ApprovalGiven,
-    BudgetSpent,
     Decision,
     PlanRevised,
     PlanSubmitted,
@@ -29,7 +28,6 @@ from planner.model.events import (
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState, Verdict
 from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, state_of
-from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -79,10 +77,6 @@ class Figures:
     repairs: int = 0
     """Repairs whose result is known, as ``planner history`` counts them."""
     fixed_repairs: int = 0
-    tokens: int = 0
-    """As drivers reported them; 0 where none did."""
-    cycles: int = 0
-    """Cycles of patching, as drivers reported them; 0 where none did."""
     work_seconds: float = 0.0
     verification_seconds: float = 0.0
     decisions: int = 0
@@ -131,7 +125,6 @@ class _Count:
 
     def __init__(self) -> None:
         self.figures = Figures(levels=1)
-        self._cost_reported: set[str] = set()  # todos whose last turn has already reported its cost
         self._missed: dict[str, bool] = {}  # whether the tests of a convention were missing
         self._work_since: dict[str, float] = {}
         self._verify_since: dict[str, float] = {}
@@ -155,12 +148,6 @@ class _Count:
                 since = self._work_since.pop(event.todo_id, after.now)
                 took = event.duration_ms
                 figures.work_seconds += max(after.now - since, 0.0) if took is None else took / 1000
-                self._spend(event.tokens, event.cycles)
-                self._cost_reported.discard(event.todo_id)
-                if event.tokens is not None or event.cycles is not None:
-                    self._cost_reported.add(event.todo_id)
-            case BudgetSpent():
-                self._spend(event.tokens, event.cycles)
             case Verified():
                 self._verify(event.outcome, before, after)
             case ApprovalGiven():
@@ -201,9 +188,6 @@ class _Count:
             self._verified_until = after.now
         else:
             figures.verification_seconds += (outcome.metrics.duration_ms or 0) / 1000
-        if name not in self._cost_reported:
-            self._spend(outcome.metrics.tokens_used, outcome.metrics.patch_cycles)
-        self._cost_reported.add(name)
         missed = any(
             each.category is Category.TEST_NOT_FOUND and each.check_id == _CONVENTION
             for each in failures_of(outcome)
@@ -212,10 +196,6 @@ class _Count:
             self._missed[name] = missed or self._missed.get(name, False)
         verdict, failure = verdict_of(outcome)
         figures.verdicts[verdict.value, "none" if failure is None else failure.category.value] += 1
-
-    def _spend(self, tokens: int | None, cycles: int | None) -> None:
-        self.figures.tokens += max(tokens or 0, 0)
-        self.figures.cycles += max(cycles or 0, 0)
 
     def _decide(self, overruled: bool) -> None:
         self.figures.decisions += 1
@@ -279,12 +259,6 @@ def review(figures: Figures) -> Iterator[Reviewed]:
             value >= each.limit if each.goal == "at least" else value <= each.limit,
             f"{each.label}: {figure}",
         )
-
-
-def spent(figures: Figures) -> str:
-    """Return ``1200 tokens and 3 cycles`` as drivers reported them; empty where none did."""
-    known = ((figures.tokens, "token"), (figures.cycles, "cycle"))
-    return " and ".join(counted(count, noun) for count, noun in known if count)
 
 
 def _number(value: float) -> str:

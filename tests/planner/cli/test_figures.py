@@ -10,7 +10,7 @@ from run_stories import START, Kept, Story, todo, write_log
 from simulation import Simulation
 
 from planner.cli.explain import tell
-from planner.cli.figures import LIMITS, Figures, Reviewed, review, spent, verdict_of
+from planner.cli.figures import LIMITS, Figures, Reviewed, review, verdict_of
 from planner.engine.progress import status_tree
 from planner.model.edits import NarrowFiles
 from planner.model.events import (
@@ -69,7 +69,6 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
     assert figure("hierarchy-depth", tally).sentence == ("levels of nested plans: 2 (goal: at most 3)")
     assert figure("human-overrides", tally).sentence.endswith(": none yet (goal: at most 20%)")
     assert "0.0894 of 0.5 (18%" in figure("verification-time", tally).sentence
-    assert spent(Figures(tokens=12_000, cycles=1)) == "12,000 tokens and 1 cycle"
 
 
 def test_a_turn_that_a_person_granted_is_a_repair_in_review_history_and_status(tmp_path: Path) -> None:
@@ -165,18 +164,6 @@ def test_every_share_of_a_run_is_at_most_one() -> None:
         tally = kept.figures
         assert tally.fixed_repairs <= tally.repairs, f"seed {seed}"
         assert tally.overrides <= tally.decisions, f"seed {seed}"
-
-
-def test_tokens_and_cycles_are_counted_once_and_only_where_they_were_told() -> None:
-    story = Story(todo("t1"), todo("t2"), run={"allow_unproved": True})
-    cost = {"metrics": {"tokens_used": 300, "patch_cycles": 2}, "success": True, "tests_passed": True}
-    story.works("t1", tokens=1_000)
-    story.outcome(Outcome.model_validate({"todo_id": "t1", **cost}))
-    assert (story.figures.tokens, story.figures.cycles) == (1_000, 0), "the turn has told it already"
-    story.works("t2")
-    story.outcome(Outcome.model_validate({"todo_id": "t2", **cost}))
-
-    assert (story.figures.tokens, story.figures.cycles) == (1_300, 2)
 
 
 def test_of_every_run_everything_is_told_that_happened_and_in_clean_lines() -> None:
