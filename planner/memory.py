@@ -334,68 +334,27 @@ class TaskKind(StrEnum):
     ADD_TEST = "add_test"
     ADD_FEATURE = "add_feature"
     REFACTOR = "refactor"
-    PERFORMANCE = "performance"
-    DOCS = "docs"
-    DEPENDENCIES = "dependencies"
-    CONFIGURATION = "configuration"
-    DESIGN = "design"
-    """Work on a contract, schema or interface."""
     OTHER = "other"
 
 
-def _one_of(groups: Mapping[str, str]) -> re.Pattern[str]:
-    """Compile words (``*`` for any ending) to a pattern with a group for each kind.
-
-    The first matching word of a text decides the kind.
-    """
-    parts = (f"(?P<{name}>{'|'.join(words.split())})" for name, words in groups.items())
-    return re.compile(rf"\b(?:{'|'.join(parts)})\b".replace("*", r"\w*"))
-
-
-_VERBS = _one_of(
-    {
-        TaskKind.FIX_BUG: "fix fixes fixed fixing bugfix bugfixes hotfix hotfixes bug bugs repair* debug* "
-        "mend* correct* resolv* failing fail fails failure broken crash* regression flaky",
-        TaskKind.REFACTOR: "refactor* restructur* reorgani* renam* clean* simplif* extract* move moves "
-        "moved moving split* inlin* tidy* dedup* remov* delet* drop*",
-        TaskKind.PERFORMANCE: "optimi* speed* faster perform* profil* latency throughput",
-        TaskKind.ADD_FEATURE: "add adds added adding implement* creat* build* built* introduc* support* "
-        "writ* integrat* provid* enabl* extend* feature* load* develop* make making updat* chang* bump* "
-        "upgrad* pin migrat* adjust*",
-    }
-)
-"""Verbs and nouns of actions, with the kind of work that they imply."""
-
-_OBJECTS = _one_of(
-    {
-        TaskKind.ADD_TEST: "test tests testing pytest unittest assert* fixture fixtures coverage",
-        TaskKind.DOCS: "doc docs docstring docstrings document* readme changelog tutorial comment comments "
-        "guide",
-        TaskKind.DEPENDENCIES: "dependenc* requirement requirements lockfile package packages",
-        TaskKind.CONFIGURATION: "config* setting settings ci pipeline tox makefile dockerfile docker lint*",
-        TaskKind.DESIGN: "contract contracts interface interfaces design* schema schemas architecture spec "
-        "specs specification*",
-    }
-)
-"""Objects with the kind of work on them."""
-
-_FILES = (
-    (r"(?:^|/)(?:tests?/|test_[^/]*$|conftest\.py$)|_test\.\w+$", TaskKind.ADD_TEST),
-    (r"(?:^|/)docs?/|\.(?:md|rst)$", TaskKind.DOCS),
-    (r"(?:^|/)(?:requirements[^/]*\.txt|[^/]*\.lock)$", TaskKind.DEPENDENCIES),
-    (
-        r"(?:^|/)(?:setup\.cfg|[Mm]akefile|Dockerfile|\.[^/]+)$|\.(?:toml|ya?ml|ini)$",
-        TaskKind.CONFIGURATION,
-    ),
-)
-"""Patterns of paths with the kind of work on such files; the first match decides."""
-
-_VERB_DECIDES = {
-    (TaskKind.FIX_BUG, TaskKind.DESIGN),
-    *((TaskKind.PERFORMANCE, kind) for kind in TaskKind),
-    *((TaskKind.REFACTOR, kind) for kind in TaskKind if kind is not TaskKind.DOCS),
+_ACTION_WORDS: Mapping[TaskKind, str] = {
+    TaskKind.FIX_BUG: "fix fixes fixed fixing bugfix hotfix bug bugs repair* debug* correct* resolv* "
+    "failing fail fails failure broken crash* regression flaky",
+    TaskKind.REFACTOR: "refactor* restructur* reorgani* renam* clean* simplif* extract* move moving split* "
+    "remov* delet*",
+    TaskKind.ADD_FEATURE: "add adds adding implement* creat* build* introduc* support* writ* integrat* "
+    "provid* enabl* extend* feature* load* develop*",
 }
-"""Combinations of verb and object in which the verb decides; in others the object does."""
+"""Words that name an action (``*`` for any ending), with the kind of work that they imply.
+
+The first one in a text decides."""
+
+_ACTIONS = {
+    kind: re.compile(rf"\b(?:{'|'.join(words.split())})\b".replace("*", r"\w*"))
+    for kind, words in _ACTION_WORDS.items()
+}
+_OF_TESTS = {TaskKind.FIX_BUG: TaskKind.FIX_TEST, TaskKind.ADD_FEATURE: TaskKind.ADD_TEST}
+_TESTS = re.compile(r"\b(?:test|tests|testing|pytest|unittest|fixture|fixtures)\b")
 
 _BRANCH_TITLE = re.compile(r"Repair (.+) \([^()]*\)", re.DOTALL)
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
@@ -417,23 +376,18 @@ _LANGUAGE_OF = {word: language for language, words in _LANGUAGES.items() for wor
 def task_kind(todo: Todo) -> TaskKind:
     """Return the kind of work; a branch has the kind of the todo that it repairs.
 
-    Title and task type decide; if they name no kind, the intent; then files, criteria and role.
+    Task type and title decide; if they name no kind, the intent does.
     """
     spec = todo.controller_task_spec
-    action, target = _kinds_in(f"{'' if spec is None else spec.type} {own_title(todo)}")
-    if action is None and target is None and todo.intent is not None:
-        action, target = _kinds_in(todo.intent[:_LONGEST])
-    files = _target(todo) or todo.allowed_files or ()
-    found = {next((each for shape, each in _FILES if re.search(shape, file)), None) for file in files}
-    target = target or (found.pop() if len(found) == 1 else None)  # only if all files are of one kind
-    if action is TaskKind.FIX_BUG and target is TaskKind.ADD_TEST:
-        return TaskKind.FIX_TEST
-    kind = action if (action, target) in _VERB_DECIDES or target is None else target
-    criteria = todo.acceptance_criteria
-    if kind is None and (criteria.expected_artifacts or criteria.metrics):
-        return TaskKind.ADD_FEATURE
-    by_role = {Role.ARCHITECT: TaskKind.DESIGN, Role.TESTER: TaskKind.ADD_TEST}
-    return kind or by_role.get(todo.agent_role, TaskKind.OTHER)
+    for text in (f"{'' if spec is None else spec.type} {own_title(todo)}", (todo.intent or "")[:_LONGEST]):
+        words = " ".join(words_of(text))
+        found = {kind: match.start() for kind, each in _ACTIONS.items() if (match := each.search(words))}
+        kind = min(found, key=lambda each: found[each], default=None)
+        if _TESTS.search(words):
+            return TaskKind.ADD_TEST if kind is None else _OF_TESTS.get(kind, kind)
+        if kind is not None:
+            return kind
+    return TaskKind.OTHER
 
 
 def own_title(todo: Todo) -> str:
@@ -465,13 +419,3 @@ def language_of(todo: Todo) -> str:
 def _target(todo: Todo) -> tuple[str, ...]:
     spec = todo.controller_task_spec
     return () if spec is None or spec.target_file is None else (spec.target_file,)
-
-
-def _kinds_in(text: str) -> tuple[TaskKind | None, TaskKind | None]:
-    """Return the kinds that the first verb and the first object in a text imply."""
-    words = " ".join(words_of(text))
-    verb, thing = _VERBS.search(words), _OBJECTS.search(words)
-    return (
-        TaskKind(verb.lastgroup) if verb and verb.lastgroup else None,
-        TaskKind(thing.lastgroup) if thing and thing.lastgroup else None,
-    )

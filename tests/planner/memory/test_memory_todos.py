@@ -153,7 +153,7 @@ def test_the_kind_alone_may_be_the_reason() -> None:
     assert memory.recipe(todo("Refactor zzzyyy wwwvvv qqqppp uuuttt"), NOW) == RecipeAdvice(
         "python-quick", "of 4 like this 4 met COMPILATION_ERROR or LINT_ERROR"
     )
-    assert memory.recipe(todo("Speed up zzz"), NOW) is None
+    assert memory.recipe(todo("Add zzz"), NOW) is None
 
 
 # -- how experiences are counted ---------------------------------------------------------------------
@@ -197,45 +197,20 @@ def test_a_chance_and_a_recipe_come_for_any_todo_at_any_time(
     assert advice is None or (advice.value in RECIPES and advice.because)
 
 
-PATCH = {"type": "PATCH", "target_file": "tests/test_auth.py", "hint": "Update expected value"}
-
-
 @pytest.mark.parametrize(
     ("title", "fields", "kind"),
     [
-        (
-            "Fix failing assertion",
-            {"intent": "Update the value", "controller_task_spec": PATCH},
-            "fix_test",
-        ),
-        ("Fix the login", {"controller_task_spec": PATCH}, "fix_test"),
-        ("Fix the login", {"allowed_files": ["app/login.py"]}, "fix_bug"),
-        ("Fix the login", {"allowed_files": ["app/login.py", "tests/test_login.py"]}, "fix_bug"),
+        ("Fix failing assertion", {}, "fix_bug"),
         ("RSI crashes on short series", {}, "fix_bug"),
-        ("Make the test of login pass again: it is broken", {}, "add_test"),
         ("Repair the flaky tests", {}, "fix_test"),
         ("Add tests for the parser", {}, "add_test"),
         ("Tests of the parser", {}, "add_test"),
         ("Add a login", {}, "add_feature"),
         ("Data Loading Integration", {}, "add_feature"),
-        (
-            "Indicator & Candle Patterns",
-            {"acceptance_criteria": {"expected_artifacts": ["a.py"]}},
-            "add_feature",
-        ),
         ("Extract the session into a module", {}, "refactor"),
         ("Clean up the tests", {}, "refactor"),
         ("renameTheSession", {}, "refactor"),
-        ("Speed up the import", {}, "performance"),
-        ("Write the README", {}, "docs"),
-        ("Fix a typo", {"allowed_files": ["docs/tour.md"]}, "docs"),
-        ("Bump the dependencies", {}, "dependencies"),
-        ("Update to the next version", {"allowed_files": ["requirements-dev.txt"]}, "dependencies"),
-        ("Configure the linter", {}, "configuration"),
-        ("Fix it", {"allowed_files": [".pre-commit-config.yaml"]}, "configuration"),
-        ("Define the contract of the adapter", {}, "design"),
-        ("Entry conditions", {"agent_role": "architect"}, "design"),
-        ("Entry conditions", {"agent_role": "tester"}, "add_test"),
+        ("Write the fix", {}, "add_feature"),
         ("Entry conditions", {"intent": "Implement the rules of buying"}, "add_feature"),
         ("Entry conditions", {"controller_task_spec": {"type": "REFACTOR"}}, "refactor"),
         ("Entry conditions", {"controller_task_spec": {"type": "ADD_TEST"}}, "add_test"),
