@@ -274,25 +274,12 @@ def next_log(loaded: LoadedPlan) -> Path:
 
 
 def is_superseded(log: Path) -> bool:
-    """Return whether a later log of the same plan exists: only the newest one is continued.
-
-    The log ``api.2.jsonl`` may also be the first one of a plan ``api.2``.
-    """
+    """Return whether a later log of the same plan exists: only the newest one is continued."""
     stem, _, number = log.stem.rpartition(".")
-    if not (number.isdecimal() and _plan_of(log.with_name(f"{stem}.jsonl")) == _plan_of(log)):
+    # The log of a plan ``release-1.2`` ends in a number, too, and is the first one.
+    if not (number.isdecimal() and log.with_name(f"{stem}.jsonl").exists()):
         stem, number = log.stem, "1"
-    later = log.with_name(f"{stem}.{int(number) + 1}.jsonl")
-    return later.exists() and _plan_of(later) in (None, _plan_of(log))  # an empty log has just begun
-
-
-def _plan_of(log: Path) -> str | None:
-    """Return the id of the plan that a log's first line submits; ``None`` if that cannot be read."""
-    try:
-        with log.open("rb") as file:
-            first: Any = json.loads(file.readline())
-        return str(first["event"]["plan"]["todo_list_id"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
+    return log.with_name(f"{stem}.{int(number) + 1}.jsonl").exists()
 
 
 def is_over(log: Path) -> bool:

@@ -510,17 +510,17 @@ def test_whatever_an_event_holds_comes_back(
         assert action_text(ACTIONS[0]) in line
 
 
-def test_a_plan_that_is_named_like_a_later_log_supersedes_no_run(tmp_path: Path) -> None:
-    def write(name: str, plan_id: str) -> Path:
-        path = tmp_path / name
-        path.write_text(json.dumps({"event": {"plan": {"todo_list_id": plan_id}}}) + "\n")
-        return path
-
-    first, other = write("api.jsonl", "api"), write("api.2.jsonl", "api.2")
+def test_a_log_is_superseded_by_the_next_of_its_plan(tmp_path: Path) -> None:
+    first, second = tmp_path / "api.jsonl", tmp_path / "api.2.jsonl"
+    first.touch()
     assert not is_superseded(first)
-    assert not is_superseded(other)
 
-    write("api.2.2.jsonl", "api.2")
-    assert is_superseded(other)
-    write("api.2.jsonl", "api")
+    second.touch()
     assert is_superseded(first)
+    assert not is_superseded(second)
+
+    dotted = tmp_path / "release-1.2.jsonl"
+    dotted.with_name("release-1.3.jsonl").touch()
+    assert not is_superseded(dotted)
+    dotted.with_name("release-1.2.2.jsonl").touch()
+    assert is_superseded(dotted)
