@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -137,15 +136,9 @@ _IDENTIFIER_KEYS = frozenset(
 """Keys whose values are identifiers: they cannot contain secrets, and redacting them would break links."""
 
 
-_SHORT = 100
-"""Length in characters below which results of redaction are cached; most texts of outcomes are shorter, and
-repeat."""
-_redact_word = lru_cache(maxsize=4096)(redact)
-
-
 def _redacted(value: Any) -> Any:
     if isinstance(value, str):
-        return _redact_word(value) if len(value) < _SHORT else redact(value)
+        return redact(value)
     if isinstance(value, list):
         return [_redacted(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):
