@@ -265,8 +265,6 @@ def _show_comparison(found: Replay, *, as_json: bool) -> None:
             now = f"the event is refused: {difference.refusal}"
         for label, text in (("logged", difference.logged), ("now", now)):
             screen.labelled(label, (text or "no such action")[:_MOST_SHOWN], room=8)
-        if difference.keys:
-            screen.labelled("differ", ", ".join(difference.keys), room=8)
     screen.show()
 
 

@@ -157,14 +157,6 @@ class ReplayDifference(NamedTuple):
     refusal: str | None = None
     """Reason why the event is refused now, if it is."""
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Keys in which the two actions differ."""
-        if self.logged is None or self.now is None:
-            return ()
-        one, other = (json.loads(text) for text in (self.logged, self.now))
-        return tuple(key for key in {**one, **other} if one.get(key) != other.get(key))
-
 
 @dataclass(slots=True)
 class Replay:
