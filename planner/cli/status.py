@@ -26,7 +26,6 @@ from planner.model.base import qualified
 from planner.model.verdicts import Verdict
 from planner.planfile.latest_outcomes import blocked_since
 from planner.planfile.loader import shown_path
-from planner.policy.outcomes import consequences, is_worth_telling, place
 from planner.store.plan_run import PlanRun
 from planner.text.display import cells, counted, listed, moment, padded
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from planner.engine import TodoRecord
     from planner.engine.progress import StatusNode, StatusTree
-    from planner.model.outcome import Cause, Check, Outcome
+    from planner.model.outcome import Check, Outcome
 
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
 _MOST_CHECKS = 40
@@ -122,7 +121,6 @@ def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], depth: in
     show_remarks(screen, run)
     if not named:
         show_tree(screen, tree, screen.one_line(shown_path(run.tree.loaded.path)), depth)
-        _fix_first(screen, () if run.found.document is None else run.found.document.causes)
     for position, node in enumerate(named):
         if position:
             screen.line()
@@ -187,17 +185,6 @@ def _blocked(node: StatusNode) -> str:
     """Return ``by a, b since …``, the part that is known; empty for a todo that is not blocked."""
     by = f"by {listed(node.blocked_by, 3)}" if node.blocked_by else ""
     return f"{by} since {moment(node.since)}".strip() if node.since else by
-
-
-def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
-    """Add the first root cause, where the tree alone does not show what to fix first."""
-    if not is_worth_telling(causes):
-        return
-    first = causes[0]
-    what = f"{first.category} {place(first)}".strip()
-    more = f", before {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
-    summary = f"{what}, {consequences(first)}{more}: {first.headline}"
-    screen.labelled("fix first", summary, indent=0, room=11)
 
 
 def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
