@@ -87,14 +87,13 @@ def show(
         bool, option("--import", "Update the database of --store from this project.")
     ] = False,
 ) -> int:
-    """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
+    """Show the runs of a plan with their branches, and what is blocked."""
     if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
     root, plan_id, shown = _project_of(plan)
     with open_index_of(root, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
         runs = questions.runs(rows, plan_id)
         verified = questions.verifications(rows, plan_id)
-        failures = questions.failure_counts(rows, plan_id)
     branches = [each for run in runs for each in run["branches"]]
     mean = questions.mean_resolution(branches)
     stuck = [each["run_id"] for each in runs if each["blocked_since"]]
@@ -106,7 +105,6 @@ def show(
                 "blocked_runs": stuck,
                 "runs": runs,
                 "verifications": verified,
-                "failures": failures,
             }
         )
         return _status(index)
@@ -131,19 +129,6 @@ def show(
                 each["exit_status"],
             )
             for each in verified[:_MOST]
-        ],
-    )
-    screen.table(
-        ("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"),
-        [
-            (
-                each["category"],
-                each["role"],
-                each["failures"],
-                listed(each["todos"], 4),
-                moment(each["last"]),
-            )
-            for each in failures
         ],
     )
     screen.show()

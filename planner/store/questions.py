@@ -111,27 +111,6 @@ def mean_resolution(found: Iterable[Found]) -> float | None:
     return fmean(times) if times else None
 
 
-def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
-    """Return the failures of a plan by category and role: their number, their todos, the latest time.
-
-    The most frequent come first.
-    """
-    counts = [
-        {
-            "category": category,
-            "role": role,
-            # The same failure has rows of many verifications, and of the engine's log besides.
-            "failures": len({(row["signature"], row["todo_id"]) for row in rows}),
-            "todos": sorted({row["todo_id"] for row in rows}),
-            "last": max(row["at"] for row in rows),
-        }
-        for (category, role), rows in _group(
-            _rows(connection, _of_plan(FAILURES, plan_id)), "category", "role"
-        )
-    ]
-    return sorted(counts, key=lambda each: (-each["failures"], each["category"], each["role"]))
-
-
 def signatures(connection: Connection) -> list[str]:
     """Return all diagnosed failure signatures, the most recently seen first."""
     at = FAILURES.c

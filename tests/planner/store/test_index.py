@@ -262,7 +262,6 @@ def test_postgresql_answers_as_sqlite_does(project: Project, postgresql: str) ->
                 [
                     runs,
                     questions.verifications(rows),
-                    questions.failure_counts(rows, "shop"),
                     questions.failure(rows, "a1"),
                     questions.plans_for(rows, "shop"),
                 ]
