@@ -52,7 +52,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="WORD|PLAN|LOG",
-            help="A category, rule, verdict, state, role, recipe, key of a plan, exit status; a topic. Or "
+            help="A category, rule, verdict, state, role, recipe, key of a plan, exit status. Or "
             "a plan, or the log of a run, to show what happened.",
             autocompletion=complete_word,
         ),
@@ -98,7 +98,7 @@ def _show_topics() -> int:
     """Print the topics with the number of their words, and how to call the command."""
     screen = Screen()
     called = f"{program()} explain"
-    screen.line(f"{called} WORD explains a word, {called} TOPIC lists the words of a topic:")
+    screen.line(f"{called} WORD explains a word. The words by topic:")
     for kind, words in load_glossary().kinds().items():
         screen.clipped(f"  {kind:<30}{len(words):>4}  {', '.join(words)}")
     screen.line(f"{called} PLAN shows what happened in the last run of the plan.")
@@ -107,17 +107,13 @@ def _show_topics() -> int:
 
 
 def _explain_word(word: str) -> int:
-    """Print every meaning of a word, and all words of the topic that it names; ``FOUND`` if unknown."""
+    """Print every meaning of a word; ``FOUND`` if it is unknown."""
     known, screen = load_glossary(), Screen()
     for position, each in enumerate(known.find(word)):
         if position:
             screen.line()
         _show(screen, each)
-    topic = known.topic(word)
-    for each in known.entries:
-        if each.kind == topic:
-            screen.labelled(each.word, each.means, indent=0, room=max(24, len(each.word) + 1))
-    if not known.find(word) and topic is None:
+    if not known.find(word):
         near = nearest(word, known.words(), f"{program()} explain lists the topics", most=0)
         plan = usual_plan()
         if plan is not None and word in (each.id for each in load_flat(plan).loaded.plan.items):

@@ -75,15 +75,6 @@ class Glossary:
             found.setdefault(each.kind, {})[each.word] = None
         return {kind: tuple(words) for kind, words in found.items()}
 
-    def topic(self, word: str) -> str | None:
-        """Return the kind that a word names, in singular or plural: ``role``, ``rules of the engine``."""
-        for kind in self.kinds():
-            first, blank, rest = kind.partition(" ")
-            plural = f"{first[:-1]}ies" if first.endswith("ry") else f"{first}s"
-            if _folded(word) in (_folded(kind), _folded(f"{plural}{blank}{rest}")):
-                return kind
-        return None
-
 
 @cache
 def load_glossary() -> Glossary:

@@ -94,14 +94,6 @@ def test_without_a_word_the_topics_are_listed_on_one_screen(command: Command) ->
         assert f"  {kind}" in ran.out
 
 
-@pytest.mark.parametrize("topic", ["role", "roles", "Categories", "rules of the engine", "keys of a plan"])
-def test_a_topic_lists_its_words_with_what_they_mean(command: Command, topic: str) -> None:
-    ran = command("explain", topic)
-
-    assert ran.status == 0
-    assert len(ran.out.splitlines()) >= 6
-
-
 def test_recipes_and_keys_of_a_plan_are_explained(command: Command) -> None:
     assert "runs     mypy ." in command("explain", "python-full").out
     assert set(KINDS["recipe"]) == set(RECIPES)
