@@ -39,7 +39,6 @@ from planner.policy.outcomes import (
     UNDECIDED,
     failures_of,
     is_begun,
-    is_beyond_proof,
     is_unowned,
     missing_proof,
     sorted_failures,
@@ -393,12 +392,6 @@ def _apply_undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> N
         because = "only the answer of a person is missing"
         tx.rest(record)
         tx.ask(QuestionKind.ANSWER, record, text, "question-is-open", because)
-    elif open_ and all(is_beyond_proof(outcome, check) for check in open_):
-        text = f"how should {record.id} continue?"
-        because = f"{open_[0].id} stays open in every run: {open_[0].reason}"
-        options = OPTIONS[QuestionKind.MEND_ENVIRONMENT]
-        tx.rest(record)
-        tx.ask(QuestionKind.REVIEW, record, text, "demand-proves-nothing", because, options=options)
     else:
         _verify_again_or_ask(tx, record, "inconclusive-is-verified-again", "the verdict was inconclusive")
 

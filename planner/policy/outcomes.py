@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from planner.model.baseline import BaselineCheck, BaselineTest
-    from planner.model.outcome import Cause, Check, Outcome
+    from planner.model.outcome import Cause, Outcome
     from planner.model.plan import Todo
 
 
@@ -158,20 +158,6 @@ def is_begun(todo: Todo, outcome: Outcome) -> bool:
     return not all(
         (failure.category in _MISSING or failure.since in BEFORE_THE_WORK) and not is_unowned(failure)
         for failure in failures_of(outcome)
-    )
-
-
-def is_beyond_proof(outcome: Outcome, check: Check) -> bool:
-    """Return whether a comparison with the baseline is undecided although all its tests ran.
-
-    Another verification cannot decide it then.
-    """
-    return (
-        check.id in (TURN_GREEN, STAY_GREEN)
-        and check.verdict is Verdict.INCONCLUSIVE
-        and bool(check.tests)
-        and all(test.outcome is not TestOutcome.NOT_RUN for test in check.tests)
-        and not any(failure.check_id == check.id for failure in outcome.failures)
     )
 
 
