@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from planner.engine.repair import (
     ALERT,
-    ask_review,
     attempt_failed,
     count_exhausted,
     escalate,
     failure_class,
     open_branch,
     verified,
-    waits_for,
     work_again,
 )
 from planner.engine.requests import start_clock, verify
@@ -76,8 +74,6 @@ DEEPEST = 3
 _MAX_MESSAGE = 200
 _MAX_REASON = 500
 _MAX_NAME = 100
-_NEVER_DONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
-"""Final states in which a todo can no longer be done; nothing may be made to wait for such a todo."""
 
 
 def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
@@ -583,13 +579,7 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
         escalate(tx, record, "branch-rejected", because, exhausted=False)
         return
     if event.decision is Decision.MODIFY:
-        modified = _modified_proposal(tx, record, question, event.changes)
-        if modified is None:
-            because = f"{question.question_id} would wait for {record.id}, which it repairs"
-            tx.notify("branches-in-a-circle", because, topic=ALERT, to=Role.HUMAN, todo_id=record.id)
-            ask_review(tx, record, "branches-in-a-circle", because)
-            return
-        question = modified
+        question = _modified_proposal(question, event.changes)
     approved = [question]
     if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
         alike = failure_class(question.failure)
@@ -607,27 +597,15 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
         open_branch(tx, tx.records[each.todo_id], PendingStep("branch", each.rule, each.because, each))
 
 
-def _modified_proposal(
-    tx: Transaction, record: TodoRecord, question: AskHuman, changes: BranchChanges
-) -> AskHuman | None:
-    """Return a proposal with a person's changes, or ``None`` if the branch would depend on its own todo.
+def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
+    """Return a proposal with a person's changes.
 
-    Raises :class:`planner.errors.RefusedEvent` for changes that would leave the branch without attempts,
-    widen its files, or make it wait for a todo that is unknown or can no longer be done.
+    Raises :class:`planner.errors.RefusedEvent` for changes that would leave the branch without attempts
+    or widen its files.
     """
     assert question.branch is not None
     if changes.max_debug_attempts == 0:
         raise RefusedEvent("no-attempts", "a branch without attempts repairs nothing", "reject it instead")
-    for name in changes.dependencies or ():
-        other = tx.records.get(qualified(record.within, name))
-        if other is None:
-            problem = f"the branch cannot wait for '{name}', which is not a todo"
-            raise RefusedEvent("unknown-todo", problem, "name a todo of its plan")
-        if other.life in _NEVER_DONE:
-            problem = f"the branch cannot wait for '{name}', which is {other.life}"
-            raise RefusedEvent("todo-is-gone", problem, "name a todo that can still be done")
-        if waits_for(tx, other, record):
-            return None
     branch = _with_changes(question.branch, changes)
     instructions = None
     if changes.instructions is not None:
@@ -668,9 +646,7 @@ def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
         "agent_role": changes.role,
         "target_agent_role": changes.role,
         "allowed_files": files,
-        "dependencies": changes.dependencies,
         "max_debug_attempts": changes.max_debug_attempts,
-        "max_lifetime_seconds": changes.max_lifetime_seconds,
     }
     return todo.model_copy(update={name: value for name, value in fields.items() if value is not None})
 

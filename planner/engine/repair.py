@@ -440,8 +440,9 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
         if last.life.is_final:
             _branch_failed(tx, record, last)
         # Branches are left out of the search for cycles when a plan is submitted.
-        elif waits_for(tx, last, record):
+        elif _waits_for(tx, last, record):
             because = f"its branch {last.id} waits for the todo that it repairs"
+            tx.notify("branches-in-a-circle", because, topic=ALERT, to=Role.HUMAN, todo_id=record.id)
             escalate(tx, record, "branches-in-a-circle", because)
         else:
             tx.offer((last.id,))
@@ -512,7 +513,7 @@ def escalate(
     if exhausted and not record.exhausted:
         record = tx.update(record, exhausted=True)
         count_exhausted(tx, record, because)
-    ask_review(tx, record, rule, because)
+    tx.ask(QuestionKind.REVIEW, record, f"how should {record.id} continue?", rule, because)
 
 
 def count_exhausted(tx: Transaction, record: TodoRecord, because: str, **facts: str) -> None:
@@ -527,11 +528,6 @@ def count_exhausted(tx: Transaction, record: TodoRecord, because: str, **facts: 
         reason += f", the last of {record.id} ({because})"
         rule = "halt-on-consecutive-failures"
         raise Stop(rule, reason, (record.id,), consecutive=tx.consecutive, limit=limit, **facts)
-
-
-def ask_review(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Ask a person how to continue with a todo."""
-    tx.ask(QuestionKind.REVIEW, record, f"how should {record.id} continue?", rule, because)
 
 
 def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
@@ -583,7 +579,7 @@ def failure_of(record: TodoRecord) -> Failure:
     return record.failure
 
 
-def waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
+def _waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
     """Return whether a todo is ``goal`` or depends on it, directly or indirectly."""
     return goal.id in reachable((record.id,), tx.ids_before)
 

@@ -15,7 +15,7 @@ from planner.model.base import ReadValue
 from planner.model.edits import Edit
 from planner.model.outcome import FailureContext, Outcome
 from planner.model.past import PastRecords
-from planner.model.plan import Count, Plan, RelativePath, Seconds, Text
+from planner.model.plan import Count, Plan, RelativePath, Text
 from planner.model.taxonomy import Role
 
 Name = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -143,10 +143,7 @@ class BranchChanges(ReadValue):
     """Instructions that precede those of the branch."""
     allowed_files: tuple[str, ...] | None = None
     """Files that the branch may change; they may only narrow the proposed ones."""
-    dependencies: tuple[Name, ...] | None = None
-    """Todos that the branch has to wait for."""
     max_debug_attempts: Count | None = None
-    max_lifetime_seconds: Seconds | None = None
 
 
 class ApprovalGiven(_Event):

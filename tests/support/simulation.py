@@ -588,7 +588,7 @@ class Simulation:
         if decision not in asked.options:
             decision = Decision.APPROVE if agrees else Decision.REJECT
         changes = self._changes(asked) if decision is Decision.MODIFY else BranchChanges()
-        plain = changes.dependencies is None and changes.allowed_files is None
+        plain = changes.allowed_files is None
         self.tell(
             ApprovalGiven(
                 at=self.later(),
@@ -604,16 +604,12 @@ class Simulation:
         """What a person wants otherwise; of what begins, only some of it can be had."""
         if self.earnest or asked.kind is QuestionKind.APPROVE_START:
             return BranchChanges(instructions="Look again.")
-        within, roll = asked.todo_id.rpartition("/")[0], self.random.random
-        siblings = [name for name in sorted(self.state.todos) if name.rpartition("/")[0] == within]
-        waits_for = self.random.choice(siblings).rpartition("/")[2]
+        roll = self.random.random
         return BranchChanges(
             role=self.random.choice((None, Role.DEBUGGER)),
             instructions="Look again." if roll() < 0.5 else None,
             allowed_files=("src/a/x.py",) if roll() < 0.2 else None,
-            dependencies=(waits_for,) if roll() < 0.3 else None,
             max_debug_attempts=1 if roll() < 0.3 else None,
-            max_lifetime_seconds=1.0 if roll() < 0.1 else None,
         )
 
     def _answer_to(self, asked: AskHuman) -> str:
@@ -821,7 +817,8 @@ MISTAKES: tuple[Callable[[Simulation], None], ...] = (
 def _is_refused(run: Simulation, event: Event, otherwise: str) -> None:
     """Tell what must be refused, unless the time that it tells has ended the turn, or everything."""
     if run.tell(event) and not run.is_over:
-        assert any(action.rule == "turn-timed-out" for action in run.history[-1][1]), otherwise
+        rules = {action.rule for action in run.history[-1][1]}
+        assert rules & {"turn-timed-out", "branch-lifetime"}, otherwise
 
 
 def _any_todo(run: Simulation) -> str:

@@ -218,8 +218,6 @@ def test_a_fold_begins_with_a_plan():
     ("of_start", "changes", "rule", "message"),
     [
         (False, {"max_debug_attempts": 0}, "no-attempts", "a branch without attempts repairs nothing"),
-        (False, {"dependencies": ("t9",)}, "unknown-todo", "cannot wait for 't9', which is not a todo"),
-        (False, {"dependencies": ("t2",)}, "todo-is-gone", "cannot wait for 't2', which is failed"),
         (
             False,
             {"allowed_files": ("docs/**",)},
@@ -340,7 +338,6 @@ def test_a_branch_is_made_with_what_a_person_changes_in_it():
             instructions="Mind the NaNs.",
             allowed_files=("src/a.py",),
             max_debug_attempts=1,
-            max_lifetime_seconds=60,
         ),
     )
 
@@ -349,7 +346,7 @@ def test_a_branch_is_made_with_what_a_person_changes_in_it():
     assert action.role is Role.ARCHITECT
     assert "Mind the NaNs." in (action.brief.instructions or "")
     assert action.bounds.allowed_files == ("src/a.py",)
-    assert (branch.max_debug_attempts, branch.max_lifetime_seconds) == (1, 60)
+    assert branch.max_debug_attempts == 1
 
 
 def test_a_person_may_narrow_the_files_of_a_branch_and_not_widen_them():
@@ -412,31 +409,6 @@ def test_every_version_of_the_plan_has_a_digest_in_a_chain():
 
     assert [each.version for each in published] == [2, 3]
     assert [each.previous for each in published] == ["sha256:plan", published[0].digest]
-
-
-@pytest.mark.parametrize(
-    ("waits_for", "is_circle"), [("t2", True), ("t3", True), ("t4", False), ("t5", False)]
-)
-def test_a_branch_may_wait_for_what_does_not_wait_for_its_todo(waits_for: str, is_circle: bool):
-    children = (
-        todo("t1"),
-        todo("t2", dependencies=("t1",)),
-        todo("t3", dependencies=("t4", "t2")),
-        todo("t4"),
-        todo("t5", dependencies=("t4",)),
-    )
-    run = Told(todo("p", is_parent=True, sub_project_id="s"), require_planner_approval=True)
-    run.loads("p", *children)
-    run.is_red("p/t1")
-
-    run.decides(Decision.MODIFY, run.questions[0], changes=BranchChanges(dependencies=(waits_for,)))
-
-    assert ("branches-in-a-circle" in run.rules) is is_circle
-    if is_circle:
-        assert run.questions[0].because == ("p/t1_branch_01 would wait for p/t1, which it repairs")
-    else:
-        assert run.record("p/t1_branch_01").todo.dependencies == (waits_for,)
-        assert run.started == []
 
 
 def test_branches_of_the_approved_class_that_are_asked_about_already_are_made_at_once():
