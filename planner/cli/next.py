@@ -439,7 +439,8 @@ class _NextScreen:
             return
         answer += f" {question.options[0]} # or {', '.join(question.options[1:])}"
         if question.kind.is_approval:
-            answer = f"approve {self._words} {shlex.quote(question.question_id)} # or reject, modify"
+            others = ", ".join(each for each in question.options if each in ("reject", "modify"))
+            answer = f"approve {self._words} {shlex.quote(question.question_id)} # or {others}"
         screen.command("answer", f"{program()} {answer}")
 
     def _verifications(self, actions: Sequence[Verify]) -> None:

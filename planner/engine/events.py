@@ -412,9 +412,6 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
     if question.kind is QuestionKind.APPROVE_START and event.decision is Decision.REJECT:
         tx.fail(record)
     elif question.kind is QuestionKind.APPROVE_START:
-        if event.decision is Decision.MODIFY:
-            _narrow(tx, record, event.changes)
-            record = tx.update(record, instructions=event.changes.instructions)
         tx.update(record, allowed_start=True)
         tx.offer((record.id,))
     elif question.kind is QuestionKind.APPROVE_EDITS:
@@ -518,34 +515,6 @@ def stop_requested(tx: Transaction, event: StopRequested) -> None:
     """Halt the run at a person's request, by raising :class:`Stop`."""
     because = f"{_name(event.by)} stopped the run{_reason(event.because)}"
     raise Stop("stopped-by-person", because)
-
-
-def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None:
-    """Restrict the files of a todo before its start.
-
-    Raises :class:`planner.errors.RefusedEvent` for files that were not allowed before, and for changes
-    other than files and instructions.
-    """
-    named = changes.model_dump(exclude_none=True)
-    other = [name for name in named if name not in ("instructions", "allowed_files")]
-    if other:
-        raise RefusedEvent(
-            "no-such-change",
-            f"{other[0]} cannot be changed at the start of '{record.id}'",
-            "change its instructions and allowed_files, or revise the plan",
-        )
-    if changes.allowed_files is None:
-        return
-    edit = NarrowFiles(
-        rule="high-risk-asks-first",
-        because="a person approved the start with these files only",
-        todo_id=record.todo.id,
-        allowed_files=changes.allowed_files,
-    )
-    try:
-        publish(tx, record.within, (edit,), edit.rule, edit.because)
-    except EditConflictError as error:
-        raise RefusedEvent("no-wider-files", error.problem, error.remedy) from None
 
 
 def _decide_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:

@@ -49,7 +49,7 @@ BUDGET_QUESTION = "budget"
 OPTIONS: dict[QuestionKind, tuple[str, ...]] = {
     QuestionKind.APPROVE_BRANCH: ("approve", "reject", "modify", "approve_similar"),
     QuestionKind.APPROVE_EDITS: ("approve", "reject"),
-    QuestionKind.APPROVE_START: ("approve", "reject", "modify"),
+    QuestionKind.APPROVE_START: ("approve", "reject"),
     QuestionKind.ANSWER: ("answered", "give_up", "stop"),
     QuestionKind.MEND_ENVIRONMENT: ("verify", "give_up", "stop"),
     QuestionKind.REVIEW: ("retry", "give_up", "stop"),

@@ -23,7 +23,6 @@ from planner.model.actions import (
     Halt,
     Implement,
     LoadSubPlan,
-    QuestionKind,
     Verify,
 )
 from planner.model.edits import AddContext, AddDependency, Edit, NarrowFiles, RaiseLimit
@@ -587,7 +586,7 @@ class Simulation:
         decision = self.random.choice(yes) if agrees else Decision.REJECT
         if decision not in asked.options:
             decision = Decision.APPROVE if agrees else Decision.REJECT
-        changes = self._changes(asked) if decision is Decision.MODIFY else BranchChanges()
+        changes = self._changes() if decision is Decision.MODIFY else BranchChanges()
         plain = changes.allowed_files is None
         self.tell(
             ApprovalGiven(
@@ -600,9 +599,9 @@ class Simulation:
             due=plain,  # of the others, some ask for what cannot be
         )
 
-    def _changes(self, asked: AskHuman) -> BranchChanges:
-        """What a person wants otherwise; of what begins, only some of it can be had."""
-        if self.earnest or asked.kind is QuestionKind.APPROVE_START:
+    def _changes(self) -> BranchChanges:
+        """What a person wants otherwise."""
+        if self.earnest:
             return BranchChanges(instructions="Look again.")
         roll = self.random.random
         return BranchChanges(
