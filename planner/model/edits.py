@@ -91,14 +91,6 @@ class NameArtifact(_Edit):
     """Kind of the task; ``None`` means ``CREATE``."""
 
 
-class AddContract(_Edit):
-    """Adds a contract file to the criteria of a todo."""
-
-    edit: Literal["add_contract"] = "add_contract"
-    todo_id: Id
-    contract_path: RelativePath
-
-
 class RaiseLimit(_Edit):
     """Gives a criterion more time."""
 
@@ -139,7 +131,6 @@ Edit: TypeAlias = Annotated[
     | Isolate
     | AddContext
     | NameArtifact
-    | AddContract
     | RaiseLimit
     | RetargetCheck
     | QuarantineTest,

@@ -16,7 +16,6 @@ from planner.model.edits import (
     AddBranch,
     AddCheck,
     AddContext,
-    AddContract,
     AddDependency,
     AddTodoBefore,
     Edit,
@@ -123,7 +122,8 @@ class _PlanEditor:
                 if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
                     self._refuse(f"it has the command {edit.check.cmd!r} already", "remove the edit")
                 wanted = todo.acceptance_criteria
-                self._refuse_first_criterion(todo)
+                if wants_convention(todo):  # a first criterion would disable the convention
+                    self._refuse("its tests are found by convention", "name them as criteria first")
                 return _with_tests(todo, [edit.check, *wanted.tests])
             case Isolate():
                 return self._isolated(todo, edit)
@@ -142,13 +142,6 @@ class _PlanEditor:
                 return self._with_limit(todo, edit)
             case RetargetCheck():
                 return self._retargeted(todo, edit)
-            case AddContract():
-                if todo.contract_path is not None:
-                    self._refuse(
-                        f"it has the contract '{todo.contract_path}' already", "change that contract"
-                    )
-                self._refuse_first_criterion(todo)
-                return _with(todo, contract_path=edit.contract_path)
             case QuarantineTest():
                 self._quarantine(edit)
                 return todo
@@ -267,11 +260,6 @@ class _PlanEditor:
             parse_command(cmd, self.policy.tools)
         except CommandSyntaxError as error:
             self._refuse(f"{cmd!r} cannot be run: {error.problem}", error.remedy)
-
-    def _refuse_first_criterion(self, todo: Todo) -> None:
-        """Refuse a first criterion for a todo that is tested by convention, as it would disable that."""
-        if wants_convention(todo):
-            self._refuse("its tests are found by convention", "name them as criteria first")
 
 
 def _with(todo: Todo, **fields: Any) -> Todo:

@@ -23,7 +23,6 @@ from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import (
     AddCheck,
-    AddContract,
     AddDependency,
     AddTodoBefore,
     Isolate,
@@ -440,10 +439,7 @@ def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None
 
 
 def _settle_contract(situation: Situation) -> Iterator[Edit]:
-    """Insert a step in which the architect writes or corrects the contract.
-
-    Propose the contract as a criterion of the todo if it has none, which needs approval.
-    """
+    """Insert a step in which the architect writes or corrects the contract."""
     todo, failure = situation.todo, situation.failure
     fact = next((each.contract for each in situation.observations if each.contract is not None), None)
     path = todo.contract_path or below_root(fact.path if fact else None)
@@ -471,15 +467,6 @@ def _settle_contract(situation: Situation) -> Iterator[Edit]:
         allowed_files=(path,),
         is_new=not exists,
     )
-    if todo.contract_path is None and not wants_convention(todo):
-        because = f"no contract of {todo.id} states the interface, so code and callers could diverge"
-        yield AddContract(
-            rule="contract-binds-todo",
-            because=because,
-            requires_approval=True,
-            todo_id=todo.id,
-            contract_path=path,
-        )
 
 
 def _name_artifact(situation: Situation) -> Iterator[Edit]:

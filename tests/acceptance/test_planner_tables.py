@@ -115,7 +115,7 @@ CATEGORIES = {  # category: default role, reason of the branch, kinds of edits b
     "TYPE_ERROR": ("coder", BUG, ["add_check"]),
     "LINT_ERROR": ("coder", BUG, ["add_todo_before", "narrow_files"]),
     "IMPORT_ERROR": ("coder", LACKS, ["add_todo_before"]),
-    "SPEC_MISMATCH": ("architect", SPEC, ["add_todo_before", "add_contract"]),
+    "SPEC_MISMATCH": ("architect", SPEC, ["add_todo_before"]),
     "ARTIFACT_MISSING": ("coder", LACKS, ["name_artifact"]),
     "METRIC_UNMET": ("coder", BUG, ["isolate"]),
     "UNKNOWN": ("debugger", "test_failure", ["narrow_files"]),
@@ -197,7 +197,7 @@ def test_edits_of_what_judges_a_todo_ask_first(routed: Ran) -> None:
     edits = [edit for asked in routed.asked.values() for edit in asked["edits"]]
     asking = {edit["edit"] for edit in edits if edit["requires_approval"]}
     acting = {edit["edit"] for edit in edits if not edit["requires_approval"]}
-    assert asking == {"quarantine", "add_contract"}
+    assert asking == {"quarantine"}
     assert not asking & acting
 
 

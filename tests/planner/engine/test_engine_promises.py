@@ -213,7 +213,6 @@ def test_failures_without_a_signature_are_told_apart_by_what_they_say():
 
 OUTSIDE = [
     {"edit": "narrow_files", "todo_id": "a", "allowed_files": ["/etc/**"]},
-    {"edit": "add_contract", "todo_id": "a", "contract_path": "../../c.json"},
     {"edit": "name_artifact", "todo_id": "a", "path": "/etc/passwd"},
     {"edit": "add_check", "todo_id": "a", "check": {"cmd": "pytest ../../t.py"}},
     {"edit": "add_todo_before", "todo_id": "w", "todo": {"id": "b", "title": "B", "verify": "rm -rf x"}},

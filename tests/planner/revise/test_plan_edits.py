@@ -14,7 +14,6 @@ from planner.model.edits import (
     AddBranch,
     AddCheck,
     AddContext,
-    AddContract,
     AddDependency,
     AddTodoBefore,
     Edit,
@@ -141,9 +140,6 @@ def test_a_check_does_not_take_the_tests_of_a_convention_away() -> None:
         "convention"
         in refused(AddCheck(**WHY, todo_id="t1", check=CommandSpec(cmd="ruff check .")), of=given).problem
     )
-    assert (
-        "convention" in refused(AddContract(**WHY, todo_id="t1", contract_path="c.json"), of=given).problem
-    )
 
 
 def isolate(*cmds: str, name: str = "b", **fields: Any) -> Isolate:
@@ -198,12 +194,11 @@ def test_only_branches_are_isolated_and_something_must_be_left() -> None:
     assert "joins two commands" in refused(isolate("pytest && pytest"), of=given).problem
 
 
-def test_context_artifact_and_contract_are_written_into_the_todo() -> None:
+def test_context_and_artifact_are_written_into_the_todo() -> None:
     result = after(
         AddContext(**WHY, todo_id="t1", text="look"),
         NameArtifact(**WHY, todo_id="t1", path="a.py", hint="write it"),
         NameArtifact(**WHY, todo_id="t1", path="b.py"),
-        AddContract(**WHY, todo_id="t1", contract_path="c.json"),
     ).todo("t1")
     assert result.debug_instructions == "look"
     assert result.controller_task_spec is not None
@@ -211,7 +206,6 @@ def test_context_artifact_and_contract_are_written_into_the_todo() -> None:
         "b.py",
         "write it",
     )
-    assert result.contract_path == "c.json"
 
 
 def raise_limit(old: float, new: float, where: str = "tests[0]", name: str = "t1") -> RaiseLimit:
@@ -298,7 +292,6 @@ edits = st.one_of(
     st.builds(lambda a, b: Isolate(**WHY, todo_id=a, tests=b), names, specs),
     st.builds(lambda a, b: AddContext(**WHY, todo_id=a, text=b), names, st.text(max_size=3)),
     st.builds(lambda a: NameArtifact(**WHY, todo_id=a, path="a.py"), names),
-    st.builds(lambda a: AddContract(**WHY, todo_id=a, contract_path="c.json"), names),
     st.builds(lambda a, b: raise_limit(b, b * 2, name=a), names, st.sampled_from([300, 600])),
     st.builds(lambda a, b, c: retarget("tests[0]", b, c, name=a), names, cmds, cmds),
     st.builds(quarantine, st.sampled_from(["2026-01-01", "2026-02-01", "2026-02-31"])),
