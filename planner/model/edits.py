@@ -68,8 +68,6 @@ class Isolate(_Edit):
     edit: Literal["isolate"] = "isolate"
     todo_id: Id
     tests: tuple[CommandSpec, ...]
-    keeps: tuple[str, ...] = ()
-    """Ids of other criteria that stay: ``metrics[0]``, ``contract_path``."""
 
 
 class AddContext(_Edit):

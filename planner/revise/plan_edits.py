@@ -149,9 +149,9 @@ class _PlanEditor:
                 return todo
 
     def _isolated(self, todo: Todo, edit: Isolate) -> Todo:
-        """Return a branch with the given commands as its only criteria, besides those that are kept.
+        """Return a branch with the given commands as its only criteria.
 
-        The failure report of its parent stays, too. Baseline criteria are not changed.
+        The failure report of its parent stays, and so do baseline criteria.
         """
         if todo.parent_id is None:
             self._refuse("it is not a branch, and a primary todo keeps all its criteria", "name a branch")
@@ -160,15 +160,14 @@ class _PlanEditor:
         for spec in edit.tests:
             self._check_command(spec.cmd)
         wanted, report = todo.acceptance_criteria, report_path(todo.parent_id)
-        kept: dict[str, Any] = {"extensions": wanted.extensions, "tests": edit.tests}
-        for name in ("expected_artifacts", "metrics", "manual"):
-            kept[name] = tuple(
-                spec
-                for index, spec in enumerate(getattr(wanted, name))
-                if f"{name}[{index}]" in edit.keeps or getattr(spec, "path", None) == report
-            )
+        artifacts = tuple(each for each in wanted.expected_artifacts if each.path == report)
+        kept: dict[str, Any] = {
+            "extensions": wanted.extensions,
+            "tests": edit.tests,
+            "expected_artifacts": artifacts,
+        }
         criteria = AcceptanceCriteria.model_construct(**{name: held for name, held in kept.items() if held})
-        gone = {"verify", "test_command", "test_file", "contract_path"} - set(edit.keeps)
+        gone = {"verify", "test_command", "test_file", "contract_path"}
         fields = {name: value for name, value in todo if name not in gone}
         named = (todo.model_fields_set - gone) | {"acceptance_criteria"}
         return Todo.model_construct(_fields_set=named, **fields | {"acceptance_criteria": criteria})

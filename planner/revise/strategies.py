@@ -141,13 +141,6 @@ def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
     yield from narrower or _isolate(situation, rule="unknown-isolates", why=why)
 
 
-def _isolate_metric_tests(situation: Situation) -> Iterator[Edit]:
-    """Run only the tests that record an unmet metric; the metric stays a criterion of the branch."""
-    if situation.failing_tests:
-        why = "the tests that record the metric run alone"
-        yield from _isolate(situation, rule="metric-isolates", why=why, keeps=situation.check_ids)
-
-
 def _quarantine(situation: Situation) -> Iterator[Edit]:
     """Propose the quarantine of flaky tests, unless they are in quarantine today."""
     today = date.fromisoformat(situation.at[:10])
@@ -527,17 +520,12 @@ def _few(names: Iterable[str], most: int = 3) -> str:
     return listed(map(quoted, names), most)
 
 
-def _isolate(
-    situation: Situation, *, rule: str, why: str, keeps: tuple[str, ...] = ()
-) -> Iterator[Isolate]:
-    """Restrict the branch to the failing tests, if commands are known that select them.
-
-    ``keeps`` are the ids of criteria that the branch keeps.
-    """
+def _isolate(situation: Situation, *, rule: str, why: str) -> Iterator[Isolate]:
+    """Restrict the branch to the failing tests, if commands are known that select them."""
     tests = situation.isolated_commands()
     if tests:
         because = f"{why}: {_few(situation.failing_tests or [spec.cmd for spec in tests])}"
-        yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests, keeps=keeps)
+        yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests)
 
 
 def _add_check(
@@ -691,7 +679,6 @@ STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
     Category.IMPORT_ERROR: (_resolve_import,),
     Category.SPEC_MISMATCH: (_settle_contract,),
     Category.ARTIFACT_MISSING: (_name_artifact,),
-    Category.METRIC_UNMET: (_isolate_metric_tests,),
     Category.UNKNOWN: (_narrow_or_isolate,),
 }
 """Strategies of each category, in order. Categories without an entry halt or need no edit."""

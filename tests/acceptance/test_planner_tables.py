@@ -117,7 +117,7 @@ CATEGORIES = {  # category: default role, reason of the branch, kinds of edits b
     "IMPORT_ERROR": ("coder", LACKS, ["add_todo_before"]),
     "SPEC_MISMATCH": ("architect", SPEC, ["add_todo_before"]),
     "ARTIFACT_MISSING": ("coder", LACKS, ["name_artifact"]),
-    "METRIC_UNMET": ("coder", BUG, ["isolate"]),
+    "METRIC_UNMET": ("coder", BUG, []),
     "UNKNOWN": ("debugger", "test_failure", ["narrow_files"]),
 }
 ROUTES = {  # routing of the todo, category: role

@@ -178,15 +178,6 @@ def test_isolation_leaves_a_branch_its_tests_and_the_report_of_its_parent() -> N
         assert gone not in text
 
 
-def test_isolation_keeps_the_criteria_that_it_is_told_to() -> None:
-    keeps = ("metrics[1]", "expected_artifacts[0]", "manual[0]", "contract_path")
-    left = after(isolate("pytest a.py::x", keeps=keeps), of=plan(todo("t1", CMD), FULL)).todo("b")
-    assert [each.name for each in left.acceptance_criteria.metrics] == ["n"]
-    assert left.acceptance_criteria.expected_artifacts[0].path == "a.json"
-    assert left.acceptance_criteria.manual
-    assert left.contract_path == "c.json"
-
-
 def test_only_branches_are_isolated_and_something_must_be_left() -> None:
     assert "not a branch" in refused(isolate(CMD, name="t1")).problem
     given = plan(todo("t1", CMD), FULL)
