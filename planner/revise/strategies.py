@@ -85,12 +85,8 @@ _NO_NAME = re.compile(
     r"cannot import name '(?P<name>[^']+)' from (?:partially initialized module )?"
     r"'(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)'"
 )
-_NO_NODE_MODULE = re.compile(r"Cannot find (?:module|package) ['\"](?P<node>[^'\"]+)['\"]")
-_PYTHON_MANIFESTS = (
-    *("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "requirements/**", "*.lock"),
-)
-_NODE_MANIFESTS = ("package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock")
-"""Files that declare dependencies."""
+_MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "requirements/**", "*.lock")
+"""Files that declare dependencies of Python."""
 
 _ARTIFACT_PROBLEMS = {
     "missing": "does not exist",
@@ -376,12 +372,12 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
     )
     files, path, is_new = situation.todo.allowed_files or (), None, False
     if missing is not None:
-        module, name, is_node = missing
+        module, name = missing
         what = quoted(f"{name} of {module}" if name else module)
-        path = None if is_node else situation.module_file(module)
+        path = situation.module_file(module)
         near = situation.tree.near.get(path or "")
         if path is None:
-            top = quoted(module if is_node else module.partition(".")[0])
+            top = quoted(module.partition(".")[0])
             because = f"{what} cannot be imported, and does not seem to belong to the project"
             title = f"Declare and install the package of {top}"
             hint = (
@@ -390,7 +386,7 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
                 "dependencies, and install it where the tests run. If the module was to be the project's "
                 "own, write it instead."
             )
-            files = _NODE_MANIFESTS if is_node else _PYTHON_MANIFESTS
+            files = _MANIFESTS
         elif near is not None:
             ran = situation.frames(Side.PRODUCT)
             path = below_root(ran[-1].path) if ran else None  # the file whose import fails
@@ -411,10 +407,10 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
     yield from _add_step(situation, rule, because, title, task, allowed_files=files, is_new=is_new)
 
 
-def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None:
-    """Return the missing module, the missing name in it or ``None``, and whether it is a Node module.
+def _missing_import(situation: Situation) -> tuple[str, str | None] | None:
+    """Return the missing module and the missing name in it or ``None``.
 
-    Returns ``None`` if no message names one.
+    Returns ``None`` if no message names a module of Python.
     """
     messages = [each.message for each in situation.exceptions]
     messages += [
@@ -422,9 +418,7 @@ def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None
     ]
     for message in messages:
         if found := _NO_MODULE.search(message) or _NO_NAME.search(message):
-            return found["module"], found.groupdict().get("name"), False
-        if found := _NO_NODE_MODULE.search(message):
-            return found["node"], None, True
+            return found["module"], found.groupdict().get("name")
     return None
 
 
@@ -504,7 +498,7 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
         if f"expected_artifacts[{index}]" in situation.check_ids:
             yield each.path, f"is expected by expected_artifacts[{index}] and missing", True
     missing = _missing_import(situation)
-    module = None if missing is None or missing[1] or missing[2] else situation.module_file(missing[0])
+    module = None if missing is None or missing[1] else situation.module_file(missing[0])
     if module is not None and module not in situation.tree.near:
         yield module, "is imported and missing", True
     for where, spec in commands_of(situation.todo):
