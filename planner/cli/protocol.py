@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, PlanArgument, option, plan_or_usual
+from planner.cli.arguments import PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain
-from planner.cli.screen import Screen, print_json
-from planner.cli.status import plain, show_tree
+from planner.cli.screen import Screen
+from planner.cli.status import show_tree
 from planner.engine.progress import status_tree
 from planner.errors import IllegalTransition, LogError, PlannerError, RefusedEvent
 from planner.model.verdicts import TodoLife
 from planner.store.chain import one_line
-from planner.store.lines import MAX_EVENT_BYTES, action_text, event_text, read_event
+from planner.store.lines import MAX_EVENT_BYTES, action_text, read_event
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import Replay
 from planner.store.session import RunSession, RunSettings
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from planner.engine import State
-    from planner.model.events import Event
 
 STEP_EPILOG = """\
 \b
@@ -204,7 +203,7 @@ Exit status
 """
 
 _MOST_SHOWN = 1_000
-"""The most characters of an action that are shown; ``--json`` prints all of it."""
+"""The most characters of an action that are shown; the log has all of it."""
 
 
 @command(REPLAY_EPILOG)
@@ -213,7 +212,6 @@ def replay(
     until: Annotated[
         int | None, option("--until N", "Show the state after line N; the first line is 0.", min=0)
     ] = None,
-    as_json: JsonOption = False,
 ) -> int:
     """Replay a recorded log, and compare each decision with the recorded one, byte for byte.
 
@@ -225,34 +223,17 @@ def replay(
     if found.events == 0 and found.difference is None:
         raise LogError(f"{log}: the log is empty; name a log that planner step has written")
     if until is not None and found.events > until:
-        _show_state(log, found, as_json=as_json)
+        _show_state(log, found)
         return Status.OK
     if until is not None and found.difference is None:
         raise UsageMistake(f"--until {until}: the log ends with line {found.events - 1}")
-    _show_comparison(found, as_json=as_json)
+    _show_comparison(found)
     return Status.OK if found.difference is None else Status.FOUND
 
 
-def _show_comparison(found: Replay, *, as_json: bool) -> None:
+def _show_comparison(found: Replay) -> None:
     """Print whether all decisions were the same, else the first difference."""
     difference = found.difference
-    if as_json:
-        result: dict[str, Any] = {
-            "same": difference is None,
-            "events": found.events,
-            "actions": found.actions,
-        }
-        if difference is not None:
-            logged, now = (text and json.loads(text) for text in (difference.logged, difference.now))
-            result["difference"] = {
-                "line": difference.n,
-                "event": _event(difference.event),
-                "logged": logged,
-                "now": now,
-                **({"refusal": difference.refusal} if difference.refusal else {}),
-            }
-        print_json(result)
-        return
     screen = Screen()
     if difference is None:
         counts = f"{counted(found.events, 'event')}, {counted(found.actions, 'action')}"
@@ -268,27 +249,12 @@ def _show_comparison(found: Replay, *, as_json: bool) -> None:
     screen.show()
 
 
-def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
+def _show_state(log: Path, found: Replay) -> None:
     """Print the state after the last replayed line, as ``planner status`` does, and its actions."""
     last, state = found.last, found.state
     assert last is not None  # at least one event was replayed
     assert state is not None
     tree = status_tree(state)
-    if as_json:
-        print_json(
-            {
-                "line": last.n,
-                "event": _event(last.event),
-                "plan": state.plan_state.value,
-                "seq": state.seq,
-                "todos": [plain(each) for each in tree.nodes],
-                "questions": sorted(state.questions),
-                "spent": {name: getattr(state.spent, name) for name in ("tokens", "cycles", "new_files")},
-                "actions": [json.loads(action_text(action)) for action in found.last_actions],
-                "same": found.difference is None,
-            }
-        )
-        return
     screen = Screen()
     if found.difference is not None:
         screen.remark(
@@ -304,7 +270,3 @@ def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
         text = f"{action.action}: {action.because} [{action.rule}]"
         screen.paragraph(text, first=f"  {action.seq:>3}  ", indent=7)
     screen.show()
-
-
-def _event(event: Event) -> Any:
-    return json.loads(event_text(event))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from real_planner import planner
@@ -66,9 +65,6 @@ def test_a_log_gives_the_same_decisions_without_any_other_file(log: Path) -> Non
     ran = planner("replay", "run.jsonl", cwd=log.parent)
 
     assert (ran.status, ran.out, ran.err) == (0, SAME, "")
-    assert planner("replay", "run.jsonl", "--json", cwd=log.parent).json == {
-        "same": True, "events": 7, "actions": 6,
-    }  # fmt: skip
 
 
 def test_a_chain_that_was_made_anew_with_nothing_changed_is_the_same(log: Path) -> None:
@@ -101,10 +97,6 @@ def test_an_edited_event_in_a_chain_that_was_made_anew_decides_otherwise(
     assert ran.out.startswith(f"line {line} (")
     assert "different decisions" in ran.out
     assert said in ran.out
-    found: dict[str, Any] = planner("replay", "run.jsonl", "--json", cwd=log.parent).json
-    assert found["same"] is False
-    assert found["difference"]["line"] == line
-    assert found["difference"]["logged"] != found["difference"]["now"] or "refusal" in found["difference"]
     past = planner("replay", "run.jsonl", "--until", str(line - 1), cwd=log.parent)
     assert past.status == 0
 
@@ -129,12 +121,9 @@ def test_the_past_is_told_as_status_tells_the_present(log: Path) -> None:
     lines = ran.out.splitlines()
     assert lines[0].endswith("run.jsonl, after line 5 (budget_spent)")
     assert [line.split()[-1] for line in lines[1:4]] == ["failed", "verified", "t1"]
-    past = planner("replay", "run.jsonl", "--until", "3", "--json", cwd=log.parent).json
-    assert (past["line"], past["event"]["event"], past["plan"]) == (3, "verified", "executing")
-    assert [each["todo_id"] for each in past["todos"]] == ["t1", "t2"]
-    assert [each["todo_id"] for each in past["todos"][0]["branches"]] == ["t1_branch_01"]
-    assert [action["action"] for action in past["actions"]] == ["publish_plan", "implement"]
-    assert past["same"] is True
+    past = planner("replay", "run.jsonl", "--until", "3", cwd=log.parent).out
+    assert "t1_branch_01" in past
+    assert past.index("publish_plan: ") < past.index("implement: ")
 
 
 def test_what_a_person_was_asked_is_told(recorded: Path, tmp_path: Path) -> None:
@@ -149,11 +138,9 @@ def test_what_a_person_was_asked_is_told(recorded: Path, tmp_path: Path) -> None
     )
 
     ran = planner("replay", "run.jsonl", "--until", "3", cwd=tmp_path)
-    asked = planner("replay", "run.jsonl", "--until", "3", "--json", cwd=tmp_path).json["questions"]
 
     assert "waits for a person: t1_branch_01: " in ran.out
     assert "(approve | reject" in " ".join(ran.out.split())
-    assert asked == ["t1_branch_01"]
 
 
 def test_a_state_behind_a_difference_is_that_of_today(log: Path) -> None:

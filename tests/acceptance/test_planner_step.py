@@ -25,7 +25,7 @@ from stepping import BARE, FAILED, PASSED, Step, event, shop, told, wait_until
 
 from planner.model.actions import Action
 from planner.model.events import Event
-from planner.store.run_log import RunLog
+from planner.store.run_log import Replay, RunLog
 
 REPOSITORY = Path(__file__).parents[2]
 DRIVERS = REPOSITORY / "examples" / "drivers"
@@ -210,8 +210,9 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) 
     assert last.kinds == ["implement"]
     kept = sum(each.event == "budget_spent" for each in logged(folder))
     assert 0 < acknowledged <= kept <= sent
-    state = planner("replay", "run.jsonl", "--until", str(kept), "--json", cwd=folder).json
-    assert state["spent"]["tokens"] == kept - 1
+    state = Replay.of(folder / "run.jsonl", until=kept).state
+    assert state is not None
+    assert state.spent.tokens == kept - 1
     assert planner("replay", "run.jsonl", cwd=folder).status == 0
 
 
