@@ -34,7 +34,6 @@ from planner.model.taxonomy import Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
 from planner.text.display import counted
 from planner.text.markdown import block, code, command, safe, spans
-from planner.text.python_text import MIRRORED_OPERATORS, is_expected_first
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
 """A paragraph: its rank, its text, and shorter versions of the text, longest first.
@@ -302,12 +301,10 @@ def _what_failed(failure: Failure, evidence: Evidence | None, check: Check | Non
     head = _quoted_line(failure, evidence, check)
     if head:
         yield 1, f"- Message: {code(head, limit=_LONGEST_HEAD)}"
-    compared = compare(evidence, failure.stack_trace_head or "")
-    if compared is not None:
-        operator = f"{compared.operator} " if compared.operator not in (None, "==") else ""
-        expected = code(operator + compared.expected, limit=_LONGEST_VALUE)
-        yield 1, f"- Expected {expected}, got {code(compared.actual, limit=_LONGEST_VALUE)}."
     if evidence is not None:
+        if (sides := _sides(evidence)) is not None:
+            expected, actual = (code(each, limit=_LONGEST_VALUE) for each in sides)
+            yield 1, f"- Expected {expected}, got {actual}."
         yield from ((2, line) for line in _facts(evidence))
     if check and check.fixture:
         yield 3, f"- Sample input: {code(check.fixture.path)}"
@@ -394,12 +391,8 @@ def _who_and_why(failure: Failure, role: Role, suggestion: str | None) -> Iterat
     yield 1, f"\n**Who**: {_role(role)}; `{failure.category}`{_sure(failure)}: {why}"
     if failure.since in _SINCE:
         yield 1, f"- {_SINCE[failure.since]}"
-    # With a location, and both sides of a comparison, the suggestion adds nothing.
-    adds_nothing = (
-        failure.location is not None and compare(None, failure.stack_trace_head or "") is not None
-    )
     if suggestion is not None:
-        yield 4 if adds_nothing else 2, f"- Diagnosis: {code(suggestion, limit=_LONGEST_HEAD)}"
+        yield 2, f"- Diagnosis: {code(suggestion, limit=_LONGEST_HEAD)}"
     other = failure.runner_up
     if other is not None and other.confidence >= _UNSURE:
         yield 3, f"- Otherwise `{other.category}`: {ADVICE[other.category].title}."
@@ -478,85 +471,16 @@ def fit(parts: Sequence[Part], most: int) -> str:
     return "".join(f"{kept[index]}\n" for index in sorted(kept))
 
 
-# -- expected and actual values ------------------------------------------------------------------------
-
-_TOKEN = re.compile(
-    r"""'(?:\\.|[^'\\])*+(?:'|$)|"(?:\\.|[^"\\])*+(?:"|$)|[\[({\])}]"""
-    r"""| (?:not in|is not|[=!<>]=|<|>|in|is)(?= )""",
-    re.DOTALL,
-)
-"""Matches quoted text, a bracket, or an operator with the blank before it.
-
-Possessive quantifiers keep the time linear for long or unclosed quotes.
-"""
-
-
-_NAMED_SIDES = re.compile(
-    r"(?:AssertionError: )?expected:? (?P<expected>[^,;\n]{1,120}+)[,;] (?:but )?(?:got|found):? "
-    r"(?P<actual>[^\n]{1,120}+)",
-    re.IGNORECASE,
-)
-"""Matches a message in which a test names both sides, in the common wordings."""
-
-
-class Comparison(NamedTuple):
-    """The two sides of a comparison, as far as the failure shows them."""
-
-    expected: str
-    actual: str
-    operator: str | None = None
-    """How ``actual OPERATOR expected`` should have held."""
-
-
-def compare(evidence: Evidence | None, headline: str = "") -> Comparison | None:
-    """Return both sides of a comparison from the evidence, else from a headline, else ``None``.
-
-    If the source of the test shows that the expected side is on the left, the sides are exchanged.
-    """
-    if evidence is not None and evidence.metric:
+def _sides(evidence: Evidence) -> tuple[str, str] | None:
+    """Return the expected and the actual value of a metric, an artifact or a contract, or ``None``."""
+    if evidence.metric:
         fact = evidence.metric
         recorded = ", ".join(fact.recorded) or "nothing recorded"
-        return Comparison(f"{fact.expected:g}", recorded, fact.operator)
-    for fact in (evidence.artifact, evidence.contract) if evidence is not None else ():
+        return f"{fact.operator} {fact.expected:g}", recorded
+    for fact in (evidence.artifact, evidence.contract):
         if fact and fact.expected is not None:
-            return Comparison(fact.expected, fact.actual or fact.problem)
-    found = compare_headline(evidence.headline) if evidence is not None else None
-    if evidence is not None and found is not None and found.operator is not None:
-        frames = evidence.exceptions[0].frames if evidence.exceptions else ()
-        sources = (frame.source or "" for frame in reversed(frames) if frame.side is Side.TEST)
-        if is_expected_first(next(sources, ""), evidence.fixtures, found.operator):
-            operator = MIRRORED_OPERATORS.get(found.operator, found.operator)
-            return Comparison(expected=found.actual, actual=found.expected, operator=operator)
-    return found or compare_headline(headline[:_LONGEST_MESSAGE])
-
-
-def compare_headline(headline: str) -> Comparison | None:
-    """Return the sides of ``assert 32.1 == 28.5 ± 0.1``: by convention the right one is the expected one.
-
-    The expression ends at a bracket that it did not open, as in ``too high (assert 3 <= 2)``. Returns
-    ``None`` if there is no comparison, or a chain of them.
-    """
-    if named := _NAMED_SIDES.match(headline):
-        return Comparison(named["expected"].strip(), named["actual"].strip())
-    _, _, expression = headline.partition("assert ")
-    found: list[tuple[int, str]] = []
-    depth = 0
-    for token in _TOKEN.finditer(expression):
-        text = token[0]
-        if text in "([{":
-            depth += 1
-        elif text in ")]}" and not depth:
-            expression = expression[: token.start()]
-            break
-        elif text in ")]}":
-            depth -= 1
-        elif text[0] == " " and not depth:
-            found.append((token.start(), f"{text} "))
-    if len(found) != 1:
-        return None  # a chain of comparisons, or none: the expected side would be a guess
-    ((position, operator),) = found
-    actual, expected = expression[:position].strip(), expression[position + len(operator) :].strip()
-    return Comparison(expected, actual, operator.strip()) if actual and expected else None
+            return fact.expected, fact.actual or fact.problem
+    return None
 
 
 # -- the short brief -----------------------------------------------------------------------------------
