@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.model.base import report_path
-from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, matches
+from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -115,49 +115,20 @@ def claimed_files(todo: Todo) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*target, *(path for path in made if path.removeprefix("./") != report))))
 
 
-class Grant(NamedTuple):
-    """A glob that includes files, with the later exclusions that apply to it."""
-
-    pattern: str
-    without: tuple[str, ...] = ()
-    prefix: str = ""
-    """Literal text with which all matching paths begin."""
-
-    def overlaps(self, other: Grant) -> bool:
-        """Return whether both globs may match the same file; conservative, that is ``True`` in doubt."""
-        return globs_overlap(self.pattern, other.pattern) and not any(
-            _matches_all_of(out, self.pattern) or _matches_all_of(out, other.pattern)
-            for out in (*self.without, *other.without)
-        )
-
-
 @lru_cache(maxsize=4096)
-def grants_of(patterns: tuple[str, ...]) -> tuple[Grant, ...]:
-    """Return the effective grants of an allowlist, without globs that are excluded entirely."""
-    found: dict[Grant, None] = {}
-    out: tuple[str, ...] = ()
-    for pattern in reversed(patterns):
-        if is_exclusion(pattern):
-            out = (pattern[1:], *out)
-        elif not any(_matches_all_of(each, pattern) for each in out):
-            without = tuple(each for each in out if globs_overlap(each, pattern))
-            found[Grant(pattern, without, literal_prefix(pattern))] = None
-    return tuple(reversed(found))
+def _inclusions(patterns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the globs that include files, each with the literal text with which all its paths begin."""
+    return tuple((each, literal_prefix(each)) for each in patterns if not is_exclusion(each))
 
 
 def claims_overlap(patterns: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return whether two allowlists may include the same file."""
-    for one in grants_of(patterns):
-        prefix = one.prefix
-        for other in grants_of(others):
+    """Return whether two allowlists may include the same file.
+
+    Conservative: exclusions are ignored, so that in doubt two todos are kept apart.
+    """
+    for one, prefix in _inclusions(patterns):
+        for other, start in _inclusions(others):
             # Most globs of a plan begin differently, and comparing prefixes is ten times faster.
-            if (other.prefix.startswith(prefix) or prefix.startswith(other.prefix)) and one.overlaps(other):
+            if (start.startswith(prefix) or prefix.startswith(start)) and globs_overlap(one, other):
                 return True
     return False
-
-
-def _matches_all_of(out: str, pattern: str) -> bool:
-    """Return whether ``out`` matches every file of ``pattern``; ``False`` in doubt."""
-    if not is_glob(pattern):
-        return matches(pattern, out)
-    return lies_within(pattern, out) or lies_within(pattern, f"{out.rstrip('/')}/**")
