@@ -88,17 +88,6 @@ _NO_NAME = re.compile(
 _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "requirements/**", "*.lock")
 """Files that declare dependencies of Python."""
 
-_ARTIFACT_PROBLEMS = {
-    "missing": "does not exist",
-    "no_match": "has no match",
-    "empty": "is empty",
-    "too_small": "is too small",
-    "too_large": "is too large",
-    "not_a_file": "is no file",
-    "not_json": "is no JSON",
-    "schema": "does not satisfy its schema",
-    "sha256": "has another content than promised",
-}
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
 """Diagnosis rules for tests that exist but prove nothing."""
 
@@ -489,21 +478,14 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
     for observation in situation.observations:
         artifact, contract = observation.artifact, observation.contract
         if artifact is not None:
-            why = f"differs from what the plan expects: {artifact.problem}"
-            why = _ARTIFACT_PROBLEMS.get(artifact.problem, why)
-            yield artifact.path, why, artifact.problem in ABSENT
+            is_absent = artifact.problem in ABSENT
+            why = "does not exist" if is_absent else f"is not as the plan expects ({artifact.problem})"
+            yield artifact.path, why, is_absent
         if contract is not None and contract.module_path and contract.problem == "missing_module":
             yield contract.module_path, f"is described by {contract.path} and missing", True
     for index, each in enumerate(situation.todo.acceptance_criteria.expected_artifacts):
         if f"expected_artifacts[{index}]" in situation.check_ids:
             yield each.path, f"is expected by expected_artifacts[{index}] and missing", True
-    missing = _missing_import(situation)
-    module = None if missing is None or missing[1] else situation.module_file(missing[0])
-    if module is not None and module not in situation.tree.near:
-        yield module, "is imported and missing", True
-    for where, spec in commands_of(situation.todo):
-        if where in situation.check_ids and spec.fixture:
-            yield spec.fixture, f"is the data of {where}", True
 
 
 # -- edits of several strategies -----------------------------------------------------------------------
