@@ -24,7 +24,6 @@ from planner.cli.app import Entry, LazyGroup, program_app
 from planner.cli.arguments import (
     PlanArgument,
     TodosArgument,
-    complete_todo,
     nearest,
     option,
     plan_or_usual,
@@ -189,7 +188,6 @@ def qualify(
         option(
             "--todo TODO",
             "Qualify only this todo; may be repeated.",
-            autocompletion=complete_todo,
         ),
     ] = None,
     output: Annotated[

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, their shell completion, and suggestions for misspelt names.
+"""Arguments that several commands share, and suggestions for misspelt names.
 
 Where a command names no plan, :func:`choose_plan` finds the one that ``pytest --planverify`` would verify.
 """
@@ -28,39 +28,6 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Todo
 
-MOST_OFFERED = 500
-"""The most completions that are returned to the shell."""
-
-
-def complete_plan(ctx: Any, incomplete: str) -> list[str]:
-    """Return the folders, and the files that may be plans, whose paths start with ``incomplete``."""
-    folder, slash, start = incomplete.rpartition("/")
-    try:
-        entries = sorted(Path(f"{folder}{slash}").iterdir())
-    except OSError:
-        return []
-    return [
-        f"{folder}{slash}{each.name}{'/' if each.is_dir() else ''}"
-        for each in entries
-        if each.name.startswith(start)
-        and (start or not each.name.startswith("."))
-        and (each.is_dir() or each.name.endswith(PLAN_ENDINGS))
-    ][:MOST_OFFERED]
-
-
-def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """Return the matching todo ids, with titles, of the plan on the command line, else of the usual plan.
-
-    Nothing is returned where no plan can be read: completion must not print errors.
-    """
-    from planner.text.sanitizing import clean
-
-    # ``planner explain`` calls its plan argument ``word``.
-    named = None if ctx is None else ctx.params.get("plan") or ctx.params.get("word")
-    todos = _todos_of(Path(named) if named else usual_plan())
-    found = [(todo.id, clean(todo.title, limit=80)) for todo in todos if todo.id.startswith(incomplete)]
-    return found[:MOST_OFFERED]
-
 
 def _todos_of(plan: Path | None) -> tuple[Todo, ...]:
     """Return the todos of a plan and its sub-plans; none if it cannot be read."""
@@ -70,15 +37,6 @@ def _todos_of(plan: Path | None) -> tuple[Todo, ...]:
     with suppress(PlannerError, OSError):
         return () if plan is None else load_flat(plan).loaded.plan.items
     return ()
-
-
-def complete_word(ctx: Any, incomplete: str) -> list[str]:
-    """Return the words of the glossary that start with ``incomplete``, ignoring case, and plans."""
-    from planner.cli.glossary import load_glossary
-
-    folded = incomplete.casefold()
-    words = [word for word in load_glossary().words() if word.casefold().startswith(folded)]
-    return [*words, *complete_plan(ctx, incomplete)][:MOST_OFFERED]
 
 
 def option(words: str, help: str, **settings: Any) -> Any:
@@ -93,7 +51,6 @@ PlanArgument = Annotated[
     typer.Argument(
         metavar="PLAN",
         help="The plan file. Default: the one that pytest --planverify verifies here.",
-        autocompletion=complete_plan,
     ),
 ]
 TodosArgument = Annotated[
@@ -101,7 +58,6 @@ TodosArgument = Annotated[
     typer.Argument(
         metavar="PLAN[::TODO,...]",
         help="The plan, or some of its todos. Default: the one that pytest --planverify verifies here.",
-        autocompletion=complete_plan,
     ),
 ]
 """A plan argument that may select some todos: ``plan.yaml::a,b``."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import complete_todo, complete_word, nearest, option, plan_or_usual, usual_plan
+from planner.cli.arguments import nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, as_called, complain, program
 from planner.cli.figures import count_run, review, verdict_of
 from planner.cli.glossary import load_glossary
@@ -54,7 +54,6 @@ def explain(
             metavar="WORD|PLAN|LOG",
             help="A category, rule, verdict, state, role, recipe, key of a plan, exit status. Or "
             "a plan, or the log of a run, to show what happened.",
-            autocompletion=complete_word,
         ),
     ] = None,
     todo: Annotated[
@@ -62,7 +61,6 @@ def explain(
         typer.Argument(
             metavar="TODO",
             help="With a plan or a log: show only what concerns this todo.",
-            autocompletion=complete_todo,
         ),
     ] = None,
     review: Annotated[

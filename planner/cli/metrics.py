@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import complete_plan, option
+from planner.cli.arguments import option
 from planner.cli.exits import Status, complain
 from planner.cli.figures import Figures, count_run
 from planner.cli.runs import recorded_runs
@@ -66,7 +66,6 @@ def metrics(
         typer.Argument(
             metavar="PLAN|LOG",
             help="Plans, with all their recorded runs, and logs of runs. Default: the usual plan.",
-            autocompletion=complete_plan,
         ),
     ] = None,
     textfile: Annotated[

@@ -26,7 +26,6 @@ from planner.cli.arguments import (
     OutcomesOption,
     TodosArgument,
     choose_todos,
-    complete_todo,
     option,
 )
 from planner.cli.exits import Status, UsageMistake, complain, program
@@ -551,7 +550,6 @@ def brief(
         option(
             "--todo TODO",
             "The todo or branch. Default: the root cause to fix first.",
-            autocompletion=complete_todo,
         ),
     ] = None,
     tokens: Annotated[

@@ -14,7 +14,6 @@ from planner.cli.arguments import (
     OutcomesOption,
     TodosArgument,
     choose_todos,
-    complete_todo,
     option,
 )
 from planner.cli.exits import Status
@@ -52,7 +51,6 @@ def status(
         typer.Argument(
             metavar="TODO",
             help="Show this todo in detail. Todos of a sub-plan are named parent/todo.",
-            autocompletion=complete_todo,
         ),
     ] = None,
     depth: Annotated[

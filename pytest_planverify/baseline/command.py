@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import DefaultGroup, command_app
-from planner.cli.arguments import PlanArgument, complete_todo, plan_or_usual
+from planner.cli.arguments import PlanArgument, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import CheckKind, Phase, TestOutcome, Verdict
@@ -222,7 +222,7 @@ def _listed(names: Iterable[str]) -> str:
 def accept(
     todo: Annotated[
         str,
-        typer.Argument(metavar="TODO", help="The todo of the change.", autocompletion=complete_todo),
+        typer.Argument(metavar="TODO", help="The todo of the change."),
     ],
     plan: PlanArgument = None,
     reason: Reason = None,

@@ -206,17 +206,7 @@ def test_the_shell_can_complete(red_shop: Example, shell: str) -> None:
     assert "_PLANNER_COMPLETE=complete_" in ran.out
 
 
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("planner sta", ["status"]),
-        ("planner next pl", ["plan.yaml"]),
-        ("planner status plan.yaml p", ["prices"]),
-        ("planner explain TEST_C", ["TEST_CRASH"]),
-    ],
-)
-def test_words_are_completed(red_shop: Example, line: str, offered: list[str]) -> None:
-    words = line.split()
-    env = {"_PLANNER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+def test_commands_are_completed(red_shop: Example) -> None:
+    env = {"_PLANNER_COMPLETE": "complete_bash", "COMP_WORDS": "planner sta", "COMP_CWORD": "1"}
 
-    assert planner(cwd=red_shop.root, env=env).out.split() == offered
+    assert planner(cwd=red_shop.root, env=env).out.split() == ["status"]
