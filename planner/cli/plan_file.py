@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -89,7 +88,7 @@ def validate(
             return Status.OK
         path = fix
     tree = load_tree(path)
-    found = validate_plan_tree(tree, today=date.today().isoformat(), qualification=qualified)
+    found = validate_plan_tree(tree, qualification=qualified)
     remark = None if selected else _unprotected(tree.load_all().flat())
     findings = [
         each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])

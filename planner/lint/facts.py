@@ -45,8 +45,6 @@ class LintFacts:
     criteria: Mapping[str, tuple[Criterion, ...]]
     """The criteria of each todo, by its id."""
     project: Project
-    today: str | None = None
-    """Dates are compared with it, ``YYYY-MM-DD``, and not at all without it."""
     qualification: Qualification | None = None
     qualified_prefix: str = ""
     """Text that precedes the ids of the plan's todos in the qualification."""

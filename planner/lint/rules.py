@@ -55,7 +55,6 @@ _GLUED = re.compile(r"[^/]\*\*|\*\*[^/]")
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield all findings: about the plan, about todos, about criteria, about size."""
-    yield from _policy(facts)
     yield from _globs(facts)
     yield from _template(facts)
     yield from _routing(facts)
@@ -72,32 +71,6 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 # -- the plan as a whole -------------------------------------------------------------------------------
-
-
-def _policy(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield contradictions between settings of the policy, and expired quarantines."""
-    policy = facts.plan.metadata
-    asks, approves = policy.require_planner_approval, policy.auto_approve_branches
-    acts = policy.auto_fix_mode and "auto_fix_mode" in policy.model_fields_set
-    other = "auto_fix_mode acts without asking" if acts else "auto_approve_branches approves automatically"
-    key, message = "require_planner_approval", ""
-    if asks is True and (approves or acts):
-        message = f"require_planner_approval always asks, {other}"
-    elif asks is False and not policy.auto_fix_mode and not approves:
-        message = "require_planner_approval: false means not to ask, auto_fix_mode: false to ask each time"
-    if message:
-        yield LintFinding("policy-contradiction", ("metadata", key), None, message)
-    wall, most = policy.budget.wall_seconds, policy.max_todo_seconds
-    if wall is not None and most is not None and most > wall:
-        whole = f"the whole plan only {shown_seconds(wall)} (budget.wall_seconds)"
-        message = f"one todo may take {shown_seconds(most)}, {whole}"
-        yield LintFinding("policy-contradiction", ("metadata", "max_todo_seconds"), None, message)
-    for index, entry in enumerate(policy.flaky_retry.quarantine):
-        # Dates in the form YYYY-MM-DD compare correctly as strings.
-        if facts.today is not None and entry.expires < facts.today:
-            at = ("metadata", "flaky_retry", "quarantine", index, "expires")
-            message = f"the quarantine of {entry.nodeid} ended on {entry.expires} ({entry.ticket})"
-            yield LintFinding("quarantine-expired", at, None, message)
 
 
 def _globs(facts: LintFacts) -> Iterator[LintFinding]:

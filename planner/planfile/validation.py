@@ -35,19 +35,16 @@ MAX_TEXT = 1_500
 _MAX_PLACE = 300
 
 
-def validate_plan(
-    path: Path, *, boundary: Path | None = None, today: str | None = None
-) -> tuple[PlanFinding, ...]:
+def validate_plan(path: Path, *, boundary: Path | None = None) -> tuple[PlanFinding, ...]:
     """Return the findings about a plan, in file order.
 
-    Quarantine dates are only checked if ``today`` (``YYYY-MM-DD``) is given. Raises
-    :class:`planner.errors.PlanFileError` if the plan cannot be loaded.
+    Raises :class:`planner.errors.PlanFileError` if the plan cannot be loaded.
     """
-    return _findings(load_plan(path, boundary=boundary), today=today)
+    return _findings(load_plan(path, boundary=boundary))
 
 
 def validate_plan_tree(
-    top: PlanTree, *, today: str | None = None, qualification: Qualification | None = None
+    top: PlanTree, *, qualification: Qualification | None = None
 ) -> tuple[PlanFinding, ...]:
     """Like :func:`validate_plan`, for a plan and then for its sub-plans, each file once.
 
@@ -61,7 +58,7 @@ def validate_plan_tree(
             f"the qualification is of the plan '{qualification.plan}', and {shown_path(loaded.path)} is "
             f"'{loaded.plan.todo_list_id}'; qualify this one: planverify qualify {shown_path(loaded.path)}"
         )
-    found = [*_findings(loaded, today=today, qualification=qualification)]
+    found = [*_findings(loaded, qualification=qualification)]
     flat = top.load_all().flat()
     found += _uncovered(loaded, flat)
     seen = {loaded.path}
@@ -70,7 +67,6 @@ def validate_plan_tree(
             seen.add(sub.loaded.path)
             found += _findings(
                 sub.loaded,
-                today=today,
                 qualification=qualification,
                 qualified_prefix=sub.prefix,
                 made_before=_made_before(flat, sub),

@@ -231,7 +231,7 @@ class RunSession:
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
         problems: tuple[str, ...] = ()
         if settings.validates:
-            problems = problems_of(loaded.path, self._tree.boundary, at.date().isoformat())
+            problems = problems_of(loaded.path, self._tree.boundary)
         # Derived from plan and start time, not random, so that equal runs have equal logs.
         digits = loaded.digest.rpartition(":")[2][:6]
         self.run_id = settings.run_id or f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
@@ -361,8 +361,7 @@ class EventCompleter:
         try:
             sub = self._sub_plan(event, todo).loaded
             if self.validates:
-                day = event.at.date().isoformat()
-                problems = problems_of(sub.path, self.tree.widest_boundary, day)
+                problems = problems_of(sub.path, self.tree.widest_boundary)
         except PlanFileError as error:
             problems = error.faults[:MAX_PROBLEMS]
         except SubPlanNotFound as error:
@@ -436,10 +435,10 @@ class EventCompleter:
         return context
 
 
-def problems_of(path: Path, boundary: Path | None, today: str) -> tuple[str, ...]:
+def problems_of(path: Path, boundary: Path | None) -> tuple[str, ...]:
     """Return the validation errors of a plan file, one line each, at most :data:`MAX_PROBLEMS`.
 
-    ``today`` is an ISO date, and ``boundary`` the folder that sub-plans must not leave, if any.
+    ``boundary`` is the folder that sub-plans must not leave, if any.
     """
     from planner.model.findings import Severity
     from planner.planfile.validation import validate_plan
@@ -447,6 +446,6 @@ def problems_of(path: Path, boundary: Path | None, today: str) -> tuple[str, ...
     return tuple(
         f"{':'.join(str(part) for part in (each.path, each.line, each.column) if part)}: {each.message}; "
         f"{each.fix} [{each.rule}]"
-        for each in validate_plan(path, boundary=boundary, today=today)
+        for each in validate_plan(path, boundary=boundary)
         if each.severity is Severity.ERROR and each.rule != _PLANNED_LATER
     )[:MAX_PROBLEMS]

@@ -28,7 +28,6 @@ def findings(
     folder: Path,
     *todos: dict[str, Any],
     files: dict[str, str | bytes] | None = None,
-    today: str | None = None,
     **plan: Any,
 ) -> tuple[PlanFinding, ...]:
     """What is found in a plan of these todos, in a project of these files."""
@@ -38,7 +37,7 @@ def findings(
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     path = folder / "plan.json"
     path.write_text(json.dumps({"todo_list_id": "p", **plan, "items": list(todos)}))
-    return validate_plan(path, boundary=folder, today=today)
+    return validate_plan(path, boundary=folder)
 
 
 def rules(*args: Any, **keys: Any) -> list[str]:
