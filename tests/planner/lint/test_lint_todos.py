@@ -17,7 +17,7 @@ from planner import lint
 from planner.catalog.tables import load_table
 from planner.errors import PlanFileError, PlannerError
 from planner.lint import LINT_RULES
-from planner.lint.rules import PHASE_TODOS, divide
+from planner.lint.rules import reasons_for_phases
 from planner.lint.selection import PytestSettings, read_module
 from planner.model.plan import AcceptanceCriteria, Todo
 from planner.model.qualification import Quality
@@ -292,81 +292,38 @@ def test_a_todo_with_much_to_do_is_split(tmp_path: Path) -> None:
     assert judge(tmp_path, own(criteria={"expected_artifacts": ["src/a.py", "docs/b.md"]})) == []
 
 
-def make(*names: str, chained: bool = False) -> list[Todo]:
+def make(*titles: str, folders: tuple[str, ...] = ()) -> list[Todo]:
+    made = [{"expected_artifacts": [f"{each}/m.py"]} if each else {} for each in folders]
+    made += [{}] * (len(titles) - len(made))
     return [
-        Todo(id=name, title=name, dependencies=(names[at - 1],) if at and chained else ())
-        for at, name in enumerate(names)
+        Todo(id=f"t{at}", title=title, acceptance_criteria=AcceptanceCriteria.model_validate(made[at]))
+        for at, title in enumerate(titles)
     ]
 
 
-def phases(todos: list[Todo]) -> dict[str, list[str]]:
-    return dict(divide(todos)[1])
-
-
-def test_the_vi_editor_is_divided_as_its_ids_say(tmp_path: Path) -> None:
-    parts = ("buffer", "navigation", "editing", "search", "display", "files", "undo", "command")
-    names = ["design-architecture", "create-test-framework"]
-    names += [f"{part}-{kind}" for part in parts for kind in ("tests", "impl", "integration")]
-    names += ["write-docs", "final-review", "release"]
-    reason, found = divide(make(*names))
-    assert reason.startswith("29 todos are on one level, more than 15; the ids form 9")
-    assert ("buffer", ["buffer-tests", "buffer-impl", "buffer-integration"]) in found
-    written = only("hierarchy-suggested", tmp_path, *(todo(n, requires_testing=False) for n in names))
-    assert "buffer (buffer-tests, buffer-impl, buffer-integration)" in written.fix
-
-
-def test_phases_in_titles_are_taken_even_in_a_plan_of_few_todos() -> None:
-    titles = ["Set up", "Stage I - Load", "Tests", "Stage I - Clean", "Stage II - Model", "Stage II - Fit"]
-    assert phases([Todo(id=f"t{at}", title=title) for at, title in enumerate(titles)]) == {
-        "Preparation": ["t0"],
-        "Stage I": ["t1", "t2", "t3"],
-        "Stage II": ["t4", "t5"],
-    }
-
-
-@pytest.mark.parametrize(("within", "divided"), [(True, True), (False, False)])
-def test_domains_are_phases_where_they_have_little_to_do_with_each_other(
-    within: bool, divided: bool
-) -> None:
-    folders = ["billing", "billing", "shipping", "shipping", "search", "search"]
-    todos = [
-        Todo(
-            id=f"w{at}",
-            title=f"w{at}",
-            dependencies=(f"w{at - 1}",) if at % 2 == within and at else (),
-            acceptance_criteria=AcceptanceCriteria.model_validate(
-                {"expected_artifacts": [f"{folder}/m{at}.py"]}
-            ),
-        )
-        for at, folder in enumerate(folders)
-    ]
-    assert (set(phases(todos)) == {"billing", "shipping", "search"}) is divided
-
-
-def test_many_todos_that_nothing_divides_are_cut_in_the_order_of_work() -> None:
-    found = phases(list(reversed(make(*(f"s{at}" for at in range(20)), chained=True))))
-    assert list(found) == ["Phase 1", "Phase 2", "Phase 3"]
-    assert found["Phase 1"] == [f"s{at}" for at in range(7)]
-
-
-_NAMES = st.text("abct-_.12", min_size=1, max_size=6).filter(lambda name: name.strip("-_.") != "")
-
-
-@given(
-    st.lists(
-        st.tuples(_NAMES, st.sampled_from(["x", "Phase 1: A", "Phase 2", "m/x"])),
-        unique_by=lambda n: n[0],
-        max_size=40,
-    )
+@pytest.mark.parametrize(
+    ("todos", "reason"),
+    [
+        (make(*"abcdefghijklmnop"), "16 todos are on one level, more than 15"),
+        (make(*"abcdefghijklmno"), None),
+        (make("Stage I - Load", "b", "c", "d", "e", "Stage II: Fit"), "the titles name 2 phases"),
+        (make("Stage I - Load", "b", "c", "d", "Stage II: Fit"), None),
+        (make(*"abcdef", folders=("pay", "pay", "ship", "ship", "find", "find")), "span 3 domains: pay"),
+        (make(*"abcdef", folders=("pay", "pay", "ship", "ship", "tests", "tests")), None),
+    ],
 )
-def test_every_todo_is_in_one_phase_and_no_phase_is_large(named: list[tuple[str, str]]) -> None:
-    todos = [Todo(id=name, title=title) for name, title in named]
-    reason, found = divide(todos)
-    assert bool(reason) is bool(found)
-    assert reason or len(todos) <= 15
-    if found:
-        assert sorted(each for _, ids in found for each in ids) == sorted(name for name, _ in named)
-        assert all(0 < len(ids) <= PHASE_TODOS for _, ids in found)
+def test_a_hierarchy_is_suggested_for_many_todos_phases_or_domains(
+    todos: list[Todo], reason: str | None
+) -> None:
+    found = reasons_for_phases(todos)
+    assert bool(found) is bool(reason)
+    assert reason is None or reason in found[0]
+
+
+def test_the_vi_editor_should_be_divided(tmp_path: Path) -> None:
+    names = [f"part{at}" for at in range(29)]
+    found = only("hierarchy-suggested", tmp_path, *(todo(n, requires_testing=False) for n in names))
+    assert found.message == "29 todos are on one level, more than 15"
 
 
 ROOT = Path(__file__).parents[3]
