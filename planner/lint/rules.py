@@ -46,8 +46,6 @@ TEMPLATE_KEY = "x-template"
 """Key under which a plan names the template from which it was created."""
 
 _WORD = re.compile(r"[a-z0-9]+")
-_CLASS = re.compile(r"\[!?\]?[^\]]*\]")
-"""Matches a closed class of characters in a glob, as :mod:`fnmatch` reads it, such as ``[]a]``."""
 _GLUED = re.compile(r"[^/]\*\*|\*\*[^/]")
 """Matches ``**`` beside other characters of a part, which :mod:`pathlib` refuses."""
 
@@ -73,33 +71,19 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _globs(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield globs that can match nothing, and globs of ``protected_files`` that protect no file.
+    """Yield globs of ``protected_files`` that protect no file.
 
     A glob of ``allowed_files`` may match no file yet: the work can still make it.
     """
-    protected = facts.plan.metadata.protected_files
-    lists: list[tuple[Loc, str | None, tuple[str, ...]]] = [
-        (("metadata", "protected_files"), None, protected)
-    ]
-    lists += [
-        (("items", at, "allowed_files"), each.id, each.allowed_files or ())
-        for at, each in enumerate(facts.plan.items)
-    ]
-    for loc, todo_id, patterns in lists:
-        for index, pattern in enumerate(patterns):
-            path = pattern.removeprefix("!")
-            is_open = any("[" in _CLASS.sub("", part) for part in path.split("/"))
-            exists = facts.project.kind(path) is not PathKind.MISSING or facts.project.glob_holds(path)
-            if is_open and not exists:
-                message = f"'{pattern}' matches no file: its '[' is not closed, so it stands for itself"
-                fix = "close it, as in [ab], or write [[] for the character itself"
-                yield LintFinding("glob-unclosed", (*loc, index), todo_id, message, fix)
-            # pathlib takes ``*.md`` for files of the root alone.
-            anywhere = f"**/{path}" if "*" in path and "/" not in path else path
-            is_known = path.rstrip("/") not in ("", ".") and not _GLUED.search(path)
-            if todo_id is None and is_known and not is_open and not facts.project.glob_holds(anywhere):
-                message = f"'{pattern}' of protected_files matches no file"
-                yield LintFinding("protected-nothing", (*loc, index), None, message)
+    for index, pattern in enumerate(facts.plan.metadata.protected_files):
+        path = pattern.removeprefix("!")
+        # pathlib takes ``*.md`` for files of the root alone.
+        anywhere = f"**/{path}" if "*" in path and "/" not in path else path
+        is_known = path.rstrip("/") not in ("", ".") and not _GLUED.search(path)
+        if is_known and not facts.project.glob_holds(anywhere):
+            message = f"'{pattern}' of protected_files matches no file"
+            loc = ("metadata", "protected_files", index)
+            yield LintFinding("protected-nothing", loc, None, message)
 
 
 def _template(facts: LintFacts) -> Iterator[LintFinding]:

@@ -481,32 +481,6 @@ def test_configured_tools_are_told_by_their_files(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("src/[ab.py", ["glob-unclosed"]),
-        ("!src/[ab.py", ["glob-unclosed"]),
-        ("src/[a/b]", ["glob-unclosed"]),
-        ("src/[ab].py", []),
-        ("src/[]a]*", []),
-        ("later/**", []),
-    ],
-)
-def test_a_glob_of_allowed_files_with_an_open_bracket_is_an_error(
-    tmp_path: Path, pattern: str, expected: list[str]
-) -> None:
-    assert judge(tmp_path, own(allowed_files=["src/**", pattern])) == expected
-
-
-def test_an_open_bracket_is_reported_with_its_glob_its_place_and_the_remedy(tmp_path: Path) -> None:
-    plan = {"metadata": {"protected_files": ["t.py", "src/[ab.py"]}}
-    found = only("glob-unclosed", tmp_path, own(), files=FILES, **plan)
-    assert found.place == "metadata.protected_files[1]"
-    assert "'src/[ab.py'" in found.message
-    assert "[ab]" in found.fix
-    assert judge(tmp_path, own(), files={"src/[ab.py": ""}, **plan) == []
-
-
-@pytest.mark.parametrize(
     ("pattern", "protects"),
     [("src", True), ("src/**", True), ("*.py", True), ("a.py", False), ("a*.py", True), ("test/**", False)],
 )
@@ -520,8 +494,3 @@ def test_a_protected_glob_that_matches_no_file_is_doubtful(
 @pytest.mark.parametrize("pattern", [".", "./", "src/a**", "t.py/"])
 def test_a_glob_that_pathlib_reads_in_another_way_is_no_finding(tmp_path: Path, pattern: str) -> None:
     assert judge(tmp_path, own(), metadata={"protected_files": [pattern]}) == []
-
-
-def test_an_open_bracket_that_matches_by_standing_for_itself_is_no_finding(tmp_path: Path) -> None:
-    plan = {"metadata": {"protected_files": ["src/x[*", "a[b"]}}
-    assert judge(tmp_path, own(), files={"src/x[1": "", "a[b/f.py": ""}, **plan) == []
