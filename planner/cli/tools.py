@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from planner.authoring.repository import is_module_there, is_runnable, is_there
 from planner.catalog import RECIPES, TOOLS
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, nearest
-from planner.cli.exits import Status, UsageMistake
+from planner.cli.arguments import JsonOption
+from planner.cli.exits import Status
 from planner.cli.screen import Screen, print_json
 from planner.planfile.discovery import repository_tools
 
@@ -22,12 +20,7 @@ Row = dict[str, Any]
 
 
 @command("Exit status: 0 shown, 2 wrong usage, 4 the tools of the repository cannot be used.")
-def tools(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show only this tool, recipe or purpose.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> int:
+def tools(as_json: JsonOption = False) -> int:
     """List the tools of this repository and of the catalog, and the recipes, with what each runs.
 
     A repository may define tools in pyproject.toml, under [tool.planverify.tools]; init, new and
@@ -38,13 +31,6 @@ def tools(
         for name, commands in RECIPES.items()
     ]
     listing: dict[str, list[Row]] = {"tools": list(_tools()), "recipes": recipes}
-    if name is not None:
-        rows = [row for those in listing.values() for row in those]
-        names = {word for row in rows for word in (row["name"], row.get("kind")) if word}
-        if name not in names:
-            raise UsageMistake(f"{name}: unknown tool; {nearest(name, names, 'the tools are')}")
-        for key, those in listing.items():
-            listing[key] = [row for row in those if name in (row["name"], row.get("kind"))]
     if as_json:
         print_json(listing)
         return Status.OK
@@ -64,7 +50,6 @@ def tools(
             for row in listing["recipes"]
             for number, each in enumerate(row["runs"])
         ],
-        apart=bool(listing["tools"]),
     )
     screen.show()
     return Status.OK
