@@ -26,7 +26,6 @@ from planner.errors import PlannerError
 from planner.model.findings import Severity
 from planner.model.plan import MAX_TODOS, Plan
 from planner.model.verdicts import TodoState
-from planner.planfile.discovery import planverify_settings
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
@@ -72,10 +71,7 @@ OutputOption = Annotated[Path, option("-o, --output FILE", "The file to write; -
 ForceOption = Annotated[bool, option("--force", "Replace an existing plan.")]
 TemplatesOption = Annotated[
     Path | None,
-    option(
-        "--templates DIR",
-        "A folder with your templates. Default: templates in [tool.planverify] of pyproject.toml.",
-    ),
+    option("--templates DIR", "A folder with your templates."),
 ]
 
 
@@ -255,15 +251,11 @@ def _require_goal(goal: str, example: str) -> None:
 
 
 def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
-    """Return the templates, including those in ``folder`` or else in the folder that the settings name.
+    """Return the templates, including those in ``folder``.
 
-    Raises ``UsageMistake`` if the setting is no text, or if there is no template ``name``.
+    Raises ``UsageMistake`` if there is no template ``name``.
     """
-    settings = planverify_settings(Path.cwd())
-    own = settings.values.get("templates") if folder is None else None
-    if own is not None and not isinstance(own, str):
-        raise UsageMistake(f"{settings.place}: templates is not a text; name a folder")
-    known = PlanTemplates(folder if own is None else Path.cwd() / own)
+    known = PlanTemplates(folder)
     if name is not None and name not in (names := known.names()):
         hint = nearest(name, names, "the templates are")
         raise UsageMistake(f"--template {name}: unknown template; {hint}")

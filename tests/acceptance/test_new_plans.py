@@ -56,15 +56,15 @@ def test_no_plan_is_hidden_by_one_of_a_more_usual_name(tmp_path: Path, command: 
     assert not (tmp_path / "planverify.yaml").exists()
 
 
-def test_new_takes_templates_of_the_repository(tmp_path: Path) -> None:
+def test_new_takes_templates_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours/report.yaml").write_text(
         "# A report.\ntodo_list_id: {{ id }}\nitems:\n  - {id: r, title: {{ title }}, verify: pytest}\n"
     )
-    (tmp_path / "pyproject.toml").write_text('[tool.planverify]\ntemplates = "ours"\n')
 
-    assert "report" in planner(tmp_path, "new", "--list").out
-    assert planner(tmp_path, "new", "x: y", "--template", "report", "-o", "-").out == (
+    assert "report" in planner(tmp_path, "new", "--list", "--templates", "ours").out
+    words = ("new", "x: y", "--template", "report", "--templates", "ours", "-o", "-")
+    assert planner(tmp_path, *words).out == (
         "# Made by planner new --template report. Edit it freely.\n"
         "# A report.\ntodo_list_id: x-y\nitems:\n  - {id: r, title: 'x: y', verify: pytest}\n"
     )
