@@ -457,12 +457,10 @@ def split_words(text: str) -> list[CommandWord]:
     text, masked = text[begin:end], masked[begin:end]
     _refuse_shell(text, masked)
     shown = re.findall(rf"[^{_BLANKS}]+", masked)
-    words = [
+    return [
         CommandWord(value, len(each.partition(_MASK)[0]))
         for value, each in zip(shlex.split(text), shown, strict=True)
     ]
-    _refuse_split_id(words)
-    return words
 
 
 def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
@@ -508,17 +506,3 @@ def _refuse_shell(text: str, masked: str) -> None:
             f"the command {row['why'].replace('<found>', shown)}",
             row["instead"].replace("<literal>", _TABLE["literal"]),
         )
-
-
-def _refuse_split_id(words: list[CommandWord]) -> None:
-    """Refuse an unquoted parameter id with a blank inside, as it would silently become two words."""
-    for position, word in enumerate(words):
-        name = word.value.partition("::")[2]
-        if "[" not in name or name.endswith("]") or word.plain < len(word.value):
-            continue
-        for end, other in enumerate(words[position + 1 :], position + 1):
-            if "::" in other.value or other.value.startswith("-"):
-                break
-            if other.value.endswith("]"):
-                whole = " ".join(each.value for each in words[position : end + 1])
-                _refuse(f"the command has a space inside {whole}", f'quote the whole id: "{whole}"')

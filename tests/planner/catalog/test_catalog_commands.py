@@ -83,7 +83,6 @@ def test_quotes_and_harmless_characters_reach_the_program_as_they_are(
         ("pytest a\ud800", "surrogate"),
         ("pytest a\fb", "control character"),
         ("pytest tests/a.py::b[x;y]", "quotes"),
-        ("pytest tests/a.py::b[x y]", 'quote the whole id: "tests/a.py::b[x y]"'),
         ("pytest " + "a" * 20_000, "20007 characters"),
         ("cd sub && pytest", "set the plan's root"),
         ("cd sub; pytest", "set the plan's root"),
@@ -91,14 +90,6 @@ def test_quotes_and_harmless_characters_reach_the_program_as_they_are(
 )
 def test_shell_syntax_is_refused_with_what_to_write_instead(cmd: str, said: str) -> None:
     assert said in refusal(cmd)
-
-
-@pytest.mark.parametrize(
-    "cmd",
-    ["pytest tests/a.py::b[1 tests/c.py::d[2]", "pytest tests/a.py::b[1 -k x]", "pytest 'a.py::b[1' c]"],
-)
-def test_an_open_bracket_is_only_mended_where_a_blank_split_the_id(cmd: str) -> None:
-    assert parse_command(cmd).argv == tuple(shlex.split(cmd))
 
 
 def test_variables_in_front_are_taken_off_the_argument_vector() -> None:
