@@ -76,7 +76,7 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
     """
     words = split_words(cmd)
     env = _variables(words)
-    argv = tuple(word.value for word in words[len(env) :])
+    argv = tuple(words[len(env) :])
     if not argv:
         _refuse("the command names no program", "write the command that must succeed")
     if argv[0] in RECIPES:
@@ -178,14 +178,14 @@ def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
     )
 
 
-def _variables(words: Sequence[CommandWord]) -> tuple[tuple[str, str], ...]:
+def _variables(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the environment variables that the leading words set."""
     found: list[tuple[str, str]] = []
     for word in words:
-        match = _VARIABLE.match(word.value)
-        if not match or match.end() > word.plain:  # a quoted name is no assignment, as in a shell
+        match = _VARIABLE.match(word)
+        if not match:
             break
-        name, value = match.group(1), word.value[match.end() :]
+        name, value = match.group(1), word[match.end() :]
         if _FORBIDDEN_VARIABLES.fullmatch(name):
             _refuse(
                 f"the command sets {name}, which changes which programs run",
@@ -421,14 +421,6 @@ MAX_COMMAND_LENGTH = 10_000
 """Limit in characters of a command, the same as in the plan model."""
 
 
-class CommandWord(NamedTuple):
-    """One word of a command, without its quotes."""
-
-    value: str
-    plain: int
-    """Length of the part before the first quoted character."""
-
-
 _BLANKS = " \t\r\n"
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\"|\\[\s\S]")
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>[\s\S])|`|\$[A-Za-z0-9_{(@*#?$!-]")
@@ -439,7 +431,7 @@ _TABLE = load_table("shell")
 _REFUSED = re.compile("|".join(f"({row['at']})" for row in _TABLE["refused"]))
 
 
-def split_words(text: str) -> list[CommandWord]:
+def split_words(text: str) -> list[str]:
     """Split a command into words, as a POSIX shell does.
 
     Raises :class:`CommandSyntaxError` for everything that needs a shell.
@@ -456,11 +448,7 @@ def split_words(text: str) -> list[CommandWord]:
     begin, end = len(masked) - len(masked.lstrip(_BLANKS)), len(masked.rstrip(_BLANKS))
     text, masked = text[begin:end], masked[begin:end]
     _refuse_shell(text, masked)
-    shown = re.findall(rf"[^{_BLANKS}]+", masked)
-    return [
-        CommandWord(value, len(each.partition(_MASK)[0]))
-        for value, each in zip(shlex.split(text), shown, strict=True)
-    ]
+    return shlex.split(text)
 
 
 def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
