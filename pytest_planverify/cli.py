@@ -420,21 +420,11 @@ def report(
 
 
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")
-def recover(
-    plan: PlanArgument = None,
-    run: Annotated[str | None, option("--run ID", "The run. Default: the latest with a journal.")] = None,
-    outcomes: Annotated[
-        Path | None,
-        option(
-            "--outcomes PATH",
-            "The file to write; - is standard output. Default: the outcome file of the run.",
-        ),
-    ] = None,
-) -> int:
+def recover(plan: PlanArgument = None) -> int:
     """Render the outcomes of a run that was killed, from the journal that it left behind."""
     from pytest_planverify.session.recovery import recover_command
 
-    return recover_command(plan_or_usual(plan), run, outcomes)
+    return recover_command(plan_or_usual(plan))
 
 
 AGENT_SECONDS = 540.0

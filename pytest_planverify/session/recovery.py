@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
-from planner.planfile.file_writer import STANDARD_OUTPUT, stdout_redirected
 from planner.planfile.latest_outcomes import PastRun, past_runs
 from planner.planfile.plan_folder import PlanFolder
-from planner.planfile.record_files import read_outcomes, write_outcomes
+from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
@@ -34,7 +33,6 @@ from pytest_planverify.session.schedule import run_order
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from planner.planfile.loader import LoadedPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
 KILLED = "not reached: the run was killed before"
@@ -51,26 +49,27 @@ class Recovered:
     document: OutcomeDocument
     flat: FlatPlan
     run: PastRun
-    latest: bool
-    """No later run of the plan is kept."""
     results: Sequence[Assembled] = ()
     """For a killed run, the assembled outcomes."""
 
 
-def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
-    """Return the outcomes of the plan's last run, or of the run with that id or unique prefix.
+def recover(plan: Path) -> Recovered:
+    """Return the outcomes of the plan's last run.
 
-    Raises :class:`planner.errors.PlannerError` if the plan cannot be loaded, there is no such run, or
-    the plan has changed since.
+    Raises :class:`planner.errors.PlannerError` if the plan cannot be loaded, there is no run, or the plan
+    has changed since.
     """
     boundary = plan_boundary(plan)
     loaded = load_tree(plan, boundary=boundary).loaded
-    runs = list(past_runs(loaded.root, loaded.plan.todo_list_id))
-    run = _choose_run(runs, run_id, plan, loaded)
-    latest = run is runs[0]
+    run = next(past_runs(loaded.root, loaded.plan.todo_list_id), None)
+    if run is None:
+        where = RunFolder(loaded.root, "").path
+        raise RecoveryError(
+            f"{plan}: there is no run of '{loaded.plan.todo_list_id}' in {where}; verify the plan first"
+        )
     if run.finished is not None:  # the outcomes were written before the end record
         document = read_outcomes(run.folder / RunFolder(loaded.root, "").outcomes.name)
-        return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run, latest=latest)
+        return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run)
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
     _require_same_plan(run, flat, plan)
@@ -85,60 +84,36 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
         outcomes=outcomes,
         causes=root_causes(results),
     )
-    return Recovered(document=document, flat=flat, run=run, latest=latest, results=results)
+    return Recovered(document=document, flat=flat, run=run, results=results)
 
 
-def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = None) -> int:
-    """Recover, write and show outcomes; return the exit status. Errors are printed.
-
-    They go to ``outcomes`` if given; else to the plan's folder (and root, if no later run exists), or
-    beside the journal if a later run of the plan is kept.
-    """
+def recover_command(plan: Path) -> int:
+    """Recover, write and show the outcomes of a killed run; return the exit status. Errors are printed."""
     from _pytest._io import TerminalWriter
 
     from pytest_planverify.reports.terminal import render_summary
 
     try:
-        with stdout_redirected(outcomes):
-            found = recover(plan, run_id=run)
-            if outcomes is None and found.run.finished is not None:
-                raise RecoveryError(
-                    f"{found.run.run_id}: the run finished and has written its outcomes itself; nothing "
-                    "was changed: name a file with --outcomes to write them there"
-                )
-            target = _write(found, outcomes)
-            if found.latest:  # the killed run had not written the reports of failed todos
-                write_reports(found.results, found.run.run_id, found.document.causes)
-            render_summary(
-                TerminalWriter(),
-                found.document,
-                plans=[found.flat.loaded],
-                outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
+        found = recover(plan)
+        if found.run.finished is not None:
+            raise RecoveryError(
+                f"{found.run.run_id}: the run finished and has written its outcomes itself; nothing was "
+                "changed"
             )
-            return found.document.run.exit_status
+        loaded = found.flat.loaded
+        place = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
+        keep_outcomes(found.document, place)
+        runs = (each.name for each in found.run.folder.parent.iterdir() if each.is_dir())
+        if max(runs).partition(".")[0] == found.run.run_id:  # no other plan was verified since
+            keep_outcomes(found.document, RunFolder(loaded.root, "").outcomes)
+        write_reports(found.results, found.run.run_id, found.document.causes)
+        render_summary(
+            TerminalWriter(), found.document, plans=[loaded], outcomes_path=os.path.relpath(place)
+        )
+        return found.document.run.exit_status
     except PlannerError as error:
         print(error, file=sys.stderr)
         return ExitStatus.USAGE_ERROR
-
-
-def _choose_run(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded: LoadedPlan) -> PastRun:
-    where = RunFolder(loaded.root, "").path
-    if run_id is None:
-        if not runs:
-            raise RecoveryError(
-                f"{path}: there is no run of '{loaded.plan.todo_list_id}' in {where}; verify the plan first"
-            )
-        return runs[0]
-    named = [run for run in runs if run_id in (run.run_id, run.folder.name)]
-    named = named or [run for run in runs if run.run_id.startswith(run_id)]
-    if len(named) != 1:
-        known = ", ".join(run.run_id for run in (named or runs)[:5]) or "none"
-        which = "several runs" if named else "no run"
-        raise RecoveryError(
-            f"{run_id}: {which} of '{loaded.plan.todo_list_id}' in {where} start like that; the newest "
-            f"are {known}"
-        )
-    return named[0]
 
 
 def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
@@ -237,21 +212,3 @@ def _time(seconds: float) -> str:
     except (OverflowError, ValueError, OSError):
         moment = datetime.fromtimestamp(0, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _write(found: Recovered, given: Path | None) -> Path:
-    """Write the outcomes; return the path."""
-    if given is not None:
-        write_outcomes(found.document, given)
-        return given
-    loaded = found.flat.loaded
-    latest = RunFolder(loaded.root, "").outcomes
-    if not found.latest:
-        place = found.run.folder / latest.name
-    else:
-        place = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
-        runs = (each.name for each in found.run.folder.parent.iterdir() if each.is_dir())
-        if max(runs).partition(".")[0] == found.run.run_id:
-            keep_outcomes(found.document, latest)
-    keep_outcomes(found.document, place)
-    return place

@@ -209,24 +209,14 @@ def test_a_sub_plan_is_recovered_with_its_plan(tmp_path: Path):
         recover(tmp_path / "plan.yaml")
 
 
-def test_the_last_run_is_recovered_or_the_one_that_is_named(tmp_path: Path):
+def test_the_last_run_is_recovered(tmp_path: Path):
     Killed(tmp_path, "20260101T000000-1-a").judged("a")
     Killed(tmp_path, "20260102T000000-1-b").judged("b")
     Killed(tmp_path, "20260103T000000-1-c", collect_only=True)
     (tmp_path / ".planverify/runs/note.txt").touch()
     (tmp_path / ".planverify/runs/20260104T000000-1-d").mkdir()
 
-    def found(run_id: str | None = None) -> str:
-        return recover(tmp_path / "plan.yaml", run_id=run_id).document.run.run_id
-
-    assert found() == found("20260102") == "20260102T000000-1-b"
-    assert found("20260101T000000-1-a") == "20260101T000000-1-a"
-    with pytest.raises(
-        RecoveryError, match=r"2026: several runs of 'killed' .* 20260102T000000-1-b, 20260101"
-    ):
-        found("2026")
-    with pytest.raises(RecoveryError, match="r9: no run of 'killed'"):
-        found("r9")
+    assert recover(tmp_path / "plan.yaml").document.run.run_id == "20260102T000000-1-b"
 
 
 @pytest.mark.parametrize(
@@ -268,8 +258,6 @@ def test_what_keeps_a_run_from_being_recovered_is_said(tmp_path: Path, capsys: p
     assert "plan.yaml" in said(plan)
     plan.unlink()
     Killed(tmp_path).judged("a")
-    place = plan / "such.json"
-    assert "such.json: cannot be written: a part of its path is not a folder" in said(plan, None, place)
     plan.write_text(plan.read_text().replace("test_a", "test_other"))
     assert "the plan or a sub-plan has changed since run" in said(plan)
 
@@ -293,20 +281,6 @@ def test_the_command_writes_outcomes_and_reports_and_shows_them(
     printed = capsys.readouterr().out
     assert "interrupted" in printed
     assert os.path.relpath(path) in printed
-
-
-def test_an_earlier_run_is_written_beside_its_journal_and_any_where_asked(tmp_path: Path):
-    earlier = Killed(tmp_path, "20260101T000000-1-a").judged("b", verdict="failed")
-    Killed(tmp_path, "20260102T000000-1-b")
-
-    assert recover_command(tmp_path / "plan.yaml", "20260101") == 2
-    assert recover_command(tmp_path / "plan.yaml", None, tmp_path / "found.json") == 2
-
-    assert read_outcomes(earlier.folder.path / "outcomes.json").run.run_id.startswith("20260101")
-    assert read_outcomes(tmp_path / "found.json").run.run_id.startswith("20260102")
-    assert not list((tmp_path / ".planverify").glob("**/plans/*/outcomes.json"))
-    assert not (tmp_path / ".planverify/outcomes.json").exists()
-    assert not (tmp_path / "diagnostics").exists()
 
 
 def test_a_run_that_is_still_going_on_is_told_as_such(tmp_path: Path):
