@@ -11,7 +11,7 @@ from pydantic import Field
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
 from planner.model.outcome import Check, PlanRef
-from planner.model.verdicts import TestOutcome, TodoState
+from planner.model.verdicts import TodoState
 
 
 class JournalRecord(ReadValue):
@@ -44,23 +44,6 @@ class JournalRunStarted(JournalRecord):
     """The conditions of the verdicts besides plan and tree: interpreter, packages, options."""
     remarks: tuple[str, ...] = ()
     """Remarks on the run as a whole that were known at its start."""
-
-
-class Collected(JournalRecord):
-    """The tests that a session will run."""
-
-    check: str = ""
-    """The criterion: plan file, todo and check, separated by ``::``."""
-    nodeids: tuple[str, ...]
-
-
-class TestFinished(JournalRecord):
-    """The end of a test."""
-
-    __test__ = False
-
-    nodeid: str
-    outcome: TestOutcome
 
 
 class RestsOn(ReadValue):

@@ -20,12 +20,10 @@ from pydantic import ValidationError
 from planner.errors import ForeignOutcomesError, OutcomeFileError
 from planner.model.journal import (
     CheckJudged,
-    Collected,
     JournalRecord,
     JournalRunStarted,
     RunFinished,
     RunUnexplained,
-    TestFinished,
     TodoJudged,
 )
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
@@ -74,12 +72,6 @@ class PastRun:
     """Final states by todo id."""
     finished: RunFinished | None = None
     unexplained: str | None = None
-    wanted: dict[str, tuple[str, tuple[str, ...]]] = field(
-        default_factory=dict[str, tuple[str, tuple[str, ...]]]
-    )
-    """By criterion, its last session and the tests that this was to run."""
-    ended: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """Outcomes of finished tests by session and test."""
     last_at: float = 0.0
     """Time of the last record, epoch seconds."""
 
@@ -112,14 +104,6 @@ class PastRun:
         if self.finished is not None:
             return "interrupted" if self.finished.interrupted else "finished"
         return "running" if self.is_alive() else "killed"
-
-    def test_progress(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
-        """Return the number of a check's tests, and the outcomes of those that finished."""
-        for key, (session, nodeids) in self.wanted.items():
-            if key.endswith(f"::{todo_id}::{check_id}"):
-                found = (self.ended.get((session, nodeid)) for nodeid in nodeids)
-                return len(nodeids), [outcome for outcome in found if outcome is not None]
-        return 0, []
 
     def add_verdict(self, judged: CheckJudged) -> None:
         """Add a verdict. The parent judges each criterion once, so a differing second one is forged.
@@ -184,13 +168,10 @@ def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
 
 
 def _apply_record(run: PastRun, kind: str, session: str, line: bytes) -> None:
-    """Apply a record to the run; records of workers only count for the progress of their tests."""
+    """Apply a record to the run; only the parent's records count."""
     if session != PARENT:
-        if kind == "test_finished" and (ended := _parse_record(TestFinished, line)):
-            run.ended[session, ended.nodeid] = ended.outcome.value
-        elif kind == "collected" and (collected := _parse_record(Collected, line)) and collected.check:
-            run.wanted[collected.check] = session, collected.nodeids
-    elif kind == "run_unexplained" and (unexplained := _parse_record(RunUnexplained, line)):
+        return
+    if kind == "run_unexplained" and (unexplained := _parse_record(RunUnexplained, line)):
         run.unexplained = unexplained.reason
     elif kind == "run_finished" and (finished := _parse_record(RunFinished, line)):
         run.finished = finished

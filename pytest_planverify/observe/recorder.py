@@ -174,7 +174,6 @@ class Recorder:
         narrowed = narrow(config, items, self.spec.narrowing)
         self._write(
             "collected",
-            check=self.spec.check,
             nodeids=[self._nodeids.of(item.nodeid) for item in items],
             narrowed=[self._nodeids.of(nodeid) for nodeid in narrowed],
         )

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -161,25 +159,13 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
     result.note_failed(run_order(todos, flat.children))
-    for todo, missing in result.fill_in(partial(_why_not_run, run), keep_going=run.started.keep_going):
+    for todo, missing in result.fill_in(lambda _todo, _check: KILLED, keep_going=run.started.keep_going):
         result.checks[todo.id][missing.check.id] = missing
     shown = "" if run.started.reference is None else run.started.reference.path
     # The changes at the time of the kill are unknown.
     return Assembler(
         result=result, shown_path=shown, changes=None, diagnose=diagnose, baseline=baseline
     ).assemble()
-
-
-def _why_not_run(run: PastRun, todo_id: str, check_id: str) -> str:
-    """Return why a criterion has no verdict, and how far its tests were.
-
-    That the tests which had ended passed is no verdict: the others may fail.
-    """
-    count, ended = run.test_progress(todo_id, check_id)
-    if not ended:
-        return KILLED
-    ended_how = ", ".join(f"{number} {outcome}" for outcome, number in Counter(ended).items())
-    return f"{KILLED}; {len(ended)} of its {count} tests had ended ({ended_how})"
 
 
 def _run_info(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:

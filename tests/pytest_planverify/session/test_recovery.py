@@ -23,7 +23,6 @@ from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, read_outcomes
 from planner.planfile.schemas import schema
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
-from pytest_planverify.journal import JournalWriter
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts, read_tree
 from pytest_planverify.session.plans import reference_of
@@ -164,31 +163,6 @@ def test_what_a_session_says_is_no_verdict(tmp_path: Path):
     assert verdicts(tmp_path)["a", "tests[0]"] == "not_run"
     notes = recover(tmp_path / "plan.yaml").document.run.notes
     assert "not accepted: too little coverage" in notes
-
-
-def test_how_far_the_tests_of_a_check_were_is_said_and_is_no_verdict(tmp_path: Path):
-    killed = Killed(tmp_path)
-    worker = JournalWriter(killed.folder.journal, "w1")
-    tests = ["t::a", "t::b", "t::c", "t::d"]
-    worker.write("collected", check="/x/plan.yaml::a::tests[0]", nodeids=tests)
-    worker.write("collected", nodeids=1)
-    ended = {
-        "t::a": "passed",
-        "t::x": "passed",
-        "t::y": "no such outcome",
-        "t::b": "failed",
-        "t::c": "passed",
-    }
-    for nodeid, outcome in ended.items():
-        worker.write("test_finished", nodeid=nodeid, outcome=outcome, duration_ms=1)
-    JournalWriter(killed.folder.journal, "w2").write(
-        "test_finished", nodeid="t::d", outcome="passed", duration_ms=1
-    )
-
-    first, second, _ = recover(tmp_path / "plan.yaml").document.outcome("a").checks
-
-    assert (first.verdict, second.reason) == (Verdict.NOT_RUN, KILLED)
-    assert first.reason == f"{KILLED}; 3 of its 4 tests had ended (2 passed, 1 failed)"
 
 
 def test_a_sub_plan_is_recovered_with_its_plan(tmp_path: Path):
