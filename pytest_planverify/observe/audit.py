@@ -218,8 +218,7 @@ def _event_recorder(
 ) -> Callable[[Reached, Origin, str | None, bool], None]:
     """Return a function that records accesses: new ones immediately, counts of repeated ones on flush.
 
-    The file of the access is recorded outside of tests and in fixtures of a wider scope only; otherwise the
-    node id leads to it.
+    The file of the access is recorded outside of tests only; otherwise the node id leads to it.
     """
     # Unsigned, as forked children of tests write here, too: a forged record could only incriminate its
     # author.
@@ -228,7 +227,7 @@ def _event_recorder(
     repeated: set[Key] = set()
 
     def note(reached: Reached, origin: Origin, nodeid: str | None, denied: bool) -> None:
-        path = origin.path if nodeid is None or origin.fixture is not None else None
+        path = origin.path if nodeid is None else None
         root = next((root for root in roots if path is not None and path.startswith(f"{root}/")), None)
         if path is not None and root is not None:
             path = path[len(root) + 1 :]
@@ -283,8 +282,6 @@ class Origin(NamedTuple):
     """``setup``, ``call`` or ``teardown``; ``None`` outside of a test."""
     path: str | None = None
     """Outermost project file on the stack: the test file or conftest that is imported or was called."""
-    fixture: object = None
-    """Definition of the fixture being set up or torn down, if its scope is wider than a function."""
 
 
 def origin_finder(roots: tuple[str, ...]) -> Callable[[FrameType | None], Origin | None]:
@@ -319,7 +316,6 @@ def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin |
     phase: str | None = None
     path: str | None = None
     in_test = tool = framework = False
-    fixture: object = None
     inner: FrameType | None = None
     while frame is not None:
         code = frame.f_code
@@ -343,18 +339,12 @@ def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin |
             if name in _PHASES:
                 phase = _PHASES[name]
             in_test = in_test or name in _RUNS_A_TEST
-            # Set-up and teardown of a fixture: only their frames name the fixture's definition.
-            if fixture is None and name == "pytest_fixture_setup":
-                fixture = frame.f_locals.get("fixturedef")
-            elif fixture is None and name == "finish" and code.co_filename.endswith("fixtures.py"):
-                fixture = frame.f_locals.get("self")
         frame, inner = frame.f_back, frame
     if by_project is None:  # no owner on the stack, as in a thread of the standard library
         by_project = not (tool or framework)
     if not by_project:
         return None
-    wide = None if fixture is None or getattr(fixture, "scope", "function") == "function" else fixture
-    return Origin(in_test, phase if in_test else None, path, wide)
+    return Origin(in_test, phase if in_test else None, path)
 
 
 def _owners(roots: tuple[str, ...]) -> tuple[tuple[str, int], ...]:

@@ -28,12 +28,12 @@ CREATE = os.O_WRONLY | os.O_CREAT
 # -- whose doing it is -----------------------------------------------------------------------------
 
 
-def frame(*calls: tuple[str, str], **variables: Any) -> Any:
+def frame(*calls: tuple[str, str]) -> Any:
     """Frames as (file, function), the innermost first."""
     found = None
     for file, name in reversed(calls):
         code = SimpleNamespace(co_filename=file, co_name=name)
-        found = SimpleNamespace(f_code=code, f_back=found, f_locals=variables)
+        found = SimpleNamespace(f_code=code, f_back=found)
     return found
 
 
@@ -77,16 +77,6 @@ def test_the_innermost_call_that_somebody_answers_for_decides(calls: Any, expect
     origin = origin_finder(("/root/of/plan",))(frame(*calls))
 
     assert (origin and (origin.in_test, origin.phase, origin.path)) == expected
-
-
-def test_the_fixture_of_a_wider_scope_is_told():
-    setup = (package("_pytest", "fixtures.py"), "pytest_fixture_setup")
-    find = origin_finder(("/root/of/plan",))
-    for scope, told in (("session", True), ("function", False)):
-        definition = SimpleNamespace(scope=scope, argname="service")
-        origin = find(frame(LIBRARY, TEST, setup, PLUGGY, fixturedef=definition))
-        assert origin is not None
-        assert (origin.fixture is definition) is told
 
 
 # -- the hook --------------------------------------------------------------------------------------
