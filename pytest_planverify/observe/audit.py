@@ -15,12 +15,11 @@ import errno
 import os
 import sys
 import threading
-import weakref
 from _thread import get_ident
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_planverify.guards.sandbox_policy import (
     Reached,
@@ -114,7 +113,7 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
     roots = tuple(dict.fromkeys((spec.root, *(each.root for each in spec.sandbox))))
     roots = tuple(dict.fromkeys((*roots, *(resolve_path(root) or root for root in roots))))
     scratch = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
-    nodeid_of, remember_thread = _thread_attribution(audit)
+    nodeid_of = _test_finder(audit)
     origin_of, note = origin_finder(roots), _event_recorder(audit, spec, roots)
     is_granted, strict = grants_of(spec.sandbox), denies_anything(spec.sandbox)
     frame_of, ident, refusal = sys._getframe, get_ident, PermissionError
@@ -170,7 +169,6 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
             raise refusal(errno.EACCES, f"the plan denies it: {refused}")
 
     table = readers(outside_of([*roots, *(resolve_path(each) or each for each in scratch)]))
-    table["_thread.start_new_thread"] = table["_thread.start_joinable_thread"] = remember_thread
     audit.files = ReadFiles(roots)
     notes, lose_track = audit.files.notes(), audit.files.lose_track
     # Events that only matter for the set of read files have a reader that finds no access.
@@ -183,34 +181,17 @@ def _no_access(args: tuple[Any, ...]) -> tuple[Reached, ...]:
     return ()
 
 
-def _thread_attribution(
-    audit: Audit,
-) -> tuple[Callable[[Origin], str | None], Callable[[tuple[Any, ...]], tuple[Reached, ...]]]:
-    """Return a function that finds the test of the current thread, and the reader of thread-start events.
+def _test_finder(audit: Audit) -> Callable[[Origin], str | None]:
+    """Return a function that names the test which an event belongs to; ``None`` outside of tests.
 
-    Work of a thread is attributed to the test that started it, even if another test runs by then. The same
-    holds for the threads that such a thread starts.
+    The stack of another thread shows no test: its events belong to the test that is running, or ran last.
     """
-    ident, main = get_ident, threading.main_thread()
-    # By thread object: numeric ids are reused. Weak, so that threads of tests can still be collected.
-    started = weakref.WeakKeyDictionary[Any, "str | None"]()
-    # threading.current_thread() may create a dummy thread, and so change what the test sees.
-    alive = cast("dict[int, threading.Thread]", threading._active)  # type: ignore[attr-defined]
+    ident, main = get_ident, threading.main_thread().ident
 
     def nodeid_of(origin: Origin) -> str | None:
-        thread = alive.get(ident())
-        if thread is None or thread is main:
-            return audit.nodeid if origin.in_test else None
-        return started.get(thread, audit.nodeid)
+        return audit.nodeid if origin.in_test or ident() != main else None
 
-    def remember(args: tuple[Any, ...]) -> tuple[Reached, ...]:
-        thread = getattr(args[0], "__self__", None)
-        starter = alive.get(ident())
-        if isinstance(thread, threading.Thread):
-            started[thread] = audit.nodeid if starter is None else started.get(starter, audit.nodeid)
-        return ()
-
-    return nodeid_of, remember
+    return nodeid_of
 
 
 def _event_recorder(
