@@ -605,26 +605,18 @@ class Opinions:
                 continue
             try:
                 answer = each.function(*(evidence for _ in each.argnames))
+                if answer is not None:
+                    return Diagnosis.model_validate(dict(answer))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # SystemExit of a plugin would lose the failure
-                text = clean(f"{type(error).__name__}: {error}", limit=_LONGEST)
-                self._note(each.plugin, f"raised {' '.join(text.split())}")
-                continue
-            if answer is None:
-                continue
-            if not isinstance(answer, Diagnosis):
-                kind = clean(type(answer).__name__, limit=_LONGEST)
-                self._note(each.plugin, f"returned {kind}, which is not a Diagnosis")
-                continue
-            try:
-                return Diagnosis.model_validate(answer.model_dump(warnings=False))
-            except (ValueError, TypeError, AttributeError):
-                self._note(each.plugin, "returned a Diagnosis with invalid fields")
+                self._note(each.plugin, error)
         return None
 
-    def _note(self, plugin: object, what: str) -> None:
+    def _note(self, plugin: object, error: BaseException) -> None:
         name = clean(self._plugins.get_name(plugin) or "", limit=_LONGEST)
+        why = " ".join(clean(f"{type(error).__name__}: {error}", limit=_LONGEST).split())
         self._notes[
-            f"the plugin {name} {what} in {HOOK} and was ignored; fix it, or disable it with -p no:{name}"
+            f"the plugin {name} gave no valid diagnosis in {HOOK} ({why}); "
+            f"fix it, or disable it with -p no:{name}"
         ] = None
