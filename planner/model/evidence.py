@@ -246,7 +246,6 @@ class AuditEvent(ReadValue):
     phase: Phase | None = None
     denied: bool = False
     """The plan denies the access, and it was refused."""
-    count: int = 1
 
 
 class BudgetFact(ReadValue):

@@ -45,22 +45,21 @@ def hold(
 
 
 def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple[AuditEvent, ...]:
-    """Return the events, denied ones first; equal events are merged and counted.
+    """Return the distinct events, denied ones first.
 
     An event of a test in ``nodeids`` names the test. Any other event, for example of a session fixture,
     names the file that caused it, and is left out if a test has the same event.
     """
-    found: dict[AuditEvent, int] = {}
+    found: dict[AuditEvent, None] = {}
     for record in records:
         fields = {name: record.get(name) for name in ("event", "target", "nodeid", "path", "phase")}
         is_of_test = fields["nodeid"] in nodeids
         fields |= {"path": None} if is_of_test else {"nodeid": None, "phase": None}
-        event = AuditEvent.model_validate({**fields, "denied": bool(record.get("denied"))})
-        found[event] = found.get(event, 0) + max(int(record.get("count", 1)), 1)
+        found[AuditEvent.model_validate({**fields, "denied": bool(record.get("denied"))})] = None
     by_tests = {(each.event, each.target, each.denied) for each in found if each.nodeid is not None}
     events = [
-        event.model_copy(update={"count": count})
-        for event, count in found.items()
+        event
+        for event in found
         if event.nodeid is not None or (event.event, event.target, event.denied) not in by_tests
     ]
     return tuple(sorted(events, key=lambda event: not event.denied))

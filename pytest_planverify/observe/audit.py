@@ -1,7 +1,7 @@
 """Audit of a session's effects outside itself, by the interpreter's audit events.
 
 An audit hook can never be removed. It returns immediately for irrelevant events, writes relevant ones
-to the journal (each distinct event once, with a count), and refuses what the plan denies.
+to the journal (each distinct event once), and refuses what the plan denies.
 
 Two questions are decided for each event. What was accessed: connections, processes and writes are read
 from the event's arguments by :mod:`pytest_planverify.guards.sandbox_policy`. Who caused it: the stack is
@@ -77,8 +77,6 @@ class Audit:
         """Id of the xdist worker that this process is; empty in the controlling process."""
         self.nodeid: str | None = None
         """Node id of the running test, or of the last one."""
-        self.flush: Callable[[], None] = lambda: None
-        """Write the current counts of repeated events."""
         self.files: ReadFiles
         """Files of the project that were read."""
 
@@ -197,15 +195,14 @@ def _test_finder(audit: Audit) -> Callable[[Origin], str | None]:
 def _event_recorder(
     audit: Audit, spec: WorkerSpec, roots: tuple[str, ...]
 ) -> Callable[[Reached, Origin, str | None, bool], None]:
-    """Return a function that records accesses: new ones immediately, counts of repeated ones on flush.
+    """Return a function that records each distinct access once.
 
     The file of the access is recorded outside of tests only; otherwise the node id leads to it.
     """
     # Unsigned, as forked children of tests write here, too: a forged record could only incriminate its
     # author.
-    journal, pid = JournalWriter(spec.journal, spec.worker_id), os.getpid
-    counts: dict[Key, int] = {}
-    repeated: set[Key] = set()
+    journal = JournalWriter(spec.journal, spec.worker_id)
+    seen: set[Key] = set()
 
     def note(reached: Reached, origin: Origin, nodeid: str | None, denied: bool) -> None:
         path = origin.path if nodeid is None else None
@@ -213,22 +210,11 @@ def _event_recorder(
         if path is not None and root is not None:
             path = path[len(root) + 1 :]
         key: Key = (reached.kind, reached.target, nodeid, path, origin.phase, denied)
-        if key in counts:
-            counts[key] += 1
-            repeated.add(key)
-        elif len(counts) < MOST_EVENTS or denied:
-            counts[key] = 1
-            write(key)
+        if key not in seen and (len(seen) < MOST_EVENTS or denied):
+            seen.add(key)
+            facts = zip(("event", "target", "nodeid", "path", "phase", "denied"), key, strict=True)
+            journal.write("audit_event", worker=audit.worker, **dict(facts))
 
-    def write(key: Key) -> None:
-        facts = dict(zip(("event", "target", "nodeid", "path", "phase", "denied"), key, strict=True))
-        journal.write("audit_event", worker=audit.worker, pid=pid(), **facts, count=counts[key])
-
-    def flush() -> None:
-        while repeated:
-            write(repeated.pop())
-
-    audit.flush = flush
     return note
 
 

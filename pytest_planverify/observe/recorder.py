@@ -298,8 +298,6 @@ class Recorder:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
         """Record the end of the session after all other plugins, with the final exit status."""
         yield
-        if self.audit is not None:
-            self.audit.flush()
         self.tampering.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
         self._write(

@@ -351,7 +351,6 @@ class Session:
                 stream.flush()
         audit = self.steps.recorder.audit
         if audit is not None:
-            audit.flush()
             journal.write("files_read", **audit.files.facts())
         journal.write("session_ended", exit_status=self.status)
         return True

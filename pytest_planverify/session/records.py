@@ -98,7 +98,7 @@ class WorkerRecord:
         """A numbered record was missing before a later one."""
         self.metrics: list[tuple[str, Any]] = []
         self.audit: dict[tuple[Any, ...], Record] = {}
-        """Audit events; the latest record of each process for each event."""
+        """The distinct audit events of all its processes."""
         self.hidden: dict[str, Record] = {}
         """Test failures that were not reported as failures."""
         self.startup_failures: list[RawEvidence] = []
@@ -251,10 +251,7 @@ class WorkerRecord:
             case "metric":
                 self.metrics.append((record["name"], record["value"]))
             case "audit_event":
-                key = tuple(record[name] for name in _ONE_EVENT)
-                if (before := self.audit.get(key)) is not None:  # the count never decreases
-                    record = {**record, "count": max(int(before["count"]), int(record["count"]))}
-                self.audit[key] = record
+                self.audit.setdefault(tuple(record[name] for name in _ONE_EVENT), record)
             case "usage_error":
                 self.usage_errors.append(record["message"])
             case "startup_failure":
@@ -295,5 +292,5 @@ class WorkerRecord:
         return result
 
 
-_ONE_EVENT = ("pid", "event", "target", "nodeid", "path", "phase", "denied")
-"""Members that identify an audit event; records that agree in them differ only in their count."""
+_ONE_EVENT = ("event", "target", "nodeid", "path", "phase", "denied")
+"""Members that identify an audit event."""
