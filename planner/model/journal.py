@@ -42,8 +42,6 @@ class JournalRunStarted(JournalRecord):
     boundary: str | None = None
     conditions: dict[str, str] = Field(default_factory=dict[str, str])
     """The conditions of the verdicts besides plan and tree: interpreter, packages, options."""
-    remarks: tuple[str, ...] = ()
-    """Remarks on the run as a whole that were known at its start."""
 
 
 class RestsOn(ReadValue):

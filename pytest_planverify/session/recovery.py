@@ -171,7 +171,6 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
 def _run_info(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:
     end = "is still running" if run.is_alive() else "was killed"
     notes = [f"recovered from the journal of a run that {end}: criteria without a verdict did not run"]
-    notes += run.started.remarks
     if baseline is None and run.started.conditions.get("baseline"):
         notes.append("the baseline of the run is no longer kept: comparisons with it are missing")
     if run.unexplained is not None:

@@ -147,7 +147,6 @@ class SessionRun:
             self.todos,
             boundary=chosen.boundary,
             baseline=self.baseline,
-            remarks=self._last_verdicts.remarks,
         )
         self.budget = _budget(facts, flat)
         self._demands = _demands(settings, flat, asked, self.baseline)

@@ -24,7 +24,7 @@ from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from planner.model.base import ReadValue
@@ -144,7 +144,6 @@ class RunJournal:
         *,
         boundary: Path | None = None,
         baseline: KeptBaseline | None = None,
-        remarks: Sequence[str] = (),
     ) -> None:
         """Write the first record, which identifies run and plan. Raises ``OSError``."""
         self._write(
@@ -164,7 +163,6 @@ class RunJournal:
             verifies=not settings.collect_only and not settings.recording,
             boundary=None if boundary is None else str(boundary),
             conditions=dict(conditions(settings, baseline)),
-            remarks=list(remarks),
         )
 
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:

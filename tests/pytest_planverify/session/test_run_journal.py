@@ -29,12 +29,12 @@ def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: P
 
     reference = PlanRef(todo_list_id=samples.PLAN, path="plan.yaml", digest="sha256:0")
     journal = RunJournal(path, samples.PLAN)
-    journal.open("r1", reference, settings(), [], remarks=["resumed"])
+    journal.open("r1", reference, settings(), [])
     journal.close(document)
 
     first, one, two, last = read_journal(path)
     begun = JournalRunStarted.model_validate(first)
-    assert (begun.reference, begun.remarks) == (reference, ("resumed",))
+    assert begun.reference == reference
     assert (first["record"], first["run_id"], first["plan"]) == ("run_started", "r1", "plan.yaml")
     assert [(each["todo_id"], each["state"], each["blocked_by"]) for each in (one, two)] == [
         ("a", "test_failed", []),
