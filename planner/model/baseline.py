@@ -137,10 +137,8 @@ class Baseline(ReadValue):
     """The tree had uncommitted changes."""
     python: str
     pytest: str
-    runs: int = 1
-    """Number of verifications for it; only several of them reveal that a passing test is flaky."""
     run_id: str | None = None
-    """The first of these runs, whose outcomes are stored beside the baseline."""
+    """The run that recorded it, whose outcomes are stored beside the baseline."""
     todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])
     tests: dict[str, BaselineTest] = Field(default_factory=dict[str, BaselineTest])
     """Tests by node id, relative to the plan's root; files that could not be imported by path."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
 
-MOST_RUNS = 100
-"""Maximum of ``--runs``."""
 _MOST_NAMED = 10
 """Limit of names in one line of output."""
 
@@ -54,10 +52,6 @@ def record(
         bool, typer.Option("--force", help="Replace an existing baseline; needs --reason.")
     ] = False,
     reason: Reason = None,
-    runs: Annotated[
-        int,
-        typer.Option("--runs", metavar="N", help="Verify it this number of times, to find flaky tests."),
-    ] = 1,
     revision: Annotated[
         str | None,
         typer.Option(
@@ -71,30 +65,26 @@ def record(
 
     Do it before the work begins. A baseline that is made again later takes what was changed meanwhile for
     what was there before, a cheat as well: so it is replaced only with --force and a --reason.
-
-    A flaky test that passes while it is recorded is not known to be flaky: --runs 5 finds most of them.
     """
-    if not 1 <= runs <= MOST_RUNS:
-        raise UsageMistake(f"--runs {runs}: this is not a number from 1 to {MOST_RUNS}")
     path = plan_or_usual(plan)
     flat = load_flat(path)
     if revision is None:
-        return _record_now(flat, force=force, reason=reason, runs=runs)
+        return _record_now(flat, force=force, reason=reason)
     if force or reason:
         raise UsageMistake("--revision replaces no baseline; remove --force and --reason")
     from pytest_planverify.baseline.revisions import baseline_at
 
     complain(f"recording the state at {revision}")
-    _show(baseline_at(revision, flat, Path.cwd(), runs=runs, option="--revision", say=complain).document)
+    _show(baseline_at(revision, flat, Path.cwd(), option="--revision").document)
     return Status.OK
 
 
-def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -> int:
+def _record_now(flat: FlatPlan, *, force: bool, reason: str | None) -> int:
     """Record the baseline of the current tree, store it, and warn of what it cannot show."""
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import keep_baseline, keep_outcomes, remade
-    from pytest_planverify.baseline.record import look, make_baseline, verify_often
+    from pytest_planverify.baseline.record import look, make_baseline, run_of, verify_apart
 
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
     earlier = None
@@ -107,16 +97,16 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     complain(f"recording the current state in {root}")
     # Before the run, so that files which tests leave behind are not recorded as the project's.
     seen = look(root)
-    verified = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=runs, say=complain)
-    document = make_baseline(flat, seen, verified)
+    run = run_of(verify_apart(flat.loaded.path, directory=Path.cwd()), root)
+    document = make_baseline(flat, seen, run)
     if force and reason:
         document = remade(document, earlier, reason)
     place, unkept = keep_baseline(root, document, seen.contents)
-    keep_outcomes(place, verified)
+    keep_outcomes(place, run.document)
     _show(document)
     if unkept is not None:
         complain(f"git keeps no copy of it, so a change of {place} will not be detected: {unkept}")
-    idle = list(_without_tests(verified[0].document))
+    idle = list(_without_tests(run.document))
     if idle:
         complain(f"no test ran for {_listed(idle)}: this baseline says nothing about their tests")
     claimed = [todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED]
@@ -195,8 +185,7 @@ def _show(document: Baseline) -> None:
         place += " with uncommitted changes"
     say(f"baseline of {clean(document.plan)} at {place}, {document.made_at}")
     counts = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())) or "none was run"
-    often = f" in {document.runs} runs" if document.runs > 1 else ""
-    say(f"  tests     {counts}{often}")
+    say(f"  tests     {counts}")
     for word, names in (("red", red), ("flaky", flaky)):
         if names:
             say(f"  {word:<9} {_listed(names)}")

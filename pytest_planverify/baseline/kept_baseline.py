@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.baseline import Baseline, BaselineTest
+    from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.record import BaselineRun
 
 OBJECTS = "baseline/objects"
 """Folder of file contents that no commit contains, named by SHA-256."""
@@ -247,9 +247,9 @@ def outcomes_of(path: Path) -> Path:
     return path.with_name(f"{path.stem}-outcomes.json")
 
 
-def keep_outcomes(path: Path, runs: Sequence[BaselineRun]) -> None:
-    """Store the outcomes of the first recording run, for the next run of the plan."""
-    replace_file(outcomes_of(path), runs[0].document.model_dump_json())
+def keep_outcomes(path: Path, document: OutcomeDocument) -> None:
+    """Store the outcomes of the recording run, for the next run of the plan."""
+    replace_file(outcomes_of(path), document.model_dump_json())
 
 
 def _require_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:

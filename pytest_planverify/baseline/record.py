@@ -1,6 +1,6 @@
 """Recording of a baseline: results of the plan's checks and tests, and all files below the root.
 
-:func:`look` reads the tree, :func:`verify_often` runs the plan in separate processes, and
+:func:`look` reads the tree, :func:`verify_apart` runs the plan in a separate process, and
 :func:`make_baseline` combines both. The inventory of the sessions (hooks, patches, lost records) is part of
 the baseline, so that later runs can detect manipulated sessions.
 """
@@ -31,7 +31,7 @@ from planner.model.baseline import (
 )
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
-from planner.model.verdicts import TestOutcome, TodoState, Verdict
+from planner.model.verdicts import TestOutcome
 from planner.planfile.record_files import read_outcomes
 from planner.policy.outcomes import GREEN
 from pytest_planverify import verify_command
@@ -43,7 +43,7 @@ from pytest_planverify.checks.processes import run_process
 from pytest_planverify.journal import read_journal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import Outcome, OutcomeDocument
     from planner.planfile.tree import FlatPlan
@@ -103,14 +103,13 @@ def look(root: Path) -> SeenTree:
     )
 
 
-def make_baseline(flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]) -> Baseline:
-    """Return the baseline from the files before the work and one or several runs of the plan.
+def make_baseline(flat: FlatPlan, seen: SeenTree, run: BaselineRun) -> Baseline:
+    """Return the baseline from the files before the work and a run of the plan.
 
     A file that could not be collected is recorded as a test with an error.
     """
-    tests = dict(tests_of(flat, runs))
-    records = all_records(runs)
-    for record in records:
+    tests = dict(tests_of(flat, run.document))
+    for record in run.records:
         nodeid: object = record.get("nodeid")
         if record.get("record") == "collection_failure" and isinstance(nodeid, str):
             tests.setdefault(nodeid.partition("::")[0], BaselineTest(outcome=TestOutcome.ERROR))
@@ -122,21 +121,20 @@ def make_baseline(flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]) -
         revision=seen.revision,
         dirty=seen.dirty,
         python=platform.python_version(),
-        pytest=runs[0].document.run.pytest,
-        runs=len(runs),
-        run_id=runs[0].document.run.run_id,
-        todos=dict(todos_of(flat, runs)),
+        pytest=run.document.run.pytest,
+        run_id=run.document.run.run_id,
+        todos=dict(todos_of(flat, run.document)),
         tests=dict(sorted(tests.items())),
         files={
             path: file.model_copy(update={"kind": judges.kind_of(path)})
             for path, file in sorted(seen.files.items())
         },
-        inventory=inventory_of(records, flat.loaded.root),
+        inventory=inventory_of(run.records, flat.loaded.root),
         sub_plans={name: part.plan.todo_list_id for name, part in flat.files.items()},
     )
 
 
-# -- results of runs -----------------------------------------------------------------------------------
+# -- results of the run -----------------------------------------------------------------------------------
 
 
 class BaselineRun(NamedTuple):
@@ -159,68 +157,39 @@ def run_of(document: OutcomeDocument, root: Path) -> BaselineRun:
         return BaselineRun(document, ())
 
 
-def all_records(runs: Sequence[BaselineRun]) -> list[Record]:
-    """Return the records of all runs, the first run's last: only that one saw the original tree.
-
-    Sessions and writers of later runs get their run's number as prefix, as their names would collide.
-    """
-    found: list[Record] = []
-    for number, run in reversed(list(enumerate(runs))):
-        for record in run.records:
-            renamed = {name: f"{number}/{record[name]}" for name in ("session", "pen") if name in record}
-            found.append({**record, **renamed} if number else record)
-    return found
+def todos_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, BaselineTodo]]:
+    """Yield each todo id with the todo's state and checks."""
+    for outcome in document.outcomes:
+        is_claimed = flat.loaded.plan.todo(outcome.todo_id).status is TodoStatus.CLAIMED
+        yield (
+            outcome.todo_id,
+            BaselineTodo(state=outcome.state, claimed=is_claimed, checks=_checks(outcome)),
+        )
 
 
-def todos_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTodo]]:
-    """Yield each todo id with the todo's state and checks; it is done only if it was done in every run."""
-    by_todo: dict[str, list[Outcome]] = {}
-    for outcome in (each for run in runs for each in run.document.outcomes):
-        by_todo.setdefault(outcome.todo_id, []).append(outcome)
-    for todo_id, outcomes in by_todo.items():
-        states = [outcome.state for outcome in outcomes]
-        undone = next((state for state in states if state is not TodoState.DONE), TodoState.DONE)
-        is_claimed = flat.loaded.plan.todo(todo_id).status is TodoStatus.CLAIMED
-        yield todo_id, BaselineTodo(
-            state=TodoState.TEST_FAILED if TodoState.TEST_FAILED in states else undone,
-            claimed=is_claimed,
-            checks=_checks(outcomes),
-        )  # fmt: skip
-
-
-def _checks(outcomes: Sequence[Outcome]) -> dict[str, BaselineCheck]:
-    """Return the checks of one todo by id, each combined from its results in all runs."""
+def _checks(outcome: Outcome) -> dict[str, BaselineCheck]:
+    """Return the checks of one todo by id."""
     found: dict[str, BaselineCheck] = {}
-    for check_id in dict.fromkeys(check.id for outcome in outcomes for check in outcome.checks):
-        checks = [check for outcome in outcomes for check in outcome.checks if check.id == check_id]
-        failures = [each for outcome in outcomes for each in outcome.failures if each.check_id == check_id]
-        found[check_id] = BaselineCheck(
-            verdict=_verdict([check.verdict for check in checks]),
+    for check in outcome.checks:
+        failures = [each for each in outcome.failures if each.check_id == check.id]
+        found[check.id] = BaselineCheck(
+            verdict=check.verdict,
             signatures=tuple(dict.fromkeys(each.signature for each in failures if each.signature)),
-            cmd=checks[0].cmd,
-            tests=tuple(dict.fromkeys(test.nodeid for check in checks for test in check.tests)),
+            cmd=check.cmd,
+            tests=tuple(dict.fromkeys(test.nodeid for test in check.tests)),
         )
     return found
 
 
-def _verdict(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the combined verdict: flaky for mixed results, else any that is not a pass."""
-    if Verdict.FLAKY in verdicts or {Verdict.PASSED, Verdict.FAILED} <= set(verdicts):
-        return Verdict.FLAKY
-    if Verdict.FAILED in verdicts:
-        return Verdict.FAILED
-    return next((verdict for verdict in verdicts if verdict is not Verdict.PASSED), Verdict.PASSED)
-
-
-def tests_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTest]]:
+def tests_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, BaselineTest]]:
     """Yield each test once, by node id relative to the top plan's root, without tests that did not run.
 
-    A failure takes precedence over other results; mixed results in several checks or runs make it flaky.
+    A failure takes precedence over other results; mixed results in several checks make it flaky.
     """
     results: dict[str, list[TestOutcome]] = {}
     signatures: dict[str, str] = {}
     flaky: set[str] = set()
-    for outcome in (each for run in runs for each in run.document.outcomes):
+    for outcome in document.outcomes:
         for test in (each for check in outcome.checks for each in check.tests):
             results.setdefault(below(flat, outcome.todo_id, test.nodeid), []).append(test.outcome)
         for failure in outcome.failures:
@@ -375,24 +344,3 @@ def verify_apart(
             return read_outcomes(outcomes)
         except OutcomeFileError as error:
             raise BaselineError(str(error)) from None
-
-
-def verify_often(
-    plan: Path,
-    root: Path,
-    *,
-    directory: Path,
-    runs: int,
-    env: Mapping[str, str] | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> list[BaselineRun]:
-    """Verify a plan ``runs`` times, and return the runs in order, with their journals.
-
-    ``say`` is called with a line of progress before each of several runs. Raises as :func:`verify_apart`.
-    """
-    found: list[BaselineRun] = []
-    for number in range(1, runs + 1):
-        if runs > 1:
-            say(f"verifying it, {number} of {runs}")
-        found.append(run_of(verify_apart(plan, directory=directory, env=env), root))
-    return found

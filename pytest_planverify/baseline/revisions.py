@@ -19,12 +19,11 @@ from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, read_baseline
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline.kept_baseline import REVISION_REFS, KeptBaseline, keep_contents
-from pytest_planverify.baseline.record import look, make_baseline, verify_often
+from pytest_planverify.baseline.record import look, make_baseline, run_of, verify_apart
 from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from planner.model.baseline import Baseline
@@ -36,14 +35,11 @@ def baseline_at(
     flat: FlatPlan,
     directory: Path,
     *,
-    runs: int = 1,
     option: str = "--planverify-baseline",
-    say: Callable[[str], None] = lambda _: None,
 ) -> KeptBaseline:
     """Return the baseline of a revision, from the cache or recorded now.
 
-    ``directory`` is where the run was started, ``runs`` the number of verifications (a cached baseline of
-    fewer is recorded again), ``option`` the option named in errors; ``say`` is called for progress. Raises
+    ``directory`` is where the run was started, ``option`` the option named in errors. Raises
     :class:`planner.errors.BaselineError` without git, for an unknown revision, or if the plan cannot be
     verified there.
     """
@@ -67,10 +63,10 @@ def baseline_at(
     path = PlanFolder(root, flat.loaded.plan.todo_list_id).baselines / f"{name}.json"
     ref = f"{REVISION_REFS}/{name}"
     cached = _read_cache(path, repository, ref, root)
-    if cached is not None and cached.document.runs >= runs:
+    if cached is not None:
         return cached
     try:
-        document, contents = _record_at(repository, commit, flat, directory, runs, say)
+        document, contents = _record_at(repository, commit, flat, directory)
     except PlannerError as error:
         raise BaselineError(f"{option} {revision}: {error}") from None
     data = baseline_bytes(document)
@@ -99,8 +95,6 @@ def _record_at(
     commit: str,
     flat: FlatPlan,
     directory: Path,
-    runs: int,
-    say: Callable[[str], None],
 ) -> tuple[Baseline, dict[str, bytes]]:
     """Record the baseline of a commit; return it with its uncommitted contents by SHA-256."""
     root = flat.loaded.root
@@ -112,8 +106,8 @@ def _record_at(
         copy = load_tree(plan, boundary=working if working in plan.parents else None).load_all().flat()
         seen = look(copy.loaded.root)
         env = environment_for(tree, root)
-        verified = verify_often(plan, copy.loaded.root, directory=working, runs=runs, env=env, say=say)
-        document = make_baseline(copy, seen, verified)
+        run = run_of(verify_apart(plan, directory=working, env=env), copy.loaded.root)
+        document = make_baseline(copy, seen, run)
     # Of uncommitted files only the plans, which are the current ones, and files of submodules belong to it.
     plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {

@@ -336,24 +336,18 @@ def test_a_revision_can_be_compared_with_instead(project: Project) -> None:
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
 
 
-def test_it_is_replaced_only_with_a_reason_and_several_runs_find_what_is_flaky(tmp_path: Path) -> None:
-    project = Project(tmp_path / "calc", ("stays", "flickers"))
-    text = FILES["tests/test_flaky.py"].replace("assert seen % 2", "assert seen != 2")
-    project.write({"tests/test_flaky.py": text})
+def test_it_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
+    project = Project(tmp_path / "calc", ("stays",))
     assert project.planverify("baseline").exit_code == 0
-    assert project.baseline["tests"]["tests/test_flaky.py::test_flaky"] == {"outcome": "passed"}
     refused = project.planverify("baseline")
     assert refused.exit_code == 2
     assert "there is a baseline of 'calc'" in refused.output
     refused = project.planverify("baseline", "plan.yaml", "--force")
     assert refused.exit_code == 2
     assert "give the reason with --reason" in refused.output
-    again = ("--force", "--reason", "another machine", "--runs")
-    assert project.planverify("baseline", *again, "0").exit_code == 2
     assert project.planverify("baseline", "--revision", "HEAD", "--force").exit_code == 2
-    said = project.planverify("baseline", *again, "2")
+    said = project.planverify("baseline", "--force", "--reason", "another machine")
     assert said.exit_code == 0, said
-    assert "1 flaky, 2 passed in 2 runs" in said.output
     (entry,) = project.baseline["remade"]
     assert entry["reason"] == "another machine"
     assert entry["replaced"].startswith("sha256:")
