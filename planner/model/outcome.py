@@ -282,8 +282,6 @@ class Cause(ReadValue):
     """The reason for its rank."""
     joined: tuple[str, ...] = ()
     """Reasons why failures with different signatures have this one cause."""
-    explains: tuple[str, ...] = ()
-    """Signatures of other causes that its repair will probably remove."""
 
 
 class OutcomeDocument(ReadValue):

@@ -37,8 +37,6 @@ TodoKey: TypeAlias = tuple[str | None, str]
 
 TOP_TESTS = 10
 """Limit of tests that a cause names."""
-MOST_READ = 50
-"""Limit of failures of one cause that are examined to determine which other causes it explains."""
 
 _ASSERTIONS = ("builtins.AssertionError", "Failed", "_pytest.outcomes.Failed", "builtins.Failed")
 """Assertion errors; those raised in the same test helper have no common cause for that reason."""
@@ -343,10 +341,6 @@ class Group:
     stage: Stage = Stage.FOUND
     depth: int = 0
     """Depth of the earliest todo that shows it."""
-    explained_by: int | None = None
-    """Index of the cause whose repair probably resolves this one as well."""
-    explains: set[str] = field(default_factory=set[str])
-    """Signatures of other groups that a repair of this cause probably resolves."""
 
     @cached_property
     def clearest(self) -> SeenFailure:
@@ -458,7 +452,7 @@ def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
 
 
 def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
-    """Return the groups, most urgent first, with stage, depth and what each probably explains set."""
+    """Return the groups, most urgent first, with stage and depth set."""
     groups = _grouped(seen)
     failing = len({each.todo for each in seen})
     consequences = sum(group.consequences for group in groups)
@@ -475,14 +469,6 @@ def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
             group.signatures[0],
         )
     )
-    stopping = [place for place, group in enumerate(groups) if _ends_early(group)]
-    for late, group in enumerate(groups):
-        if group.stage is Stage.FOLLOWS:
-            # A cause that stopped a todo's programs also explains the files that they did not write.
-            early = [place for place in stopping if place < late and groups[place].todos & group.todos]
-            group.explained_by = next(iter(early), None)
-            for place in early:
-                groups[place].explains.update(group.signatures)
     return groups
 
 
@@ -514,18 +500,6 @@ def _was_loading(evidence: Evidence) -> bool:
     return is_kind and bool(evidence.exceptions or evidence.phase is Phase.COLLECT)
 
 
-def _ends_early(group: Group) -> bool:
-    """Return whether a group's failures show programs that did not start or ended prematurely."""
-    if group.stage in (Stage.SURROUNDS, Stage.UNLOADED, Stage.UNPREPARED):
-        return True
-    for each in group.members[:MOST_READ]:
-        case = Case.of(each.evidence)
-        is_stopped = each.evidence.timed_out or case.process.signal is not None
-        if is_stopped or (case.in_product and not case.is_error(*_ASSERTIONS)):
-            return True
-    return False
-
-
 def _cause(place: int, groups: Sequence[Group], order: TodoOrder) -> Cause:
     """Return the cause at a position of the ordered groups."""
     group = groups[place]
@@ -551,7 +525,6 @@ def _cause(place: int, groups: Sequence[Group], order: TodoOrder) -> Cause:
         top_tests=tuple(dict.fromkeys(nodeid for _, nodeid in by_plan))[:TOP_TESTS],
         because=_because(group, next(iter(groups[place + 1 :]), None), is_only=len(groups) == 1),
         joined=tuple(sorted(group.joined)),
-        explains=tuple(sorted(group.explains)),
     )
 
 
@@ -559,8 +532,6 @@ def _because(group: Group, following: Group | None, *, is_only: bool) -> str:
     """Return why a group comes at its place; ``following`` is the next group in the order."""
     if is_only:
         return "every failure shows it"
-    if group.explained_by is not None:
-        return f"likely fixed by cause {group.explained_by + 1}"
     if group.stage in _BECAUSE:
         return _BECAUSE[group.stage]
     if group.is_old:

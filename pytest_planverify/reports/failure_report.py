@@ -94,8 +94,7 @@ def failure_report(
         # These fields are inputs of the diagnosis; its result is in the candidates.
         evidence=tuple(fact.model_copy(update={"executed": (), "hunks": ()}) for fact in shown.values()),
         excerpts=tuple(excerpts.values()),
-        # The causes that the failures belong to, and those that probably explain them.
-        causes=tuple(each for each in causes if signatures & {*each.signatures, *each.explains}),
+        causes=tuple(each for each in causes if not signatures.isdisjoint(each.signatures)),
     )
     # With defaults included, nulls and empty lists would be most of the file.
     data: dict[str, Any] = _cleaned(report.model_dump(mode="json", exclude_defaults=True))

@@ -54,7 +54,6 @@ def test_what_one_fault_breaks_is_one_cause(verified: Verified) -> None:
     assert (store["tests"], [each["todo_id"] for each in store["todos"]]) == (6, ["b", "c"])
     assert price["top_tests"] == ["tests/test_c.py::test_price"]
     assert artifact["category"] == "ARTIFACT_MISSING"
-    assert syntax["explains"] == artifact["signatures"]
     assert [each["rank"] for each in verified.document["causes"]] == [1, 2, 3, 4]
 
 

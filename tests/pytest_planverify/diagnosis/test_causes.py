@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -537,64 +536,6 @@ def test_the_environment_of_a_part_does_not_come_before_what_cannot_be_imported(
     assert find_causes(found, PLAN)[0].files == 2
 
 
-EXPLAINED: dict[str, tuple[Callable[[], SeenFailure], Callable[[], SeenFailure]]] = {
-    "an import error explains what was not written": (
-        lambda: seen("a", missing("tests/test_a.py", "yaml")),
-        lambda: seen("a", absent("out/a.json")),
-    ),
-    "a crash explains what was not written": (
-        lambda: seen(
-            "a",
-            Evidence(
-                kind=EvidenceKind.SESSION,
-                check_id="tests[0]",
-                phase=Phase.CALL,
-                nodeid="tests/test_a.py::test_it",
-                tests=("tests/test_a.py::test_it",),
-                process=ProcessEnd(signal="SIGSEGV"),
-            ),
-        ),
-        lambda: seen("a", absent("out/a.json")),
-    ),
-    "an exception of the product explains what was not written": (
-        lambda: seen("a", raised("test_a.py::test_it", ("shop/tax.py", "rate"))),
-        lambda: seen("a", absent("out/a.json")),
-    ),
-}
-
-
-@pytest.mark.parametrize("pair", EXPLAINED.values(), ids=EXPLAINED)
-def test_a_cause_names_those_that_it_probably_explains(
-    pair: tuple[Callable[[], SeenFailure], Callable[[], SeenFailure]],
-) -> None:
-    early, late = (make() for make in pair)
-    first, second = find_causes([late, early], PLAN)
-    assert first.signatures == (early.diagnosis.signature,)
-    assert first.explains == second.signatures == (late.diagnosis.signature,)
-    assert second.because == "likely fixed by cause 1"
-
-
-NOT_EXPLAINED: dict[str, tuple[SeenFailure, SeenFailure]] = {
-    "an assertion does not explain what is not written": (
-        seen("a", wrong("test_a.py::test_it")),
-        seen("a", absent("out/a.json")),
-    ),
-    "what fails in another todo does not": (
-        seen("a", missing("tests/test_a.py", "yaml")),
-        seen("b", absent("out/a.json")),
-    ),
-    "a complaint elsewhere does not": (
-        seen("a", raised("test_a.py::test_it", ("shop/tax.py", "rate"))),
-        seen("b", complained("mypy", Finding(path="shop/tax.py", line=99, code="index", message="no"))),
-    ),
-}
-
-
-@pytest.mark.parametrize("pair", NOT_EXPLAINED.values(), ids=NOT_EXPLAINED)
-def test_nothing_is_explained_by_what_only_stands_beside_it(pair: tuple[SeenFailure, SeenFailure]) -> None:
-    assert all(not cause.explains for cause in find_causes(pair, PLAN))
-
-
 def test_todos_that_wait_for_each_other_are_ordered_all_the_same() -> None:
     circle = plan_of(a="b", b="a", c="nowhere")
     found = [seen(todo, wrong(f"test_{todo}.py::test_it")) for todo in "cba"]
@@ -702,8 +643,6 @@ def test_every_failure_is_in_one_cause_and_the_order_is_total(
 
     signatures = [signature for cause in causes for signature in cause.signatures]
     assert len(signatures) == len(set(signatures))
-    ranks = {signature: cause.rank for cause in causes for signature in cause.signatures}
-    assert all(ranks[other] > cause.rank for cause in causes for other in cause.explains)
 
     shuffled = list(found)
     chance.shuffle(shuffled)

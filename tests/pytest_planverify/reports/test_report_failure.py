@@ -254,11 +254,8 @@ def test_nothing_that_a_test_says_can_move_the_cursor() -> None:
     assert "\x1b" not in text
 
 
-def test_a_report_names_the_causes_of_its_failures_and_those_to_fix_before(tmp_path: Path) -> None:
+def test_a_report_names_the_causes_of_its_failures(tmp_path: Path) -> None:
     own = cause(2, "t2_indicators", signatures=("0" * 12, SIGNATURE))
-    early = cause(1, "t1_data_integration", explains=(SIGNATURE,))
     other = cause(3, "other")
-    data = failure_report(
-        samples.indicator_todo(), [], plan=momentum_plan(tmp_path), causes=(early, own, other)
-    )
-    assert FailureReport.model_validate(data).causes == (early, own)
+    data = failure_report(samples.indicator_todo(), [], plan=momentum_plan(tmp_path), causes=(own, other))
+    assert FailureReport.model_validate(data).causes == (own,)
