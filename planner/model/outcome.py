@@ -280,8 +280,6 @@ class Cause(ReadValue):
     """At most 10 of these tests and files."""
     because: str = ""
     """The reason for its rank."""
-    joined: tuple[str, ...] = ()
-    """Reasons why failures with different signatures have this one cause."""
 
 
 class OutcomeDocument(ReadValue):

@@ -57,20 +57,6 @@ _OF_TESTS = ("self", "cls", "pytest")
 _SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E902", "E0001"})
 """Codes by which linters report a file that does not parse."""
 
-_SENTENCES = {
-    "module": "the module {0} cannot be imported",
-    "name": "{0} has no {1}",
-    "syntax": "{0} does not parse",
-    "call": "{0}() does not take these arguments",
-    "absent": "the fixture {0} is not defined",
-    "fixture": "the fixture {1} ({0}) fails",
-    "raised": "{1} ({0}) raises {2}",
-    "value": "{1} ({0}) does not behave as tests expect",
-    "stuck": "{1} ({0}) does not end",
-    "file": "the file {0} is missing",
-    "changed": "{1} ({0}) was changed since their tests passed",
-}
-
 
 class Mark(NamedTuple):
     """A feature that failures with one cause share: its kind (``what``) and its ``name``."""
@@ -336,8 +322,6 @@ class Group:
     """The failures of one cause."""
 
     members: list[SeenFailure] = field(default_factory=list["SeenFailure"])
-    joined: set[str] = field(default_factory=set[str])
-    """Reasons for joining failures with different signatures."""
     stage: Stage = Stage.FOUND
     depth: int = 0
     """Depth of the earliest todo that shows it."""
@@ -426,7 +410,6 @@ def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
     """
     holder: dict[tuple[str, Mark, bool], _Key] = {}  # first signature by root, mark and age
     above: dict[_Key, _Key] = {}
-    joined: list[tuple[_Key, str]] = []
 
     def top(key: _Key) -> _Key:
         """Return the representative of a signature's group."""
@@ -439,15 +422,12 @@ def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
         for mark in _marks_of(each.evidence, each.diagnosis):
             first = holder.setdefault((each.root, mark, each.is_old), key)
             if first != key:
-                joined.append((first, _SENTENCES[mark.what].format(*mark.name)))
                 low, high = sorted((top(first), top(key)))
                 if low != high:
                     above[high] = low
     groups: dict[_Key, Group] = {}
     for each in seen:
         groups.setdefault(top((each.is_old, each.diagnosis.signature)), Group()).members.append(each)
-    for key, why in joined:
-        groups[top(key)].joined.add(why)
     return list(groups.values())
 
 
@@ -524,7 +504,6 @@ def _cause(place: int, groups: Sequence[Group], order: TodoOrder) -> Cause:
         files=len(group.tests) - tests,
         top_tests=tuple(dict.fromkeys(nodeid for _, nodeid in by_plan))[:TOP_TESTS],
         because=_because(group, next(iter(groups[place + 1 :]), None), is_only=len(groups) == 1),
-        joined=tuple(sorted(group.joined)),
     )
 
 

@@ -409,7 +409,6 @@ def test_a_wrong_value_and_a_timeout_behind_one_changed_function_are_one_cause()
     )
 
     assert cause.category is Category.TEST_REGRESSION
-    assert cause.joined == ("total (shop/cart.py) was changed since their tests passed",)
 
 
 def test_equal_signatures_are_one_cause_whatever_the_evidence() -> None:
@@ -417,7 +416,6 @@ def test_equal_signatures_are_one_cause_whatever_the_evidence() -> None:
     other = seen("b", missing("tests/test_b.py", "toml"), signature="1" * 12)
     (cause,) = find_causes([one, other], PLAN)
     assert cause.signatures == ("1" * 12,)
-    assert cause.joined == ()
 
 
 def test_what_was_caught_and_raised_anew_is_told_by_what_was_caught() -> None:
@@ -462,7 +460,6 @@ def test_the_clearest_failure_speaks_for_the_cause() -> None:
     (cause,) = find_causes(found, PLAN)
     assert (cause.headline, cause.confidence) == ("ValueError: clear", 0.9)
     assert cause.signatures == ("2" * 12, "1" * 12)
-    assert cause.joined == ("the fixture service (tests/conftest.py) fails",)
 
 
 def wrong(test: str) -> Evidence:

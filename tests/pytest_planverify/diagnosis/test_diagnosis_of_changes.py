@@ -384,7 +384,6 @@ def test_a_removed_fixture_is_placed_where_it_was_and_is_one_cause_of_all_that_u
     )
 
     assert cause.location == Location(path="tests/conftest.py", line=5)
-    assert cause.joined == ("the fixture full is not defined",)
 
 
 def test_a_removed_module_is_placed_at_its_file_and_is_to_be_restored():
