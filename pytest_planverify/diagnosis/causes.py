@@ -67,7 +67,7 @@ class Mark(NamedTuple):
 
 def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
     """Yield the marks by which a failure may share its cause with failures of other signatures."""
-    case = _original_error(Case.of(evidence))
+    case = Case.of(evidence)
     yield from _marks_of_error(case, diagnosis) if case.has_error else _marks_of_facts(case)
     first = next(iter(diagnosis.candidates), None)
     hunk = first.hunk if first is not None else None
@@ -77,22 +77,6 @@ def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
     is_changed = hunk.side is Side.PRODUCT and hunk.removed > 0
     if is_changed and diagnosis.category in (Category.TEST_REGRESSION, Category.TEST_TIMEOUT):
         yield Mark("changed", (_posix_path(first.path), first.function))
-
-
-def _original_error(case: Case) -> Case:
-    """Return the case of the original exception, if the surfacing one only replaces it.
-
-    Follows the chain of causes and contexts as long as a project frame raises the replacement by hand and
-    the caught exception's outermost frame is in that same function.
-    """
-    for inner in case.evidence.exceptions[1:]:
-        last = case.innermost
-        if last is None or last is not case.raised_at or not case.is_by_hand or not inner.frames:
-            break
-        if (inner.frames[0].path, inner.frames[0].function) != (last.path, last.function):
-            break
-        case = case.at(inner)
-    return case
 
 
 def _marks_of_facts(case: Case) -> Iterator[Mark]:

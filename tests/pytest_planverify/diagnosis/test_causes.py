@@ -418,17 +418,6 @@ def test_equal_signatures_are_one_cause_whatever_the_evidence() -> None:
     assert cause.signatures == ("1" * 12,)
 
 
-def test_what_was_caught_and_raised_anew_is_told_by_what_was_caught() -> None:
-    def wrapped(test: str, function: str) -> Evidence:
-        path = f"tests/{test}"
-        outer = frame("shop/api.py", "call", source="raise Refused(str(error)) from error")
-        inner = error("KeyError", "'x'", frame("shop/api.py", "call"), frame("shop/store.py", function))
-        return failing(path, error("shop.api.Refused", test, frame(*path.split("::")), outer), inner)
-
-    assert causes_of(wrapped("test_a.py::test_one", "load"), wrapped("test_b.py::test_two", "save")) == 2
-    assert causes_of(wrapped("test_a.py::test_one", "load"), wrapped("test_b.py::test_two", "load")) == 1
-
-
 def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -> None:
     diagnosis = seen("a", refused("test_a.py::test_it")).diagnosis
     found = [
