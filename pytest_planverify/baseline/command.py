@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import Baseline
     from planner.model.outcome import OutcomeDocument
-    from planner.planfile.tree import FlatPlan
 
 _MOST_NAMED = 10
 """Limit of names in one line of output."""
@@ -52,40 +51,18 @@ def record(
         bool, typer.Option("--force", help="Replace an existing baseline; needs --reason.")
     ] = False,
     reason: Reason = None,
-    revision: Annotated[
-        str | None,
-        typer.Option(
-            "--revision",
-            metavar="REV",
-            help="Record the state at a git revision, for pytest --planverify-baseline REV.",
-        ),
-    ] = None,
 ) -> int:
     """Record what holds now (the default): verify the plan, and keep what every file holds.
 
     Do it before the work begins. A baseline that is made again later takes what was changed meanwhile for
     what was there before, a cheat as well: so it is replaced only with --force and a --reason.
     """
-    path = plan_or_usual(plan)
-    flat = load_flat(path)
-    if revision is None:
-        return _record_now(flat, force=force, reason=reason)
-    if force or reason:
-        raise UsageMistake("--revision replaces no baseline; remove --force and --reason")
-    from pytest_planverify.baseline.revisions import baseline_at
-
-    complain(f"recording the state at {revision}")
-    _show(baseline_at(revision, flat, Path.cwd(), option="--revision").document)
-    return Status.OK
-
-
-def _record_now(flat: FlatPlan, *, force: bool, reason: str | None) -> int:
-    """Record the baseline of the current tree, store it, and warn of what it cannot show."""
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import keep_baseline, keep_outcomes, remade
     from pytest_planverify.baseline.record import look, make_baseline, run_of, verify_apart
 
+    flat = load_flat(plan_or_usual(plan))
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
     earlier = None
     try:

@@ -34,26 +34,25 @@ def baseline_at(
     revision: str,
     flat: FlatPlan,
     directory: Path,
-    *,
-    option: str = "--planverify-baseline",
 ) -> KeptBaseline:
     """Return the baseline of a revision, from the cache or recorded now.
 
-    ``directory`` is where the run was started, ``option`` the option named in errors. Raises
+    ``directory`` is where the run was started. Raises
     :class:`planner.errors.BaselineError` without git, for an unknown revision, or if the plan cannot be
     verified there.
     """
+    asked = f"--planverify-baseline {revision}"
     root = flat.loaded.root
     repository = Repository.around(root)
     if repository is None:
         raise BaselineError(
-            f"{option} {revision}: {root} is not in a git repository; record a baseline with planverify "
+            f"{asked}: {root} is not in a git repository; record a baseline with planverify "
             "baseline PLAN instead"
         )
     commit = repository.commit(revision)
     if commit is None:
         raise BaselineError(
-            f"{option} {revision}: unknown revision in {repository.top}; name a commit, a tag or a branch"
+            f"{asked}: unknown revision in {repository.top}; name a commit, a tag or a branch"
         )
     # The cache's key: results depend on the commit, the plan files and the interpreter.
     conditions = hashlib.sha256(platform.python_version().encode())
@@ -68,7 +67,7 @@ def baseline_at(
     try:
         document, contents = _record_at(repository, commit, flat, directory)
     except PlannerError as error:
-        raise BaselineError(f"{option} {revision}: {error}") from None
+        raise BaselineError(f"{asked}: {error}") from None
     data = baseline_bytes(document)
     with suppress(FileWriteError, GitFailed):  # without a cache it is recorded again next time
         keep_contents(root, contents)

@@ -318,11 +318,6 @@ def test_a_revision_can_be_compared_with_instead(project: Project) -> None:
     project.write(WORK)
     project.commit()
     branch, index = project.git("symbolic-ref", "HEAD"), project.git("write-tree")
-    said = project.planverify("baseline", "--revision", "HEAD~1")
-    assert said.exit_code == 0, said
-    assert "at revision" in said.output
-    (kept,) = (project.root / ".planverify/plans/calc/baselines").glob("*.json")
-    made = kept.stat().st_mtime_ns
     asked = ("turns", "turns-importable", "legacy")
     done, found = project.verify("--planverify-baseline", "HEAD~1", todos=asked)
     assert verdict(found["turns"])[0] == "passed", done
@@ -330,7 +325,7 @@ def test_a_revision_can_be_compared_with_instead(project: Project) -> None:
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
     assert project.git("worktree", "list").count("\n") == 0
     assert (project.git("symbolic-ref", "HEAD"), project.git("write-tree")) == (branch, index)
-    assert kept.stat().st_mtime_ns == made
+    (kept,) = (project.root / ".planverify/plans/calc/baselines").glob("*.json")
     kept.write_text(kept.read_text().replace('"failed"', '"passed"'))
     _, found = project.verify("--planverify-baseline", "HEAD~1", todos=("legacy",))
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
@@ -345,7 +340,6 @@ def test_it_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
     refused = project.planverify("baseline", "plan.yaml", "--force")
     assert refused.exit_code == 2
     assert "give the reason with --reason" in refused.output
-    assert project.planverify("baseline", "--revision", "HEAD", "--force").exit_code == 2
     said = project.planverify("baseline", "--force", "--reason", "another machine")
     assert said.exit_code == 0, said
     (entry,) = project.baseline["remade"]
