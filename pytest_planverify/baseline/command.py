@@ -192,10 +192,6 @@ def accept(
     ],
     plan: PlanArgument = None,
     reason: Reason = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--file", metavar="PATH", help="Accept only this file; may be repeated."),
-    ] = None,
 ) -> int:
     """Accept a legitimate change of what judges: tests, conftests, configuration, data, plans.
 
@@ -210,7 +206,7 @@ def accept(
     known = [each.id for each in flat.loaded.plan.items]
     if todo not in known:
         raise UsageMistake(f"accept: the plan has no todo '{todo}'; it has {_listed(known)}")
-    accepted, unkept = accept_changes(flat, todo, reason.strip(), only)
+    accepted, unkept = accept_changes(flat, todo, reason.strip())
     if accepted is None:
         say("no judging file differs from the baseline, or all changes are accepted already")
         return Status.FOUND

@@ -27,7 +27,7 @@ from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.work_tree import WorkTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from planner.model.baseline import Baseline, BaselineTest
@@ -322,15 +322,11 @@ def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Bas
     return document.model_copy(update={"remade": (*history, entry)})
 
 
-def accept_changes(
-    flat: FlatPlan, todo_id: str, reason: str, only: Sequence[str] | None = None
-) -> tuple[Acceptance | None, str | None]:
+def accept_changes(flat: FlatPlan, todo_id: str, reason: str) -> tuple[Acceptance | None, str | None]:
     """Accept the current content of protected files that differ from the baseline, and store the baseline.
 
-    ``only`` restricts the files, as paths relative to the root or to the current directory. Returns the
-    acceptance (``None`` if nothing differs), and the reason if git could not store a copy. Raises
-    :class:`planner.errors.BaselineError` without a baseline, with a doubtful one, or for a file in ``only``
-    that is not protected or did not change.
+    Returns the acceptance (``None`` if nothing differs), and the reason if git could not store a copy.
+    Raises :class:`planner.errors.BaselineError` without a baseline, or with a doubtful one.
     """
     root = flat.loaded.root
     kept = find_baseline(root, flat.loaded.plan.todo_list_id)
@@ -341,16 +337,6 @@ def accept_changes(
             f"{kept.doubts[0]}; no change is accepted on top of it: record the baseline again with --force"
         )
     changed = _changed_judges(flat, kept)
-    if only:
-        wanted = {path: path if path in changed else os.path.relpath(path, root) for path in only}
-        unknown = next((path for path, name in wanted.items() if name not in changed), None)
-        if unknown is not None:
-            names = ", ".join(changed) or "none"
-            raise BaselineError(
-                f"--file {unknown}: it is not a judging file, or has not changed; the changed ones are "
-                f"{names}"
-            )
-        changed = {name: changed[name] for name in wanted.values()}
     if not changed:
         return None, None
     acceptance = Acceptance(todo_id=todo_id, reason=reason, at=now(), by=user(), files=changed)

@@ -355,19 +355,13 @@ def test_a_changed_judge_is_accepted_with_a_reason(project: Project) -> None:
     assert project.planverify("baseline", "accept", "turns", "--reason", "x").exit_code == 1
     project.write({**WORK, "tests/test_mul.py": "def test_mul(): pass\n"})
     (project.root / "tests" / "data.json").unlink()
-    wrong = project.planverify("baseline", "accept", "turns", "--reason", "x", "--file", "calc.py")
-    assert wrong.exit_code == 4
-    assert "is not a judging file" in wrong.output
-    words = ("baseline", "accept", "turns", "--reason", "the rule has changed")
-    one = project.planverify(*words, "--file", "tests/test_mul.py")
-    assert one.exit_code == 0, one
-    rest = project.planverify(*words)
-    assert rest.exit_code == 0, rest
-    first, second = project.baseline["accepted"]
-    assert list(first["files"]) == ["tests/test_mul.py"]
-    assert first["reason"] == "the rule has changed"
-    assert second["files"]["tests/data.json"] is None
-    assert set(second["files"]) == {"tests/data.json", "tests/test_new.py", "tests/test_skip.py"}
+    done = project.planverify("baseline", "accept", "turns", "--reason", "the rule has changed")
+    assert done.exit_code == 0, done
+    (accepted,) = project.baseline["accepted"]
+    assert accepted["reason"] == "the rule has changed"
+    assert accepted["files"]["tests/data.json"] is None
+    names = ("data.json", "test_mul.py", "test_new.py", "test_skip.py")
+    assert set(accepted["files"]) == {f"tests/{name}" for name in names}
     assert "accepted" in project.planverify("baseline", "show").output
     assert json.loads(project.git("cat-file", "blob", "refs/planverify/calc")) == project.baseline
 
