@@ -443,7 +443,7 @@ def hook(
         str | None,
         option(
             "--install AGENT",
-            "Write the hook to the settings of this project: claude, codex, cursor or gemini.",
+            "Write the hook to the settings of this project: claude, codex or gemini.",
         ),
     ] = None,
     times: Annotated[int, option("--times N", "How often to hold the agent in a row.", min=1)] = 3,

@@ -1,9 +1,8 @@
 """Command ``planverify hook``: makes a coding agent continue until the plan is verified.
 
 Claude Code, Codex and Gemini CLI call a hook with JSON on standard input when the agent wants to stop. Exit
-status 2 makes the agent continue, with standard error as its message. Cursor reads ``followup_message`` on
-standard output instead. An agent is made to continue a limited number of times in a row, so that it cannot
-loop for ever.
+status 2 makes the agent continue, with standard error as its message. An agent is made to continue a
+limited number of times in a row, so that it cannot loop for ever.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ COMMAND = "planverify hook"
 _COUNT = "stop_hook.json"
 _CONTINUE = 2
 _STANDARD_INPUT = 0
-_PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+_PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
 _FIXABLE_BY_AGENT = (
     Status.FOUND,
     Status.UNREADABLE,
@@ -57,9 +56,7 @@ class HookPlace(NamedTuple):
     event: str
     """The agent's name for the event that it wants to stop."""
     entry: dict[str, Any]
-    """Entry template; ``command`` is at its top level or in the first of its ``hooks``."""
-    rest: dict[str, Any]
-    """Other members of a settings file that does not exist yet."""
+    """Entry template; ``command`` is in the first of its ``hooks``."""
 
 
 def _nested(timeout: int) -> dict[str, Any]:
@@ -67,19 +64,11 @@ def _nested(timeout: int) -> dict[str, Any]:
 
 
 PLACES = {
-    "claude": HookPlace(".claude/settings.json", "Stop", _nested(600), {}),
-    "codex": HookPlace(".codex/hooks.json", "Stop", _nested(600), {}),
-    "cursor": HookPlace(
-        ".cursor/hooks.json",
-        "stop",
-        {"command": COMMAND, "timeout": 600, "loop_limit": None},
-        {"version": 1},
-    ),
-    "gemini": HookPlace(".gemini/settings.json", "AfterAgent", _nested(600_000), {}),
+    "claude": HookPlace(".claude/settings.json", "Stop", _nested(600)),
+    "codex": HookPlace(".codex/hooks.json", "Stop", _nested(600)),
+    "gemini": HookPlace(".gemini/settings.json", "AfterAgent", _nested(600_000)),
 }
-"""Timeouts are in milliseconds for Gemini CLI, else in seconds. Cursor's own limit of loops is disabled
-in favour of ours.
-"""
+"""Timeouts are in milliseconds for Gemini CLI, else in seconds."""
 
 
 def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
@@ -88,25 +77,19 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
     The agent is made to continue at most ``times`` times in a row; ``seconds`` limits the verification.
     """
     call = _read_call()
-    is_cursor = "loop_count" in call or "cursor_version" in call
     _enter_project()
     status, text, root = _verify(plan, seconds)
     head = text.partition("\n\n")[0]
     if status == Status.OK:
         _write_count(root, call, 0)
-        return _allow_stop(None, is_cursor=is_cursor)
+        return _allow_stop(None)
     if status not in _FIXABLE_BY_AGENT:
-        return _allow_stop(f"not done, and a person must decide: {head}", is_cursor=is_cursor)
+        return _allow_stop(f"not done, and a person must decide: {head}")
     count = _read_count(root, call)
     # If the count cannot be written, the agent may stop: otherwise it would loop for ever.
     if count >= times or not _write_count(root, call, count + 1):
         _write_count(root, call, 0)
-        return _allow_stop(
-            f"not done, although the agent was told {count} times: {head}", is_cursor=is_cursor
-        )
-    if is_cursor:
-        say(json.dumps({"followup_message": f"planverify: not done.\n{text}"}))
-        return Status.OK
+        return _allow_stop(f"not done, although the agent was told {count} times: {head}")
     complain(f"not done.\n{text}", many=True)
     return _CONTINUE
 
@@ -124,7 +107,7 @@ def install_hook(agent: str, plan: Path | None) -> int:
     load_plan(choose_plan(plan).path)  # refuse a hook without a usable plan
     path = Path(place.file)
     command = shlex.join([_program(), "hook", *([] if plan is None else [str(plan)])])
-    settings = _object(path.read_bytes()) if path.exists() else dict(place.rest)
+    settings = _object(path.read_bytes()) if path.exists() else {}
     if settings is None:
         raise PlannerError(f"{path}: it is not a JSON object; fix it first")
     hooks: Any = settings.setdefault("hooks", {})
@@ -211,16 +194,14 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 def _session(call: dict[str, Any]) -> str:
     """Return the id of the agent's session; empty if it has none."""
-    return one_line(call.get("session_id") or call.get("conversation_id") or "", limit=200)
+    return one_line(call.get("session_id") or "", limit=200)
 
 
 def _read_count(root: Path, call: dict[str, Any]) -> int:
     """Return how often this agent was made to continue since a person last wrote to it.
 
-    Cursor counts itself. For others the count is in a file, and valid for one session.
+    The count is in a file, and valid for one session.
     """
-    if type(call.get("loop_count")) is int:
-        return call["loop_count"]
     if call.get("stop_hook_active") is False:  # first stop since the person's message
         return 0
     with suppress(OSError, ValueError, TypeError):
@@ -238,10 +219,8 @@ def _write_count(root: Path, call: dict[str, Any], times: int) -> bool:
     return False
 
 
-def _allow_stop(why: str | None, *, is_cursor: bool) -> int:
-    """Allow the agent to stop, with a message to the person where the agent supports it."""
-    if is_cursor:
-        say("{}")
-    elif why is not None:
+def _allow_stop(why: str | None) -> int:
+    """Allow the agent to stop, with a message to the person if there is a reason for one."""
+    if why is not None:
         say(json.dumps({"systemMessage": f"planverify: {why}"}))
     return Status.OK
