@@ -22,7 +22,6 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from planner.cli.arguments import choose_plan
 from planner.cli.exits import UsageMistake
-from planner.cli.next import where
 from planner.cli.runs import known_todo
 from planner.errors import PlannerError
 from planner.model.actions import QuestionKind
@@ -36,8 +35,6 @@ from pytest_planverify.harness.agent_commands import CommandResult, run_planveri
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planner.model.outcome import Failure
-
     Watch = Callable[[], None]
 
 INSTRUCTIONS = """\
@@ -45,8 +42,6 @@ Work is done when planverify has verified it, and not before. Call next for what
 instructions of a todo, verify to check whether it is done. Do not edit tests, the plan or .planverify to
 make a check pass."""
 
-MOST_FAILURES = 10
-"""Number of todos whose failures are returned as structured data."""
 MOST_OF_A_RESOURCE = 10_000_000
 """Limit of a resource's text, in characters."""
 STOP_SECONDS = 20
@@ -90,7 +85,7 @@ class PlanServer:
             if todo is not None:
                 target = f"{self._plan_file(plan)}::{todo}"
             found = verify_plan(target, self._root, seconds=self._seconds, watch=watch)
-            return _tool_result(found, _verdicts(found))
+            return _tool_result(found, {"accepted": found.is_accepted, "exit_status": found.status})
 
         return await _in_thread(work)
 
@@ -268,34 +263,6 @@ def _tool_result(result: CommandResult, structured: dict[str, Any] | None = None
         structured_content=structured,
         is_error=result.is_error,
     )
-
-
-def _verdicts(found: CommandResult) -> dict[str, Any]:
-    """Return a verification's verdicts as structured data.
-
-    Without outcomes nothing is accepted, and there are neither todos nor failures.
-    """
-    verdicts: dict[str, Any] = {"accepted": found.is_accepted, "exit_status": found.status}
-    if found.document is not None:
-        outcomes = found.document.outcomes
-        verdicts["todos"] = {
-            each.todo_id: None if each.state is None else each.state.value for each in outcomes
-        }
-        red = [(each.todo_id, each.failure_evidence) for each in outcomes if each.failure_evidence]
-        verdicts["failures"] = {name: _summary(failure) for name, failure in red[:MOST_FAILURES]}
-    return verdicts
-
-
-def _summary(failure: Failure) -> dict[str, str]:
-    """Return the essential facts of a failure, each clipped to one line; empty ones are left out."""
-    facts = {
-        "category": failure.category.value,
-        "owner": failure.owner,
-        "says": failure.stack_trace_head,
-        "where": where(failure),
-        "rerun": failure.rerun,
-    }
-    return {key: one_line(value, limit=300) for key, value in facts.items() if value}
 
 
 def _client(ctx: Context[Any, Any]) -> str:
