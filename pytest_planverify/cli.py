@@ -439,24 +439,15 @@ SecondsOption = Annotated[
 )
 def hook(
     plan: TodosArgument = None,
-    install: Annotated[
-        str | None,
-        option(
-            "--install AGENT",
-            "Write the hook to the settings of this project: claude, codex or gemini.",
-        ),
-    ] = None,
     times: Annotated[int, option("--times N", "How often to hold the agent in a row.", min=1)] = 3,
     seconds: SecondsOption = AGENT_SECONDS,
 ) -> int:
     """Verify the plan when a coding agent wants to stop; hold it back, and tell it what is not done.
 
-    The agent calls this itself, once it is set up by --install. What it asks is read from standard input.
+    The agent's settings name this command as a hook. What the agent asks is read from standard input.
     """
-    from pytest_planverify.harness.stop_hook import install_hook, stop_hook
+    from pytest_planverify.harness.stop_hook import stop_hook
 
-    if install is not None:
-        return install_hook(install, plan)
     return stop_hook(plan, times=times, seconds=seconds)
 
 

@@ -10,19 +10,15 @@ from __future__ import annotations
 import json
 import os
 import select
-import shlex
-import shutil
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from planner.cli.arguments import choose_plan, nearest
+from planner.cli.arguments import choose_plan
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.errors import PlannerError
-from planner.planfile.file_writer import replace_file, write_file
-from planner.planfile.left_files import remember_written
+from planner.planfile.file_writer import replace_file
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, make_home
 from planner.text.sanitizing import one_line
@@ -32,7 +28,6 @@ MOST_INPUT = 1_000_000
 """Limit of the agent's JSON in bytes."""
 INPUT_SECONDS = 5.0
 """Time limit for reading it."""
-COMMAND = "planverify hook"
 
 _COUNT = "stop_hook.json"
 _CONTINUE = 2
@@ -46,29 +41,6 @@ _FIXABLE_BY_AGENT = (
     5,  # nothing left to verify
 )
 """Exit statuses of a verification whose cause an agent can fix; others need a person."""
-
-
-class HookPlace(NamedTuple):
-    """Location and form of an agent's hooks in a project."""
-
-    file: str
-    """Settings file, relative to the project."""
-    event: str
-    """The agent's name for the event that it wants to stop."""
-    entry: dict[str, Any]
-    """Entry template; ``command`` is in the first of its ``hooks``."""
-
-
-def _nested(timeout: int) -> dict[str, Any]:
-    return {"hooks": [{"type": "command", "command": COMMAND, "timeout": timeout}]}
-
-
-PLACES = {
-    "claude": HookPlace(".claude/settings.json", "Stop", _nested(600)),
-    "codex": HookPlace(".codex/hooks.json", "Stop", _nested(600)),
-    "gemini": HookPlace(".gemini/settings.json", "AfterAgent", _nested(600_000)),
-}
-"""Timeouts are in milliseconds for Gemini CLI, else in seconds."""
 
 
 def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
@@ -92,48 +64,6 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
         return _allow_stop(f"not done, although the agent was told {count} times: {head}")
     complain(f"not done.\n{text}", many=True)
     return _CONTINUE
-
-
-def install_hook(agent: str, plan: Path | None) -> int:
-    """Add the hook to an agent's settings in this project; return the exit status.
-
-    Other settings are kept, and an existing entry is not added again. Raises ``UsageMistake`` for an
-    unknown agent, and :class:`planner.errors.PlannerError` for settings of an unknown form or an unusable
-    plan.
-    """
-    place = PLACES.get(agent)
-    if place is None:
-        raise UsageMistake(f"--install {agent}: {nearest(agent, PLACES, 'known are')}")
-    load_plan(choose_plan(plan).path)  # refuse a hook without a usable plan
-    path = Path(place.file)
-    command = shlex.join([_program(), "hook", *([] if plan is None else [str(plan)])])
-    settings = _object(path.read_bytes()) if path.exists() else {}
-    if settings is None:
-        raise PlannerError(f"{path}: it is not a JSON object; fix it first")
-    hooks: Any = settings.setdefault("hooks", {})
-    entries: Any = (
-        cast("dict[str, Any]", hooks).setdefault(place.event, []) if isinstance(hooks, dict) else None
-    )
-    if not isinstance(entries, list):
-        raise PlannerError(f"{path}: its hooks have another format; add the command there: {command}")
-    entry = json.loads(json.dumps(place.entry).replace(json.dumps(COMMAND), json.dumps(command)))
-    if entry in entries:
-        say(f"{path} has the hook already")
-        return Status.OK
-    cast("list[Any]", entries).append(entry)
-    path.parent.mkdir(exist_ok=True)
-    write_file(path, json.dumps(settings, indent=2) + "\n", mode=None)
-    remember_written(path)
-    say(f"wrote {path}: {agent} stops only when {command} reports that all is done")
-    return Status.OK
-
-
-def _program() -> str:
-    """Return the command that starts planverify: a path if it is not on ``PATH``."""
-    if shutil.which("planverify") is not None:
-        return "planverify"
-    program, here = Path(sys.executable).with_name("planverify"), Path.cwd()
-    return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
 def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:

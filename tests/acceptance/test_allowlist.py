@@ -67,9 +67,7 @@ def test_work_within_bounds_is_nobodys_violation_and_what_tests_leave_is_no_work
 
 
 def test_files_that_the_program_itself_writes_are_not_the_work_of_a_todo(project: Example):
-    (project.root / ".claude").mkdir()
     for words in (
-        ["hook", "--install", "claude"],
         ["init", "--agents"],
         ["gaps", "-o", "gaps.json"],
         ["verify", "--planverify-report", "junit=reports.xml", "--junitxml=own.xml"],
