@@ -1,7 +1,7 @@
 """Details of a todo (why it failed, the next action), and the root causes of the run.
 
-``-v`` adds every check with its verdict, ``-vv`` every test. No text is truncated: prose is wrapped at
-words, and node ids, commands and paths are never broken, so that they can be copied.
+``-v`` adds every check with its verdict. No text is truncated: prose is wrapped at words, and node ids,
+commands and paths are never broken, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
-    TEST_WORDS,
     UNCOUNTED,
     VERDICT_WORDS,
     duration,
@@ -27,7 +26,7 @@ from pytest_planverify.reports.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.model.outcome import Candidate, Cause, Check, Failure, Location, Outcome, TestResult
+    from planner.model.outcome import Candidate, Cause, Check, Failure, Location, Outcome
 
 LABEL = 7
 """Width of the label column under a todo: ``where`` and a gap."""
@@ -239,21 +238,6 @@ class Details:
                 screen.paragraph(facts, style=Style.QUIET, indent=INDENT * 2)
             for remark in _remarks(check):
                 screen.paragraph(screen.text(remark), style=Style.QUIET, indent=INDENT * 2)
-            if self.verbosity > 1:
-                self._write_results(check.tests)
-
-    def _write_results(self, tests: Sequence[TestResult]) -> None:
-        words = widest([TEST_WORDS[test.outcome].text for test in tests])
-        times = widest([duration(test.duration_ms) for test in tests])
-        for test in tests:
-            word = TEST_WORDS[test.outcome]
-            self.screen.line(
-                StyledText(padded(word.text, words) + GAP, word.style),
-                StyledText(padded(duration(test.duration_ms), times, right=True) + GAP, Style.QUIET),
-                StyledText(self.screen.text(test.nodeid)),
-                StyledText(f" ({self.screen.text(test.reason)})" if test.reason else "", Style.QUIET),
-                indent=INDENT * 2,
-            )
 
     # -- lines -------------------------------------------------------------------------------------
 

@@ -66,8 +66,8 @@ def render_summary(
     """Write the summary of a run.
 
     ``plans`` provide the names of the plans. ``verbosity`` is pytest's: below zero only open todos are
-    written, above zero also every check and the tracebacks in ``longreprs``, above one every test.
-    ``outcomes_path`` is shown as the file with all outcomes.
+    written, above zero also every check and the tracebacks in ``longreprs``. ``outcomes_path`` is shown as
+    the file with all outcomes.
     """
     screen = ReportScreen(tw)
     if verbosity < 0:

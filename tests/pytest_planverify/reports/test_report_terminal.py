@@ -215,12 +215,6 @@ def test_a_command_without_room_beside_its_id_stands_below() -> None:
     assert "        pytest tests/test_indicators.py -q --json-report\n" in wider
 
 
-def test_twice_verbose_shows_every_test() -> None:
-    shown = summary(samples.red_document(), verbosity=2)
-    assert "        PASSED  0.01s  tests/test_indicators.py::test_hammer\n" in shown
-    assert "        FAILED  0.01s  tests/test_indicators.py::test_rsi_of_constant_series[14]\n" in shown
-
-
 def test_a_traceback_is_shown_once_and_only_when_verbose() -> None:
     text = "    def test_rsi():\n>       assert x == 1\nE       assert 2 == 1\n"
     key = (samples.PLAN, "t2_indicators", "tests[0]")
