@@ -27,7 +27,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,14 +211,13 @@ def report_criteria(
     plans: Sequence[FlatPlan],
     *,
     scratch: Path,
-    started: float,
     script_paths: tuple[str, ...],
     color: bool,
 ) -> ReportingResult:
     """Run the user's reporters on all criteria of a run, and return their result.
 
-    ``scratch`` is the folder in which workers left their data, ``started`` the start of the run in seconds
-    since 1970. Raises ``OSError`` as :func:`run_reporting_session` does.
+    ``scratch`` is the folder in which workers left their data. Raises ``OSError`` as
+    :func:`run_reporting_session` does.
     """
     assert reporting.given is not None
     owners = {
@@ -241,7 +239,6 @@ def report_criteria(
         selections=selections,
         criteria=criterion_results(document, owners, reporting.relays),
         scratch=scratch,
-        started=started,
         python_path=script_paths,
         color=color,
     )
@@ -254,7 +251,6 @@ def run_reporting_session(
     selections: Iterable[str],
     criteria: Iterable[CriterionResult],
     scratch: Path,
-    started: float,
     python_path: Iterable[str] = (),
     color: bool = False,
 ) -> ReportingResult:
@@ -278,7 +274,6 @@ def run_reporting_session(
         python_path=tuple(python_path),
         criteria=results,
         measured=tuple(map(str, measured_files(scratch))),
-        started=started,
         shows_failures=any(option.name == "--tb" for option in split_options(given.command_line)),
         shows_summary=given.has("-r", "--report-chars"),
     )
@@ -380,7 +375,6 @@ class _Spec:
     criteria: tuple[CriterionResult, ...]
     measured: tuple[str, ...]
     """Coverage data files of the workers; the session moves them away."""
-    started: float
     shows_failures: bool
     shows_summary: bool
 
@@ -527,24 +521,6 @@ class _Replay:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._mute(session.config)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_sessionstart")
-    def pytest_backdate(self, session: pytest.Session) -> Generator[None]:
-        """Set the start time that reporters recorded back to the start of the run.
-
-        Otherwise they would report the duration of the reporting session. They have no interface for it, so
-        their attributes are set.
-        """
-        yield
-        elapsed = time.time() - self._spec.started
-        for plugin in session.config.pluginmanager.get_plugins():
-            instant: Any = getattr(plugin, "suite_start", None)  # JUnit XML; a frozen dataclass
-            if hasattr(instant, "perf_count"):
-                object.__setattr__(instant, "time", instant.time - elapsed)
-                object.__setattr__(instant, "perf_count", instant.perf_count - elapsed)
-            for name in ("_suite_start_time", "_start_time"):  # pytest-html, pytest-json-report
-                if isinstance(getattr(plugin, name, None), float):
-                    setattr(plugin, name, self._spec.started)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool:

@@ -59,7 +59,6 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             document,
             [each.flat for each in runs],
             scratch=runs[0].folder.path / "reports",
-            started=facts.started_epoch,
             script_paths=facts.script_paths,
             color=facts.tw.hasmarkup,
         )

@@ -165,7 +165,6 @@ def _run(
         progress=Progress(tw, verbosity=settings.verbosity, live=False if settings.interactive else None),
         budget=ConfirmationBudget(settings.confirmation_seconds),
         reporting=Reporting(config, wanted=not (settings.recording or settings.collect_only)),
-        started_epoch=time.time(),
         started=time.monotonic(),
         started_at=now(),
     )

@@ -45,8 +45,6 @@ class RunFacts:
     progress: Progress
     budget: ConfirmationBudget
     reporting: Reporting
-    started_epoch: float
-    """Start of the run, epoch seconds."""
     started: float
     """Start of the run on the monotonic clock."""
     started_at: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +50,6 @@ def run_criteria(
     `criteria` are those that are no tests.
     """
     scratch = root / ".planverify" / "scratch"
-    started = time.time()
     workers: list[Finished] = []
     results: list[CriterionResult] = []
     for number, command in enumerate(commands):
@@ -81,7 +79,6 @@ def run_criteria(
             selections=[word for command in commands for word in shlex.split(command) if ".py" in word],
             criteria=[*results, *criteria],
             scratch=scratch,
-            started=started,
             python_path=[str(root)],  # as `python -m pytest` has it
         )
     return Reported(result=result, workers=workers)
