@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.cli.answer import give_answer, give_decision, login_name
 from planner.cli.exits import UsageMistake
@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.2
 """Interval, in seconds, at which the log is polled for an answer."""
-DECISIONS = ("approve", "reject", "modify")
-_CHANGEABLE = {
-    "role": "role",
-    "instructions": "instructions",
-    "allowed_files": "files, separated by spaces",
-    "max_debug_attempts": "attempts",
-}
-"""Fields of a branch that a person may change, with the labels of their prompts."""
+DECISIONS = ("approve", "reject")
+"""``planverify modify`` approves with changes; it needs more than one line."""
 
 
 def ask_at_terminal(plan: Path, log: Path, questions: Mapping[str, AskHuman], left: set[str]) -> bool:
@@ -110,24 +104,9 @@ def _give(run: PlanRun, question: AskHuman, answer: str, check: str | None) -> l
     decision = next((each for each in DECISIONS if each.startswith(word.lower())), None)
     decision = {"yes": "approve", "no": "reject"}.get(word.lower(), decision)
     if decision is None:
-        raise UsageMistake(f"{word}: write {', '.join(DECISIONS)}, and the reason behind it")
-    changes = _changes() if decision == "modify" else {}
+        raise UsageMistake(f"{word}: write {' or '.join(DECISIONS)}, and the reason behind it")
     why, digest = because.strip() or None, question.digest
-    return [give_decision(run, question.question_id, decision, login_name(), why, digest, changes)]
-
-
-def _changes() -> dict[str, Any]:
-    """Ask for the fields to change; return those that were given a value.
-
-    Raises :class:`UsageMistake` if none was.
-    """
-    answers = {name: _line(f"  {label} (Enter: keep): ") for name, label in _CHANGEABLE.items()}
-    found: dict[str, Any] = {name: text for name, text in answers.items() if text}
-    if "allowed_files" in found:
-        found["allowed_files"] = tuple(found["allowed_files"].split())
-    if not found:
-        raise UsageMistake("no change is given; write approve to accept it unchanged")
-    return found
+    return [give_decision(run, question.question_id, decision, login_name(), why, digest, {})]
 
 
 def _line(prompt: str) -> str:

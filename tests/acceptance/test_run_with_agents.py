@@ -365,23 +365,17 @@ def test_questions_are_asked_and_answered_at_a_terminal(project: Path):
     )
     words = ("run", "plan.yaml", "--agent", agent(project, wrong_first))
     branch = "may price_branch_01 be made"
-    left = at_terminal(project, [(branch, "perhaps"), ("perhaps: write approve, reject", "")], *words)
+    left = at_terminal(project, [(branch, "perhaps"), ("perhaps: write approve or reject", "")], *words)
     assert left.exit_code == 11, left
 
     dialogue = [
-        (branch, "modify it is small"),
-        ("role (", ""),
-        ("instructions (", "Mind the tax."),
-        ("files, separated by spaces (", "shop/price.py"),
-        ("attempts (", ""),
+        (branch, "approve it is small"),
         ("Is it nice", "yes"),
     ]
     done = at_terminal(project, dialogue, *words, "--resume")
     assert done.exit_code == 0, done
-    assert "approved with changes: price_branch_01 (" in done.output
+    assert "approved: price_branch_01 (" in done.output
     assert "2 of 2 todos done" in done.output
-    (brief,) = project.glob(".planverify/harness/*/turns/*-price_branch_01/brief.md")
-    assert "Mind the tax." in brief.read_text()
     answers = json.loads((project / ".planverify/answers.json").read_text())["answers"]
     assert [(each["todo_id"], each["answer"]) for each in answers] == [("basket", "yes")]
 
