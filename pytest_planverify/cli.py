@@ -190,19 +190,12 @@ def qualify(
             "Qualify only this todo; may be repeated.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        option(
-            "--output PATH",
-            "The file to write. Default: qualification.json in the plan's folder below .planverify.",
-        ),
-    ] = None,
 ) -> int:
     """Check the checks: a good one is red before the work, or red where its negative control broke it.
 
     Each check of the todos that are not claimed is called red_ok, vacuous, unrunnable or unstable.
+    The result is written to qualification.json in the plan's folder below .planverify.
     """
-    from planner.planfile.left_files import remember_written
     from planner.planfile.plan_folder import PlanFolder, make_home
     from planner.planfile.record_files import write_qualification
     from planner.planfile.tree import load_flat
@@ -214,16 +207,10 @@ def qualify(
         if todo_id not in known:
             near = nearest(todo_id, known, "the todos are")
             raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; {near}")
-    is_named = output is not None
-    if output is None:
-        make_home(flat.loaded.root)
-        output = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
-    if output.is_dir():
-        raise UsageMistake(f"--output {output}: this is a folder; name a file")
+    make_home(flat.loaded.root)
+    output = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
     found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
     write_qualification(found, output)
-    if is_named:
-        remember_written(output)
     screen = Screen()
     for check in found.checks:
         name = f"{check.todo_id} {check.check_id}"

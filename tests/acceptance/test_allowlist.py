@@ -72,7 +72,6 @@ def test_files_that_the_program_itself_writes_are_not_the_work_of_a_todo(project
         ["gaps", "-o", "gaps.json"],
         ["verify", "--planverify-report", "junit=reports.xml", "--junitxml=own.xml"],
         ["report", "sarif=reports.sarif"],
-        ["qualify", "--output", "qualification.json"],
     ):
         done = planverify(*words, cwd=project.root)
         assert done.returncode in (0, 1), f"{words}: {done.stdout}{done.stderr}"

@@ -206,8 +206,9 @@ def test_good_checks_alone_end_with_0_and_a_ready_plan(tmp_path: Path):
     root = tmp_path / "project"
     write(root, [{"id": "multiply", "verify": check("test_multiply")}])
 
-    done = planverify("qualify", "--runs", "1", "--output", "q.json", cwd=root)
-    ran = planner("validate", "--json", "--qualification", "q.json", cwd=root)
+    done = planverify("qualify", "--runs", "1", cwd=root)
+    file = root / ".planverify/plans/calc/qualification.json"
+    ran = planner("validate", "--json", "--qualification", str(file), cwd=root)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert not [each for each in ran.json["findings"] if each["rule"].startswith("check-")]
