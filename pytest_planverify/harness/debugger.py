@@ -36,10 +36,8 @@ from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_flat
 from planner.revise.situation import fixing_command
 from planner.text.glob_patterns import allowed
-from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.changes import GreenRevisions
 from pytest_planverify.baseline.hunks import function_at, spans_of
-from pytest_planverify.baseline.kept_baseline import baseline_of_file, run_baseline
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import WorkTree
@@ -324,7 +322,7 @@ class Debugger:
         """Yield the states to compare with.
 
         These are, in this order, the states before the latest turns of this run, the last passing
-        verification, the baseline, and the last commit.
+        verification, and the last commit.
         """
         own = f"before-{self.turn['id']}"
         if (self.root / HOME / "harness/objects.git").is_dir():
@@ -341,19 +339,10 @@ class Debugger:
                         partial(snapshots.read, then),
                     )
         repository = Repository.around(self.root)
-        root, plan_id = self.flat.loaded.root, self.flat.loaded.plan.todo_list_id
-        green = GreenRevisions(root, plan_id).revision_of(self.todo_id)
+        loaded = self.flat.loaded
+        green = GreenRevisions(loaded.root, loaded.plan.todo_list_id).revision_of(self.todo_id)
         if repository is not None and green is not None:
             yield "the last green run", *_since(repository, green)
-        baseline, path = load_baseline(root, plan_id), run_baseline(root, plan_id)
-        if baseline is None and path.exists():
-            baseline = baseline_of_file(root, path)
-        if baseline is not None:
-            then, current = baseline.digests(), WorkTree(self.root).digests()
-            changed = [each for each in {**then, **current} if then.get(each) != current.get(each)]
-            # A file whose earlier content is lost cannot be undone.
-            readable = [each for each in changed if each not in then or baseline.read(each) is not None]
-            yield "the baseline", readable, baseline.read
         if repository is not None and (commit := repository.commit("HEAD")) is not None:
             yield "the last commit", *_since(repository, commit)
 
