@@ -181,21 +181,6 @@ def top_of(folder: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
-def head_of(folder: Path) -> tuple[str, str] | None:
-    """Return the checked-out branch and commit; ``None`` without a repository.
-
-    The branch is ``HEAD`` if detached; both are empty before the first commit and if git fails. Outside
-    of a repository git is not started.
-    """
-    if top_of(folder) is None:
-        return None
-    try:
-        commit, branch = git(folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD").decode().split()
-    except (GitFailed, ValueError):
-        return "", ""
-    return branch, commit
-
-
 def _entries(listing: bytes, kind: bytes) -> Iterator[tuple[str, str]]:
     """Yield path and object id of the entries of a kind in the output of ``git ls-tree -z``."""
     for entry in listing.split(b"\0"):

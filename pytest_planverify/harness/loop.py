@@ -59,7 +59,7 @@ from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.kept_baseline import run_baseline
-from pytest_planverify.baseline.repository import head_of
+from pytest_planverify.baseline.repository import top_of
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs
@@ -497,7 +497,7 @@ class Loop:
         self._mark(turn, before)
         self._report_started(turn)
         self._records.note()
-        head = head_of(self.setup.root)
+        had_repository = top_of(self.setup.root) is not None
         self.progress.turn_started(turn)
         if agents.is_manual(action.role):
             self.progress.close()
@@ -507,7 +507,9 @@ class Loop:
         self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
         changes, violation = self._judge(turn, report, before, after)
-        violation = self._report_head(head) or violation
+        if had_repository and top_of(self.setup.root) is None:
+            remedy = "the files are restored; restore the repository from a copy"
+            violation = f"removed .git, the repository itself; {remedy}"
         if violation is not None:
             self.snapshots.restore(before)
         self._report_finished(turn, report, changes, violation)
@@ -710,25 +712,6 @@ class Loop:
         self._tampered.update(names)
         if was_removed:
             self.progress.line("the records of the run were removed; they are restored")
-
-    def _report_head(self, before: tuple[str, str] | None) -> str | None:
-        """Print commits and branch switches of an agent; return a sentence if it removed the repository.
-
-        ``before`` are branch and commit before the turn.
-        """
-        now = head_of(self.setup.root)
-        if before is None or now == before:
-            return None
-        if now is None:
-            remedy = "the files are restored; restore the repository from a copy"
-            return f"removed .git, the repository itself; {remedy}"
-        (old_branch, old), (branch, commit) = before, now
-        if branch != old_branch:
-            self.progress.line(f"the agent has changed the branch from {old_branch} to {branch}")
-        if commit != old:
-            commits = f"{old[:10] or 'nothing'}..{commit[:10]}"
-            self.progress.line(f"the agent has committed: {commits} on {branch}")
-        return None
 
     def _verify_todos(self, first: Verify) -> None:
         """Perform ``first`` and all due verifications of its kind in one run; report each outcome."""

@@ -181,7 +181,7 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
     assert not (project / ".planverify/answers.json").exists()
 
 
-def test_an_agent_that_cleans_the_tree_loses_nothing_and_what_it_commits_is_told(project: Path):
+def test_an_agent_that_cleans_the_tree_and_commits_loses_nothing(project: Path):
     commit(project)
     (project / "notes.txt").write_text("not committed")
     code = (
@@ -196,7 +196,6 @@ def test_an_agent_that_cleans_the_tree_loses_nothing_and_what_it_commits_is_told
     done = run(project, "run", "plan.yaml", *words)
     assert done.exit_code == 13, done
     assert "the records of the run were removed; they are restored" in done.output
-    assert "has changed the branch from" in done.output
     assert "changed notes.txt, which is not in its allowed_files; the turn is undone" in done.output
     assert (project / "notes.txt").read_text() == "not committed"
 
