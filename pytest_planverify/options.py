@@ -10,7 +10,6 @@ need them unchanged, and some belong to conftests or plugins that only workers l
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from dataclasses import dataclass, fields
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 Scope = Literal["claimed", "ready", "all"]
 """Which todos decide the exit status: the claimed ones, those whose dependencies are done, or all."""
 DEFAULT_CONFIRMATIONS = 4
-DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
 
 GIVEN = pytest.StashKey["Given"]()
@@ -91,8 +89,6 @@ class Settings(CommandLine):
     reports: tuple[Report, ...]
     confirmations: int
     """Limit of repeated runs of a failing check; 0 confirms nothing."""
-    confirmation_seconds: float
-    """Limit of the time of all confirmations together."""
     resume: bool
     """Continue a killed run with its verdicts."""
     baseline: str | None
@@ -167,14 +163,6 @@ def add_options(parser: pytest.Parser) -> None:
             "Run a failing check once more, or up to N times if its code uses random numbers or time, "
             f"to tell flaky from deterministic; 0 disables it (default: {DEFAULT_CONFIRMATIONS})."
         ),
-    )
-    group.addoption(
-        "--planverify-confirm-seconds",
-        metavar="SECONDS",
-        type=float,
-        default=DEFAULT_CONFIRMATION_SECONDS,
-        help="The total time for confirmations in seconds; unconfirmed checks are reported "
-        f"(default: {DEFAULT_CONFIRMATION_SECONDS:g}).",
     )
     group.addoption(
         "--planverify-resume",
@@ -273,9 +261,6 @@ def read_settings(config: pytest.Config) -> Settings:
         raise pytest.UsageError(
             f"--planverify-confirm: {confirmations} is not a number from 0 to {MAX_CONFIRMATIONS}"
         )
-    seconds = option["planverify_confirm_seconds"]
-    if not 0 <= seconds < math.inf:
-        raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is not a number of seconds")
     outcomes = option["planverify_outcomes"]
     plans = _plans(typed.plan_words, config)
     try:
@@ -292,7 +277,6 @@ def read_settings(config: pytest.Config) -> Settings:
         outcomes=None if outcomes is None else Path(outcomes) if outcomes == "-" else directory / outcomes,
         reports=reports,
         confirmations=confirmations,
-        confirmation_seconds=seconds,
         resume=option["planverify_resume"],
         baseline=option["planverify_baseline"],
         recording=option["planverify_recording"],

@@ -163,7 +163,7 @@ def _run(
         script_paths=paths,
         tw=tw,
         progress=Progress(tw, verbosity=settings.verbosity, live=False if settings.interactive else None),
-        budget=ConfirmationBudget(settings.confirmation_seconds),
+        budget=ConfirmationBudget(),
         reporting=Reporting(config, wanted=not (settings.recording or settings.collect_only)),
         started=time.monotonic(),
         started_at=now(),

@@ -145,10 +145,14 @@ def test_a_quarantine_that_has_ended_bears_nothing_and_says_so(quarantined: Veri
 
 
 def test_when_the_time_for_confirmations_is_used_up_the_run_says_so(tmp_path: Path):
-    example = Example(tmp_path, {"test_red.py": "def test_it():\n    assert 0\n"})
+    spent = """\
+        from pytest_planverify.session.confirm import ConfirmationBudget
+        ConfirmationBudget.__init__.__defaults__ = (0.0, 0.0, 0)
+    """
+    example = Example(tmp_path, {"test_red.py": "def test_it():\n    assert 0\n", "spent.py": spent})
     example.plan(todo("red", "pytest test_red.py"))
 
-    run = example.verify("--planverify-confirm-seconds=0")
+    run = example.verify("-p", "spent", env={"PYTHONPATH": str(tmp_path)})
 
     assert run.verdicts == {"red": "failed"}
     assert run.outcomes["red"]["failure_evidence"]["repeatability"] == "unconfirmed"

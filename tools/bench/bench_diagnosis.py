@@ -18,8 +18,8 @@ from tools.corpus.case import RECORDED, Part, read_cases
 CORPUS = RECORDED
 TESTS, RED = 2_000, 100
 FEW_TESTS, FEW_RED = 200, 10
-ONCE = ("--planverify-confirm-seconds", "0.001")
-"""Leaves no time for confirmation runs."""
+ONCE = ("--planverify-confirm", "0")
+"""Disables confirmation runs."""
 SECONDS = 1.0
 WANTED = 20_000
 
