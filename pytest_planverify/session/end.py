@@ -231,9 +231,6 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
         imported = dict.fromkeys(name for record in each.result.records for name in record.modules)
         with contextlib.suppress(OSError):
             yield from _stale_copy(imported, each.loaded.root)
-        kept = None if facts.settings.resume else each.kept_note
-        if kept is not None:
-            yield kept
         yield from each.guards.notes
         refusal = each.changes[each.loaded.root].refusal()
         if refusal is not None:

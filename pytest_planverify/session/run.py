@@ -188,20 +188,6 @@ class SessionRun:
         """The plan's id."""
         return self.flat.loaded.plan.todo_list_id
 
-    @property
-    def kept_note(self) -> str | None:
-        """A sentence on the todos that keep the verdicts of earlier runs; ``None`` if no todo does."""
-        origins = [
-            {run.check.taken_from for run in runs.values() if run.check.kind in COMMANDS}
-            for runs in self.result.checks.values()
-        ]
-        kept = [each for each in origins if each and None not in each]
-        if not kept:
-            return None
-        runs = ", ".join(sorted({run for each in kept for run in each if run is not None}))
-        who = f"{len(kept)} of {sum(map(bool, origins))} todos keep"
-        return f"{who} the verdicts of run {runs}; nothing they depend on has changed"
-
     def raise_if_stopped(self) -> None:
         """Raise if the run has to stop; called many times a second by the main thread and by watchers.
 
