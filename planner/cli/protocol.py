@@ -46,7 +46,7 @@ nothing has changed. Start with run_started; to continue a log, with run_resumed
 Exit status
    0  the input has ended
    2  wrong usage
-   4  the plan, the log or the store cannot be used, or do not fit each other
+   4  the plan or the log cannot be used, or they do not fit each other
  130  interrupted
 """
 
@@ -60,14 +60,6 @@ def step(
             "--log FILE",
             "The log of the run, which is continued if it exists. Default: "
             ".planverify/logs/PLAN_ID.jsonl below the root.",
-        ),
-    ] = None,
-    store: Annotated[
-        str | None,
-        option(
-            "--store URL",
-            "A database of earlier runs, into which this run is imported at the end. Default, unless there "
-            "is a --log: the index of the project.",
         ),
     ] = None,
     jobs: Annotated[
@@ -100,7 +92,6 @@ def step(
         RunSettings(
             plan=plan,
             log=log,
-            store=store,
             run_id=run,
             jobs=jobs,
             validates=not no_validation,

@@ -151,18 +151,17 @@ class Index:
             cause = (error.orig or error) if isinstance(error, DBAPIError) else error
             raise StoreError(_error_message(self.name, cause)) from error
 
-    def sync(self, root: Path, logs: Iterable[Path] = ()) -> None:
+    def sync(self, root: Path) -> None:
         """Update the rows of a project from its files.
 
-        ``logs`` are read in addition to the project's. A file with an unchanged stamp is not read again, an
-        unreadable one each time.
+        A file with an unchanged stamp is not read again, an unreadable one each time.
         """
         # In a database of several checkouts, rows are identified by machine and folder, too.
         origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
         with self.reading() as connection:
             wanted = select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
             known = {row.name: row.stamp for row in connection.execute(wanted)}
-        files = source_files(root, logs)
+        files = source_files(root)
         stale = sorted(name for name, stamp in files.items() if known.get(name) != stamp)
         # A shared database keeps the rows of removed files.
         removed = [] if self._is_shared else sorted(known.keys() - files.keys())

@@ -65,8 +65,6 @@ class RunSettings:
     plan: Path
     log: Path | None = None
     """Path of the log; ``None`` means the plan's newest log, with memory from the project's index."""
-    store: str | None = None
-    """Path or URL of the database that memory is read from, and to which the run is added at the end."""
     run_id: str | None = None
     """Name of the run; ``None`` derives it from the start time and the plan's digest."""
     jobs: int | None = None
@@ -118,10 +116,6 @@ class RunSession:
         the log is of another plan, version or run.
         """
         tree = load_tree(settings.plan)
-        if settings.store is not None:
-            from planner.store.index import Index
-
-            Index.open(settings.store).close()  # an unusable database is refused before the run starts
         path = settings.log or log_to_continue(tree.loaded, settings.run_id)
         session = cls(tree, settings, RunLog.append_to(path))
         try:
@@ -154,17 +148,8 @@ class RunSession:
         assert self._log.count == count  # the copy is as long as the log that this session wrote
 
     def close(self) -> None:
-        """Close the log, and add the run to the index if a database was named.
-
-        Raises :class:`planner.errors.StoreError` if that fails.
-        """
+        """Close the log."""
         self._log.close()
-        if self._settings.store is not None and self._log.count:
-            from planner.store.index import Index
-
-            with Index.open(self._settings.store) as index:
-                index.sync(self._tree.loaded.root, [self.log])
-                self._log.remarks += index.remarks
 
     def __enter__(self) -> RunSession:
         return self
@@ -248,23 +233,18 @@ class RunSession:
         )
 
     def _past(self, fingerprint: str, at: datetime) -> PastRecords:
-        """Return the memory of past runs. Raises ``LogError`` if a named database is unusable.
-
-        An unusable index of the project becomes a remark, and memory stays empty.
-        """
+        """Return the memory of past runs; an unusable index is a remark, and memory stays empty."""
         # With a named log, the project's index is not used: such a run depends on named files only.
-        if self._settings.store is None and self._settings.log is not None:
+        if self._settings.log is not None:
             return PastRecords(fingerprint=fingerprint)
         from planner.store.index import open_index
         from planner.store.questions import past_records
 
         try:
-            with open_index(self._tree.loaded.root, self._settings.store) as index, index.reading() as rows:
+            with open_index(self._tree.loaded.root) as index, index.reading() as rows:
                 self._log.remarks += index.remarks
                 return past_records(rows, fingerprint, at, MAX_REMEMBERED)
         except LogError as error:
-            if self._settings.store is not None:
-                raise
             self._log.remarks.append(f"{error}; earlier runs are not used")
             return PastRecords(fingerprint=fingerprint)
 

@@ -232,7 +232,6 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) 
             ("plan.yaml", "--plan-out", ".planverify/logs/shop.jsonl"),
             "shop.jsonl: this is the log of the run",
         ),
-        (("plan.yaml", "--store", "shop.py"), "shop.py: the index cannot be used: file is not a database"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line(folder: Path, words: tuple[str, ...], said: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from planner.engine import State, start, step
-from planner.errors import LogError, PlannerError, RefusedEvent, StoreError
+from planner.errors import LogError, PlannerError, RefusedEvent
 from planner.model.events import Event, PlanSubmitted, RunStarted, SubPlanLoaded, Verified
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category
@@ -24,7 +24,7 @@ from planner.planfile.tree import load_tree
 from planner.policy.limits import lowered
 from planner.store import questions
 from planner.store import session as session_module
-from planner.store.index import Index, open_index
+from planner.store.index import open_index
 from planner.store.lines import MAX_EVENT_BYTES, read_event
 from planner.store.plan_run import PlanRun
 from planner.store.plan_versions import PlanVersions
@@ -357,21 +357,6 @@ def test_a_log_that_cannot_be_read_hides_nothing_else_and_stops_no_run(desk: Des
     assert desk.tell(session, "run_started") == ["implement"]
     (remark,) = session.remarks()
     assert "torn.jsonl: line 1 was changed" in remark
-
-
-def test_a_run_is_indexed_in_the_database_that_is_named(desk: Desk) -> None:
-    team = str(desk.folder / "team.db")
-    with desk.open(store=team) as session:
-        desk.tell(session, "run_started")
-        desk.tell(session, "work_finished", todo_id="t1")
-
-    with Index.open(team) as index, index.reading() as rows:
-        (run,) = questions.runs(rows, "shop")
-    assert (run["events"], run["log"]) == (3, str(desk.log))
-    desk.log.with_name("strange.db").write_text("my notes")
-    with pytest.raises(StoreError, match=r"strange.db: the index cannot be used: file is not a database"):
-        desk.open(store=str(desk.folder / "strange.db"), log=desk.folder / "other.jsonl")
-    assert not (desk.folder / "other.jsonl").exists()
 
 
 # What is not to be kept.
