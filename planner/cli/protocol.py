@@ -75,7 +75,6 @@ def step(
             "Accept an outcome without checks as done; the todo is shown as not verified.",
         ),
     ] = False,
-    run: Annotated[str | None, option("--run ID", "The id of the run to continue or to start.")] = None,
     plan_out: Annotated[
         Path | None, option("--plan-out FILE", "Write the current version of the plan to this file.")
     ] = None,
@@ -92,7 +91,6 @@ def step(
         RunSettings(
             plan=plan,
             log=log,
-            run_id=run,
             jobs=jobs,
             validates=not no_validation,
             allow_unproved=allow_unproved,

@@ -1,4 +1,4 @@
-"""Log of one run, ``.planverify/logs/{run or plan}.jsonl``, and its replay.
+"""Log of one run, ``.planverify/logs/{plan}.jsonl``, and its replay.
 
 Each line has one event and the actions that the engine decided on it. The state is not stored: it is
 folded from the events. Several processes may append, and any may be killed meanwhile: see
@@ -219,14 +219,13 @@ def is_log(path: Path) -> bool:
         return False
 
 
-def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
+def log_to_continue(loaded: LoadedPlan) -> Path:
     """Return the log for a run to append to: the plan's newest, or a new one if that run is finished.
 
-    A run with an id uses the newest log with that name, even if it is finished. Creates the folder. Raises
-    :class:`planner.errors.LogError`.
+    Creates the folder. Raises :class:`planner.errors.LogError`.
     """
-    log = plan_logs(loaded, run_id)[-1]
-    if run_id is None and is_over(log):
+    log = plan_logs(loaded)[-1]
+    if is_over(log):
         log = next_log(loaded)
     make_log_folder(log)
     return log
@@ -248,12 +247,12 @@ def make_log_folder(log: Path) -> None:
         ) from None
 
 
-def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
-    """Return the paths of a plan's or a run's logs, oldest first.
+def plan_logs(loaded: LoadedPlan) -> list[Path]:
+    """Return the paths of a plan's logs, oldest first.
 
     The first, ``shop.jsonl``, need not exist; the further ones, ``shop.2.jsonl`` and so on, do.
     """
-    logs = [loaded.root / FOLDER / f"{file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
+    logs = [loaded.root / FOLDER / f"{file_name(loaded.plan.todo_list_id)}.jsonl"]
     while (later := logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")).is_file():
         logs.append(later)
     return logs

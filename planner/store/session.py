@@ -65,8 +65,6 @@ class RunSettings:
     plan: Path
     log: Path | None = None
     """Path of the log; ``None`` means the plan's newest log, with memory from the project's index."""
-    run_id: str | None = None
-    """Name of the run; ``None`` derives it from the start time and the plan's digest."""
     jobs: int | None = None
     """Limit of todos under work at once; ``None`` leaves it to the plan."""
     validates: bool = True
@@ -100,7 +98,6 @@ class RunSession:
     def __init__(self, tree: PlanTree, settings: RunSettings, log: RunLog) -> None:
         self.state: State | None = None
         """State after all events; ``None`` before the first event, with which the plan is submitted."""
-        self.run_id = settings.run_id
         self._tree = tree
         self._settings = settings
         self._log = log
@@ -113,10 +110,10 @@ class RunSession:
         """Load the plan and fold its log, which is created if missing.
 
         Raises :class:`planner.errors.PlannerError` if the plan, the log or the store cannot be used, or if
-        the log is of another plan, version or run.
+        the log is of another plan or version.
         """
         tree = load_tree(settings.plan)
-        path = settings.log or log_to_continue(tree.loaded, settings.run_id)
+        path = settings.log or log_to_continue(tree.loaded)
         session = cls(tree, settings, RunLog.append_to(path))
         try:
             with session._log.hold():
@@ -219,7 +216,7 @@ class RunSession:
             problems = problems_of(loaded.path, self._tree.boundary)
         # Derived from plan and start time, not random, so that equal runs have equal logs.
         digits = loaded.digest.rpartition(":")[2][:6]
-        self.run_id = settings.run_id or f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
+        run_id = f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
         policy = RunPolicy(
             jobs=settings.jobs, allow_unproved=settings.allow_unproved, fingerprint=fingerprint
         )
@@ -228,7 +225,7 @@ class RunSession:
                 "plan": loaded.plan if settings.adjust is None else settings.adjust(loaded.plan),
                 "problems": problems,
                 "memory": self._past(fingerprint, at),
-                "run_id": self.run_id,
+                "run_id": run_id,
             }
         )
 
@@ -249,9 +246,9 @@ class RunSession:
             return PastRecords(fingerprint=fingerprint)
 
     def _recognise(self, first: PlanSubmitted) -> None:
-        """Check the first line of the log. Raises ``LogError`` if it is of another plan, version or run."""
+        """Check the first line of the log. Raises ``LogError`` if it is of another plan or version."""
         loaded, asked, begun = self._tree.loaded, self._settings, first.policy
-        shown, plan_id, wanted = shown_path(loaded.path), loaded.plan.todo_list_id, self.run_id
+        shown, plan_id = shown_path(loaded.path), loaded.plan.todo_list_id
         if first.plan.todo_list_id != plan_id:
             problem = f"this is the log of the plan '{first.plan.todo_list_id}', but {shown} is '{plan_id}'"
             raise log_error(self.log, problem, "name another log with --log")
@@ -259,13 +256,8 @@ class RunSession:
             raise log_error(
                 self.log,
                 f"{shown} has changed since the run began",
-                "restore it and report changes with plan_revised, or start another run with --run "
-                "NAME or another --log",
+                "restore it and report changes with plan_revised, or start another run with another --log",
             )
-        if wanted is not None and first.run_id != wanted:
-            problem = f"this is the log of the run '{first.run_id}', not of '{wanted}'"
-            raise log_error(self.log, problem, "remove --run, or name another log with --log")
-        self.run_id = first.run_id
         if (asked.jobs or begun.jobs) != begun.jobs or asked.allow_unproved > begun.allow_unproved:
             self._log.remarks.append(
                 f"{self.log}: the run continues with the --jobs and --allow-unproved that it was "
