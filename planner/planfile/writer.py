@@ -294,8 +294,6 @@ class _Block(NamedTuple):
     """Text before the entries: an anchor, a comment."""
     entries: list[_Entry]
     column: int
-    gap: int
-    """Number of blank lines between two entries."""
     is_inline: bool
     """Whether the first entry is in the same line as the parent's dash, or begins the document."""
 
@@ -306,20 +304,18 @@ class _Block(NamedTuple):
         index of the entry that they follow, -1 for the start. Raises ``_CannotEdit`` if no entry is left.
         """
         margin = "\n" + " " * self.column
-        separator = "\n" * self.gap + margin
         pieces = [self.header]
         for index in range(-1, len(bodies)):
             body = bodies[index] if index >= 0 else None
             if body is not None:
                 lead = self.entries[index].lead
                 if len(pieces) > 1:
-                    lead = lead if index else separator if self.is_inline else "\n" * self.gap + lead
+                    lead = margin if self.is_inline and not index else lead
                 elif index:  # no blank lines above the new first entry
                     lead = "" if self.is_inline else _BLANK_LINES.sub("", lead)
                 pieces.append(lead + body)
             for body in added.get(index, ()):
-                first = "" if self.is_inline else margin
-                pieces.append((separator if len(pieces) > 1 else first) + body)
+                pieces.append(("" if self.is_inline and len(pieces) == 1 else margin) + body)
         if len(pieces) == 1:
             raise _CannotEdit
         return "".join(pieces)
@@ -430,10 +426,7 @@ class _TextEditor:
             entry = _Entry(text[last:at], at, head, self._end(at, until, column), value)
             entries.append(entry)
             last = entry.end
-        gap = 0
-        if not isinstance(node.value, dict) and len(entries) > 1:
-            gap = max(entries[1].lead.partition("#")[0].count("\n") - 1, 0)
-        return _Block(text[start:header_end], entries, column, gap, is_inline)
+        return _Block(text[start:header_end], entries, column, is_inline)
 
     def _dashes(self, node: Node) -> list[int]:
         """Return the offsets of the dashes of a list in block style.

@@ -109,11 +109,11 @@ def example(tmp_path: Path) -> Example:
 @pytest.mark.parametrize(
     ("at", "old", "new"),
     [
-        (0, "  # Prices come first.\n", "  - id: new\n    title: New\n\n  # Prices come first.\n"),
-        (1, "      # and further in\n", "      # and further in\n\n  - id: new\n    title: New\n"),
+        (0, "  # Prices come first.\n", "  - id: new\n    title: New\n  # Prices come first.\n"),
+        (1, "      # and further in\n", "      # and further in\n  - id: new\n    title: New\n"),
     ],
 )
-def test_a_new_todo_stands_outside_of_the_comments_of_its_neighbours_after_a_blank_line(
+def test_a_new_todo_stands_outside_of_the_comments_of_its_neighbours(
     example: Example, at: int, old: str, new: str
 ) -> None:
     example.expect(inserted(example.plan, at, NEW), (old, new))
@@ -194,7 +194,7 @@ def test_line_ends_stay(tmp_path: Path, text: str, newline: str) -> None:
     example = Example(tmp_path, text.replace("\n", newline))
     todo = changed(NEW, debug_instructions="One\n\n\tTwo \n  Three")
     found = example.text_of(inserted(example.plan, 2, todo))
-    added = "\n\n  - id: new\n    title: New\n    debug_instructions: |-\n"
+    added = "\n  - id: new\n    title: New\n    debug_instructions: |-\n"
     added += "      One\n\n      \tTwo \n        Three"
     expected = text.replace("    dependencies: [a]", "    dependencies: [a]" + added)
     assert found == expected.replace("\n", newline)
