@@ -12,7 +12,6 @@ A :class:`Workflow` is a run of the engine in memory; each injected result is re
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +20,7 @@ from planner.engine import start, step
 from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Implement
 from planner.model.events import ApprovalGiven, PlanSubmitted, RunPolicy, RunResumed, RunStarted, Verified
-from planner.model.outcome import Check, Failure, Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
+from planner.model.outcome import Check, Failure, Outcome
 from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
 from planner.model.verdicts import CheckKind, TodoState, Verdict
@@ -29,7 +28,7 @@ from planner.policy.branches import route
 from planner.policy.criteria import criterion_ids, wants_convention
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from planner.model.actions import Action
 
@@ -169,29 +168,6 @@ def simulate_success(todo: Todo) -> Outcome:
     return _outcome(todo, TodoState.DONE)
 
 
-def sample_document(plan: Plan, outcomes: Iterable[Outcome], *, at: datetime = _START) -> OutcomeDocument:
-    """Return the document of a verification with these outcomes; the other todos are not verified."""
-    found = {outcome.todo_id: outcome for outcome in outcomes}
-    complete = [found.get(todo.id) or _outcome(todo, TodoState.PENDING) for todo in plan.items]
-    entries = tuple(each.model_copy(update={"plan": each.plan or plan.todo_list_id}) for each in complete)
-    when = at.isoformat().replace("+00:00", "Z")
-    return OutcomeDocument(
-        plans=(PlanRef(todo_list_id=plan.todo_list_id, path="plan.yaml", digest="sha256:0"),),
-        run=RunInfo(
-            run_id=f"run-{at:%H%M%S}",
-            started_at=when,
-            finished_at=when,
-            duration_ms=1000,
-            exit_status=0 if all(entry.success for entry in entries) else 1,
-            scope="all",
-            python="3.13.0",
-            pytest="9.0.0",
-        ),
-        summary=Summary(todos=dict(Counter(each.state for each in entries if each.state is not None))),
-        outcomes=entries,
-    )
-
-
 class Workflow:
     """A run of a plan in memory.
 
@@ -203,7 +179,6 @@ class Workflow:
         self._approved = approved
         self._now = _START
         self._work = 0  # count of simulated turns of work
-        self._outcomes: dict[str, Outcome] = {}
         self.actions: list[Action] = []
         """All actions that the engine has requested, in order."""
         policy = RunPolicy(driven=False)
@@ -306,17 +281,11 @@ class Workflow:
         ended = all(each.status == "done" for each in tasks)
         return Result(StateName("done" if ended else self.state.plan_state.value), tasks)
 
-    @property
-    def document(self) -> OutcomeDocument:
-        """The latest outcome of each todo as document of one verification."""
-        return sample_document(self.plan, self._outcomes.values(), at=self._now)
-
     def _report(self, outcome: Outcome) -> None:
         """Report an outcome to the engine, a minute after the last."""
         self._now += _BETWEEN_RUNS
         # Each turn of work changes the tree: an unchanged digest would mean that nothing was done.
         outcome = outcome.model_copy(update={"diff_hash": f"sha256:{self._work:064x}"})
-        self._outcomes[outcome.todo_id] = outcome
         self._tell(Verified(at=self._now, outcome=outcome))
 
     def _tell(self, event: RunStarted | Verified | ApprovalGiven) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample_documents import sample_document
 
 from planner.engine import step
 from planner.errors import RefusedEvent
@@ -19,7 +20,7 @@ from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.writer import dump_plan
 from planner.store.plan_run import PlanRun
 from planner.store.session import RunSession, RunSettings
-from planner.testing import create_sample_todo, sample_document, simulate_failure, simulate_success
+from planner.testing import create_sample_todo, simulate_failure, simulate_success
 from tools.bench.simulated_agents import AGENTS, carry_out, is_broken
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sample_documents import sample_document
 
 from planner.engine import start, step
 from planner.engine.intake import must_restart, report_run
@@ -16,7 +17,7 @@ from planner.model.outcome import Cause, CauseTodo, Outcome
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category
 from planner.model.verdicts import Since, TodoState, Verdict
-from planner.testing import create_sample_todo, sample_document, simulate_failure, simulate_success
+from planner.testing import create_sample_todo, simulate_failure, simulate_success
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

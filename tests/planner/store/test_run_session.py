@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
+from sample_documents import sample_document
 
 from planner.engine import State, start, step
 from planner.errors import LogError, PlannerError, RefusedEvent
@@ -30,7 +31,7 @@ from planner.store.plan_run import PlanRun
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import Replay, RunLog, make_log_folder, plan_logs
 from planner.store.session import EventCompleter, RunSession, RunSettings
-from planner.testing import sample_document, simulate_failure, simulate_success
+from planner.testing import simulate_failure, simulate_success
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
