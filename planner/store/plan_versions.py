@@ -6,13 +6,12 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.engine.state import current_plan, revised_plans
+from planner.engine.state import revised_plans
 from planner.errors import PlannerError
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import plan_id_of, shown_path
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import plans_beside, refuse_other_plan
-from planner.planfile.writer import dump_plan, format_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,43 +39,31 @@ class PlanVersions:
         self._source = source
         self._written: tuple[int, ...] = ()
         """Version numbers of the plan and its sub-plans that were written last."""
-        self._reported: set[str] = set()
+        self._reported = ""
 
     def write(self, state: State | None) -> list[str]:
-        """Write the newest version if it has changed; return remarks for people, each only once.
+        """Write the newest version if it has changed; return a remark for people if that fails.
 
-        A failure is a remark, too; the next call tries again.
+        The next call tries again; an unchanged remark is not repeated.
         """
         newest = () if state is None else tuple(part.version for part in state.parts.values())
         if state is None or newest == self._written:
             return []
         try:
-            texts, remarks = self._texts(state)
-            for path, text in texts.items():
+            for path, text in self._texts(state).items():
                 write_file(path, text, mode=None, durable=True)
-            self._written = newest
         except PlannerError as error:
-            remarks = [f"the newest plan could not be written: {error}"]
-        new = [each for each in remarks if each not in self._reported]
-        self._reported.update(new)
-        return new
+            remark = f"the newest plan could not be written: {error}"
+            is_new, self._reported = remark != self._reported, remark
+            return [remark] if is_new else []
+        self._written = newest
+        return []
 
-    def _texts(self, state: State) -> tuple[dict[Path, str], list[str]]:
-        """Return the text of each file, and remarks.
-
-        If the source cannot be read or edited any more, the plan is written without its comments: the
-        published edits matter more than the layout.
-        """
-        try:
-            tree = load_tree(self._source)
-            with suppress(PlannerError):  # a sub-plan without a file is written completely
-                tree.load_all()
-            own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
-            texts = plans_beside(tree, revised_plans(state, own_policies), self._target)
-        except PlannerError as error:
-            part = state.parts[""]
-            plan = part.plan if part.version == 1 else current_plan(state)
-            return {self._target: dump_plan(plan, format=format_of(self._target))}, [
-                f"{shown_path(self._target)}: written without the comments of the plan: {error}"
-            ]
-        return {each.path: each.text for each in texts}, []
+    def _texts(self, state: State) -> dict[Path, str]:
+        """Return the text of each file. Raises ``PlannerError`` if the source cannot be read or edited."""
+        tree = load_tree(self._source)
+        with suppress(PlannerError):  # a sub-plan without a file is written completely
+            tree.load_all()
+        own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
+        texts = plans_beside(tree, revised_plans(state, own_policies), self._target)
+        return {each.path: each.text for each in texts}

@@ -582,20 +582,6 @@ def test_a_sub_plan_is_written_beside_it(shop: Path, is_there: bool) -> None:
     assert shop.read_text() == PLAN
 
 
-@pytest.mark.parametrize("name", ["newest.yaml", "newest.json"])
-def test_without_its_file_the_plan_is_written_anew(shop: Path, name: str) -> None:
-    target = shop.with_name(name)
-    target.touch()
-    run = Run(shop, PlanVersions(target, shop))
-    run.wait_for("t2", "t1")
-    shop.unlink()
-
-    (remark,) = run.write()
-
-    assert "written without the comments of the plan: " in remark
-    assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
-
-
 @pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "other.yaml", "folder"])
 def test_what_is_something_else_is_not_replaced(shop: Path, held: str) -> None:
     shop.with_name("link.yaml").symlink_to(shop)
