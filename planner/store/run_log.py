@@ -129,14 +129,7 @@ def run_of_log(path: Path) -> RecordedRun:
 
     def steps() -> Iterator[Step]:
         with RunLog.read(path) as log:
-            for entry, taken in log.steps(None):
-                # After a first difference, all later lines may differ: one remark suffices.
-                if not remarks and not calls_for(entry.text, taken.actions):
-                    remarks.append(
-                        f"{name}: line {entry.n} has other actions than this version decides; from there "
-                        "on, its own decisions are used, and planner replay shows the difference"
-                    )
-                yield taken
+            yield from (taken for _, taken in log.steps(None))
             remarks.extend(log.remarks)
             if log.count == 0:
                 raise LogError(f"{name}: the file is empty; name the log of a run")

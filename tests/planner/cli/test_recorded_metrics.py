@@ -155,16 +155,6 @@ def test_a_plan_may_be_called_anything(name: str) -> None:
     assert len(labels) == 1
 
 
-def test_other_actions_than_are_decided_now_are_remarked_on(tmp_path: Path) -> None:
-    steps = repaired().steps
-    log = write_log([*steps[:2], steps[2]._replace(actions=()), *steps[3:]], tmp_path / "run.jsonl")
-    run = run_of_log(log)
-
-    assert len(list(run.steps)) == len(steps)
-    (remark,) = run.remarks
-    assert "line 2 has other actions than this version decides" in remark
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
