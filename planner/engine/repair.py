@@ -66,9 +66,6 @@ REVIEW = "planner.review_required"
 MOST_TIMES_APART = 3
 """How often pre-existing failures of one todo are moved to todos of their own before a person is asked."""
 
-_MAX_NAMED = 10
-"""Number of failed branches that are remembered, and named in the alert about them."""
-
 _MAX_HEADLINE = 500
 """Number of characters of a failure's first line that a reason quotes."""
 
@@ -546,11 +543,9 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
     if is_reverified or primary.life is TodoLife.DONE:
         return
     tx.failed_branches += 1
-    tx.last_failed_branches = (*tx.last_failed_branches, branch.id)[-_MAX_NAMED:]
     limit = tx.top.notify_after_n_failures
     if tx.failed_branches > limit:
-        named = ", ".join(tx.last_failed_branches)
-        because = f"{tx.failed_branches} branches have failed, more than {limit}: {named}"
+        because = f"{tx.failed_branches} branches have failed, more than {limit}; the last is {branch.id}"
         tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None, limit=limit)
     if is_red:
         _branch_failed(tx, primary, branch)

@@ -186,8 +186,6 @@ class State:
     """Ids of todos that wait for the files of a live todo, by its id."""
     open_branches: int = 0
     failed_branches: int = 0
-    last_failed_branches: tuple[str, ...] = ()
-    """The latest ten, newest last."""
     consecutive: int = 0
     """Number of todos whose repairs were exhausted since a todo was last done."""
     approved: frozenset[str] = frozenset()
