@@ -1,8 +1,7 @@
-"""Parser of the arguments of a pytest command: selections, options, and reasons to run it apart.
+"""Parser of the arguments of a pytest command: selections and options.
 
-pytest is configured once, ahead, for many commands with the same options. ``pytest_options.toml`` lists the
-options of pytest and of common plugins. A command with an unknown option has to run alone, because the word
-after it may be its value or a path.
+``pytest_options.toml`` lists the options of pytest and of common plugins. The word after an unknown option
+may be its value or a path.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ class PytestInvocation:
     """``-m``; the last one wins."""
     deselect: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    """All other options in order, each as one word, or as a short option and its value."""
+    """All other known options in order, as they are written, but those of the command's own run."""
     option_paths: tuple[tuple[str, str], ...] = ()
     """Files and folders that options name, each with its option; without the null device."""
-    alone: str | None = None
-    """Clause with the reason why the command needs a pytest process of its own; ``None`` if it does not."""
+    alone: bool = False
+    """Whether no other command can start as this one does, so that it needs a pytest process of its own."""
     guessed: bool = False
     """Whether an option is unknown, so that a word among the selections may be its value."""
 
@@ -72,8 +71,7 @@ def parse_pytest_arguments(
     kept: list[str] = []
     paths: list[tuple[str, str]] = []
     expressions: dict[str, str] = {}
-    alone: list[str] = []
-    guessed = False
+    guessed = alone = False
     given = split_options(args)
     for option in given:
         name, value = option.name, option.value or ""
@@ -83,31 +81,21 @@ def parse_pytest_arguments(
             selections.extend(word for each in rest for word in each.words)
             continue
         if not option.known:
-            guessed = True
-            alone.append(f"it has an unknown option: {name}")
+            guessed = alone = True
             continue
         known = OPTIONS[name]
         if known.takes == "flags" and option.value is not None:
             raise CommandSyntaxError(f"pytest's {name} takes no value", f"write {name} alone")
         paths.extend((name, path) for path in _paths_of(name, value) if path != "/dev/null")
-        if known.effect in ("keyword", "mark"):
-            if name in expressions:
-                alone.append(f"it has {name} more than once")
+        if name in ("-k", "-m"):
             expressions[name] = value
-        elif known.effect == "deselect":
+        elif name == "--deselect":
             deselect.append(value)
-        elif known.effect == "alone":
-            alone.append(f"{known.because}: {name}")
+        elif known.is_own or (name == "-p" and value.startswith(_WITHOUT_PLUGIN)):
+            alone = True
         else:
-            kept.extend(_in_one_spelling(option))
-            if name == "-p" and value in (
-                "no:planverify",
-                "no:pytest_planverify",
-                "no:pytest_planverify.plugin",
-            ):
-                alone.append(f"it disables this plugin: -p {value}")
-            if name == "--json-report-file" and value not in (".report.json", "none", ""):
-                alone.append(f"{OPTIONS['--html'].because}: {name}")
+            kept.extend(option.words)
+            alone |= name == "--json-report-file" and value not in (".report.json", "none", "")
     return PytestInvocation(
         launcher=launcher,
         foreign=foreign,
@@ -119,7 +107,7 @@ def parse_pytest_arguments(
         deselect=tuple(deselect),
         options=tuple(kept),
         option_paths=tuple(paths),
-        alone=alone[0] if alone else None,
+        alone=alone,
         guessed=guessed,
     )
 
@@ -196,45 +184,30 @@ _AT_LEAST: dict[_Takes, int] = {"flags": 0, "optional": 0, "one": 1, "many": 1, 
 class PytestOption(NamedTuple):
     """One option of pytest or a plugin."""
 
-    effect: str
-    """``display``, ``session``, ``keyword``, ``mark``, ``deselect`` or ``alone``."""
     takes: _Takes
-    because: str = ""
-    """For the effect ``alone``, the reason."""
+    is_own: bool
+    """Whether it belongs to the command's own run, whose session cannot be configured before it begins."""
 
 
 _TABLE = load_table("pytest_options")
+_WITHOUT_PLUGIN = ("no:planverify", "no:pytest_planverify")
+"""Values of ``-p`` that disable this plugin."""
 
 
 def _read_options(table: dict[str, Any]) -> Iterator[tuple[str, PytestOption]]:
     """Yield the options of ``pytest_options.toml`` with their names."""
-    for effect in ("display", "session", "keyword", "mark", "deselect", "alone"):
-        groups = table[effect] if effect == "alone" else [table[effect]]
-        for group in groups:
-            for takes in _AT_LEAST:
-                for name in group.get(takes, "").split():
-                    yield name, PytestOption(effect, takes, group.get("because", ""))
+    for section in ("selecting", "shared", "own"):
+        for takes in _AT_LEAST:
+            for name in table[section].get(takes, "").split():
+                yield name, PytestOption(takes, is_own=section == "own")
 
 
 OPTIONS: dict[str, PytestOption] = dict(_read_options(_TABLE))
 """The known options by name, with its dashes."""
 
-_LONG_NAMES = {"-o": "--override-ini", "-c": "--config-file", "-W": "--pythonwarnings"}
 _PATH_OPTIONS = frozenset(_TABLE["paths"]["options"].split())
 _PATH_SETTINGS = frozenset(_TABLE["paths"]["settings"].split())
 _COVERAGE_FILES = frozenset(_TABLE["paths"]["coverage_reports"].split())
-
-
-def _in_one_spelling(given: GivenOption) -> tuple[str, ...]:
-    """Return the words of an option in a canonical spelling, so that equal options compare equal."""
-    name, value = given.name, given.value
-    if name == "-s":
-        return ("--capture=no",)
-    if value is None or OPTIONS[name].takes == "two":
-        return given.words
-    if name.startswith("--") or name in _LONG_NAMES:
-        return (f"{_LONG_NAMES.get(name, name)}={value}",)
-    return (name, value)
 
 
 def _paths_of(name: str, value: str) -> tuple[str, ...]:

@@ -87,8 +87,8 @@ class Start:
     """Started as ``python -m pytest``: the working directory is on ``sys.path``."""
     script_paths: tuple[str, ...] = ()
     """Entries of ``sys.path`` that are due to how this run was started."""
-    unwarmed: str | None = None
-    """Reason why pytest cannot be configured before the command is known; ``None`` if it can."""
+    unwarmed: bool = False
+    """Whether pytest cannot be configured before the command is known."""
     modules: tuple[str, ...] = ()
     """Third-party modules to preload, learned from earlier workers."""
 

@@ -382,7 +382,7 @@ class Workers:
 
         An estimate: a server or worker that finds it too high reports that, and the pool lowers the level.
         """
-        if spec.log is None or spec.start.unwarmed is not None:
+        if spec.log is None or spec.start.unwarmed:
             return Level.IMPORTED
         options = spec.start.options
         plugins = [value for name, value in pairwise(options) if name == "-p"]

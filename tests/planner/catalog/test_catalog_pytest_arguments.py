@@ -1,4 +1,4 @@
-"""What a pytest command selects, what shapes its session, and why it may have to be alone."""
+"""What a pytest command selects, and what shapes its session."""
 
 from __future__ import annotations
 
@@ -83,91 +83,46 @@ def test_the_launcher_is_told_from_the_arguments(
         "--disable-warnings --show-capture no",
     ],
 )
-def test_options_that_only_change_the_display_let_pytest_be_configured_ahead(arguments: str) -> None:
+def test_options_do_not_hide_the_selections(arguments: str) -> None:
     found = read(f"{arguments} tests/a.py")
     assert found.selections == ("tests/a.py",)
-    assert found.alone is None
     assert found.args == (*arguments.split(), "tests/a.py")
 
 
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        ("-s", ("--capture=no",)),
-        ("-qs", ("-q", "--capture=no")),
-        ("--capture=sys", ("--capture=sys",)),
-        ("--capture sys", ("--capture=sys",)),
-        ("-p no:randomly", ("-p", "no:randomly")),
+        ("-qs", ("-q", "-s")),
+        ("--capture sys", ("--capture", "sys")),
         ("-pno:randomly", ("-p", "no:randomly")),
-        ("-o a=b --override-ini c=d", ("--override-ini=a=b", "--override-ini=c=d")),
-        ("-c x.ini", ("--config-file=x.ini",)),
-        ("--config-file x.ini", ("--config-file=x.ini",)),
-        ("-W error --pythonwarnings=default", ("--pythonwarnings=error", "--pythonwarnings=default")),
-        ("-Werror", ("--pythonwarnings=error",)),
-        ("--rootdir=. --import-mode importlib", ("--rootdir=.", "--import-mode=importlib")),
-        ("--ignore=a --ignore-glob=b --confcutdir .", ("--ignore=a", "--ignore-glob=b", "--confcutdir=.")),
-        ("--strict-markers --runxfail", ("--strict-markers", "--runxfail")),
-        ("--timeout=3 --timeout-method thread", ("--timeout=3", "--timeout-method=thread")),
-        ("--reruns 2 --asyncio-mode=auto", ("--reruns=2", "--asyncio-mode=auto")),
-        ("--doctest-modules --doctest-glob=x.md", ("--doctest-modules", "--doctest-glob=x.md")),
+        ("-c x.ini", ("-c", "x.ini")),
+        ("--rootdir=. --import-mode importlib", ("--rootdir=.", "--import-mode", "importlib")),
         ("--metadata a b", ("--metadata", "a", "b")),
+        ("-k a -m b --deselect c", ()),
+        ("--cov -n 2 --lf --junitxml=x.xml --pdb", ()),
     ],
 )
-def test_options_that_shape_the_session_are_kept_in_one_spelling(
+def test_options_are_kept_but_those_that_select_or_belong_to_one_run(
     arguments: str, kept: tuple[str, ...]
 ) -> None:
-    found = read(f"{arguments} tests/a.py")
+    found = read(f"tests/a.py {arguments}")
     assert found.options == kept
     assert found.selections == ("tests/a.py",)
-    assert found.alone is None
+
+
+@pytest.mark.parametrize("arguments", ["--foo bar", "--foo=bar", "-z", "-qz"])
+def test_an_unknown_option_makes_the_selections_a_guess(arguments: str) -> None:
+    found, known = read(arguments), read("-q --tb=short -k a --json-report")
+    assert (found.guessed, found.alone) == (True, True)
+    assert (known.guessed, known.alone) == (False, False)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("--foo bar", "unknown option: --foo"),
-        ("--foo=bar", "unknown option: --foo"),
-        ("-z", "unknown option: -z"),
-        ("-qz", "unknown option: -z"),
-        ("--cov", "coverage"),
-        ("--cov=src --cov-report=term", "coverage"),
-        ("--cov-fail-under 90", "coverage"),
-        ("-n 2", "worker"),
-        ("-n2", "worker"),
-        ("--numprocesses=2", "worker"),
-        ("-d", "worker"),
-        ("--dist loadfile", "worker"),
-        ("--lf", "last run"),
-        ("--sw", "last run"),
-        ("--pyargs", "packages"),
-        ("--collect-only", "without running"),
-        ("--co", "without running"),
-        ("-h", "without running"),
-        ("--version", "without running"),
-        ("--fixtures", "without running"),
-        ("--markers", "without running"),
-        ("--setup-plan", "without running"),
-        ("--setup-only", "otherwise"),
-        ("--pdb", "debugger"),
-        ("--trace", "debugger"),
-        ("--junitxml=x.xml", "report file"),
-        ("--json-report-file=x.json", "report file of its own run: --json-report-file"),
-        ("-p no:planverify", "disables this plugin"),
-        ("-k a -k b", "-k more than once"),
-        ("-m a -m b", "-m more than once"),
-        ("--max-warnings=1", "exit status"),
-        ("--debug", "trace"),
-        ("--cache-show", "without running"),
-    ],
+    "arguments",
+    ["--cov", "-n2", "--lf", "--junitxml=x", "--json-report-file=x.json", "-p no:planverify", "--pdb"],
 )
-def test_what_needs_a_session_of_its_own_says_why(arguments: str, said: str) -> None:
-    alone = read(arguments).alone
-    assert alone is not None
-    assert said in alone
-
-
-def test_the_first_reason_for_being_alone_is_the_one_told() -> None:
-    assert read("--lf --cov").alone == "it depends on the last run: --lf"
+def test_a_command_with_an_option_of_its_own_run_starts_alone(arguments: str) -> None:
+    assert read(arguments).alone
 
 
 def test_an_option_with_an_optional_value_takes_the_word_that_is_no_option() -> None:
