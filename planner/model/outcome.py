@@ -75,8 +75,6 @@ class Check(ReadValue):
     title: str | None = None
     """Title of a check that is no command: a path, ``rows_min >= 10``, a question."""
     isolation: Isolation = Isolation.PARENT
-    isolation_reason: str | None = None
-    """Why the command was run unchanged, without this plugin inside."""
     reason: str | None = None
     """One sentence on why the verdict is not ``passed``, or how it was reached."""
     timeout_seconds: float | None = None

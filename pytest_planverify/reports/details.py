@@ -330,15 +330,13 @@ def _facts(check: Check) -> Iterator[str]:
         yield duration(check.duration_ms)
     if check.taken_from:
         yield f"from run {check.taken_from}"
-    elif check.isolation is not Isolation.PARENT and not check.isolation_reason:
+    elif check.isolation is not Isolation.PARENT:
         yield ISOLATIONS[check.isolation]
 
 
 def _remarks(check: Check) -> Iterator[str]:
-    """Yield the reason for the verdict, for the isolation, and an exit status that no reason explains."""
+    """Yield the reason for the verdict, or an exit status that no reason explains."""
     if check.reason and check.verdict is not Verdict.NEEDS_HUMAN:  # written with its question instead
         yield check.reason
-    if check.isolation_reason:
-        yield f"{ISOLATIONS[check.isolation]}: {check.isolation_reason}"
     if check.exit_code and not check.reason:
         yield f"exit status {check.exit_code}"

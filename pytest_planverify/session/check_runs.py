@@ -109,7 +109,6 @@ def check_run(
     judgement: Judgement,
     *,
     isolation: Isolation = Isolation.PARENT,
-    isolation_reason: str | None = None,
     witness: Witness | None = None,
     fixture: tuple[FixtureUse, Evidence | None] | None = None,
 ) -> CheckRun:
@@ -138,7 +137,6 @@ def check_run(
         reason,
         duration_ms=judgement.duration_ms,
         isolation=isolation,
-        isolation_reason=isolation_reason,
         exit_code=judgement.exit_code,
         **more,
     )

@@ -434,9 +434,7 @@ class SessionRun:
                 budget=self._confirmations,
                 root=job.plan.root,
             )
-        self._keep(
-            job, judgement, isolation=Isolation.SPAWNED, reason=job.not_observed, witness=witnesses[-1]
-        )
+        self._keep(job, judgement, isolation=Isolation.SPAWNED, witness=witnesses[-1])
 
     def _missing_files(self, job: Job) -> list[tuple[str, list[str]]]:
         """Return the command's selections whose files do not exist, each with paths of similar names.
@@ -473,7 +471,6 @@ class SessionRun:
         judgement: Judgement,
         *,
         isolation: Isolation,
-        reason: str | None = None,
         witness: Witness = Witness.PLUGIN,
         final: bool = True,
     ) -> None:
@@ -492,7 +489,6 @@ class SessionRun:
             job.criterion,
             judgement,
             isolation=isolation,
-            isolation_reason=reason,
             witness=witness,
             fixture=fixture,
         )

@@ -58,21 +58,16 @@ class Job:
 
     @property
     def is_pytest(self) -> bool:
-        """Return whether the command runs in a worker, with this plugin loaded."""
-        return self.not_observed is None
+        """Return whether the command runs in a worker, with this plugin loaded.
 
-    @property
-    def not_observed(self) -> str | None:
-        """Return why the command runs without this plugin, or ``None`` if it runs with it."""
+        Other interpreters cannot load it, and some variables take effect at process start only.
+        """
         command = self.criterion.command
-        if command is None or command.pytest is None:
-            return "it is not a pytest command"
-        if command.pytest.foreign:
-            return f"{' '.join(command.pytest.launcher)} is another interpreter"
-        name = next((name for name, _ in command.env if name.startswith(_START_VARIABLES)), None)
-        if name is not None and name != "PYTHONPATH":
-            return f"{name} is read when an interpreter starts"
-        return None
+        if command is None or command.pytest is None or command.pytest.foreign:
+            return False
+        return not any(
+            name.startswith(_START_VARIABLES) and name != "PYTHONPATH" for name, _ in command.env
+        )
 
     @property
     def launcher(self) -> tuple[str, ...]:

@@ -81,7 +81,6 @@ def test_a_parent_has_its_verdict_from_its_todos_and_its_own_criteria(green: Ver
         "reason": None,
         "cmd": None,
         "isolation": "parent",
-        "isolation_reason": None,
         "timeout_seconds": None,
         "exit_code": None,
         "runs": None,

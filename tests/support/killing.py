@@ -111,7 +111,7 @@ MORE_SECONDS = 0.05
 
 TIMES = frozenset(
     {"run_id", "started_at", "finished_at", "duration_ms", "at", "notes", "interrupted", "taken_from"}
-    | {"diff_hash", "touched_files", "isolation", "isolation_reason", "exit_code"}
+    | {"diff_hash", "touched_files", "isolation", "exit_code"}
 )
 """What may differ between two runs that say the same: a check that ran alone this time, for one."""
 

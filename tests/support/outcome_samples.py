@@ -164,7 +164,6 @@ def indicator_todo() -> Outcome:
             cmd="ruff check indicators",
             kind=CheckKind.COMMAND,
             isolation=Isolation.SPAWNED,
-            isolation_reason="it is not pytest",
             duration_ms=18,
         ),
         check("metrics[0]", CheckKind.METRIC, Verdict.FAILED, title="signals >= 5", reason="3 is not >= 5"),
