@@ -211,16 +211,9 @@ def _under(root: Path, path: str) -> Path:
 
 def _check_folder(path: str, folder: Path, spec: ArtifactSpec) -> None:
     """Raise :class:`_Fault` if only a file can meet the demands, or if the folder contains no file."""
-    demands = {
-        "a size": spec.max_bytes is not None or spec.min_bytes > _DEFAULT_MIN_BYTES,
-        "a sha256": spec.sha256 is not None,
-        "a schema": spec.json_schema is not None,
-    }
-    wanted = [name for name, is_demanded in demands.items() if is_demanded]
-    if wanted:
-        raise _Fault(
-            "not_a_file", path, expected=f"a file, the only kind with {wanted[0]}", actual="a folder"
-        )
+    has_size = spec.max_bytes is not None or spec.min_bytes > _DEFAULT_MIN_BYTES
+    if has_size or spec.sha256 is not None or spec.json_schema is not None:
+        raise _Fault("not_a_file", path, expected="a file", actual="a folder")
     if spec.min_bytes and not any(names for _, _, names in os.walk(folder)):
         raise _Fault("empty", path)
 
