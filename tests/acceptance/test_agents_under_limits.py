@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from documented_commands import PLUGINS_OF_A_READER
-from killed_runs import fresh, moments, run_killed, run_unkilled
+from killed_runs import Ended, fresh, moments, run_killed, run_unkilled
 from module_project import write_files
 from real_command import FULL, PLAIN_TERMINAL, PYTHON, Finished, unmeasured
 from test_run_with_agents import HONEST, PLAN, RIGHT, agent, commit, project, pytestmark, run
@@ -95,7 +95,7 @@ def write(name, text):
 def make_project(root: Path, cheats: dict[str, str]) -> str:
     """Make a project with a todo for each cheat; return the command of the agent."""
     halt = "{security: ask, consecutive_failures: null, identical_failures: null}"
-    plan = f"todo_list_id: shop\nmetadata: {{halt: {halt}, max_debug_attempts: 1}}\nitems:\n"
+    plan = f"todo_list_id: shop\nmetadata: {{halt: {halt}, max_debug_attempts: 0}}\nitems:\n"
     files = {"pytest.ini": "[pytest]\npythonpath = .\n", "shop/__init__.py": ""}
     for name in (NAMES[cheat] for cheat in cheats):
         plan += f"- {{id: {name}, title: The price has the tax in it, allowed_files: ['shop/**'],\n"
@@ -142,8 +142,6 @@ def test_an_agent_that_reaches_past_its_tree_gets_nothing_done(
     assert "1 of 1 todo done" not in done.output
     assert "Traceback" not in done.output
 
-
-__limits_all__ = ["project"]
 
 REPORTING = f"""{HONEST}
 import json
@@ -225,12 +223,24 @@ def test_wrong_use_is_told(project: Path, words: tuple[str, ...], said: str) -> 
     assert said in done.output
 
 
+MOMENTS = 4 if FULL else 1
+"""How often a run is killed in each way of running it."""
+
+
+@pytest.fixture(scope="module")
+def unkilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, float]:
+    """What a run leaves behind that nobody kills, and the seconds that it takes."""
+    return run_unkilled(tmp_path_factory.mktemp("unkilled"), jobs=2)
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_that_is_killed_and_resumed_ends_as_one_that_is_not(tmp_path: Path, jobs: int):
-    wanted, seconds = run_unkilled(fresh(tmp_path / "unkilled"), jobs)
+def test_a_run_that_is_killed_and_resumed_ends_as_one_that_is_not(
+    unkilled: tuple[Ended, float], tmp_path: Path, jobs: int
+):
+    wanted, seconds = unkilled
     assert wanted.status == 0
     assert sorted(wanted.done) == ["left", "right"]
-    for number, at in enumerate(moments(2, seconds, seed=jobs)):
+    for number, at in enumerate(moments(MOMENTS, seconds, seed=jobs)):
         place = fresh(tmp_path / str(number))
         got, _ = run_killed(place, jobs, at)
         others = {path: text for path, text in got.files.items() if wanted.files.get(path) != text}
@@ -242,8 +252,8 @@ def test_a_run_that_is_killed_and_resumed_ends_as_one_that_is_not(tmp_path: Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 EDITOR_AGENT = CHECKOUT / "tests/support/vi_editor/agent.py"
 SOLUTION = read_bundle(EDITOR_AGENT.parent / "solution.txt")
-PART = () if FULL else ("--only", "files")
-TODOS, MISTAKES, OPTIONS = (29, 24, "") if FULL else (7, 4, "--half ")
+PART = () if FULL else ("--only", "buffer")
+TODOS, MISTAKES, OPTIONS = (29, 24, "") if FULL else (4, 2, "--half ")
 """So many todos are worked on, and so many of them are wrong at first."""
 
 
@@ -291,7 +301,7 @@ def test_an_agent_that_repairs_what_its_brief_tells_ends_all_todos(example: Path
         f"completed: {TODOS} of {TODOS} todos done, {TODOS + MISTAKES} turns",
         f"recovered {MISTAKES} of {MISTAKES} failed todos",
     ]
-    worked_on = [name for name in SOLUTION if FULL or name.split("/")[1] in ("buffer", "files")]
+    worked_on = [name for name in SOLUTION if FULL or name.split("/")[1] == "buffer"]
     written = {name: (example / name).read_text(encoding="utf-8") for name in worked_on}
     assert written == {name: SOLUTION[name] for name in worked_on}
 
