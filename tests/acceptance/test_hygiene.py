@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from example_project import Example, Verified, todo
-from real_command import PLAIN_TERMINAL
+from real_command import planverify
 
 QUICK = {"timeout_seconds": 30}
 FILES = {
@@ -45,13 +42,7 @@ class Project(Example):
     """An example with a baseline."""
 
     def planverify(self, *args: str) -> None:
-        done = subprocess.run(
-            [Path(sys.executable).parent / "planverify", *args],
-            cwd=self.root,
-            env=os.environ | PLAIN_TERMINAL | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-            capture_output=True,
-            encoding="utf-8",
-        )
+        done = planverify(*args, cwd=self.root)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -134,11 +125,5 @@ def test_what_a_person_has_blessed_is_no_sign_any_more(runs: dict[str, Verified]
 def test_a_module_of_the_project_does_not_stand_in_for_pytest(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", FILES | {"pytest.py": "print('1 passed')\n"})
     project.plan(*TODOS)
-    done = subprocess.run(
-        [Path(sys.executable).parent / "planverify", "verify", "plan.yaml"],
-        cwd=project.root,
-        env=os.environ | PLAIN_TERMINAL | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        encoding="utf-8",
-    )
+    done = planverify("verify", "plan.yaml", cwd=project.root)
     assert done.returncode == 1, done.stdout + done.stderr

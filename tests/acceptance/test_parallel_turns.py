@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from module_project import write_module_project
-from real_command import PYTHON, Finished
-from test_run_with_agents import agent, command, commit, run, surroundings
+from real_command import PYTHON, Finished, planverify_words
+from test_run_with_agents import agent, commit, run, surroundings
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -112,7 +112,7 @@ def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_o
         "time.sleep(60)\n"
     )
     process = subprocess.Popen(
-        command("run", "plan.yaml", "--jobs", jobs, "--agent", agent(root, slow)),
+        planverify_words("run", "plan.yaml", "--jobs", jobs, "--agent", agent(root, slow)),
         cwd=root,
         env=surroundings(),
         stdin=subprocess.DEVNULL,

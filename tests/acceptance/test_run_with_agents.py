@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from real_command import LEAN_TERMINAL, PYTHON, Finished
+from real_command import LEAN_TERMINAL, PYTHON, Finished, planverify_words
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -78,10 +78,6 @@ def agent(root: Path, code: str) -> str:
     return f"{PYTHON} {path} {{brief}}"
 
 
-def command(*words: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("planverify")), *words]
-
-
 def surroundings() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     scripts = str(Path(sys.executable).parent)
@@ -89,9 +85,11 @@ def surroundings() -> dict[str, str]:
     return inherited | LEAN_TERMINAL | path
 
 
-def run(root: Path, *words: str, timeout: float = 120) -> Finished:
+def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = False) -> Finished:
+    """Run `planverify WORDS`; the verifications that it starts are ``all_measured`` where they differ."""
+    script = str(Path(sys.executable).with_name("planverify"))
     done = subprocess.run(
-        command(*words),
+        [script, *words] if all_measured else planverify_words(*words),
         cwd=root,
         env=surroundings(),
         stdin=subprocess.DEVNULL,
@@ -108,7 +106,7 @@ def test_an_honest_agent_ends_a_plan_leaves_only_its_work_and_is_told_as_json(pr
     """Its last verification counts for reports and for what comes next, and not one before the run."""
     commit(project)
     assert run(project, "verify", "plan.yaml", "-q").exit_code == 1
-    done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST))
+    done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST), all_measured=True)
     assert done.exit_code == 0, done
     told = [json.loads(line) for line in done.output.splitlines()]
     assert [each["todo_id"] for each in told if each["event"] == "turn_finished"] == ["price", "basket"]
@@ -245,7 +243,7 @@ def test_a_run_that_was_killed_goes_on_from_its_log_and_forgets_the_turn_that_wa
     )
     words = ("run", "plan.yaml", "--agent", agent(project, slow))
     process = subprocess.Popen(
-        command(*words),
+        planverify_words(*words),
         cwd=project,
         env=surroundings(),
         stdin=subprocess.DEVNULL,
@@ -296,7 +294,7 @@ def test_no_turn_is_blamed_for_an_edit_that_is_older_than_the_run(project: Path)
         file.write("EXTRA = 1\n")
     of_another_todo = run(project, *words, "--only", "price")
     (project / "shop/more.py").write_text("EXTRA = 1\n")
-    of_no_todo = run(project, *words)
+    of_no_todo = run(project, *words, all_measured=True)
 
     assert of_another_todo.exit_code == 0, of_another_todo
     assert of_no_todo.exit_code == 13, of_no_todo
@@ -329,7 +327,8 @@ def at_terminal(root: Path, dialogue: list[tuple[str, str]], *words: str) -> Fin
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(root)
-        os.execve(command()[0], command(*words), surroundings())
+        command = planverify_words(*words)
+        os.execve(command[0], command, surroundings())
     shown, waiting, give_up = "", list(dialogue), time.monotonic() + 120
     seen = 0
     while time.monotonic() < give_up:

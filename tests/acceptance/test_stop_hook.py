@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from example_project import Example, todo
-from real_command import LEAN_TERMINAL, Finished
+from real_command import LEAN_TERMINAL, Finished, planverify_words
 
 GREEN = "def test_it(): pass\n"
 RED = "def test_it(): assert 1 == 2\n"
@@ -31,6 +31,8 @@ def stops(
 ) -> Finished:
     """What the hook says when an agent stops, as the agent starts it; what it prints is for a program."""
     words = shlex.split(command)
+    if words[0] == "planverify":  # an installed hook names the whole path
+        words = planverify_words(*words[1:])
     scripts = str(Path(sys.executable).parent)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
     done = subprocess.run(

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from example_project import Example, Verified, todo
-from real_command import PLAIN_TERMINAL
+from real_command import planverify
 
 QUICK: dict[str, Any] = {"timeout_seconds": 30}
 TELLER = """\
@@ -158,13 +154,7 @@ class Project(Example):
     """An example with a baseline."""
 
     def planverify(self, *args: str) -> None:
-        done = subprocess.run(
-            [Path(sys.executable).parent / "planverify", *args],
-            cwd=self.root,
-            env=os.environ | PLAIN_TERMINAL | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-            capture_output=True,
-            encoding="utf-8",
-        )
+        done = planverify(*args, cwd=self.root)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

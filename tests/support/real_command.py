@@ -75,12 +75,24 @@ def run_pytest(
     return Finished(exit_code=done.returncode, output=done.stdout)
 
 
+def planverify_words(*words: str, program: str = "pytest_planverify.cli") -> list[str]:
+    """The command line of `planverify WORDS`, of which only the first process is measured.
+
+    What it starts verifies plans as `run_pytest` does.
+    """
+    start = (
+        f"import os; [os.environ.pop(name, None) for name in {MEASURING}]; "
+        f"from {program} import main; main()"
+    )
+    return [sys.executable, "-c", start, *words]
+
+
 def planverify(
     *words: str, cwd: Path, program: str = "pytest_planverify.cli"
 ) -> subprocess.CompletedProcess[str]:
     """Run `planverify WORDS` in a process of its own, without the plugins that the tests need."""
     return subprocess.run(
-        [sys.executable, "-c", f"from {program} import main; main()", *words],
+        planverify_words(*words, program=program),
         cwd=cwd,
         env={**os.environ, **LEAN_TERMINAL},
         capture_output=True,
