@@ -7,6 +7,7 @@ commands need are imported inside functions.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,6 +19,7 @@ from planner.cli.app import command
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json, write
+from planner.errors import PlanFileError, PlanTreeError
 from planner.lint import LINT_RULES
 from planner.model.findings import Severity
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
@@ -87,23 +89,68 @@ def validate(
         if fix == STANDARD_OUTPUT:
             return Status.OK
         path = fix
-    tree = load_tree(path)
-    found = validate_plan_tree(tree, qualification=qualified)
-    remark = None if selected else _unprotected(tree.load_all().flat())
+    is_json = as_json or format == "json"
+    try:
+        tree = load_tree(path)
+        found = validate_plan_tree(tree, qualification=qualified)
+        remark = None if selected else _unprotected(tree.load_all().flat())
+    except (PlanFileError, PlanTreeError) as error:
+        if is_json or format == "sarif":  # a program that reads them needs the faults, too
+            _print_document(_faults(error), is_json=is_json, ready=False, remark=None)
+        raise
     findings = [
         each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])
     ]
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
-    if format == "sarif":
-        print_json(_sarif(findings))
-    elif as_json or format == "json":
+    if is_json or format == "sarif":
+        _print_document(findings, is_json=is_json, ready=ready, remark=remark)
+    else:
+        _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
+    return Status.OK if ready else Status.FOUND
+
+
+_FAULT = re.compile(r"(.*?):(\d+):(\d+)(?: (\S+))?: (.*)", re.DOTALL)
+"""A fault of a plan file: ``plan.yaml:3:7 items[0].title: a todo needs the key 'title'; add it``."""
+
+
+def _faults(error: PlanFileError | PlanTreeError) -> list[PlanFinding]:
+    """Return a finding for each fault that makes a plan unusable."""
+    from planner.model.findings import PlanFinding
+
+    found: list[PlanFinding] = []
+    for each in error.errors if isinstance(error, PlanTreeError) else (error,):
+        for fault in each.faults:
+            path, line, column, place, text = each.path, "", "", "", fault
+            if match := _FAULT.fullmatch(fault):
+                path, line, column, place, text = match.groups("")
+            message, _, fix = text.rpartition("; ")
+            found.append(
+                PlanFinding(
+                    rule="unusable-plan",
+                    severity=Severity.ERROR,
+                    path=path,
+                    line=int(line) if line else None,
+                    column=int(column) if column else None,
+                    place=place,
+                    message=message or text,
+                    why="An unusable plan cannot be verified.",
+                    fix=fix if message else "correct the file",
+                )
+            )
+    return found
+
+
+def _print_document(
+    findings: Sequence[PlanFinding], *, is_json: bool, ready: bool, remark: str | None
+) -> None:
+    """Print the findings as JSON or SARIF."""
+    if is_json:
         documents = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
         remarks = [] if remark is None else [remark]
         print_json({"ready": ready, "findings": documents, "remarks": remarks}, sort_keys=True)
     else:
-        _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
-    return Status.OK if ready else Status.FOUND
+        print_json(_sarif(findings))
 
 
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
@@ -111,12 +158,13 @@ _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.
 
 def _sarif(findings: Sequence[PlanFinding]) -> dict[str, Any]:
     """Return the SARIF 2.1.0 document, with one result for each finding."""
-    rules = sorted({each.rule for each in findings})
+    reasons = {each.rule: each.why for each in findings}
+    rules = sorted(reasons)
     described = [
         {
             "id": rule,
-            "shortDescription": {"text": LINT_RULES[rule].why},
-            "help": {"text": LINT_RULES[rule].fix},
+            "shortDescription": {"text": reasons[rule]},
+            "help": {"text": LINT_RULES[rule].fix if rule in LINT_RULES else "Correct the file."},
         }
         for rule in rules
     ]

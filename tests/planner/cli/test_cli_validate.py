@@ -243,6 +243,33 @@ def test_sarif_names_the_rule_the_line_and_the_remedy(plan: Path) -> None:
     jsonschema.validate(run["results"], {"type": "array", "minItems": 3})
 
 
+def test_the_faults_of_an_unusable_plan_are_in_the_documents_for_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sub.yaml").write_text("items: [")
+    Path("plan.yaml").write_text(
+        "todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml, wrong_key: 1}\n"
+    )
+
+    status, as_json, errors = validate("plan.yaml", "--json")
+    sarif = json.loads(validate("plan.yaml", "--format", "sarif")[1])
+
+    [finding] = json.loads(as_json)["findings"]
+    assert (status, json.loads(as_json)["ready"]) == (4, False)
+    assert (finding["rule"], finding["line"], finding["place"]) == (
+        "unusable-plan",
+        3,
+        "items[0].wrong_key",
+    )
+    assert "plan.yaml:3:" in errors
+    [result] = sarif["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+    Path("plan.yaml").write_text("todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml}\n")
+    [finding] = json.loads(validate("plan.yaml", "--format", "json")[1])["findings"]
+    assert (finding["path"], finding["line"]) == ("sub.yaml", 1)
+
+
 def test_what_a_parent_must_make_is_made_by_a_todo_below_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
