@@ -8,6 +8,7 @@ which validates the whole plan before it writes.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections import Counter
 from datetime import UTC, datetime
@@ -100,7 +101,7 @@ def init(
         raise DesignError("overview", faults_of(error)) from None
     folder = StateFolder.create(state_dir, overview)
     say(f"wrote {folder.plan_file}")
-    say(f"next: {program()} workflow plan --step 2 --state-dir {folder.path}")
+    say(f"next: {program()} workflow plan --step 2 --state-dir {shlex.quote(str(folder.path))}")
     return Status.OK
 
 
@@ -283,7 +284,7 @@ def gate(
     frozen = ", the plan is frozen" if passed and which is ReviewPhase.PLAN_DOCS else ""
     say(f"{which.value}: {decided.state.value}, iteration {decided.iteration}{frozen}")
     name, number = step_after_gate(which, passed=passed)
-    say(f"next: {program()} workflow {name} --step {number} --state-dir {folder.path}")
+    say(f"next: {program()} workflow {name} --step {number} --state-dir {shlex.quote(str(folder.path))}")
     return Status.OK
 
 
@@ -306,13 +307,14 @@ def export(
     plan = plan_of_design(
         _folder(state_dir).plan(), root="." if is_shown else root_for(here / output, here)
     )
-    text = "" if is_shown else f"# Made by planner design export. Verify it: planverify verify {output}\n"
+    name = shlex.quote(str(output))
+    text = "" if is_shown else f"# Made by planner design export. Verify it: planverify verify {name}\n"
     text += dump_plan(plan, format="yaml")
     load_plan_text(text, Path("plan.yaml") if is_shown else output)  # raises if the plan could not be run
     write_file(output, text, mode=None)
     if not is_shown:
         say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
-        say(f"next: {program()} validate {output}")
+        say(f"next: {program()} validate {name}")
     return Status.OK
 
 

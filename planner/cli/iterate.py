@@ -7,6 +7,7 @@ how that iteration ended.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +96,9 @@ def gaps(
             screen.clipped(screen.one_line(f"{gap.category:<8} {gap.description}{where}"))
         if len(report.gaps) > MOST_SHOWN:
             screen.line(f"and {len(report.gaps) - MOST_SHOWN} more; --json lists all")
-        screen.line(f"next: {program()} iterate" if report.gaps else "there are no gaps")
+        given = {"ruff": ruff, "pyright": pyright, "inbox": inbox, "roadmap": roadmap, "plan": plan}
+        sources = "".join(f" --{name} {shlex.quote(str(path))}" for name, path in given.items() if path)
+        screen.line(f"next: {program()} iterate{sources}" if report.gaps else "there are no gaps")
         screen.show()
     return Status.FOUND if report.gaps else Status.OK
 

@@ -7,6 +7,7 @@ command leaves a file that could not be verified, and none replaces an existing 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -478,7 +479,7 @@ def _write(texts: dict[Path, str], summary: str) -> None:
         write_file(path, text, mode=None)
     output = next(iter(texts))
     if output != STANDARD_OUTPUT:
-        name = "" if usual_plan() == output else f" {output}"
+        name = "" if usual_plan() == output else f" {shlex.quote(str(output))}"
         say(f"wrote {output}: {summary}")
         say(f"read it, then:  {program()} next{name}")
         say(f"verify it:      planverify verify{name}")

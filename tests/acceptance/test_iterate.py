@@ -62,6 +62,14 @@ def test_gaps_come_from_ruff_pyright_the_inbox_and_the_innermost_open_boxes_of_a
     assert done.json["most_critical"] == gaps[0]
 
 
+def test_the_command_to_go_on_reads_the_same_sources_and_can_be_pasted(project: Path) -> None:
+    (project / "to do.md").write_text("- [ ] Create shop/taxes.py\n")
+
+    done = planner("gaps", "--roadmap", "to do.md", cwd=project)
+
+    assert done.out.splitlines()[-1] == "next: planner iterate --roadmap 'to do.md'"
+
+
 def test_an_iteration_is_judged_by_its_outcomes_and_the_next_one_follows(project: Path) -> None:
     (project / "inbox/rounding.md").unlink()
     plan = planned_file(planner("iterate", cwd=project).out)
