@@ -136,11 +136,8 @@ def test_its_verdicts_are_those_of_the_command(foreign: Verified):
         assert foreign.verdicts[name] == "failed", f"{name}\n{foreign}"
 
 
-def test_it_is_spawned_and_the_outcome_says_why(foreign: Verified):
-    check = foreign.check("green")
-
-    assert check["isolation"] == "spawned"
-    assert ".venv/bin/python" in check["isolation_reason"]
+def test_it_is_spawned_and_the_outcome_says_so(foreign: Verified):
+    assert foreign.check("green")["isolation"] == "spawned"
     assert foreign.check("here")["isolation"] != "spawned"
 
 

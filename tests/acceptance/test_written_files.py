@@ -156,7 +156,7 @@ def test_a_pipe_that_nobody_reads_is_an_error_and_no_hang(two: Path) -> None:
     done = verify("a.yaml", "--planverify-outcomes", "pipe", cwd=two)
 
     assert done.returncode == 4
-    assert "pipe: cannot be written: nothing has read this pipe" in done.stdout
+    assert "pipe: cannot be written: nothing reads this pipe" in done.stdout
 
 
 @pytest.mark.parametrize(
