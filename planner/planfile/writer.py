@@ -10,6 +10,7 @@ several todos was changed for one of them), the whole plan is written anew, with
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -33,6 +34,7 @@ from planner.planfile.values import BOOLEANS, anything, fields_by_key, model_in
 from planner.text.sanitizing import one_line
 
 _RESOLVER: Any = yaml.resolver.Resolver()
+_EMITTER: Any = yaml.emitter.Emitter(io.StringIO(), allow_unicode=True)
 _TEXT = "tag:yaml.org,2002:str"
 _LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
@@ -42,8 +44,22 @@ _COLON = re.compile(r"\s*:|")
 """The colon behind a key; optional, as an explicit key (``? key``) may have none."""
 
 _BLANK_LINES = re.compile(r"\A(?:\n[ \t]*)*(?=\n)")
+# A JSON list of scalars that json.dumps has spread over several lines.
+_SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
+_LONG_LINE = 100
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
 _COMMENT = re.compile(r"\s#")
+
+
+class Indentation(NamedTuple):
+    """Indentation of a YAML text, in columns."""
+
+    step: int = 2
+    """From a key to the keys below it."""
+    offset: int = 0
+    """From a key to the dashes below it."""
+    dash: int = 2
+    """From a dash to its content."""
 
 
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
@@ -90,59 +106,74 @@ def _fields(value: Value) -> dict[str, Any]:
 # -- YAML text -----------------------------------------------------------------------------------------
 
 
-class _Dumper(yaml.SafeDumper):
-    """Dumper of PyYAML that writes every text so that it is read as text, and no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def analyze_scalar(self, scalar: str) -> Any:
-        # PyYAML quotes text with blanks at the end of a line, as in the output of pytest; a literal block
-        # keeps them, too.
-        analysis: Any = cast("Any", super()).analyze_scalar(scalar)
-        analysis.allow_block = True
-        return analysis
-
-
-def _represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_TEXT, text, style="|" if _is_literal(text) else text_style(text))
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-def yaml_text(values: Any) -> str:
+def yaml_text(values: dict[str, Any]) -> str:
     """Return the text of a YAML file with these values."""
-    return _dumped(values, is_flow=False)
+    return yaml_block(values, -Indentation().step, Indentation()).removeprefix("\n") + "\n"
+
+
+def yaml_block(value: Any, column: int, indentation: Indentation, *, is_item: bool = False) -> str:
+    """Return the text after ``key:``, or after the dash of an item; ``column`` is that of the key or dash.
+
+    A collection starts on a new line; behind a dash its first entry stands in the same line.
+    """
+    step, offset, dash = indentation
+    if isinstance(value, dict) and value:
+        inner = column + (dash if is_item else step)
+        parts = [
+            f"{yaml_scalar(key)}:{yaml_block(held, inner, indentation)}"
+            for key, held in cast("dict[str, Any]", value).items()
+        ]
+    elif isinstance(value, list) and value:
+        inner = column + (dash if is_item else offset)
+        items = cast("list[Any]", value)
+        parts = [f"-{yaml_block(held, inner, indentation, is_item=True)}" for held in items]
+    else:
+        return " " * (dash - 1 if is_item else 1) + (
+            _literal(value, column + (dash if is_item else step), dash if is_item else step)
+            or (yaml_scalar(value) if isinstance(value, str) else yaml_flow(value))
+        )
+    margin = "\n" + " " * inner
+    return (" " * (dash - 1) if is_item else margin) + margin.join(parts)
 
 
 def yaml_flow(value: Any) -> str:
     """Return a value in flow style, in one line."""
-    return _dumped([value], is_flow=True).removeprefix("[").removesuffix("]\n")
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value).items()
+        pairs = (f"{yaml_scalar(key, is_flow=True)}: {yaml_flow(each)}" for key, each in held)
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(yaml_flow(each) for each in cast("list[Any]", value)) + "]"
+    if isinstance(value, str):
+        return yaml_scalar(value, is_flow=True)
+    return json.dumps(value, allow_nan=False)
 
 
-def _dumped(value: Any, *, is_flow: bool) -> str:
-    text: Any = cast("Any", yaml).dump(
-        value,
-        Dumper=_Dumper,
-        default_flow_style=is_flow,
-        sort_keys=False,
-        allow_unicode=True,
-        width=float("inf"),
-    )
-    return text
+def yaml_scalar(text: str, quote: str | None = None, *, is_flow: bool = False) -> str:
+    """Return a text in one line, in the quotes ``quote`` if possible, else in those that it needs."""
+    style = quote if quote and text.isprintable() else text_style(text)
+    if style == '"':
+        quoted = json.dumps(text, ensure_ascii=False)
+        return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
+    analysis = _EMITTER.analyze_scalar(text)
+    if style is None and (analysis.allow_flow_plain if is_flow else analysis.allow_block_plain):
+        return text
+    return "'" + text.replace("'", "''") + "'"
 
 
-def _placed(value: Any, column: int) -> str:
-    """Return the text of a block whose further lines begin in a column."""
-    return re.sub(r"\n(?=[^\n])", "\n" + " " * column, yaml_text(value).removesuffix("\n"))
+def _literal(value: Any, column: int, step: int) -> str | None:
+    """Return a text of several lines as a literal block, or ``None`` if it cannot be one.
 
-
-def _is_literal(text: str) -> bool:
-    """Return whether a text of several lines can be a literal block without indicators of indentation."""
-    lines = text.removesuffix("\n").split("\n")
-    is_printable = text.replace("\n", "").replace("\t", "").isprintable()
-    return "\n" in text and is_printable and text[0] not in " \t\n" and bool(lines[-1].strip())
+    Trailing blanks of lines are preserved: output of pytest contains such lines.
+    """
+    if not isinstance(value, str) or "\n" not in value:
+        return None
+    lines = value.removesuffix("\n").split("\n")
+    if not value.replace("\n", "").replace("\t", "").isprintable() or not lines[-1].strip():
+        return None
+    # If the text begins with a blank, YAML needs an explicit indentation indicator.
+    head = "|" + (str(step) if value[0] in " \t\n" else "") + ("" if value.endswith("\n") else "-")
+    return "\n".join([head, *(" " * column + line if line else "" for line in lines)])
 
 
 def text_style(text: str) -> str | None:
@@ -265,10 +296,24 @@ def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
 
 
 def _json_text(text: str, new: Any) -> str:
-    """Return the plan as JSON, in the indentation of ``text`` and with its trailing blanks."""
+    """Return the plan as JSON, in the indentation and spacing of ``text`` and with its trailing blanks."""
     step = re.match(r"\{\s*\n(\s*)", text)
-    dumped = json.dumps(new, indent=step[1] if step else None, ensure_ascii=False)
+    comma = "," if step or not re.search('", +"', text) else ", "
+    dumped = json.dumps(
+        new,
+        indent=step[1] if step else None,
+        separators=(comma, ": " if '": ' in text else ":"),
+        ensure_ascii=False,
+    )
+    if re.search(r"\[[^\[\]{}\n]+\]", text):  # the file has lists of scalars in one line
+        dumped = _SPREAD_LIST.sub(_joined, dumped)
     return dumped + text[text.rindex("}") + 1 :]
+
+
+def _joined(found: re.Match[str]) -> str:
+    """Return a spread JSON list in one line, unless that would be too long."""
+    line = "[" + ", ".join(each.strip().removesuffix(",") for each in found[1].split("\n")) + "]"
+    return line if len(line) < _LONG_LINE else found[0]
 
 
 # -- YAML ----------------------------------------------------------------------------------------------
@@ -294,6 +339,8 @@ class _Block(NamedTuple):
     """Text before the entries: an anchor, a comment."""
     entries: list[_Entry]
     column: int
+    gap: int
+    """Number of blank lines between two entries."""
     is_inline: bool
     """Whether the first entry is in the same line as the parent's dash, or begins the document."""
 
@@ -304,28 +351,38 @@ class _Block(NamedTuple):
         index of the entry that they follow, -1 for the start. Raises ``_CannotEdit`` if no entry is left.
         """
         margin = "\n" + " " * self.column
+        separator = "\n" * self.gap + margin
         pieces = [self.header]
         for index in range(-1, len(bodies)):
             body = bodies[index] if index >= 0 else None
             if body is not None:
                 lead = self.entries[index].lead
                 if len(pieces) > 1:
-                    lead = margin if self.is_inline and not index else lead
+                    lead = lead if index else separator if self.is_inline else "\n" * self.gap + lead
                 elif index:  # no blank lines above the new first entry
                     lead = "" if self.is_inline else _BLANK_LINES.sub("", lead)
                 pieces.append(lead + body)
             for body in added.get(index, ()):
-                pieces.append(("" if self.is_inline and len(pieces) == 1 else margin) + body)
+                first = "" if self.is_inline else margin
+                pieces.append((separator if len(pieces) > 1 else first) + body)
         if len(pieces) == 1:
             raise _CannotEdit
         return "".join(pieces)
 
 
 class _TextEditor:
-    """Edits a YAML text where two plans differ, and copies the rest."""
+    """Edits a YAML text where two plans differ, and copies the rest.
+
+    The new indentation is that of the last nested keys and lists in the text.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
+        steps, offsets = (
+            [len(step) for _, step in re.findall(rf"^( *)[\w-]+:\n\1{found}", text, re.MULTILINE)]
+            for found in (r"( +)\w", r"( *)- ")
+        )
+        self._indentation = Indentation(step=(steps or [2])[-1], offset=(offsets or [0])[-1])
         self.has_lost_comments = False
 
     def inside(self, node: Node, old: Any, new: Any, start: int, end: int) -> str:
@@ -353,7 +410,7 @@ class _TextEditor:
             paired = 0 if kind != "equal" and are_todos else min(i_end - i, j_end - j)
             for n in range(paired):
                 bodies[i + n] = self._entry(block.entries[i + n], old[i + n], new[j + n], block)
-            items = [_placed([value], block.column) for value in new[j + paired : j_end]]
+            items = [self._item(value, block) for value in new[j + paired : j_end]]
             added[i + paired - 1] = added.get(i + paired - 1, []) + items
         return block.joined(bodies, added)
 
@@ -374,7 +431,8 @@ class _TextEditor:
                 last = places[key]
                 bodies[last] = self._entry(block.entries[last], old.get(key), value, block)
             elif key not in old or not _same(old[key], value):
-                added.setdefault(last, []).append(_placed({key: value}, block.column))
+                addition = f"{yaml_scalar(key)}:{yaml_block(value, block.column, self._indentation)}"
+                added.setdefault(last, []).append(addition)
         return block.joined(bodies, added)
 
     def _entry(self, entry: _Entry, old: Any, new: Any, block: _Block) -> str:
@@ -392,8 +450,7 @@ class _TextEditor:
         is_text = isinstance(node.value, str) and node.style not in ("|", ">") and not node.is_alias
         is_flow = node.is_flow and not node.is_alias
         if isinstance(new, str) and is_text and node.style and new.isprintable():
-            quotes = json.dumps(new, ensure_ascii=False), "'" + new.replace("'", "''") + "'"
-            return before + quotes[node.style == "'"] + behind
+            return before + yaml_scalar(new, node.style) + behind
         if is_flow or (not new and isinstance(new, (list, dict))):
             if is_flow and new:  # of an emptied collection only comments on removed entries are lost
                 inside = _QUOTED.sub("", text[node.at : node.end])
@@ -402,10 +459,16 @@ class _TextEditor:
             if is_flow or is_text:
                 return before + ("" if before[-1] in " \n" else " ") + flow + behind
             return f"{head} {flow}"
-        is_item = head.endswith("-")
-        block_text = _placed([new] if is_item else {"key": new}, block.column)
-        first, newline, rest = block_text.removeprefix("-" if is_item else "key:").partition("\n")
+        block_text = yaml_block(new, block.column, self._indentation, is_item=head.endswith("-"))
+        first, newline, rest = block_text.partition("\n")
         return head + first + (behind if is_text else "") + newline + rest
+
+    def _item(self, value: Any, block: _Block) -> str:
+        """Return the text of a new list item, its content as far behind the dash as in the first item."""
+        first = block.entries[0]
+        head = self._text[first.start : first.value.at]
+        indentation = self._indentation._replace(dash=2 if "\n" in head else len(head))
+        return f"-{yaml_block(value, block.column, indentation, is_item=True)}"
 
     def _block(self, node: Node, start: int, end: int) -> _Block:
         """Return the layout of a list or mapping between two offsets."""
@@ -426,7 +489,10 @@ class _TextEditor:
             entry = _Entry(text[last:at], at, head, self._end(at, until, column), value)
             entries.append(entry)
             last = entry.end
-        return _Block(text[start:header_end], entries, column, is_inline)
+        gap = 0
+        if not isinstance(node.value, dict) and len(entries) > 1:
+            gap = max(entries[1].lead.partition("#")[0].count("\n") - 1, 0)
+        return _Block(text[start:header_end], entries, column, gap, is_inline)
 
     def _dashes(self, node: Node) -> list[int]:
         """Return the offsets of the dashes of a list in block style.
