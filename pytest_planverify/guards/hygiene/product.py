@@ -221,6 +221,7 @@ _TEST_NAME = re.compile(r"_?py[._]?test|unittest|planverify|conftest|pluggy", re
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = re.compile(
     r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*"
+    r"|importlib\.util\.find_spec|pkgutil\.find_loader"
     r"|/proc/(self|\d+)/(cmdline|environ)"
 )
 _SEARCHES = frozenset(
