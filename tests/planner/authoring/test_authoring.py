@@ -1,4 +1,4 @@
-"""A first plan is read from what a repository holds, or from a list, and can always be loaded."""
+"""Initial plans from a repository, a Markdown list or a template: each of them loads."""
 
 from __future__ import annotations
 

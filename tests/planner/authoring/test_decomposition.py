@@ -1,4 +1,4 @@
-"""A goal becomes todos that can be run: flat or in phases, each piece by the template its words ask for."""
+"""Decomposition of a goal into todos, flat or in phases, by the templates that its words select."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_pieces_with_the_same_name_have_files_of_their_own(tmp_path: Path) -> No
 
 
 def test_each_phase_is_a_plan_below_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # a root may lie above its plan as far as the folder that one works in
+    monkeypatch.chdir(tmp_path)  # a root may be above its plan, up to the current directory
     path = tmp_path / "plans" / "plan.yaml"
     plans = decomposer(tmp_path).phased(read_goal(EDITOR), path, depth=2)
     for file, plan in plans.items():

@@ -1,4 +1,4 @@
-"""A frozen design as a plan to verify, and the design compared with what became of that plan."""
+"""Export of a frozen design as a plan, and its reconciliation with that plan, outcomes and code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCES = {"shop/cart.py": "def total(): ...\n", "shop/tax.py": "class Tax:\n   
 
 
 def frozen(path: Path, change: Callable[[DesignPlan], DesignPlan]) -> StateFolder:
-    """A frozen design in which this was changed."""
+    """Return a complete design, changed by `change` and then frozen."""
     folder = begin_complete(path)
     folder.edit_plan(change)
     folder.write_page()
@@ -36,7 +36,7 @@ def frozen(path: Path, change: Callable[[DesignPlan], DesignPlan]) -> StateFolde
 
 
 def exported(path: Path, *words: str, part: str = "M-001") -> Todo:
-    """The todo of the first milestone of a design in which something was set of this part."""
+    """Return the first todo exported from a design with the assignments `words` made to `part`."""
     return plan_of_design(frozen(path, lambda plan: change_part(plan, part, words)).plan()).items[0]
 
 
@@ -187,7 +187,7 @@ def test_whatever_a_design_says_can_be_shown_and_exported(
         ("M-001", [f"{key}={text}" for key, text in odd.items()]),
         ("overview", [f"title={title}"]),
     ):
-        with suppress(DesignError):  # what is empty is refused
+        with suppress(DesignError):  # an empty text is refused
             folder.edit_plan(lambda plan, name=name, words=words: change_part(plan, name, words))
 
     design = folder.plan()
@@ -215,7 +215,7 @@ def test_a_file_whose_name_is_a_glob_stands_for_itself(file: str, tmp_path: Path
 
 @pytest.fixture
 def verified(planner: Command) -> Command:
-    """A frozen design that was exported, and whose files are there."""
+    """Return the command with a frozen design, the exported plan and all its files."""
     begin_frozen(planner.folder / "state")
     write_files(planner.folder, SOURCES)
     planner("design", "export", "-o", "plan.yaml")
@@ -223,7 +223,7 @@ def verified(planner: Command) -> Command:
 
 
 def told(planner: Command, *outcomes: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """What is said of each milestone and intent after these outcomes."""
+    """Return the match and its reason by the id of each milestone and intent, given these outcomes."""
     name = load_plan(planner.folder / "plan.yaml").plan.todo_list_id
     planner.outcomes(*({**each, "plan": name} for each in outcomes))
     ran = planner("design", "reconcile", "plan.yaml", "--json")

@@ -1,4 +1,4 @@
-"""Reviews, gates and workflows of a design plan: what blocks, what follows, what is told in each step."""
+"""Reviews, gates and workflows of a design plan: blocking items, the next step, and its guidance."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ EXECUTE_STEPS = """\
 8 impl-docs-qr-gate Orchestrator -
 9 reconcile QR -
 """
-"""The tables: number, name, agent, what the step mutates."""
+"""The steps of each workflow: number, name, agent, and the files that the step changes."""
 
 ROWS = [
     pytest.param(workflow, *row.split(), id=f"{workflow}-{row.split()[0]}-{row.split()[1]}")
@@ -79,7 +79,7 @@ ROWS = [
 
 
 def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
-    """Let the gate fail so often; the item that failed passes in the end."""
+    """Fail the gate `times` times, then mark the failed item as passed."""
     item = review(folder, phase, "status=FAIL", "finding=no")
     for _ in range(times):
         folder.decide_gate(phase, passed=False)
@@ -256,7 +256,7 @@ def test_the_gate_of_the_documentation_sets_frozen_at_and_writes_the_page(planne
 
 
 def test_a_kill_while_freezing_is_made_good_by_deciding_again(tmp_path: Path) -> None:
-    """The plan is written before the gates; a plan that is frozen already is not frozen again."""
+    """The plan is written before the gates; a plan that is already frozen is not frozen again."""
     folder = begin_complete(tmp_path)
     pass_gates(folder, DESIGN, CODE)
     review(folder, DOCS, "status=PASS")
@@ -272,7 +272,7 @@ def test_a_kill_while_freezing_is_made_good_by_deciding_again(tmp_path: Path) ->
 
 
 def test_qr_phase_json_is_ephemeral(tmp_path: Path) -> None:
-    """It is there from the first item until the gate passes, over every iteration between."""
+    """The file exists from the first item until the gate passes, across failed iterations."""
     folder = begin_complete(tmp_path)
     path = folder.review_file(DESIGN)
     assert not path.exists()
@@ -367,7 +367,7 @@ def test_discover_workflows_finds_all_workflows() -> None:
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], StateFolder]:
-    """For every step a state directory in which it is its turn."""
+    """Return, for each workflow step, a state directory in which that step is next."""
     found: dict[tuple[str, int], StateFolder] = {}
     for workflow, steps in STEPS.items():
         for number, step in steps.items():

@@ -1,4 +1,4 @@
-"""The design plan: the fields of its schema, references, changes, the page; frozen means immutable."""
+"""The design plan: schema, references, changes, rendered page, and immutability once frozen."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SCHEMA = {
     "milestone_dependencies": "diagram_ascii waves",
     "milestone_dependencies.waves.0": "wave milestones",
 }
-"""The fields of plan.json by their place."""
+"""The field names of each object in plan.json, by the path of the object."""
 
 BROKEN = {
     "rejected_alternative.decision_ref": (
@@ -63,12 +63,12 @@ BROKEN = {
     "code_change.intent_ref": (["change", "file=a.py", "diff=@@ b"], "intent_ref"),
     "wave.milestones": (["wave"], "milestones"),
 }
-"""For each reference of the schema a part that has it, and the field."""
+"""For each reference in the schema: the words that add a part with it, and the reference field."""
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> DesignPlan:
-    """A complete plan with a part of every kind."""
+    """Return a complete plan with at least one part of each kind."""
     plan = complete(begin(tmp_path_factory.mktemp("state")).plan())
     plan = add(
         plan, "alternative", "alternative=bank", "rejection_reason=not the law", "decision_ref=DL-001"
@@ -92,7 +92,7 @@ def test_plan_json_has_the_fields_of_the_schema(place: str, made: DesignPlan) ->
 
 
 def test_plan_json_is_self_contained_for_execution(made: DesignPlan) -> None:
-    """What is complete can be read back from its file alone, and says all that execution asks for."""
+    """A complete plan can be read back from its file alone and lacks nothing for execution."""
     read = DesignPlan.model_validate_json(made.model_dump_json())
 
     assert read == made
@@ -177,7 +177,7 @@ def test_all_violations_are_told_at_once(made: DesignPlan) -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_a_wrong_reference_is_impossible_through_the_api(made: DesignPlan, data: st.DataObject) -> None:
-    """Whichever part is removed or pointed elsewhere: nothing is left dangling, or it is refused."""
+    """Every removal and every new reference leaves all references valid, or is refused."""
     plan = made
     for _ in range(data.draw(st.integers(1, 6))):
         names = [*plan.ids(), *(f"W-{each.wave}" for each in plan.waves)]
@@ -473,7 +473,7 @@ def test_two_writers_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [each.id for each in folder.edit_plan(change).planning_context.decision_log] == ["DL-001"]
 
 
-# -- what is missing -------------------------------------------------------------------------------
+# -- gaps ------------------------------------------------------------------------------------------
 
 GAPS = {
     "overview.problem is empty": ("plan-design", "overview", ["problem="]),

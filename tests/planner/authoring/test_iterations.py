@@ -1,4 +1,4 @@
-"""Plans of iterations: which gap is chosen, what is done about it, and what no plan may touch."""
+"""Plans of iterations: the choice of a gap, the actions for it, and protected files."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ FIRST, OTHER = roadmap("Create `a.py`"), roadmap("Create `b.py`")
         ([record(FIRST)] * 2, False),
         ([record(FIRST), record(FIRST, ROLLBACK), record(FIRST)], True),
         ([*[record(FIRST)] * 2, record(FIRST, SUCCESS), record(FIRST), record(OTHER)], False),
-        ([*[record(FIRST)] * 3, *[record(OTHER, SUCCESS)] * 3], False),  # the last five count
+        ([*[record(FIRST)] * 3, *[record(OTHER, SUCCESS)] * 3], False),  # only the last five records count
     ],
 )
 def test_a_gap_that_failed_three_times_in_a_row_waits_behind_the_next(
@@ -217,7 +217,7 @@ def test_an_inbox_item_makes_what_is_new_and_changes_what_is_there() -> None:
         constraints=("Do not change `cart.py`'s tests", "Prices stay decimal"),
     )
     plan = planned(gap, files=("cart.py", "other.py"))
-    assert targets(plan) == [("create", ("money.py",))]  # a constraint names cart.py as what is to stay
+    assert targets(plan) == [("create", ("money.py",))]  # a constraint excludes cart.py
     assert "Prices stay decimal" in plan.acceptance_criteria
 
 
