@@ -1,4 +1,4 @@
-"""A brief is enough to work from, right in what it says, and nothing that was seen leaves its quotation."""
+"""The brief for a repair: it is complete and correct, and foreign text stays within its quotation."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ def brief(seen: Outcome | None = None, *facts: Evidence, plan: Plan = SHOP, **re
 
 
 def line(page: str, name: str) -> str:
-    """The line of the page that begins with a bold name."""
+    """Return the first line of the page that begins with this name in bold."""
     return next(each for each in page.split("\n") if each.startswith(f"**{name}**: "))
 
 
 def own_words(page: str) -> str:
-    """The page without its code blocks and code spans, read as CommonMark has it."""
+    """Return the page without code blocks and code spans, as CommonMark parses them."""
     kept: list[str] = []
     bar = ""
     for each in page.split("\n"):
@@ -552,7 +552,7 @@ MARKERS = (
 
 
 def hostile_brief(text: str, max_tokens: int = 2_000) -> str:
-    """Every text that can be foreign is this one."""
+    """Return a brief in which every field of foreign origin contains this text."""
     deciding = failure(
         because=text,
         rule=text,

@@ -1,4 +1,4 @@
-"""A suggestion is right or absent: no instruction contradicts the tree or the permissions."""
+"""Instructions and suggestions for repairs: none contradicts the existing files or the permissions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PERMISSIONS = (None, ["src/**", "lib/**"], ["tests/**"])
 
 
 def recorded() -> Iterator[Evidence]:
-    """Yield every failure of all corpora: cases of each part, runs with several faults, fixtures."""
+    """Yield the evidence of every failure in the corpora and fixtures."""
     for file in sorted(CORPUS.rglob("*.jsonl.gz")):
         for plain in map(json.loads, gzip.decompress(file.read_bytes()).splitlines()):
             for each in plain.get("failures", [plain]):
@@ -57,7 +57,7 @@ def is_local(path: str) -> bool:
 
 
 def existing(fact: Evidence) -> set[str]:
-    """The files that were executed, complained of or added to: they are there."""
+    """Return the local paths that exist: executed, named in a frame or finding, or added to."""
     frames = {frame.path for raised in fact.exceptions for frame in raised.frames if frame.source}
     complained = {each.path for each in fact.command.findings if each.path} if fact.command else set()
     tests = {fact.nodeid.partition("::")[0]} if fact.nodeid else set[str]()
@@ -85,7 +85,7 @@ def failed(fact: Evidence) -> Failure:
 
 
 def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: list[str] | None) -> None:
-    """Look at all that is told of a failure, where a todo may change files of these patterns."""
+    """Check the brief and the edits for a failure; `patterns` are the allowed files, or None for all."""
     there = set(context.present)
     item = todo("t1", "pytest tests", **({"allowed_files": patterns} if patterns is not None else {}))
     case = situation(failure, item, observations=None, at_context=context)
@@ -128,7 +128,7 @@ def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permi
     count = 0
     for count, fact in enumerate(recorded(), 1):
         context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(existing(fact)))
-        # Each failure meets one of the permissions, and each permission a thousand failures.
+        # Each failure is checked with one of the permissions, in turn.
         check(fact, failed(fact), context, PERMISSIONS[count % len(PERMISSIONS)])
     assert count > 2_500
 
