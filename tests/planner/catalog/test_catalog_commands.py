@@ -1,4 +1,4 @@
-"""Commands of a plan become argument vectors, or are refused with what to write instead."""
+"""Parsing of a plan's commands into argument vectors; a refusal names the alternative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of each tool, as it was really printed, read into complaints."""
+"""Parsing of the real output of each tool into findings."""
 
 from __future__ import annotations
 
@@ -470,7 +470,7 @@ def test_complaints_are_read_with_their_place_errors_first(cmd: str, output: str
 
 
 def shown(finding: Finding) -> str:
-    """The finding as a row of the table, with a dash for what is not known."""
+    """Return the finding as a row of the table, with a dash for each None."""
     place = (finding.path, finding.line, finding.column, finding.code)
     path, line, column, code = ("-" if each is None else each for each in place)
     return f"{path}:{line}:{column} {code} {finding.message}"

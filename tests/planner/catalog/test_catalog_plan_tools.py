@@ -1,4 +1,4 @@
-"""The tools of plans and repositories, and the paths of tests."""
+"""Tools declared by plans and repositories, and recognition of test paths."""
 
 from __future__ import annotations
 

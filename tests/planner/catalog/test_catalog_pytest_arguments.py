@@ -1,4 +1,4 @@
-"""What a pytest command selects, and what shapes its session."""
+"""Selections and session options parsed from a pytest command."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_any_sequence_of_known_options_is_understood_or_refused(words: list[str]
 
 
 def test_the_table_agrees_with_the_options_of_the_installed_pytest(pytestconfig: pytest.Config) -> None:
-    """Every option is known, and takes as many words as it really does."""
+    """Each option of pytest is in the table, with the number of values that pytest accepts."""
     parser = pytestconfig._parser
     actions = parser.optparser._actions if hasattr(parser, "optparser") else parser._getparser()._actions
     wrong: list[str] = []
