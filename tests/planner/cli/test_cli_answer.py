@@ -1,4 +1,4 @@
-"""`planner answer`, `approve`, `reject`, `modify`: what a person says is taken in, or refused in a line."""
+"""`planner answer`, `approve`, `reject`, `modify`: a decision is recorded, or refused in one line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def command(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture
 def asking(command: Command) -> Command:
-    """A plan that asks before each branch, with two red todos."""
+    """Return the command with a plan that asks before each branch and has two red todos."""
     command.plan(with_test("a"), with_test("b"), metadata={"auto_fix_mode": False})
     command.outcomes(failed("a"), failed("b", "TEST_TIMEOUT", signature="b" * 12))
     return command
 
 
 def asked(command: Command) -> dict[str, dict[str, Any]]:
-    """What is asked for, by todo; of a branch, by the todo that it repairs."""
+    """Return the outstanding actions by todo; a branch is listed under the todo that it repairs."""
     told = command("next", "plan.yaml", "--json", "--full").json
     return {each.get("parent_id") or each["todo_id"]: each for each in told.get("actions", [])}
 
@@ -37,7 +37,7 @@ def asked(command: Command) -> dict[str, dict[str, Any]]:
     [
         (("plan.yaml", "a_branch_01", "--by", "Ada"), "Ada"),
         (("plan.yaml", "a", "--by", "Ada"), "Ada"),
-        (("a",), "ada"),  # the usual plan, and the login name
+        (("a",), "ada"),  # the default plan and the login name
     ],
 )
 def test_a_branch_that_is_approved_is_worked_on(asking: Command, words: tuple[str, ...], by: str):
@@ -96,7 +96,7 @@ QUESTION = {"question": "Does the chart look right?"}
 
 @pytest.fixture
 def manual(command: Command) -> Command:
-    """A plan whose todo has a question to a person."""
+    """Return the command with a plan whose todo has a manual question."""
     item = with_test("chart")
     item["acceptance_criteria"]["manual"] = [QUESTION]
     command.plan(item)
@@ -142,7 +142,7 @@ def test_the_last_answer_counts(manual: Command):
 
 
 def given_up(command: Command) -> Command:
-    """A plan with a todo whose repairs are used up: how it goes on is for a person to say."""
+    """Return the command with a plan whose todo has no repairs left, so that a person must decide."""
     command.plan(with_test("a"), metadata={"max_branch_depth": 0})
     command.outcomes(failed("a"))
     return command
@@ -174,7 +174,7 @@ def test_a_todo_is_given_up_by_no(command: Command):
     assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == "failed"
 
 
-# --- what is refused -------------------------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing is asked": (("answer", "a", "yes"), "a"),

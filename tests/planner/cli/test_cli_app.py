@@ -1,4 +1,4 @@
-"""The frame of the commands: arguments, help, schemas, exit statuses and errors."""
+"""Common behaviour of all commands: arguments, help, schemas, exit statuses and errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ finally:
 
 
 def test_no_validator_is_built_while_the_vocabulary_is_imported() -> None:
-    """A validator takes milliseconds to build, and most commands need few of a hundred."""
+    """Building a validator takes milliseconds, and most commands need few of about a hundred."""
     code = """\
 from pydantic import BaseModel
 import planner.model.actions, planner.model.baseline, planner.model.events, planner.model.journal

@@ -1,4 +1,4 @@
-"""Every word that the programs use is explained, by `planner explain` and by the reference pages."""
+"""`planner explain` and the reference pages: every term of the programs is explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`planner next`: short, always with a command to go on, the same when it is asked twice."""
+"""`planner next`: short, always with a next command, and the same output when repeated."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from planner.planfile import latest_outcomes
 from planner.planfile.latest_outcomes import ChangedFiles
 
 DOCUMENTED = {0, 1, 4, 10, 11, 12, 13}
-"""The exit statuses of the help page, but 2, for wrong usage."""
+"""The exit statuses of the help page, except 2 for wrong usage."""
 
 
 @pytest.fixture
 def shop(command: Command) -> Command:
-    """Three todos: one is done, one red, and one waits for that."""
+    """Return the command with three todos: one done, one red, and one that depends on the red one."""
     command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
     command.outcomes(done("a"), failed("b", location=PLACE), pending("c"))
     return command
@@ -33,12 +33,12 @@ PLACE = {"path": "shop/b.py", "line": 3, "function": "total"}
 
 
 def commands_of(ran: Ran) -> list[str]:
-    """The commands that the screen offers."""
+    """Return the commands that the screen offers."""
     found = [line.strip() for line in ran.out.splitlines()]
     return [line for line in found if "planner " in line or "pytest --planverify" in line]
 
 
-# --- what is shown ---------------------------------------------------------------------------------------
+# --- output ----------------------------------------------------------------------------------------------
 
 
 def test_what_was_changed_in_the_first_candidate_is_where_to_look(command: Command):
@@ -128,7 +128,7 @@ def test_only_one_todo_is_shown_when_one_is_asked_for(command: Command):
     assert [each["todo_id"] for each in ran.json["actions"]] == ["b_branch_01"]
 
 
-# --- what to do before anything else ---------------------------------------------------------------------
+# --- required first steps --------------------------------------------------------------------------------
 
 
 def test_before_the_first_run_the_command_that_makes_one_is_told(command: Command):
@@ -313,7 +313,7 @@ def test_no_copy_is_written_of_a_sub_plan_that_has_not_changed(command: Command)
     assert not list(command.folder.glob("next.*.yaml"))
 
 
-# --- what is refused -------------------------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------------------------------
 
 REFUSED = {
     "unknown todo": (("--brief", "bb"), 2, "there is no todo 'bb' in the plan; did you mean 'b'?"),
@@ -372,7 +372,7 @@ def test_a_log_that_is_named_is_kept(shop: Command):
     assert (shop.folder / "mine.jsonl").exists()
 
 
-# --- whatever the outcomes are ---------------------------------------------------------------------------
+# --- arbitrary outcomes ----------------------------------------------------------------------------------
 
 TEXT = st.text(max_size=20) | st.sampled_from(["\x1b[31m", "a" * 5000, "\x00", "../..", "-rf"])
 FAILURES = st.fixed_dictionaries(

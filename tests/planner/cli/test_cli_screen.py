@@ -1,4 +1,4 @@
-"""The screen: wrapped, clipped, coloured only where that is wanted."""
+"""Screen output: wrapping, clipping, tables, and colours only where they are wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`planner status`: the tree, one todo in detail, and what is said when less is known."""
+"""`planner status`: the tree, the details of one todo, and the output for incomplete plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planner_command import Command, done, failed, pending, undecided, with_test
 
 @pytest.fixture
 def phases(command: Command) -> Command:
-    """A plan with two phases, one of them with a branch."""
+    """Return the command with a plan that has a sub-plan and a branch."""
     command.plan(
         with_test("buffer-tests"),
         with_test("buffer-impl", dependencies=["buffer-tests"]),

@@ -1,4 +1,4 @@
-"""`planner validate`: findings with their place, and the exit status that follows from their weight."""
+"""`planner validate`: findings with their positions, and the exit status for their severity."""
 
 from __future__ import annotations
 

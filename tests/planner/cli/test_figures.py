@@ -1,4 +1,4 @@
-"""What the log of a run tells: its story, and the figures of several."""
+"""Stories and figures derived from run logs."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def test_what_persons_decide_is_counted_and_what_goes_against_the_engine() -> No
 
 
 def test_a_verification_takes_as_long_as_its_run_not_as_its_tests() -> None:
-    # ten seconds pass before each event
+    # Ten seconds pass before each event.
     story = Story(todo("t1"), todo("t2"), run={"allow_unproved": True})
     story.works("t1", duration_ms=4_000)
     story.passes("t1")
     assert (story.figures.work_seconds, story.figures.verification_seconds) == (4.0, 10.0)
 
     story.tell(WorkStarted(at=START, todo_id="t2"))
-    story.works("t2")  # ten seconds after it was begun, not thirty after it was asked for
+    story.works("t2")  # 10 s after the start of the work, not 30 s after the request
     outcome = Outcome.model_validate(
         {"todo_id": "t2", "success": True, "tests_passed": True, "metrics": {"duration_ms": 2_500}}
     )

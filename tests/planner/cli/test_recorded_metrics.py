@@ -1,4 +1,4 @@
-"""Metrics are counted from the logs alone, can be parsed, and arrive whole."""
+"""Metrics counted from run logs alone, in a valid exposition format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def samples(text: str) -> Samples:
-    """Every sample of an exposition, by name and labels."""
+    """Return the value of each sample in an exposition, by name and labels."""
     found: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -53,7 +53,7 @@ def value(found: Samples, name: str, **labels: str) -> float | None:
 
 
 def repaired() -> Story:
-    """A todo that is retried, gets a branch, and is done; another that fails for good."""
+    """Return the story of a todo that fails twice and whose branch is then approved."""
     story = Story(
         todo("t1", max_retries=1),
         todo("t2", dependencies=("t1",)),
@@ -189,7 +189,7 @@ def test_what_cannot_be_read_is_no_log(tmp_path: Path) -> None:
 
 @pytest.fixture
 def run(command: Command) -> Command:
-    """A folder with the plan p1, the log of a run of it, and one of another plan."""
+    """Return the command with the plan p1, the log of a run of it, and a log of another plan."""
     command.plan(with_test("t1"), with_test("t2", dependencies=["t1"]), todo_list_id="p1")
     story = Story(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3"))
     story.is_red("t1")
@@ -247,7 +247,7 @@ def test_a_run_in_whose_place_another_began_is_interrupted_and_blocks_nothing(ru
     assert 'planverify_runs{plan="p1",state="executing"} 1.0' in run("metrics", "plan.yaml").out
     assert '"state": "executing"' in run("history", "plan.yaml", "--json").out
 
-    (logs / "p1.2.jsonl").touch()  # as planverify undo begins a new run
+    (logs / "p1.2.jsonl").touch()  # planverify undo begins a new run in this way
 
     for words in (("metrics", "plan.yaml"), ("metrics", ".planverify/logs/p1.jsonl")):
         told = run(*words).out
