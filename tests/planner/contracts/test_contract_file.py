@@ -1,4 +1,4 @@
-"""A contract file is read with the position of whatever is wrong in it, and written the same every time."""
+"""Contract files: faults have positions, and writing is reproducible."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_only_an_ordinary_file_below_the_root_is_read(tmp_path: Path, path: str,
 
 
 def test_a_default_may_be_given_as_a_value(tmp_path: Path) -> None:
-    """But null is as if it were left out: it cannot mean both no default and the default None."""
+    """A null counts as omitted, because it could mean either no default or the default None."""
     values = ["14", "-1.5", "true", "null", '"N"']
     parameters = ", ".join(f'{{"name": "p{at}", "default": {value}}}' for at, value in enumerate(values))
     file = tmp_path / "c.json"

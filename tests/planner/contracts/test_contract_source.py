@@ -1,4 +1,4 @@
-"""A contract that is made of code is kept by that code, and names what was changed in it afterwards."""
+"""Contracts made from code: the code satisfies them, and later changes to it are named."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-# -- what is taken into a contract --------------------------------------------------------------------
+# -- contents of a contract ---------------------------------------------------------------------------
 
 
 def test_a_signature_is_written_as_it_stands(project: Project) -> None:
@@ -200,7 +200,7 @@ def test_nothing_of_the_project_is_run_or_imported(project: Project) -> None:
     assert "p" not in sys.modules
 
 
-# -- where modules are found --------------------------------------------------------------------------
+# -- lookup of modules --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_module_that_is_not_there_is_told_with_what_is(
     assert said in str(caught.value)
 
 
-# -- what differs -------------------------------------------------------------------------------------
+# -- differences --------------------------------------------------------------------------------------
 
 
 def test_the_difference_is_told_as_a_person_writes_signatures(project: Project) -> None:
@@ -370,7 +370,7 @@ def test_a_reexport_is_reported_by_the_name_that_is_promised(project: Project) -
     assert (difference.name, difference.problem) == ("run", "unresolved")
 
 
-# -- for any code -------------------------------------------------------------------------------------
+# -- arbitrary code -----------------------------------------------------------------------------------
 
 NAMES = st.text("abcdxyz_", min_size=1, max_size=4).filter(
     lambda name: name.isidentifier() and not keyword.iskeyword(name) and name.strip("_") != ""
@@ -387,7 +387,7 @@ KINDS = ["positional_only", "positional_or_keyword", "var_positional", "keyword_
 
 @st.composite
 def signatures(draw: st.DrawFn) -> list[tuple[str, str, str | None, str | None]]:
-    """Kind, name, annotation and default of each parameter, in an order that Python accepts."""
+    """Draw kind, name, annotation and default of each parameter, in an order that Python accepts."""
     made: list[tuple[str, str, str | None, str | None]] = []
     kinds = draw(st.lists(st.sampled_from(KINDS), max_size=5))
     has_default = False
