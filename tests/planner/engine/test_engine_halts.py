@@ -1,4 +1,4 @@
-"""What stops a run, and the limits of branches."""
+"""Causes that halt a run, limits of branches, and notifications."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def goes_on(run: Told) -> bool:
 
 
 def exhausted(run: Told, todo_id: str) -> None:
-    """Its repairs are used up."""
+    """Use up the repairs of a todo."""
     run.is_red(todo_id)
 
 

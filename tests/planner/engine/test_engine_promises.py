@@ -1,4 +1,4 @@
-"""What nobody can talk the engine into: a pass that is none, an approval of something else."""
+"""Guarantees that no event breaks: no unproved pass, no approval of something that was not shown."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_what_needs_no_further_budget_goes_on_while_a_person_is_asked_about_it()
     )
     run.is_red("t1")
     run.works("t1_branch_01")
-    run.is_red("t2")  # the last cycle
+    run.is_red("t2")  # the last cycle of the budget
 
     run.passes("t1_branch_01")
 

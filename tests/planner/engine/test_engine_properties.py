@@ -1,4 +1,4 @@
-"""What holds of every run, whatever the plan, the outcomes, the people, the clock and the driver do."""
+"""Properties of every run, for any plan, outcomes, decisions, clock and driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = 150
 
 
 def folded(events: Sequence[Event]) -> tuple[State, list[tuple[Action, ...]]]:
-    """The state after events, and what was asked for on the way."""
+    """Return the state after the events, and the actions that each of them caused."""
     first, *rest = events
     assert isinstance(first, PlanSubmitted)
     state, actions = start(first)
@@ -107,7 +107,7 @@ def test_a_driver_that_dies_between_any_two_events_is_asked_again_for_all_that_i
         run = Simulation.begin(seed, Laws())
         while not run.is_over and run.turns < 60:
             due = set(run.work), set(run.checks), set(run.loads), set(run.asked)
-            run.now = datetime.fromtimestamp(run.state.now, UTC)  # no turn of work is over meanwhile
+            run.now = datetime.fromtimestamp(run.state.now, UTC)  # no time passes, so no work times out
             run.forget(after_seconds=0)
             assert (set(run.work), set(run.checks), set(run.loads), set(run.asked)) == due, f"seed {seed}"
             run.turn()
@@ -126,7 +126,7 @@ def test_any_plan_can_be_submitted_and_nothing_happens_before_it_is_started(rand
 
 
 class Runs(RuleBasedStateMachine):
-    """One run; which of all that may happen comes next is for hypothesis to choose."""
+    """A run in which hypothesis chooses each next event."""
 
     @initialize(random=st.randoms(use_true_random=False))
     def begin(self, random: Random) -> None:
@@ -171,5 +171,5 @@ TestRuns.settings = settings(
     max_examples=30,
     stateful_step_count=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    phases=[Phase.reuse, Phase.generate],  # what is drawn from a source of chance does not get shorter
+    phases=[Phase.reuse, Phase.generate],  # draws from a random source cannot be shrunk
 )

@@ -1,4 +1,4 @@
-"""Recorded runs are decided as they were when they were recorded: the same actions, byte for byte."""
+"""Recorded runs: the engine decides on the same actions again, byte for byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOGS = read_bundle(RECORDED)
 
 
 def events_of(log: str) -> Iterator[tuple[str, Event]]:
-    """Each line of a log and its event."""
+    """Yield each line of a log and its event; check the digest chain."""
     digest = GENESIS
     for number, text in enumerate(log.splitlines()):
         digest = check_link(text, number, digest)

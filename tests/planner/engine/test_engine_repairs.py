@@ -25,7 +25,7 @@ def branch_of(run: Told) -> Implement:
 
 
 def open_branch(run: Told, todo_id: str = "t1", **failure: Any) -> str:
-    """Let a todo fail, and name the branch that it gets."""
+    """Let a todo fail, and return the id of its new branch."""
     run.is_red(todo_id, **failure)
     return branch_of(run).todo_id
 
@@ -119,7 +119,7 @@ def revise(run: Told, *edits: Edit, within: str = "") -> None:
     run.tell(PlanRevised(at=run.now, within=within, edits=edits, by="ada"))
 
 
-# Fit or not
+# Admission of plans
 
 
 def test_all_that_is_wrong_with_a_plan_is_said_at_once():
@@ -179,11 +179,11 @@ def test_a_sub_plan_that_is_not_fit_goes_to_a_person(todos: tuple[Any, ...], pro
     assert run.started == ["p/a"]
 
 
-# With a history
+# Branches of earlier runs
 
 
 def history(**branch: Any) -> Told:
-    """Somebody has tried to repair t1 before this run."""
+    """Return a run whose plan already has a branch for t1 from an earlier run."""
     return Told(
         todo("t1", max_retries=5),
         todo("t1_branch_01", parent_id="t1", is_temporary=True, branch_depth=1, **branch),
@@ -210,7 +210,7 @@ def test_the_branch_of_before_is_worked_on_when_its_todo_is_red_again_and_the_ne
     assert run.started == ["t1_branch_02"]
 
 
-# Changed by a person
+# Revisions by a person
 
 
 def test_a_todo_that_is_let_wait_for_what_is_gone_is_left_out():

@@ -1,4 +1,4 @@
-"""Rules of the engine: what it asks, what it refuses, and what persons decide."""
+"""Rules of the engine: requested actions, refusals, and decisions of people."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
 
 
-# From work to done
+# Success
 
 
 def test_a_claimed_todo_is_verified_before_anybody_works_on_it():
@@ -47,7 +47,7 @@ def test_a_claimed_todo_is_verified_before_anybody_works_on_it():
     assert run.life() == "testing"
 
 
-# What goes wrong around it
+# Limits, conflicts and refusals
 
 
 def test_a_turn_of_work_that_takes_too_long_is_cancelled():
@@ -261,7 +261,7 @@ def test_what_a_driver_cannot_tell_of_a_run_is_refused_by_name(event: Event, rul
 
 
 MODES = [
-    # auto_fix_mode, require_planner_approval, auto_approve_branches: is a person asked?
+    # auto_fix_mode, require_planner_approval, auto_approve_branches, whether a person is asked
     (False, None, False, True),
     (False, None, True, False),
     (False, False, False, True),

@@ -1,4 +1,4 @@
-"""Outcomes of runs that nobody asked for: what they settle, what they repair, and what they leave alone."""
+"""Outcomes of runs that no action requested: which todos they settle, repair or leave unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class People:
-    """A plan that people work on: each run tells outcomes, and the engine is asked what comes next."""
+    """A plan without a driver: each run reports outcomes, and the engine decides on the next actions."""
 
     def __init__(self, *todos: Todo, **policy: Any) -> None:
         self.plan = Plan(todo_list_id="p1", metadata=Policy(**policy), items=todos)
@@ -41,7 +41,7 @@ class People:
         )
 
     def run(self, *outcomes: Outcome, causes: Iterable[Cause] = (), scope: str = "all") -> People:
-        """A run of pytest --planverify has found this, in a tree that has changed since the one before."""
+        """Report a run with these outcomes, in a tree that has changed since the previous run."""
         self.runs += 1
         self.now += timedelta(seconds=60)
         changed = [
@@ -61,7 +61,7 @@ class People:
 
     @property
     def asked(self) -> list[tuple[str, str]]:
-        """What is outstanding: the kind of each action, and its todo."""
+        """Kind and todo of each outstanding action; empty if the plan is in a final state."""
         if self.state.plan_state.is_final:
             return []
         actions = step(self.state, RunResumed(at=self.now))[1]
