@@ -1,4 +1,4 @@
-"""The lint on what judges a todo: tests exist, can fail, and give the same answer twice."""
+"""Lint rules for criteria: tests exist, can fail, and are deterministic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of_source(folder: Path, source: str, **keys: Any) -> list[str]:
     return judge(folder, todo("a", "pytest t.py", **keys), files={"t.py": source})
 
 
-# -- there are tests -----------------------------------------------------------------------------------
+# -- tests exist ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_test_file_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: P
     assert (found.severity, found.message.startswith("t.py:2: it cannot be parsed")) == ("error", True)
 
 
-# -- they can fail -------------------------------------------------------------------------------------
+# -- tests can fail ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--co", "--version", "-h", "--fixtures"])
@@ -218,7 +218,7 @@ def test_comparisons_that_some_number_satisfies_are_never_found(
     assert satisfiable(specs) or not holds
 
 
-# -- the same answer twice -----------------------------------------------------------------------------
+# -- determinism ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The rules about todos and about plans as a whole."""
+"""Lint rules for todos and for plans as a whole."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_the_complete_example_of_the_design_has_no_errors() -> None:
     "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
 )
 def test_a_plan_in_the_documentation_validates_clean(page: Path, tmp_path: Path) -> None:
-    """Even where only the plan was copied, and none of the files that it speaks of."""
+    """This must hold even if only the plan was copied, without the files that it names."""
     for text in re.findall(
         r"^```yaml plan\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     ):
