@@ -1,4 +1,4 @@
-"""What the engine makes of memory: another order, another role, a recipe; never another verdict."""
+"""Effects of memory on the engine: it may change order and role or add a recipe, never a verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def past_todos(about: Todo, well: bool, number: int, *categories: Category) -> A
 
 
 class Remembering(Told):
-    """A run that was given something of the past."""
+    """A run submitted with records of past runs."""
 
     def __init__(self, *todos: Todo, memory: PastRecords, **policy: Any) -> None:
         super().__init__(*todos, **policy)
@@ -70,7 +70,7 @@ def test_of_equal_priority_what_went_well_before_is_begun_first() -> None:
 
 
 def branch_of(memory: PastRecords, about: Todo) -> tuple[Role, str]:
-    """Who works on the branch of a todo that failed, and all that was said about it."""
+    """Return the role that works on the branch of a failed todo, and the reasons of all actions."""
     run = Remembering(about, memory=memory)
     run.works()
     run.tell(Verified(at=run.now, outcome=simulate_failure(about, Category.TEST_TIMEOUT, "too slow")))

@@ -1,4 +1,4 @@
-"""Who repairs a failure: what memory may change, and what it never does."""
+"""Routing of repairs to roles: the changes that memory may and may not make."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_word_about_another_failure_of_the_category_is_evidence_only() -> None
     assert not route(remembering(one, two, *[repair(Role.TESTER, True)] * 4)).changed
 
 
-# -- what memory never does --------------------------------------------------------------------------
+# -- limits of memory --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

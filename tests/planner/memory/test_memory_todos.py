@@ -1,4 +1,4 @@
-"""What is remembered of past todos: their kind, their fingerprint, their order."""
+"""Memory about past todos: their kinds, fingerprints of repositories, order and recipes."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_the_kind_alone_may_be_the_reason() -> None:
     assert memory.recipe(todo("Add zzz"), NOW) is None
 
 
-# -- how experiences are counted ---------------------------------------------------------------------
+# -- weights of experiences --------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0.01, 4)), max_size=12), st.floats(0.01, 4))
@@ -182,7 +182,7 @@ def test_words_of_one_stem_are_alike_in_any_order() -> None:
     assert jaccard(ngrams("?"), ngrams("")) == 1
 
 
-# -- whatever is remembered --------------------------------------------------------------------------
+# -- arbitrary memory --------------------------------------------------------------------------------
 
 
 @settings(max_examples=50)
