@@ -1,4 +1,4 @@
-"""Whole files: seen whole or not at all, links and devices stay what they are, errors are one line."""
+"""File writes: atomic, links and devices are preserved, errors are one line."""
 
 from __future__ import annotations
 

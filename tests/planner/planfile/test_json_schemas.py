@@ -1,4 +1,4 @@
-"""The JSON Schemas that are built from the models are schemas, and agree with the loader."""
+"""The JSON Schemas built from the models: they are valid and agree with the loader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes are found, and matched with the plan as it is now; what does not fit says what to do."""
+"""Lookup of outcomes, and their match with the current plan; a mismatch names the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which plan and which tests are meant where nobody names them."""
+"""Default plans, roots and tests where none are named."""
 
 from __future__ import annotations
 

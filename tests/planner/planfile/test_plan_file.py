@@ -1,4 +1,4 @@
-"""What a plan file may say, and what is said of one that cannot be used."""
+"""Valid contents of a plan file, and the faults reported for an unusable one."""
 
 from __future__ import annotations
 

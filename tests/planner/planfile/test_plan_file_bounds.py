@@ -1,4 +1,4 @@
-"""Hostile and hapless files: none crashes, hangs or fills the memory; each gets one clear line."""
+"""Hostile and malformed files: none crashes, hangs or exhausts memory; each gets a one-line error."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ quick = settings(
 
 
 def check(folder: Path, data: bytes, name: str) -> None:
-    """A file is a plan, which is the same when it is dumped, or an error of single lines about it."""
+    """Check that a file either loads and survives a dump, or is refused with single-line faults."""
     path = folder / name
     path.write_bytes(data)
     faults: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A revised plan is written as the user would have: their text, changed only where the plans differ."""
+"""Rewriting of a plan file for a revised plan: text changes only where the plans differ."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def inserted(plan: Plan, at: int, *todos: Todo) -> Plan:
 
 
 class Example:
-    """One plan file and what becomes of it."""
+    """A plan file, and the results of rewriting it."""
 
     def __init__(self, folder: Path, text: str, name: str = "plan.yaml") -> None:
         self.path = folder / name

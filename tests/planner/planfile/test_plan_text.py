@@ -1,4 +1,4 @@
-"""Plans as text: written anew, and rewritten so that everything else stays."""
+"""Plans as text: dumping, and rewriting that keeps everything unchanged by the revision."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ extensions = st.dictionaries(text.map("x-".__add__), anything, max_size=2)
 
 
 def some(model: type, **fields: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    """The model with any selection of the optional fields set; a field named ``*`` in front is required."""
+    """Build the model with any subset of its optional fields; a leading ``_`` marks a required field."""
     required = {name.removeprefix("_"): value for name, value in fields.items() if name.startswith("_")}
     optional = {name: value for name, value in fields.items() if not name.startswith("_")}
     if "extensions" in model.model_fields:
@@ -157,7 +157,7 @@ policies = some(
 
 
 def _named(todo: Todo) -> Todo:
-    """A parent names the plan of its todos."""
+    """Clear ``is_parent`` if the todo names no sub-plan or sub-project."""
     update = {"is_parent": todo.sub_plan is not None or todo.sub_project_id is not None}
     return todo.model_copy(update=update) if todo.is_parent else todo
 
@@ -249,7 +249,7 @@ PLAIN = Plan(todo_list_id="p", items=(Todo(id="a", title="A"),))
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes every text so that it is read as text."""
+    """A dumper that writes every string so that it is loaded as a string."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -264,7 +264,7 @@ Dumper.add_representer(str, represent_text)
 
 
 class Indented(Dumper):
-    """Writes the dashes of a list further in than its key."""
+    """A dumper that indents the dashes of a list more than its key."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
         return super().increase_indent(flow, False)
@@ -272,7 +272,7 @@ class Indented(Dumper):
 
 @st.composite
 def block_texts(draw: st.DrawFn, plan: Plan) -> str:
-    """A plan in block style, or with its innermost values in brackets, and with comments between lines."""
+    """Draw the plan as text in block style, or with its innermost values in flow style, with comments."""
     text = yaml.dump(
         plain(plan),
         Dumper=draw(st.sampled_from([Dumper, Indented])),
@@ -286,14 +286,14 @@ def block_texts(draw: st.DrawFn, plan: Plan) -> str:
 
 
 class Shared(Dumper):
-    """Writes what is said twice once, with an anchor, and then an alias."""
+    """A dumper that writes a repeated value once, with an anchor, and then as an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return not isinstance(data, (dict, list)) or not data
 
 
 def shared(value: Any, known: dict[str, Any]) -> Any:
-    """The value with one object in all the places that say the same."""
+    """Return the value with equal parts replaced by one shared object."""
     if isinstance(value, dict):
         value = {key: shared(held, known) for key, held in value.items()}
     elif isinstance(value, list):
@@ -302,7 +302,7 @@ def shared(value: Any, known: dict[str, Any]) -> Any:
 
 
 def commented(draw: st.DrawFn, text: str) -> str:
-    """The text with numbered comments and blank lines above its entries, and beside some of its values."""
+    """Draw numbered comments and blank lines above entries, and comments beside some values."""
     lines = text.split("\n")
     if any(char in text for char in "\r\x85\u2028\u2029"):
         return text
@@ -318,7 +318,7 @@ def commented(draw: st.DrawFn, text: str) -> str:
 
 
 def places(node: Any, lines: list[str]) -> tuple[set[tuple[int, int]], set[int]]:
-    """Where entries and items begin a line, by line and column, and the lines that a short value ends."""
+    """Return line and column of entries and items that begin a line, and lines ended by short values."""
     if not isinstance(node, (yaml.MappingNode, yaml.SequenceNode)):
         end = node.end_mark
         is_short = node.start_mark.line == end.line and end.column == len(lines[end.line])
@@ -358,7 +358,7 @@ def flow_text(draw: st.DrawFn, plan: Plan) -> str:
 
 @st.composite
 def revisions(draw: st.DrawFn, plan: Plan) -> Plan:
-    """The plan with some todos inserted, removed and changed, and other words around them."""
+    """Draw the plan with some todos inserted, removed and changed, and other keys around them."""
     items = list(plan.items)
     for number in range(draw(st.integers(0, 3))):
         edit = draw(st.sampled_from(["insert", "remove", "change", "check"]))
@@ -392,7 +392,7 @@ def independent(todo: Todo, gone: str) -> Todo:
 
 
 def mixed(draw: st.DrawFn, todo: Todo, other: Todo) -> Todo:
-    """The todo with some fields of another, set or not."""
+    """Draw the todo with some of its fields replaced by those of another, whether set or not."""
     fields = {name: getattr(todo, name) for name in todo.model_fields_set}
     for name in sorted((todo.model_fields_set | other.model_fields_set) - {"id", "title", "dependencies"}):
         if draw(st.booleans()):
@@ -411,14 +411,14 @@ def with_check(draw: st.DrawFn, todo: Todo) -> Todo:
 
 
 def chunks(text: str, plan: Plan) -> dict[str, str]:
-    """By id the lines of each todo of a block text, from its dash to its last word."""
+    """Return the text of each todo in a block text by id, without trailing comments."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     items = next(value for key, value in root.value if key.value == "items")
     found: dict[str, str] = {}
     for todo, node in zip(plan.items, items.value, strict=True):
         said = text[node.start_mark.index : node.end_mark.index]
         lines = [line for line in said.split("\n") if line.strip()]
-        # What follows the last word may belong to the next todo.
+        # Comments after the last value may belong to the next todo.
         while lines and lines[-1].lstrip().startswith("#"):
             lines.pop()
         found[todo.id] = lines[0] if lines else ""
@@ -443,7 +443,7 @@ def check(folder: Path, text: str, name: str, draw: st.DrawFn) -> tuple[Any, Pla
 
 
 def rewritten(folder: Path, loaded: Any, revised: Plan, name: str, *, is_shared: bool = False) -> str:
-    # Some revisions break a rule for plans; those are for other tests.
+    # Other tests cover revisions that break a rule for plans.
     assume(loaded_from(folder, dump_plan(revised, format="json"), "dumped.json") is not None)
     target = folder / f"new-{name}"
     found = rewrite(loaded, revised, target=target)
@@ -456,7 +456,7 @@ def rewritten(folder: Path, loaded: Any, revised: Plan, name: str, *, is_shared:
 
 
 def holds_in_order(text: str, part: str) -> bool:
-    """Whether the lines of ``part`` are lines of the text, in the same order."""
+    """Return whether the lines of ``part`` occur in the text in the same order."""
     lines = iter(text.split("\n"))
     return all(line in lines for line in part.split("\n"))
 

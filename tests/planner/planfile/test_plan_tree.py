@@ -1,4 +1,4 @@
-"""A plan and its sub-plans: how they are found, refused, walked and laid flat."""
+"""Plans with sub-plans: lookup, refusal, traversal and flattening."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.policy.dependencies import dependency_order
 
 
 def write(path: Path, *items: dict[str, Any], plan_id: str | None = None, **keys: Any) -> Path:
-    """Write a plan of these todos; the position of each todo is a line of its own."""
+    """Write a plan with each of these todos on a separate line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(item) for item in items)
     head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
@@ -46,7 +46,7 @@ def error_of(tree: PlanTree) -> str:
 
 @pytest.fixture
 def phases(tmp_path: Path) -> Path:
-    """Two phases; the second has a sub-plan of its own."""
+    """Return a plan with two phases, the second of which has a nested sub-plan."""
     write(tmp_path / "phases/deep/cursor.yaml", todo("left"), todo("right", "left"), plan_id="one")
     write(
         tmp_path / "phases/two.yaml",
@@ -110,7 +110,7 @@ def test_laid_flat_the_ids_and_what_they_refer_to_are_qualified(tmp_path: Path):
     assert [part.path.name for part in flat.parts] == ["plan.yaml", "sub.yaml"]
 
 
-# -- where a sub-project is -------------------------------------------------------------------------
+# -- lookup of sub-projects -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_sub_project_outside_the_folder_is_refused(tmp_path: Path):
     assert "items[1].sub_project_id: there is no plan '../o'" in said
 
 
-# -- what is refused --------------------------------------------------------------------------------
+# -- refusals ---------------------------------------------------------------------------------------
 
 
 def test_a_parent_that_names_no_plan_is_refused_with_its_position(tmp_path: Path):
@@ -304,7 +304,7 @@ def test_a_file_that_changed_meanwhile_is_still_refused_in_words(tmp_path: Path)
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_random_tree_laid_flat_is_one_plan_whose_todos_refer_to_each_other(data: st.DataObject):
-    """Every dependency is there, a todo never depends on its parent, and no order is impossible."""
+    """Every dependency exists, no todo depends on its parent, and there is no cycle."""
     with tempfile.TemporaryDirectory() as folder:
         _write_level(Path(folder), "plan", data, depth=0)
         flat = load_tree(Path(folder) / "plan.yaml").load_all().flat()

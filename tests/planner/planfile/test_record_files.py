@@ -1,4 +1,4 @@
-"""The files beside a plan: records, the folders of plans, and the history of runs."""
+"""Files beside a plan: records, plan folders, and the history of runs."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_an_ignore_file_of_the_user_stays(tmp_path: Path) -> None:
 
 DAY = "2026-01-{:02}T00:00:00.000Z"
 FIRST = 1767225600
-"""The first of January 2026."""
+"""2026-01-01 00:00 UTC, in seconds since the epoch."""
 
 
 def judged(todo_id: str, state: str, day: int, **more: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Revised plans beside the old ones or in their place; the version before is kept and can be put back."""
+"""Revised plans, written as a copy or in place; undo restores the previous version."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_version_whose_writing_was_interrupted_is_passed_over(plan: Path) -> N
     write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     first = plan.read_text()
     write_in_place(load_tree(plan).load_all(), titled(plan, "Due"))
-    plan.write_text(first)  # as if the second had been killed before it wrote
+    plan.write_text(first)  # as if the second write had been killed before it wrote the plan
 
     undo_plan(plan)
 

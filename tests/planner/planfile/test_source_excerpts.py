@@ -1,4 +1,4 @@
-"""What is read for a repair: the failure report of the same run, and the lines that count; nothing else."""
+"""Files read for a repair: the failure report of the same run, and relevant lines of source."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def context(plan: LoadedPlan, seen: Outcome | None = None) -> FailureContext:
 
 
 def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[str, int, int]]:
-    """The path, the first and the last line of each excerpt."""
+    """Return path, first line and last line of each excerpt."""
     found = read_excerpts(RootedFiles(root), deciding, facts)
     return [(each.path, each.first_line, each.first_line + len(each.lines) - 1) for each in found]
 
@@ -214,7 +214,7 @@ def test_secrets_of_the_source_are_taken_out(tmp_path: Path) -> None:
     assert read_excerpts(RootedFiles(tmp_path), failure(location=Location(path="a.py", line=20)), ()) == ()
 
 
-# -- what may be read ----------------------------------------------------------------------------
+# -- access to files -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
