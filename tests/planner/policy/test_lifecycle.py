@@ -1,4 +1,4 @@
-"""The life cycles of todos and plans, and what a todo tells its parent."""
+"""Life cycles of todos and plans, and the verdict of a parent."""
 
 from __future__ import annotations
 

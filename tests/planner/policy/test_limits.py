@@ -1,4 +1,4 @@
-"""Budgets, permissions, roles and the weight of failures."""
+"""Budgets, permissions, roles and the severity of failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMED: dict[str, Any] = {
     },
     "test_command": "pytest tests/test_a.py",
 }
-"""A todo that names two files and three commands, two of them the same."""
+"""A todo that names two files and three commands, two of them equal."""
 
 
 def a_todo(level: str | None, **keys: Any) -> Todo:
@@ -40,7 +40,7 @@ def test_exactly_all_of_a_budget_is_allowed_and_leaves_no_further_turn(name: str
         seconds = amount if name == "wall_seconds" else 0
         found = f"{name}: {amount} spent, {limit} allowed"
         assert exceeded(FULL, spent, seconds) == (found if over else None)
-        # No turn of work has to make a file, so with as many files as are allowed there may be another.
+        # A turn of work may create no files, so another turn is allowed when new_files is used up.
         none_left = used_up if name != "new_files" else over
         assert exceeded(FULL, spent, seconds, or_used_up=True) == (found if none_left else None)
         assert left(FULL, spent, seconds)[name] == (max(limit - amount, 0), limit)

@@ -1,4 +1,4 @@
-"""The comparison with the baseline, and the criteria of a todo."""
+"""Comparison with the baseline, and the criteria of a todo."""
 
 from __future__ import annotations
 

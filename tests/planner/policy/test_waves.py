@@ -1,4 +1,4 @@
-"""The order of work: dependencies, claims of files, and the waves that follow from both."""
+"""The order of work: dependencies, file claims, and the resulting waves."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def a_todo(todo_id: str, after: str = "", files: Any = None, priority: int = 0) 
 
 @st.composite
 def plans(draw: st.DrawFn) -> list[Todo]:
-    """Todos without circles, in any order, some of their dependencies unknown."""
+    """Draw todos in any order and without cycles; some dependencies are unknown."""
     ids = [f"t{number}" for number in range(draw(st.integers(0, 12)))]
     todos = [
         a_todo(
@@ -87,14 +87,14 @@ def test_a_wave_is_in_the_order_of_priority_then_of_the_plan(todos: list[Todo]) 
 @pytest.mark.parametrize(
     ("todos", "expected"),
     [
-        # Who has priority goes first, also where both may go.
+        # The todo with priority goes first if either could.
         ([a_todo("a", files=["x.py"]), a_todo("b", files=["x.py"], priority=-1)], (("b",), ("a",))),
-        # What was kept apart keeps apart what depends on it.
+        # A todo postponed by a conflict postpones its dependents.
         (
             [a_todo("a", files=["src/**"]), a_todo("b", files=["src/x.py"]), a_todo("c", "b"), a_todo("d")],
             (("a", "d"), ("b",), ("c",)),
         ),
-        # A place that was passed over is taken by who fits there.
+        # A wave that an earlier todo cannot use is open to a later one that fits.
         (
             [
                 *(a_todo("a", files=["x.py"]), a_todo("b", "a"), a_todo("c", "b", files=["x.py"])),
