@@ -1,4 +1,4 @@
-"""Edits apply to a plan; what does not fit is refused and changes nothing."""
+"""Edits of a plan; an edit that does not fit is refused and changes nothing."""
 
 from __future__ import annotations
 

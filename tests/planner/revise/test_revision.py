@@ -1,4 +1,4 @@
-"""How the strategies read a failure, and what no revision ever does."""
+"""Interpretation of failures by the strategies, and the limits of every revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each category of failure calls for: one test a row of the strategy table."""
+"""Edits for each failure category: one test for each row of the strategy table."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_what_halts_or_is_nobodys_work_leaves_the_plan_as_it_is(category: Catego
 def test_every_category_has_its_row_or_leaves_the_plan_alone() -> None:
     alone = {Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT}
     revised = {name for name, facts in CATEGORIES.items() if facts.family not in alone}
-    # Against an unmet metric, the instructions are all that is needed.
+    # For an unmet metric, the instructions suffice without an edit.
     assert set(STRATEGIES) == revised - {Category.METRIC_UNMET}
 
 
