@@ -1,4 +1,4 @@
-"""`planner history` in this process: what it shows of logs and outcomes, and where there are none."""
+"""`planner history`: output from logs and outcomes, and where there are none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def planner(command: Command) -> Command:
 
 
 def repaired(planner: Command, run_id: str = "run-1", **metadata: Any) -> Carried:
-    """A run with a branch that has repaired `tax`, and of which `bill` waits for a person."""
+    """Return a run in which a branch has repaired `tax`, and `bill` waits for a person."""
     run = Carried(Project(planner.folder), shop(**metadata), run_id)
     run.tell("run_started")
     for name in ("tax", "tax", "tax"):

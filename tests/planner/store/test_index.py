@@ -1,4 +1,4 @@
-"""The index over logs and outcome files: made from them alone, brought up to date, made again."""
+"""The index of logs and outcome files: derived from these alone, updated, and rebuilt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def in_threads(count: int, ask: Callable[[], Found]) -> list[Found]:
-    """What it says to each of some threads that ask at once."""
+    """Return the results of `ask`, called in `count` threads at once."""
     begin = threading.Barrier(count)
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(lambda _: (begin.wait(), ask())[1], range(count)))
@@ -224,9 +224,9 @@ def test_what_no_index_can_be_is_refused_in_one_line(
 
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:
-    """The URL of an empty database of a server that is started for these tests."""
+    """Yield the URL of an empty database on a server started for these tests."""
     pytest.importorskip("psycopg")
-    # Debian keeps the programs of a server out of the PATH.
+    # Debian does not put the programs of the server on PATH.
     places = os.pathsep.join([os.environ["PATH"], *map(str, Path("/usr/lib/postgresql").glob("*/bin"))])
     programs = [shutil.which(name, path=places) for name in ("initdb", "pg_ctl")]
     if None in programs:
@@ -234,7 +234,7 @@ def postgresql() -> Iterator[str]:
     initdb, pg_ctl = map(str, programs)
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     owner: dict[str, Any] = {}
-    if os.getuid() == 0:  # which a server refuses to run as
+    if os.getuid() == 0:  # the server refuses to run as root
         nobody = pwd.getpwnam("nobody")
         owner = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)

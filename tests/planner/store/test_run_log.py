@@ -1,4 +1,4 @@
-"""The log of a run: its lines, their chain, and how it is written and read."""
+"""The log of a run: its lines, their digest chain, writing and reading."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def taken(event: Event) -> Step:
 
 
 def write(log: RunLog, *events: Event) -> list[LogEntry]:
-    """Write events; return what others have written before."""
+    """Append events, and return the entries that other writers added before."""
     with log.hold():
         found = list(log.entries())
         log.append(*map(taken, events))
@@ -73,7 +73,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(path: Path) -> Iterator[RunLog]:
-    """A log with three lines."""
+    """Yield a log with three lines."""
     opened = RunLog.append_to(path)
     write(opened, FIRST, TICK, TICK)
     yield opened
@@ -180,7 +180,7 @@ def test_any_change_of_one_byte_of_a_log_is_noticed(log: RunLog, path: Path, at:
     assert changed.read_bytes() == raw, "what is damaged is left as it is"
 
 
-def _content(path: Path, held: dict[Path, bytes] = {}) -> bytes:  # noqa: B006  # read once a test
+def _content(path: Path, held: dict[Path, bytes] = {}) -> bytes:  # noqa: B006  # read once per test
     return held.setdefault(path, path.read_bytes())
 
 
@@ -259,7 +259,7 @@ def test_an_interrupt_while_a_line_is_written_takes_it_back(
         patched.setattr(os, "fsync", interrupted)
         with pytest.raises(KeyboardInterrupt):
             write(log, TICK)
-    os.truncate(path, len(before))  # which could not be synchronised either
+    os.truncate(path, len(before))  # the truncation could not be synchronised either
 
     assert write(log, TICK) == []
     assert len(list(RunLog.read(path).entries())) == 4
@@ -429,7 +429,7 @@ def test_actions_are_read_as_they_were_written() -> None:
 
 
 def test_what_is_left_out_where_it_is_absent_is_absent_where_it_is_read() -> None:
-    """No null is written: so null must be what a value that is read has where nothing is said."""
+    """Nulls are not written, so an absent optional field must be read as None."""
     for model in _held_models():
         if issubclass(model, Value) and model.model_config.get("extra") == "ignore":
             for name, field in model.model_fields.items():

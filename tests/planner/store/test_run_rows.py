@@ -1,4 +1,4 @@
-"""What the index says of a run: its rows, made from the log alone."""
+"""Rows of the index about a run, derived from its log alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answers(project: Project) -> list[tuple[str, str | None, str | None]]:
 
 
 def to_first_branch(project: Project, **metadata: Any) -> Carried:
-    """A run in which `tax` has used up its retries."""
+    """Return a run in which `tax` has used up its retries."""
     run = Carried(project, shop(**metadata))
     run.tell("run_started")
     for _ in range(3):

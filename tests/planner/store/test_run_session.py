@@ -1,4 +1,4 @@
-"""A run as a driver sees it: events are kept, completed by what files say, and gone on with later."""
+"""Sessions of a driven run: events are stored and completed from files, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FAILED = {"todo_id": "t1", "success": False, "tests_passed": False, "failure_evi
 
 
 class Desk:
-    """A folder with a plan, and the sessions that work on it."""
+    """A project with a plan, and the sessions opened on it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,14 +70,14 @@ class Desk:
         return RunSession.open(RunSettings(**given))
 
     def tell(self, session: RunSession, kind: str, **keys: Any) -> list[str]:
-        """Tell an event a minute after the one before; the kinds of the actions that answer it."""
+        """Send an event a minute after the previous one, and return the kinds of the resulting actions."""
         self.minutes += 1
         at = (START + timedelta(minutes=self.minutes)).isoformat()
         event = read_event(json.dumps({"event": kind, "at": at, **keys}).encode())
         return [action.action for action in session.tell(event)]
 
     def fail(self, session: RunSession) -> None:
-        """Begin the run, and let the first todo fail."""
+        """Start the run, and let todo t1 fail."""
         self.tell(session, "run_started")
         self.tell(session, "work_finished", todo_id="t1")
         self.tell(session, "verified", outcome=FAILED)
@@ -197,7 +197,7 @@ def test_a_folder_for_the_log_that_cannot_be_made_is_said(desk: Desk) -> None:
         desk.open(log=None)
 
 
-# What only files tell.
+# Facts read from files
 
 
 @pytest.mark.parametrize(("limit", "paths"), [(1 << 20, {"tests/test_t1.py"}), (100, set())])
@@ -215,7 +215,7 @@ def test_a_failure_is_kept_with_what_can_be_read_about_it_within_bounds(
 
 @pytest.fixture
 def parent(desk: Desk) -> Desk:
-    """A plan whose second todo is a parent."""
+    """Return a desk whose plan has a parent as its second todo."""
     desk.plan(todo("t1"), {"id": "phase", "title": "Phase", "sub_plan": "phases/two.json"})
     return desk
 
@@ -309,11 +309,11 @@ def test_a_sub_plan_may_be_told_itself(parent: Desk) -> None:
     )
 
 
-# What is remembered.
+# Memory
 
 
 def test_a_run_that_nobody_says_where_to_keep_learns_from_the_ones_before(desk: Desk) -> None:
-    """And the plan that served a goal is kept without its repairs."""
+    """In addition, a plan that achieved its goal is stored without its branches."""
     desk.plan(todo("t1"), workflow_name="Sell things")
     session = desk.open(log=None)
     passed = {"success": True, "tests_passed": True, "verified": True, "checks": [PROOF]}
@@ -352,7 +352,7 @@ def test_a_log_that_cannot_be_read_hides_nothing_else_and_stops_no_run(desk: Des
     assert "torn.jsonl: line 1 was changed" in remark
 
 
-# What is not to be kept.
+# Redaction
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
@@ -371,7 +371,7 @@ def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
     assert Replay.of(desk.log).difference is None
 
 
-# What a driver may write.
+# Events of a driver
 
 
 @pytest.mark.parametrize(
@@ -496,7 +496,7 @@ EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 class Run:
-    """A run of the plan by the engine, watched by those who keep its newest version."""
+    """A run of the plan by the engine, and the writer of its newest version."""
 
     def __init__(self, shop: Path, versions: PlanVersions) -> None:
         self.versions = versions
@@ -515,7 +515,7 @@ class Run:
         return self.versions.write(self.state)
 
     def wait_for(self, todo_id: str, on: str, within: str = "") -> None:
-        """Let one todo wait for another, by an edit of a person."""
+        """Let a person's edit add a dependency of `todo_id` on `on`."""
         if self.state is not None and self.state.started is None:
             self.tell(made("run_started"))
             self.tell(made("sub_plan_loaded", todo_id="phase", plan=self.sub))
