@@ -1,4 +1,4 @@
-"""Messages of CPython, and the lines of a diff that define a name."""
+"""Messages of CPython, and diff lines that define a name."""
 
 from __future__ import annotations
 

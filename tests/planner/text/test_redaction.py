@@ -1,4 +1,4 @@
-"""Secrets are taken out of a text and named in their place; code that only speaks of secrets stays."""
+"""Redaction of secrets in text; code that only mentions secrets is unchanged."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
-    """A quarter of a megabyte takes a second at most, and minutes where the time grows faster."""
+    """A quarter of a megabyte takes a second at most; superlinear time would take minutes."""
     text = piece * (250_000 // len(piece))
     started = time.process_time()
     redact(text)

@@ -121,7 +121,7 @@ def test_a_code_span_is_one_line_that_ends_where_it_should(text: str) -> None:
         return
     bar = re.match(r"`+", shown)
     assert bar is not None
-    # The first run of that very length closes the span.
+    # The next run of the same length closes the span.
     runs = [run.span() for run in re.finditer(r"`+", shown) if len(run[0]) == len(bar[0])]
     assert runs == [bar.span(), (len(shown) - len(bar[0]), len(shown))]
 

@@ -1,4 +1,4 @@
-"""`planner serve`: the pages are for whoever holds the token, and record as the command line does."""
+"""`planner serve`: pages require the token, and decisions are recorded as on the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture
 def asking(command: Command, tmp_path: Path) -> Path:
-    """A plan that asks before each branch, with one red todo whose title is hostile."""
+    """Return the folder of a plan that asks before each branch; its red todo has a hostile title."""
     command.plan(with_test("a", title=HOSTILE), metadata={"auto_fix_mode": False})
     command.outcomes(failed("a"))
     return tmp_path
