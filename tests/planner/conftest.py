@@ -1,4 +1,4 @@
-"""Fixtures for tests that type in commands of ``planner``."""
+"""Fixtures for tests that run ``planner`` commands."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from planner_command import Command
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Return the command in this process and in an empty folder."""
+    """Return the command, run in this process in an empty folder."""
     return Command(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture
 def planner(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Return the command with a state directory of its own for design plans."""
+    """Return the command with a separate state directory for design plans."""
     monkeypatch.setenv("PLANNER_STATE_DIR", str(command.folder / "state"))
     return command

@@ -1,4 +1,4 @@
-"""`planner next` and `planner step` decide alike: told the same outcomes, they ask for the same."""
+"""`planner next` and `planner step`: given the same outcomes, they ask for the same actions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_next_asks_for_what_step_asks_for(data: st.DataObject, tmp_path_factory:
             if number == 0:
                 driver.tell(RunStarted(at=at))
             if run.log is None or run.log.name != "p1.jsonl" or _is_over(driver):
-                return  # what was done is red again: another run begins, which a driver begins itself
+                return  # a done todo is red again: a new run, which a driver must begin itself
             _drive(driver, document, at)
 
             assert _asked(run.state, at) == _asked(_state(driver), at)
@@ -114,7 +114,7 @@ def test_next_asks_for_what_step_asks_for(data: st.DataObject, tmp_path_factory:
 
 
 def _drive(driver: RunSession, document: OutcomeDocument, at: datetime) -> None:
-    """Tell a driver's engine each outcome, as often as something new comes of it."""
+    """Report the outcomes to a driver's session, until none of the remaining ones applies."""
     pending = list(document.outcomes)
     while pending:
         before = len(pending)
@@ -127,7 +127,7 @@ def _drive(driver: RunSession, document: OutcomeDocument, at: datetime) -> None:
                 event = Verified(at=at, outcome=outcome, run_id=document.run.run_id)
                 try:
                     driver.tell(event)
-                except RefusedEvent as refusal:  # nothing that the plugin writes is refused
+                except RefusedEvent as refusal:  # no outcome that the plugin writes is refused
                     raise AssertionError(str(refusal)) from refusal
         if len(pending) == before:
             return
@@ -154,7 +154,7 @@ def _is_over(session: RunSession) -> bool:
 
 
 def _asked(state: State, at: datetime) -> list[str]:
-    """Everything that is outstanding, without the numbers of the actions."""
+    """Return all outstanding actions without their numbers, or the rule that stopped the plan."""
     if state.plan_state.is_final:
         return [state.stopped.rule if state.stopped is not None else ""]
     return [

@@ -1,4 +1,4 @@
-"""The test kit, told as the stories that it is for: a failure, its branch, the way back."""
+"""The test kit: simulated failures, their branches, and the completion of a plan."""
 
 import pytest
 
