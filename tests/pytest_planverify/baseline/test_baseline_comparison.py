@@ -1,4 +1,4 @@
-"""A run beside its baseline: tests, failures, checks and todos."""
+"""Comparison of a run with its baseline: tests, failures, checks and todos."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> BaselineComparison:
 
 
 def of_a_run(comparison: BaselineComparison) -> BaselineComparison:
-    """Return the same, where a run with agents has made the baseline for itself."""
+    """Return the comparison with a baseline that ``planverify run`` recorded for itself."""
     kept = comparison._kept
     return BaselineComparison(
         comparison._flat, KeptBaseline(kept.root, kept.document, path=kept.path, begins_run=True)
@@ -150,7 +150,7 @@ PLAN = "todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
 
 
 def run(verdict: str, *tests: str) -> BaselineRun:
-    """One run in which each test of the one check said so, and the check did."""
+    """Return a run of one check with this verdict, and one test per outcome."""
     document: dict[str, Any] = {
         "plans": [],
         "summary": {"todos": {}, "criteria": {}},

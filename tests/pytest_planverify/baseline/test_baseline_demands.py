@@ -1,4 +1,4 @@
-"""What must turn green and what must stay green, row by row of the tables in docs/baseline.md."""
+"""Tests that must turn green or stay green, for each row of the tables in docs/baseline.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AT_BASE = {
     "broken.py": {"outcome": "error"},
 }
 FILES = {"old.py": {"sha256": "0" * 64, "size": 1, "kind": "test"}}
-"""A test file that was there and of which nothing is known: no copy of it is left."""
+"""A test file of the baseline without recorded tests and without a stored copy."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def flat(tmp_path_factory: pytest.TempPathFactory) -> FlatPlan:
 
 
 def judging(flat: FlatPlan, **held: Any) -> Demands:
-    """Return the demands beside a baseline that holds this."""
+    """Return the demands on a baseline with these fields."""
     fields = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
     document = Baseline.model_validate({"plan": "p", **fields, **held})
     return Demands(flat, KeptBaseline(flat.loaded.root, document, path=Path("x")))

@@ -1,4 +1,4 @@
-"""Which files belong to a project, which of them judge, and copies of the project that leave no trace."""
+"""Files of a project and their kinds, and temporary copies of the project that are removed completely."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_content_has_the_name_that_git_gives_it(repository: Path) -> None:
     assert blobs["pkg/mod.py"] == object_id(b"pkg/mod.py\n")
 
 
-# -- which of them judge -------------------------------------------------------------------------
+# -- kinds of files ------------------------------------------------------------------------------
 
 PLAN = """
 todo_list_id: shop
@@ -258,7 +258,7 @@ def test_a_checkout_has_the_revision_and_what_imports_need_and_leaves_nothing_be
 
 @pytest.fixture
 def with_submodules(repository: Path, tmp_path: Path) -> Path:
-    """The repository with a submodule that has another one, and a repository that nobody tracks."""
+    """Return a repository with a submodule that contains another submodule."""
     local = ("-c", "protocol.file.allow=always")
     for name, inner in (("deep", None), ("lib", "deep")):
         write(tmp_path, f"{name}/{name}.py")
@@ -304,7 +304,7 @@ def test_a_submodule_without_the_commit_of_a_revision_is_named(with_submodules: 
         pass
     assert git(with_submodules, "worktree", "list").count("\n") == 0
     git(with_submodules, "submodule", "deinit", "-q", "-f", "vendor/lib")
-    with checkout_of(with_submodules, "HEAD") as root:  # the tests of now do without it
+    with checkout_of(with_submodules, "HEAD") as root:  # the current tests do not need it
         assert not list((root / "vendor" / "lib").iterdir())
 
 
@@ -312,7 +312,7 @@ def test_a_submodule_without_the_commit_of_a_revision_is_named(with_submodules: 
 def test_a_copy_is_gone_whatever_happens(repository: Path, error: type[BaseException]) -> None:
     made: list[Path] = []
     for copying in (checkout_of(repository, "HEAD"), copy_as_is(repository)):
-        with pytest.raises(error), copying as root:  # noqa: PT012  # what the copy must not swallow
+        with pytest.raises(error), copying as root:  # noqa: PT012  # the copy must not swallow it
             made.append(root)
             raise error
     assert not any(root.exists() for root in made)
@@ -377,12 +377,12 @@ def test_git_of_a_hook_that_runs_this_does_not_mislead(
     assert "pkg/mod.py" in WorkTree(repository).paths()
 
 
-# -- what a copy imports -------------------------------------------------------------------------
+# -- imports of a copy ---------------------------------------------------------------------------
 
 
 @pytest.fixture
 def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Site packages with editable installations of the repository and of something else."""
+    """Return site packages with editable installations of the repository and of another package."""
     site = tmp_path / "site-packages"
     write(site, "readme.txt")
     (site / "src_layout.pth").write_text(f"{repository / 'src'}\n{repository / '.venv' / 'lib'}\n")

@@ -1,4 +1,4 @@
-"""What the work tree has that the last commit has not."""
+"""Changed files and hunks since the baseline or the last commit."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_without_git_no_change_is_known(repository: Path, monkeypatch: pytest.Mo
 def test_a_repository_that_git_refuses_is_told_with_the_remedy(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """As that of another user, which is common in containers."""
+    """Git refuses a repository of another user, which is common in containers."""
     assert Changes(repository).refusal() is None
     for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
         monkeypatch.setenv(name, os.devnull)
@@ -198,7 +198,7 @@ def test_every_changed_file_is_told_where_there_is_a_commit_to_compare_with(
     assert changed.files() == ("a.py",)
     assert changed.new_files() == ()
     (repository / "new.py").touch()
-    assert changed.files() == ("a.py",)  # as it was when it was looked at
+    assert changed.files() == ("a.py",)  # cached since the first call
     assert changed.new_files() == ("new.py",)
 
 
@@ -233,7 +233,7 @@ def held(plan: str, files: dict[str, str], accepted: dict[str, str] | None = Non
 
 @pytest.fixture
 def flat(tmp_path: Path) -> FlatPlan:
-    """A plan below `top`, a sub-plan below `top/part`, and another one beside them."""
+    """Return a plan in ``top`` with two sub-plans, whose roots are ``top/part`` and ``beside``."""
     for folder in ("top/part", "beside"):
         (tmp_path / folder).mkdir(parents=True)
     items = (

@@ -1,4 +1,4 @@
-"""What a check is worth follows from what it said before the work, and on a broken tree."""
+"""Qualification of checks by their results before the work and on a broken tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a baseline is kept, what is read back, and what makes it doubtful."""
+"""Storage and loading of baselines, detection of changes to them, and the commit that broke a todo."""
 
 from __future__ import annotations
 
@@ -287,11 +287,11 @@ def test_a_file_that_was_only_renamed_has_its_tests(tmp_path: Path) -> None:
     assert held is not None
     assert held.outcome is TestOutcome.FAILED
     assert kept.had_test("moved/test_z.py::test_x[1]")
-    assert kept.former("test_d.py::test") == "test_d.py::test"  # two are gone that held the same
+    assert kept.former("test_d.py::test") == "test_d.py::test"  # two missing files had this content
     assert kept.former("nowhere.py::test") == "nowhere.py::test"
     (tmp_path / "test_c.py").write_bytes(b"2")
     assert loaded(tmp_path).former("test_d.py") == "test_b.py"
-    (tmp_path / "test_a.py").write_bytes(b"1")  # a copy is no renaming
+    (tmp_path / "test_a.py").write_bytes(b"1")  # a copy is not a rename
     assert loaded(tmp_path).test("moved/test_z.py::test_x[1]") is None
 
 
@@ -378,13 +378,13 @@ def write(folder: Path, shop: str, *, commit: bool = True) -> None:
 
 @pytest.fixture(autouse=True)
 def _lean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most of a short run is the loading of the plugins that the tests need."""
+    """Disable the autoload of plugins, which takes most of the time of a short run."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "pytest_planverify.plugin")
 
 
 def verify(folder: Path) -> tuple[bool, list[tuple[str, str, int]], dict[str, Any]]:
-    """Return whether it is green, the changed hunks that the outcome tells, and what it says."""
+    """Return whether the todo passed, its changed hunks (path, function, line), and its evidence."""
     command = [sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-p", "no:cacheprovider"]
     subprocess.run(command, cwd=folder, capture_output=True, check=False)
     outcome = json.loads((folder / ".planverify/outcomes.json").read_text())["outcomes"][0]
