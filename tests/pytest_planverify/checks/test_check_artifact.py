@@ -1,4 +1,4 @@
-"""An artifact passes only if it is there, below the root, and as the plan says."""
+"""Artifacts pass only if they exist below the root and satisfy the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that are not pytest are run for real, and judged by what they say beside their exit status."""
+"""Commands other than pytest, executed and judged by their exit status and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A contract is kept, broken, or undetermined by the source; the last is never called broken."""
+"""Contracts: satisfied, broken, or inconclusive if the source alone does not decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of persons to questions, and numbers that tests record."""
+"""Answers to manual questions, and metrics that tests record."""
 
 from __future__ import annotations
 

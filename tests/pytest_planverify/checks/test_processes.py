@@ -1,4 +1,4 @@
-"""A process ends within its limit, with all that it started, and its output is kept within bounds."""
+"""Time limits of processes, termination of whole process trees, and bounded capture of output."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_stream_that_an_escaped_process_holds_is_not_closed_under_its_reader(t
     result = run(ESCAPED, tmp_path, 30, str(written))
     assert (result.exit_code, result.stdout) == (0, "done\n")
     give_up = started + 20
-    while not written.exists():  # had the pipe been closed, writing to it would have ended the process
+    while not written.exists():  # a closed pipe would end the process when it writes
         assert time.monotonic() < give_up
         time.sleep(0.05)
 
@@ -246,7 +246,7 @@ def test_a_platform_without_waitid_is_served_too(tmp_path: Path, monkeypatch: py
 
 
 PARENT = 4_194_305 + os.getpid()
-"""No process has a number as large as this, and no other worker of the suite ends what bears it."""
+"""A process id above the maximum of Linux, different in each worker of this test suite."""
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc")
 
@@ -289,7 +289,7 @@ def test_everything_below_this_process_ends_and_this_process_does_not():
 @linux_only
 def test_commands_of_the_dead_parent_end_with_all_that_they_started():
     mine, others = uuid.uuid4().hex, uuid.uuid4().hex
-    # The first drops the mark of its run from the environment of what it starts.
+    # The first command removes the token of its run from the environment of its child processes.
     script = f"env -u {TOKEN_VARIABLE} sleep 60 & env -u {TOKEN_VARIABLE} setsid sleep 60 & exec sleep 60"
     command = start(mine, "sh", "-c", script, token=f"{PARENT}-1")
     other = start(others, "sleep", "60", token=f"{PARENT}1-1")
@@ -298,7 +298,7 @@ def test_commands_of_the_dead_parent_end_with_all_that_they_started():
 
         in_fork(lambda: end_orphans(PARENT))
 
-        wait_for(mine, 0)  # a process that was killed is listed until the kernel has ended it
+        wait_for(mine, 0)  # the kernel lists a killed process until it has ended
         assert left_of(others) == [other.pid]
     finally:
         for process in (command, other):
