@@ -1,4 +1,4 @@
-"""Failures of one fault are one cause, those of two faults are two, and what hides others comes first."""
+"""Grouping of failures by cause, and the order of causes: those that hide others come first."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def error(kind: str, message: str = "", *frames: Frame, **more: Any) -> Exceptio
 
 
 def failing(nodeid: str, *errors: ExceptionFact, phase: Phase = Phase.CALL, **more: Any) -> Evidence:
-    """A phase of a test that raised."""
+    """Return evidence of a failed test phase with these exceptions."""
     return Evidence(
         kind=EvidenceKind.TEST,
         check_id="tests[0]",
@@ -64,14 +64,14 @@ def failing(nodeid: str, *errors: ExceptionFact, phase: Phase = Phase.CALL, **mo
 
 
 def asserted(nodeid: str, message: str, *subjects: Frame, source: str = "assert x") -> Evidence:
-    """A test whose own assertion failed."""
+    """Return evidence of a test whose own assertion failed."""
     path, _, function = nodeid.partition("::")
     failed = error("AssertionError", message, frame(path, function, source=source))
     return failing(nodeid, failed, subjects=subjects)
 
 
 def uncollected(path: str, failed: ExceptionFact) -> Evidence:
-    """A file of tests that could not be imported."""
+    """Return evidence of a test file that failed to import."""
     return Evidence(
         kind=EvidenceKind.COLLECTION,
         check_id="tests[0]",
@@ -84,7 +84,7 @@ def uncollected(path: str, failed: ExceptionFact) -> Evidence:
 
 
 def complained(tool: str, *findings: Finding, purpose: str = "lint") -> Evidence:
-    """A command that found something."""
+    """Return evidence of a command that reported these findings."""
     fact = CommandFact(argv=(tool, "shop"), tool=tool, purpose=purpose, findings=findings)
     said = findings[0].message if findings else tool
     return Evidence(kind=EvidenceKind.COMMAND, check_id="tests[0]", command=fact, headline=said)
@@ -101,13 +101,13 @@ def absent(path: str) -> Evidence:
 def seen(
     todo: str, evidence: Evidence, *, root: str = "/shop", plan: str = SHOP, **more: Any
 ) -> SeenFailure:
-    """The failure with the diagnosis that the rules give; ``more`` replaces parts of it."""
+    """Return the failure with the diagnosis of the rules; ``more`` overrides its fields."""
     diagnosis = diagnose(evidence)
     return SeenFailure((plan, todo), evidence, diagnosis.model_copy(update=more), root)
 
 
 def plan_of(**depends: str) -> dict[tuple[str | None, str], list[tuple[str | None, str]]]:
-    """Todos in their order, each with the names of those that it depends on."""
+    """Return the todos in plan order, each with its dependencies."""
     return {(SHOP, todo): [(SHOP, each) for each in names.split()] for todo, names in depends.items()}
 
 

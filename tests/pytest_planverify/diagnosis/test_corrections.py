@@ -1,4 +1,4 @@
-"""The corrections of a project are read when an unsure diagnosis asks, and never fail a run."""
+"""Corrections of diagnoses: loaded on demand by unsure diagnoses, and never a reason for a run to fail."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 def unusable(
     function: str = "test_total", message: str = "'int' object is not iterable", **more: Any
 ) -> Evidence:
-    """The test cannot use the value that it was given."""
+    """Return evidence of a test that raised a TypeError on the value it received."""
     frames = (Frame(path="tests/test_cart.py", line=7, function=function, side=Side.TEST),)
     error = ExceptionFact(type="TypeError", qualified="builtins.TypeError", message=message, frames=frames)
     fields: dict[str, Any] = {
@@ -55,7 +55,7 @@ def said(
     owner: Owner | None = None,
     **more: Any,
 ) -> Correction:
-    """A correction of that failure as the rules read it."""
+    """Return a correction of the diagnosis that the rules give for the failure."""
     diagnosis = diagnose(evidence)
     fields: dict[str, Any] = {
         "at": NOW - timedelta(days=days_ago),
@@ -163,7 +163,7 @@ def test_the_newest_corrections_come_first_and_none_is_of_the_future(home: Path)
 def test_neither_rules_nor_a_database_are_imported_before_a_failure_asks() -> None:
     names = ("sqlalchemy", "planner.store", "planner.engine", "pytest_planverify.diagnosis")
     program = (
-        f"import sys; before = set(sys.modules); import {asking.__name__}\n"  # what measures may be there
+        f"import sys; before = set(sys.modules); import {asking.__name__}\n"  # coverage may be loaded
         f"print([name for name in {names} if name in sys.modules and name not in before])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The diagnosis hook: what a user's plugin says of a failure goes before the built-in rules."""
+"""The diagnosis hook: results of a user's plugin precede the built-in rules."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ SAID = Diagnosis(
 
 
 def documented(file: str) -> str:
-    """The block of the page that is this file."""
+    """Return the code block with this file name from the documentation page."""
     found = re.search(rf"^```\w+ {re.escape(file)}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert found, f"{PAGE} shows no {file}"
     return found[1]
 
 
 def install(folder: Path) -> None:
-    """Put the documented plugin where an installer would, with the entry points of its pyproject."""
+    """Install the documented plugin into the folder, with the entry points of its pyproject.toml."""
     project = tomllib.loads(documented("pyproject.toml"))["project"]
     info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir(parents=True)
@@ -97,7 +97,7 @@ def test_an_installed_plugin_as_documented_decides_category_and_role_and_no_verd
 
 
 def opinions_of(**plugins: object) -> Opinions:
-    """Opinions where these plugins are registered, the last one is asked first."""
+    """Return opinions with these registered plugins; the last one is asked first."""
     manager = pytest.PytestPluginManager()
     manager.add_hookspecs(hookspecs)
     for name, answer in plugins.items():
@@ -106,7 +106,7 @@ def opinions_of(**plugins: object) -> Opinions:
 
 
 class Plugin:
-    """A plugin that gives one answer."""
+    """A plugin that returns one answer, or raises it if it is an exception."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer

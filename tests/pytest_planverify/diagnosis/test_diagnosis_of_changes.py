@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a case is one line)
-"""Who is blamed depends on what was changed, and on what the machine says of itself."""
+"""Attribution of failures by changed files, and by errors that the machine itself reports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def stdlib(module: str) -> Frame:
 
 
 def error(kind: str, message: str, *frames: Frame, bases: str = "", **more: Any) -> ExceptionFact:
-    """``OSError`` is a builtin; a dotted name is another module's."""
+    """Return an exception fact; a kind without a dot is a builtin, a dotted one belongs to its module."""
     qualified = kind if "." in kind else f"builtins.{kind}"
     parents = tuple(f"builtins.{base}" for base in bases.split())
     return ExceptionFact(

@@ -1,4 +1,4 @@
-"""Real projects that fail: what is captured of each, and the diagnosis that it gets."""
+"""Captured evidence and diagnosis of real projects that fail."""
 
 from __future__ import annotations
 

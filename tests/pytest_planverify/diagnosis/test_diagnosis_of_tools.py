@@ -1,4 +1,4 @@
-"""What a tool prints decides the category, the owner and the place: a table of tools and failures."""
+"""Category, owner and place of a failure by the output of tools, as a table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ C, W = Category, Owner
 
 
 class Row(NamedTuple):
-    """A command, what it printed, what was changed, and what is true."""
+    """A command with its output and the changed files, and the expected diagnosis."""
 
     cmd: str
     output: str
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 def asks_for_nothing(cmd: str, output: str, *, exit_code: int = 1) -> Row:
-    """A command of the plan that names what is not there."""
+    """Return a row whose command names something that does not exist."""
     return Row(cmd, output, C.TEST_NOT_FOUND, W.PLAN, exit_code=exit_code)
 
 

@@ -1,4 +1,4 @@
-"""What single facts are taken for: artifacts, metrics, contracts, selections, commands, deaths, repeated runs."""
+"""Diagnosis of single facts: artifacts, metrics, contracts, selections, commands, crashes, reruns."""
 
 # ruff: noqa: E501 (a case a line reads better)
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _test(*errors: dict[str, Any], phase: str = "call", **more: Any) -> dict[str
 
 
 def _told(text: str, exit_code: int) -> dict[str, Any]:
-    """A session whose own complaint was recorded, as the supervisor does."""
+    """Return a session whose own error message was recorded, as the supervisor does."""
     return {"kind": "session", "longrepr": text, "process": {"exit_code": exit_code, "complete": True}}
 
 

@@ -1,4 +1,4 @@
-"""Signatures: equal for one root cause whatever the numbers, lines and folders; different for others."""
+"""Signatures: equal for one root cause despite other numbers, lines or folders; different otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of rules as a table: readable, ordered, total, and free of pytest."""
+"""The table of diagnosis rules: readable, ordered, total, and independent of pytest."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _evidence() -> st.SearchStrategy[Evidence]:
             Frame, ExceptionFact, Selector, ProcessEnd, Finding, CommandFact, ArtifactFact, MetricFact, ContractFact,
             Confirmation, HygieneSignal, AuditEvent, BudgetFact,
         ):  # fmt: skip
-            model.model_rebuild()  # what hypothesis reads off a model must not change while it draws
+            model.model_rebuild()  # models must not change while hypothesis draws
             st.register_type_strategy(model, st.builds(model))
         Evidence.model_rebuild()
         return st.builds(Evidence, limit_seconds=st.none() | st.floats(0.1, 100))

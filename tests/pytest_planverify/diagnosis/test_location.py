@@ -1,4 +1,4 @@
-"""Which function is named as the place of a failure."""
+"""The function that is reported as the place of a failure."""
 
 from __future__ import annotations
 
