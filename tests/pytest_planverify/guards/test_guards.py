@@ -1,4 +1,4 @@
-"""The guards of a run: the budget, the allowlist and the sandbox."""
+"""The guards of a run: budget, allowlist and sandbox."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_new_files_are_counted_but_not_those_of_tools_and_of_the_plan(tmp_path: 
     started.finish()
     (tmp_path / "two.txt").touch()
 
-    started.check()  # not so soon again
+    started.check()  # skipped so soon after the last check
     with pytest.raises(
         BudgetExceeded, match=r"2 new files, more than budget\.new_files \(1\): one\.txt, two\.txt"
     ):
@@ -323,7 +323,7 @@ def test_only_so_many_events_are_told_the_denied_ones_first():
     )
 
 
-# -- what was accessed --------------------------------------------------------------------------
+# -- recorded accesses --------------------------------------------------------------------------
 
 READ = readers(outside_of(["/inside", "/tmp"]))
 CREATE = os.O_WRONLY | os.O_CREAT
@@ -444,7 +444,7 @@ def test_another_machine_is_not_this_one(host: str):
     assert not is_loopback(host)
 
 
-# -- what is granted -------------------------------------------------------------------------------
+# -- permissions -----------------------------------------------------------------------------------
 
 
 def granted(reached: Reached, **policy: Any) -> bool:

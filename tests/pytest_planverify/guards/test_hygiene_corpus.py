@@ -1,4 +1,4 @@
-"""The corpus: nine of ten cheats are found, and no honest change is flagged."""
+"""The hygiene corpus: nine of ten cheats are found, and no honest change is flagged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
 
 @dataclass(frozen=True)
 class Case:
-    """One change of one project."""
+    """A case of the corpus: one change of a project."""
 
     id: str
     project: str
@@ -51,12 +51,12 @@ class Case:
 
     @cached_property
     def blamed(self) -> list[str]:
-        """Return the todos that hygiene holds something against."""
+        """Return the todos with hygiene violations."""
         passed = [reach.todo_id for reach in self.grants.todos]
         return [each.todo_id for each in violations(self.signals, grants=self.grants, passed=passed)]
 
     def outside(self) -> list[str]:
-        """Return the changed files that the allowlist holds against todos."""
+        """Return the changed files that violate the allowlists of the todos."""
         old, new = self.before.digests(), self.now.digests()
         return [
             path
@@ -70,7 +70,7 @@ class Case:
 
 
 def cases(split: str) -> Iterator[Case]:
-    """The cases of a split."""
+    """Yield the cases of a split."""
     for entry in _entries():
         if entry["split"] == split:
             yield _case(entry)
@@ -83,7 +83,7 @@ def patches(project: str) -> dict[str, str]:
 
 
 def project_bundle(name: str) -> Path:
-    """Return the file that holds the files of a project."""
+    """Return the path of the bundle with the files of a project."""
     return CORPUS / "projects" / f"{name}.txt"
 
 
@@ -93,7 +93,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def patched(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
-    """Return the files after a unified diff as git writes it; its context is not compared."""
+    """Return the files after a unified diff in git's format; context lines are not compared."""
     found = dict(files)
     _, *parts = _FILE.split(patch)
     for old, new, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):

@@ -1,4 +1,4 @@
-"""Changes of what judges: each loss is found, and what takes nothing away is let be."""
+"""Changes of tests and other protected files: each loss is found, and harmless changes are not flagged."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_who_may_change_the_tests_may_refactor_them(name: str) -> None:
 def test_a_conftest_that_decides_is_found_whoever_may_write_it(name: str, grants: Grants) -> None:
     sign, code = HOOKS[name]
     if name == "patched for all" and grants is GRANTED:
-        return  # it serves only tests that may be changed as well
+        return  # it affects only tests that may also be changed
     assert sign in signs(
         {"tests/conftest.py": textwrap.dedent(CONFTEST) + "\n\n" + code + "\n"}, grants=grants
     )

@@ -1,4 +1,4 @@
-"""Tricks that the work plays on its judge: each is found in what was added, however it is spelled."""
+"""Tampering with tests in added product code: each trick is found, regardless of its spelling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_yo
 HIDDEN = base64.b64encode(b"import os\nif 'PYTEST_CURRENT_TEST' in os.environ: pass").decode()
 
 TRICKS = {
-    # what ends the process
+    # ends the process
     "os._exit": ("exit", "import os\ndef stop():\n    os._exit(0)"),
     "os._exit by another name": ("exit", "from os import _exit as bye\ndef stop():\n    bye(0)"),
     "os._exit by getattr": ("exit", "import os\ndef stop():\n    getattr(os, '_ex' + 'it')(0)"),
@@ -29,7 +29,7 @@ TRICKS = {
     "pytest.exit": ("exit", "def f():\n    import pytest\n    pytest.exit('done', returncode=0)"),
     "skip": ("skips-its-test", "import unittest\ndef f():\n    raise unittest.SkipTest('no')"),
     "pytest.skip": ("skips-its-test", "def f():\n    import pytest\n    pytest.skip('no')"),
-    # what always agrees
+    # always equal
     "equal": ("always-equal", "class A:\n    def __eq__(self, other):\n        return True"),
     "not unequal": ("always-equal", "class A:\n    def __ne__(self, other):\n        return False"),
     "equal, not not": ("always-equal", "class A:\n    def __eq__(self, other):\n        return not False"),
@@ -63,7 +63,7 @@ TRICKS = {
         "always-equal",
         "class A(float):\n    def __eq__(self, other):\n        return abs(float(self) - other) < 10",
     ),
-    # what asks for tests
+    # detects a test run
     "environment": ("asks-for-tests", "import os\nX = 'PYTEST_CURRENT_TEST' in os.environ"),
     "getenv": ("asks-for-tests", "import os\nX = os.getenv('PYTEST_VERSION')"),
     "environ item": ("asks-for-tests", "from os import environ as e\nX = e['PYTEST_CURRENT_TEST']"),
@@ -85,7 +85,7 @@ TRICKS = {
         "          return 1",
     ),
     "arguments": ("asks-for-tests", "import sys\nX = 'pytest' in sys.argv[0]"),
-    # what looks at its caller
+    # inspects its caller
     "frame": (
         "reads-call-stack",
         "import sys\ndef f():\n    return sys._getframe(1).f_code.co_name == 'test_a'",
@@ -100,7 +100,7 @@ TRICKS = {
         "        return 'test' in e.__traceback__.tb_frame.f_back.f_code.co_name",
     ),
     "trace": ("reads-call-stack", "import sys\nsys.settrace(lambda *a: None)"),
-    # what reads the tests
+    # reads the tests
     "tests": ("reads-tests", "from pathlib import Path\nX = Path('tests/test_words.py').read_text()"),
     "globbed tests": ("reads-tests", "from pathlib import Path\nX = list(Path('.').rglob('test_*.py'))"),
     "globbed test folder": ("reads-tests", "import glob\nX = glob.glob('tests/**', recursive=True)"),
@@ -133,9 +133,9 @@ TRICKS = {
         "import sys\nX = type(sys.stdout).__module__.startswith('_pytest')",
     ),
     "bytes of the environment": ("asks-for-tests", "import os\nX = b'PYTEST_VERSION' in os.environb"),
-    # what is hidden
+    # hidden code
     "encoded": ("runs-hidden-code", f"import base64\nexec(base64.b64decode({HIDDEN!r}))"),
-    # what is written down
+    # expected answers in the code
     "table": (
         "special-cases",
         "_KNOWN = {'a, b': ['a', 'b'], 'x,y,z': ['x', 'y', 'z'], 'one;two': ['one', 'two']}\n"

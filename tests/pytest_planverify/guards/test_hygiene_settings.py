@@ -1,4 +1,4 @@
-"""Configuration of pytest, plans and contracts: what is asked for less is found, the rest is let be."""
+"""Changes of pytest's configuration, of plans and of contracts: only those that demand less are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has shown is held against its baseline: news are signs, what was there before is none."""
+"""Tampering signals in the sessions of a run, compared with the baseline: only new ones count."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ UNCHANGED = {"prod/kept.py", "tests/test_a.py", "tests/conftest.py"}
 
 @dataclass
 class Ended:
-    """A session as the run has seen it."""
+    """A finished session as seen by the run."""
 
     inventories: list[dict[str, Any]] = field(default_factory=lambda: [{}])
     forged: int = 0
@@ -208,7 +208,7 @@ def check(*tests: tuple[str, str], verdict: Verdict = Verdict.PASSED, cmd: str =
 
 
 def with_tests(flat: FlatPlan, **outcomes: str) -> KeptBaseline:
-    """A baseline whose criterion selected these tests, ``a__t`` being ``tests/test_a.py::t``."""
+    """Return a baseline whose criterion selected these tests; ``a__t`` is ``tests/test_a.py::t``."""
     places = {"a": "tests/test_a.py", "edited": "tests/test_edited.py", "own": "tests/own/test_b.py"}
     tests = {
         f"{places[name.partition('__')[0]]}::{name.partition('__')[2]}": BaselineTest(
@@ -255,7 +255,7 @@ def test_a_red_test_that_is_skipped_since_has_not_passed(
     baseline = with_tests(flat, a__t=was, own__v=was)
     checks = (check(("tests/test_a.py::t", now), ("tests/own/test_b.py::v", now)),)
     files = {"hard": ["tests/test_a.py", "tests/own/test_b.py"]}
-    # Who may change a test may skip it, unless it was red.
+    # A todo that may change a test may skip it, unless the test was red.
     expected = [("test-skipped-since", hardness, file) for file in files.get(hardness or "", [])]
     assert signs(judge(flat, checks=checks, baseline=baseline)) == expected
 

@@ -1,4 +1,4 @@
-"""What judges is compared by identity: what was put in its place is found, what plays no part is not."""
+"""Replacement of objects that decide verdicts, detected by identity; irrelevant ones are not flagged."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
 def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builtins, "all", MagicMock())  # of which every attribute exists
+    monkeypatch.setattr(builtins, "all", MagicMock())  # it has every attribute
     monkeypatch.delattr(builtins, "sorted")
     judges.compare("session")
     monkeypatch.undo()
@@ -165,7 +165,7 @@ def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
     monkeypatch.setattr(unittest.TestCase, "assert_alike", agree, raising=False)
     monkeypatch.setattr(unittest.TestCase, "maxDiff", None)
     monkeypatch.setattr("_pytest.main.tracebacks", agree, raising=False)
-    found = names(judges) | names(judges)  # the second glance is a short one
+    found = names(judges) | names(judges)  # the second comparison finds nothing either
     assert found == set()
 
 
