@@ -1,4 +1,4 @@
-"""The loop with agents: its records, the commands of agents, questions at a terminal, and turns at once."""
+"""The loop of ``planverify run``: its records, agent commands, terminal questions, concurrent turns."""
 
 from __future__ import annotations
 
