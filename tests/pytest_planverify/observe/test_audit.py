@@ -1,4 +1,4 @@
-"""The audit hook of a session: what it refuses and writes down, and whose doing it was."""
+"""The audit hook of a session: denied and recorded accesses, and their origin."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pytest_planverify.observe.spec import Start, WorkerSpec
 
 CREATE = os.O_WRONLY | os.O_CREAT
 
-# -- whose doing it is -----------------------------------------------------------------------------
+# -- origin of an event ----------------------------------------------------------------------------
 
 
 def frame(*calls: tuple[str, str]) -> Any:
-    """Frames as (file, function), the innermost first."""
+    """Return a chain of frames from pairs (file, function), innermost first."""
     found = None
     for file, name in reversed(calls):
         code = SimpleNamespace(co_filename=file, co_name=name)

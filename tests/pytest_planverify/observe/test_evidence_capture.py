@@ -1,4 +1,4 @@
-"""What is captured of exceptions, however hostile they are, and of the reports that carry them."""
+"""Capture of exceptions, including hostile ones, and of the reports that carry them."""
 
 # ruff: noqa: E501 (sources and outputs are quoted on one line)
 from __future__ import annotations
@@ -33,7 +33,7 @@ HERE = ProjectMap(root=Path(__file__).resolve().parent)
 
 
 def _raised(act: Callable[[], Any]) -> BaseException:
-    with pytest.raises(BaseException) as caught:  # noqa: PT011 (any is wanted)
+    with pytest.raises(BaseException) as caught:  # noqa: PT011 (any exception)
         act()
     return caught.value
 

@@ -1,4 +1,4 @@
-"""Which files of the project a worker has read, told from its interpreter's audit events."""
+"""Record of the project files that a worker reads, from audit events of its interpreter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READ, WRITE = os.O_RDONLY, os.O_WRONLY | os.O_CREAT
 
 
 class Events:
-    """Audit events as the interpreter would raise them."""
+    """Audit events, raised in place of the interpreter."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -37,7 +37,7 @@ class Events:
 
     @property
     def names(self) -> set[str]:
-        """Files below the root, for this very process has read others."""
+        """Return the files below the root, since this process has also read others."""
         return {
             os.path.relpath(each, self.root)
             for each in self.facts.get("files", ())
@@ -47,7 +47,7 @@ class Events:
 
 @pytest.fixture
 def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
-    # Of this process, which runs the tests of a project; a worker begins before any module of it is loaded.
+    # This process has loaded modules of a project; a worker starts before any of them is loaded.
     monkeypatch.setattr(read_files, "_before", read_files._Before(frozenset(sys.modules)))
     return Events(tmp_path)
 

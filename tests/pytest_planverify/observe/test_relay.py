@@ -1,4 +1,4 @@
-"""What a worker is told, what it reports, and who watches it."""
+"""Instructions for a worker, its reports as JSON, and the soft time limit of its tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger of results: from pytest's reports to one record for each test that is over."""
+"""The results ledger: translation of pytest's reports into one record per finished test."""
 
 from __future__ import annotations
 

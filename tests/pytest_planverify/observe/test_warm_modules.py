@@ -1,4 +1,4 @@
-"""Modules that a server imports ahead are found by a worker just where its own import would find them."""
+"""Preloading of modules: a worker finds them exactly where its own import would."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAVY = {"heavy/__init__.py": "import os\nplace = __file__\n", "heavy/part.py": 
 
 
 class World:
-    """A folder of installed modules and one of a project, both on the search path, and a shelf."""
+    """Folders of installed and of project modules on the search path, and a shelf of preloaded modules."""
 
     def __init__(self, folder: Path) -> None:
         self.installed, self.project = folder / "installed", folder / "project"
@@ -41,7 +41,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """To be used in a fork: what is imported there stays there."""
+    """Return a world for use in a forked process, because its imports are not undone."""
     world = World(tmp_path)
     for folder in (world.installed, world.project):
         folder.mkdir()
@@ -397,7 +397,7 @@ def test_a_check_that_is_nonsense_goes_to_the_tester(pytester: pytest.Pytester):
 def test_what_the_test_executed_of_the_product_keeps_it_the_products(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):
-    for name in MEASURING:  # which would trace already
+    for name in MEASURING:  # coverage would already trace
         monkeypatch.delenv(name, raising=False)
     found = failure_of(
         pytester,
