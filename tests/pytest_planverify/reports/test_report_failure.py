@@ -1,4 +1,4 @@
-"""How reports show one failure, and what they say to fix first."""
+"""Details of a failure in reports, and the causes to fix first."""
 
 from __future__ import annotations
 

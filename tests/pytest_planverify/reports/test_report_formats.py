@@ -1,4 +1,4 @@
-"""Reports for programs: red where the exit status is, and harmless when broken."""
+"""Report formats for programs: red exactly if the exit status is, and harmless if rendering fails."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_every_format_that_counts_is_red_where_the_exit_status_is(found: Outcome
     "found",
     [
         document(outcome("a", "A", TodoState.DONE, check("x"))),
-        red(exit_status=0),  # nobody claims the red todo
+        red(exit_status=0),  # the red todo is not claimed
         only(CheckKind.TEST, Verdict.FLAKY, 0, quarantined="SHOP-1"),
     ],
 )
@@ -324,7 +324,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
     yield shown
     page.close()
-    assert said == []  # no error of a script or the policy, no dialog, no request
+    assert said == []  # no script or policy error, no dialog, no request
 
 
 def test_a_red_page_has_the_graph_the_cause_beside_its_hunk_and_the_todos(show: Any) -> None:

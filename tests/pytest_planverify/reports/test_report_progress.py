@@ -1,4 +1,4 @@
-"""A run whose clock goes on when it is told to, watched at a terminal or through a pipe."""
+"""The progress display of a run, on a terminal or through a pipe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTROL = re.compile(r"\x1b\[(\d*)([A-Za-z])|[\r\n]|[^\x1b\r\n]")
 
 
 class Terminal:
-    """The lines that a person sees, as text without styles. Long lines are wrapped, as terminals do."""
+    """The screen of a terminal as text without styles; long lines are wrapped."""
 
     def __init__(self, columns: int = 80, lines: int = 24) -> None:
         self._master, self._slave = pty.openpty()
@@ -37,11 +37,11 @@ class Terminal:
         self.rows = [""]
         self._row = self._column = 0
         self.written = ""
-        """Everything that was written, as it came."""
+        """All output so far, including control sequences."""
         self.resize(columns, lines)
 
     def resize(self, columns: int, lines: int = 24) -> None:
-        """Change the size; a narrower terminal wraps what it shows, and keeps the cursor in its text."""
+        """Change the size; a narrower terminal wraps its lines and keeps the cursor's place in the text."""
         self.read()
         self.columns = columns
         wrapped = [[row[i : i + columns] for i in range(0, len(row), columns)] or [""] for row in self.rows]
@@ -55,7 +55,7 @@ class Terminal:
         return open(os.dup(self._slave), "w", encoding="utf-8")
 
     def read(self) -> list[str]:
-        """Take in what was written since, and return the lines on the screen."""
+        """Process new output and return the lines on the screen."""
         data = b""
         while select.select([self._master], [], [], 0)[0]:
             data += os.read(self._master, 65536)
@@ -72,7 +72,7 @@ class Terminal:
             self.rows[self._row] = self.rows[self._row][: self._column]
             del self.rows[self._row + 1 :]
         elif command is not None:
-            assert command == "m", command  # colour; nothing else is written
+            assert command == "m", command  # colours are the only other sequence
         elif char == "\r":
             self._column = 0
         elif char == "\n":
@@ -90,14 +90,14 @@ class Terminal:
             self.rows.append("")
 
     def close(self) -> None:
-        """Give the pseudo-terminal back."""
+        """Close both ends of the pseudo-terminal."""
         for end in (self._master, self._slave):
             with contextlib.suppress(OSError):
                 os.close(end)
 
 
 class Run:
-    """A run whose clock goes on when it is told to, watched at a terminal or through a pipe."""
+    """A run with a clock that is advanced by hand, shown on the terminal or written to a pipe."""
 
     def __init__(self, terminal: Terminal | None = None, *, verbosity: int = 0) -> None:
         self.now = 100.0
@@ -108,7 +108,7 @@ class Run:
         self.progress = Progress(tw, verbosity=verbosity, clock=lambda: self.now)
 
     def screen(self, *, after: float = 0.5) -> list[str]:
-        """Return the lines that are shown so many seconds later, and then a tick."""
+        """Advance the clock by ``after`` seconds, tick, and return the lines on the screen."""
         self.now += after
         self.progress.tick()
         assert self.terminal is not None
@@ -161,7 +161,7 @@ def test_the_block_shows_what_runs_now_and_its_time_against_the_limit(terminal: 
         "  lint                  12s       ruff check .",
     ]
     progress.test_finished("a", "t.py::test_1", "passed")
-    assert "t.py::test_1" not in "".join(run.screen())  # it runs no more
+    assert "t.py::test_1" not in "".join(run.screen())  # it has finished
     progress.worker_finished("a")
     assert run.screen()[1:] == [
         "1 passed, 1 failed, 1 open of 21 criteria  0:13",

@@ -318,7 +318,7 @@ ASKED = check(
         (of_rsi(runs=None), "the product is at fault, 97% sure\n"),
         (of_rsi(since=Since.PRE_EXISTING), "97% sure, failed before the work began"),
         (failing(samples.METRIC_FAILURE), "    check  metrics[0]\n"),
-        (failing(), "    why    tests[0] failed\n"),  # no reason is made up
+        (failing(), "    why    tests[0] failed\n"),  # without a reason, none is invented
         (
             outcome(
                 "t", "T", TodoState.TEST_FAILED, check("a[0]", verdict=Verdict.FAILED, reason="is gone")
@@ -366,7 +366,7 @@ def test_of_many_failures_three_are_shown_and_the_rest_is_counted_by_tests() -> 
     found = document(failing(*several)).model_copy(update={"causes": (cause,)})
     lines = summary(found, outcomes_path=OUTCOMES).splitlines()
     also = [line.rpartition(" ")[2] for line in lines if line.startswith("    also")]
-    assert also == ["19", "1", "2"]  # that of another cause first
+    assert also == ["19", "1", "2"]  # the other cause comes first
     assert "           and 32 more, same cause; every node id is in" in lines
     assert "same cause" not in summary(document(failing(*several)))
 
@@ -476,7 +476,7 @@ ANY_TEXTS = st.text(max_size=60) | st.sampled_from(
     ["日本語のテスト" * 8, "e\u0301" * 50, "word " * 30, "x" * 300, "\ud800"]
 )
 SHORT_TEXTS = st.text("ab c.:{", max_size=9).map("a".__add__)
-"""Shorter than what stands whole beside a label on a terminal of 80 columns."""
+"""Texts that fit beside a label on a terminal of 80 columns."""
 
 PROSE = SHORT_TEXTS | st.sampled_from(["word " * 30, "日本 " * 30])
 
@@ -494,14 +494,14 @@ NAME_KEYS = {
     "blocked_by",
 }
 WHOLE = {("checks", "title"), ("tests", "reason")}
-"""What is written as it is, however long: a command may be copied."""
+"""Prose fields that are shown in full, because they may be a command to copy."""
 
 SAMPLES = [samples.green_document(), samples.red_document(), samples.mixed_document()]
 
 
 @st.composite
 def documents(draw: st.DrawFn, names: Texts, prose: Texts) -> OutcomeDocument:
-    """Draw a document whose texts from outside are other ones."""
+    """Draw a document with other names and prose, and other states, verdicts, durations and exit status."""
 
     def rewritten(value: Any, key: str = "") -> Any:
         if isinstance(value, str) and key in PROSE_KEYS | NAME_KEYS:

@@ -1,4 +1,4 @@
-"""The tree of a plan with its sub-plans, as the reports show it."""
+"""The tree of a plan with its sub-plans in reports."""
 
 from __future__ import annotations
 

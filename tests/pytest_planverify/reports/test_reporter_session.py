@@ -1,4 +1,4 @@
-"""Criteria that are no tests become reports that say what the outcome says."""
+"""The reporting session: reports of criteria that are not tests, and its options and plugins."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_a_run_without_reporters_needs_no_reporting_session(
         (name, plugin)
         for name, plugin in pytestconfig.pluginmanager.list_name_plugin()
         if not str(getattr(plugin, "__file__", own)).endswith("conftest.py")
-        and type(plugin).__module__ != "__channelexec__"  # xdist, where it runs these tests
+        and type(plugin).__module__ != "__channelexec__"  # added by xdist in its workers
     ]
 
     assert not is_reporting_needed(given(options), plugins, ())
@@ -279,7 +279,7 @@ def test_a_run_without_reporters_needs_no_reporting_session(
 )
 def test_an_option_of_a_reporter_or_one_that_is_not_known_needs_it(options: str) -> None:
     assert is_reporting_needed(given(options), (), ())
-    everywhere = options not in ("-rA", "--durations=3")  # an ini file shows more as a matter of habit
+    everywhere = options not in ("-rA", "--durations=3")  # in an ini file alone they do not count
     assert is_reporting_needed(given(ini=options), (), ()) is everywhere
     assert is_reporting_needed(given(environment=options), (), ()) is everywhere
 
