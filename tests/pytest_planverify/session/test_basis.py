@@ -1,4 +1,4 @@
-"""What a verdict rests on, and whether that is still what it was."""
+"""The basis of a verdict, and whether the verdict still holds after changes of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confirmation of a red: what is run again, how often, and what its answer makes of the first one."""
+"""Confirmation of failures: which commands are rerun, how often, and the resulting verdict."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def green() -> Judgement:
 
 
 class Again:
-    """Gives one answer after the other and counts them."""
+    """A rerun that returns the given judgements in order and counts its calls."""
 
     def __init__(self, *answers: Judgement) -> None:
         self._answers: Iterator[Judgement] = iter(answers)
@@ -131,7 +131,7 @@ def test_plain():
 
 
 def ran(**outcomes: str) -> Judgement:
-    """A run of tests with these outcomes, with evidence of those that failed."""
+    """Return the judgement of a run with these test outcomes, and evidence of the failed tests."""
     tests = tuple(
         TestResult(nodeid=f"test_a.py::{name}", outcome=TestOutcome(outcome))
         for name, outcome in outcomes.items()

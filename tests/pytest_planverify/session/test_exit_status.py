@@ -1,4 +1,4 @@
-"""The exit status: the most serious of what the outcomes that count say."""
+"""The exit status (the most serious condition of the outcomes in scope), and requests to stop."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_request_that_python_swallowed_is_raised_at_the_next_look(monkeypatch:
 
     with stop_in_order():
         raise_if_requested()
-        del referent  # the handler runs in the callback, of which an exception is only printed
+        del referent  # the handler runs in the callback; its exception is only printed
         assert reference() is None
         with pytest.raises(KeyboardInterrupt):
             raise_if_requested()

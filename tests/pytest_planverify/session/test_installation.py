@@ -1,4 +1,4 @@
-"""What the metadata asks for and the installation lacks is a fact, and it blames the environment."""
+"""Unmet requirements and other facts about the installation, and their effect on the diagnosis."""
 
 from __future__ import annotations
 

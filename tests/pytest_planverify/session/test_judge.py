@@ -1,4 +1,4 @@
-"""Verdicts: every row of the table from what was seen of a session to what a criterion says."""
+"""Verdicts: each row of the table from the record of a session to the verdict of its criterion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_planverify.session.records import WorkerRecord
 
 
 def told(*outcomes: str, narrowed: tuple[str, ...] = (), duration_ms: float = 5) -> Told:
-    """A session that collected one test an outcome; `-` is a test that never ran."""
+    """Return a session that collected one test per outcome; ``-`` is a test that never ran."""
     session = Told().collected(*(f"a.py::{number}" for number in range(len(outcomes))), narrowed=narrowed)
     for number, outcome in enumerate(outcomes):
         if outcome != "-":
@@ -408,7 +408,7 @@ def test_numbers_of_tests_that_ran_and_of_a_suite_in_which_any_ran_are_kept():
     assert judge(command(), session.ended(0)).properties == [("rows", 6), ("rows", 7)]
 
 
-# -- what no session may lead to -------------------------------------------------------------------
+# -- impossible verdicts --------------------------------------------------------------------------
 
 RESULTS = st.lists(
     st.sampled_from(

@@ -1,4 +1,4 @@
-"""From checks to outcomes: the state of a todo, its failures by root cause, which todos were asked for."""
+"""Assembly of outcomes: state of a todo, its failures by root cause, and the requested todos."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def check_run(check_id: str, verdict: Verdict, *headlines: str, **more: Any) -> 
 
 
 def opinion(evidence: Evidence) -> Diagnosis:
-    """The category and the signature are what the headline says: `CATEGORY confidence signature`."""
+    """Return the diagnosis that the headline encodes: ``CATEGORY confidence signature``."""
     category, confidence, signature = evidence.headline.split()
     return Diagnosis(
         category=Category(category),
@@ -198,7 +198,7 @@ def test_criteria_have_titles(tmp_path: Path):
     assert titles == ["pytest x.py", "x.json", "rows >= 10", "Right?", "c.json"]
 
 
-# -- what was asked for ----------------------------------------------------------------------------
+# -- requested todos -------------------------------------------------------------------------------
 
 
 def argument(path: Path, *todo_ids: str) -> PlanArgument:

@@ -1,4 +1,4 @@
-"""The fold of journal records: no order of them raises, and no finished test is lost."""
+"""Folding of journal records: no order of records raises, and no finished test is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RED = {"failed", "error", "crashed"}
 
 
 class Sessions(RuleBasedStateMachine):
-    """Any records in any order, over as many processes as there may be."""
+    """Records in any order, from several processes."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Outcomes out of the journal of a killed run: what was judged as it was judged, the rest not run."""
+"""Recovery of outcomes from the journal of a killed run: verdicts are kept, the rest is not run."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def last(root: Path, *, unfinished: bool = False, **given: Any) -> LastVerdicts:
 
 
 def why(root: Path, **given: Any) -> str:
-    """Why the verdict on the first command of a does not hold."""
+    """Return why the verdict on the first command of todo ``a`` does not hold."""
     found = last(root, **given)
     assert A not in found.held
     return found.why_not(A)

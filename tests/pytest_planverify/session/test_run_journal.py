@@ -1,4 +1,4 @@
-"""What the process that was started writes into the journal: the beginning, each verdict, the end."""
+"""Records of the parent process in the journal: start of the run, each verdict, end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schedule: in which order commands are handed out, what may run at once, and what is no worker."""
+"""The schedule: order of commands, concurrent commands, and commands that run without a worker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def name(job: Job) -> str:
 
 
 def waves(schedule: Schedule) -> list[list[str]]:
-    """Return the commands that may run at once, when all of them end before others are asked for."""
+    """Return the commands that may run concurrently, in waves; a wave ends before the next one starts."""
     found: list[list[str]] = []
     while True:
         running: list[Job] = []
@@ -120,12 +120,12 @@ def test_a_parent_and_what_depends_on_it_wait_for_the_todos_below(tmp_path: Path
     assert waves(Schedule(flat, flat.loaded.plan.items)) == [["p/x.0"], ["p.0"], ["after.0"]]
 
 
-# -- any plan, any order in which workers end --------------------------------------------------------
+# -- any plan, workers end in any order --------------------------------------------------------------
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Todos in any order that depend on each other without a circle."""
+    """Draw todos in any order with acyclic dependencies."""
     count = draw(st.integers(1, 6))
     items: list[dict[str, Any]] = []
     for number in range(count):
@@ -165,7 +165,7 @@ def test_every_command_is_handed_out_once_and_only_when_it_may_start(
     assert finished == {item["id"] for item in items}
 
 
-# -- what is a worker --------------------------------------------------------------------------------
+# -- worker commands ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

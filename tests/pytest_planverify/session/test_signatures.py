@@ -1,4 +1,4 @@
-"""What the source of the product has for a function that a test could not call."""
+"""Signatures in the product's source of functions that a test failed to call."""
 
 from __future__ import annotations
 

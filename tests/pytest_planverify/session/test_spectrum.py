@@ -1,4 +1,4 @@
-"""What tests execute of the product: how it is recorded, and that recording never decides anything."""
+"""Recording of the product code that tests execute, and its lack of influence on verdicts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def only_shop(file: str) -> bool:
 
 @pytest.fixture
 def untraced() -> Any:
-    """Coverage of our own tests would be in the way."""
+    """Suspend the tracing of the test suite's own coverage, which would interfere."""
     tracer = sys.gettrace()
     sys.settrace(None)
     yield
@@ -173,15 +173,15 @@ def test_other():
 
 @pytest.fixture(autouse=True)
 def _lean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most of a short run is the loading of the plugins that the tests need."""
-    for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):  # which would trace already
+    """Disable the autoload of plugins, which takes most of the time of a short run."""
+    for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):  # coverage would already trace
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "pytest_planverify.plugin,xdist.plugin")
 
 
 def verify(pytester: pytest.Pytester, options: str = "", more: str = "") -> tuple[str, dict[str, Any]]:
-    """Return the screen and the outcome of a plan whose product has one changed character."""
+    """Return the terminal output and the outcome for a product with one changed character."""
     path = pytester.path
     (path / "shop.py").write_text(PRODUCT)
     (path / "tests").mkdir()
@@ -251,7 +251,7 @@ def stock(): return shop.total([]) / 0
 def test_a_confirmation_renders_failures_as_the_command_asks_or_cheaply(
     command: str, is_rendered: bool, pytester: pytest.Pytester
 ):
-    """By default pytest parses each file of each traceback, which takes as long as the tests themselves."""
+    """By default, pytest parses each file of each traceback, which takes as long as the tests."""
     pytester.makepyfile(shop="def total(items): return 1\n", conftest=BROKEN_FIXTURE)
     pytester.makepyfile(test_stock="def test_red(stock): pass\n")
     criterion = {"tests": [f"pytest test_stock.py{command}"]}
@@ -267,7 +267,7 @@ def test_a_confirmation_renders_failures_as_the_command_asks_or_cheaply(
 
 
 def test_recording_changes_neither_verdict_nor_category(pytester: pytest.Pytester):
-    """Each kind of red is verified twice, by the same program with and without a recorded confirmation."""
+    """Each kind of failure is verified twice by the same code, with and without a recorded confirmation."""
     unrecorded = (
         "import pytest_planverify.session.run as run\nrun.choose_recorded_tests = lambda tests: ()\n"
     )

@@ -1,4 +1,4 @@
-"""Whether the files are still what they were when a run began."""
+"""Differences between the files now and at the start of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write(folder: Path, *names: str, text: str = "1\n") -> None:
 
 @pytest.fixture(params=["git", "no git"])
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A work tree, in the plan's root the folder `inner`."""
+    """Return the plan's root, the folder ``inner`` of a work tree with or without git."""
     root = tmp_path / "inner"
     write(root, "product.py", "né w.txt", "data.json")
     write(tmp_path, ".gitignore", text="*.log\n*.local.py\nbuild/\n")
@@ -54,7 +54,7 @@ def state(root: Path) -> TreeState:
 
 
 def changed(then: TreeState, root: Path, *, began: float = 0, ended: float = 0) -> str | None:
-    """The first thing that is not as it was, in words."""
+    """Return the first difference in words, or why the state is unknown; ``None`` without difference."""
     found = difference(then, state(root), root, began=began, ended=ended)
     words = {
         **dict.fromkeys(found.added, "is new"),
@@ -73,7 +73,7 @@ def test_a_tree_that_is_as_it_was_has_no_difference(project: Path):
     write(project, "venv/pyvenv.cfg", "venv/lib.txt")
     (project / "venv" / ".gitignore").write_text("*\n")
     if (project.parent / ".git").exists():
-        write(project, "run.log", "build/lib.py")  # ignored, and no code that Python finds by its place
+        write(project, "run.log", "build/lib.py")  # ignored, and not importable by location
     os.utime(project / "né w.txt", (1, 1))
     write(project, "found.json", text='{\n  "schema_version": 1,\n  "plans": [{"todo_list_id": "a"}]}')
     assert changed(then, project) is None

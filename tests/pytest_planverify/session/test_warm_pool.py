@@ -1,4 +1,4 @@
-"""Servers by group: what they learn from workers, and what becomes of one that cannot go so far."""
+"""The pool of servers by group: modules learned from workers, and replacement of failed servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START = Start(root="/r", options=("-q",))
 
 
 class Server:
-    """Is ready, or says why it is not."""
+    """A fake server that is ready, late, or fails with an error."""
 
     def __init__(self, error: Exception | None = None, *, late: bool = False) -> None:
         self.error, self.late, self.closed = error, late, False
@@ -31,7 +31,7 @@ class Server:
 
 
 class Base:
-    """Makes servers that behave as they were ordered to, and remembers what it was asked for."""
+    """A fake base process that makes servers as ordered and records each request."""
 
     def __init__(self, *orders: Exception | str | None) -> None:
         self.orders = list(orders)
@@ -136,7 +136,7 @@ def test_a_worker_that_asks_to_start_earlier_or_without_modules_gets_a_server_th
 
     pool.replace(START, Level.PARSED)
     pool.server(START, Level.STARTED)
-    pool.replace(START, Level.STARTED)  # of a worker that was forked before: nothing is taken back
+    pool.replace(START, Level.STARTED)  # from a worker forked earlier: no effect
     pool.server(START, Level.STARTED)
     pool.replace(START, None)
     pool.server(START, Level.STARTED)

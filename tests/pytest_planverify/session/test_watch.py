@@ -1,4 +1,4 @@
-"""Workers in real processes: however one ends, the record says so and nothing is left behind."""
+"""Workers in real processes: the record reports every kind of end, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ TESTS: dict[str, str] = {
         "    assert 0\ndef test_2(): pass\n"
     ),
 }
-"""Every other way to end or to block a process is run by tests/acceptance/test_fault_matrix.py."""
+"""All other ways to end or block a process are covered by tests/acceptance/test_fault_matrix.py."""
 
 
 @pytest.fixture(params=["forked", "cold"])
 def bench(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Bench]:
-    """Commands whose workers are forked, or are started in interpreters of their own."""
+    """Yield a bench whose workers are forked, or started in separate interpreters."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setattr(workers, "GRACE_SECONDS", 0.2)
     monkeypatch.setattr(workers, "DUMP_SECONDS", 0.3)
@@ -177,7 +177,7 @@ def test_an_import_that_ends_the_session_in_order_is_told_with_its_file(what: st
 
 
 def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Bench):
-    # It ends before the session itself has said so.
+    # The process ends before the session reports its end.
     (bench.root / "conftest.py").write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n")
 
     record = run(bench, "normal")

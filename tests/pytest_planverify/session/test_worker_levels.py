@@ -1,4 +1,4 @@
-"""A worker has the outcomes of plain pytest, however far its server has gone."""
+"""Workers have the outcomes of plain pytest, regardless of the level of their server."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 
 
 def plain(bench: Bench, what: str, words: str) -> tuple[int, dict[str, str]]:
-    """Return exit status and outcomes of the command in a process of its own."""
+    """Return the exit status and outcomes of the command in a separate process."""
     environment = {**os.environ, "PYTHONPATH": "."} if what in PYTHONPATH else dict(os.environ)
     done = subprocess.run(
         [Path(sys.executable).with_name("pytest"), "-p", "no:cacheprovider", "-rA", "-q", *words.split()],
@@ -212,7 +212,7 @@ def test_each_worker_begins_with_what_pytest_itself_has_imported_and_nothing_of_
 
 
 def test_a_test_that_imports_another_module_of_a_known_name_runs_only_once(bench: Bench):
-    # Its server is forked from here, so the package must be one that nothing has imported here.
+    # The server is forked from this process, so the package must not be imported here yet.
     name = next(each for each in ("sortedcontainers", "zict", "truststore") if each not in sys.modules)
     bench.write(
         {
