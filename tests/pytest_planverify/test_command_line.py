@@ -1,4 +1,4 @@
-"""The command line: every word goes where it belongs."""
+"""Command-line parsing, and the settings that result from options and ini files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sort(line: str, *positional: str, folder: Path = HERE) -> CommandLine:
 
 
 def told(line: CommandLine) -> dict[str, Any]:
-    """What differs from an empty command line."""
+    """Return the fields that differ from an empty command line."""
     usual = asdict(CommandLine())
     found = {name: value for name, value in asdict(line).items() if value != usual[name]}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
@@ -195,7 +195,7 @@ def test_without_a_baseline_there_is_nothing_to_show_or_accept() -> None:
 
 @pytest.fixture
 def settings(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
-    """Read the settings that a command line leads to, in a folder that holds three plans."""
+    """Return a function that reads the settings of a command line, in a folder with three plans."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for name in ("plan.yaml", "other.yaml", "todo.yaml"):
         (pytester.path / name).touch()

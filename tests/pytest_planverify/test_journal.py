@@ -1,4 +1,4 @@
-"""The journal: what is read is exactly what was written, however the writing ended."""
+"""The journal: records are read exactly as written, even if writing was interrupted."""
 
 from __future__ import annotations
 
