@@ -1,8 +1,7 @@
-"""Makes projects whose tests would reach each other in one process, and compares what is said of each
-command.
+"""Generator of projects whose tests interfere in one process, with a comparison of their verdicts.
 
-``python tests/support/crosstalk_generator.py --seeds 0:300`` generates that many projects, runs each
-command as a plain pytest process, in a forked worker, and cold, and prints every disagreement.
+``python tests/support/crosstalk_generator.py --seeds 0:300`` generates 300 projects, runs each command as
+a plain pytest process, in a forked worker, and cold, and prints every disagreement.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ from example_project import Example, todo
 from real_command import run_pytest
 
 SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
-"""The last line of a session in which a test truly passed."""
+"""Matches the summary line of a session in which at least one test passed."""
 MOST_COMMANDS = 15
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed", "flaky": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One kind of state that outlives a test."""
+    """A kind of state that outlives a test."""
 
     name: str
     disturb: str
-    """Statements that change it."""
+    """Statements that change the state."""
     disturbed: str
-    """An expression: whether it was changed. It is false in a fresh process."""
+    """An expression that is true once the state has changed, and false in a fresh process."""
     product: str | None = None
-    """The text of the product module, if the state lies in one."""
+    """Source of the product module, if the state is in one."""
 
     def code(self, text: str, number: int) -> str:
-        """A text of this channel, for one use of it."""
+        """Return a text of this channel with its placeholders replaced for one use."""
         return text.strip("\n").replace("PROD", f"prod_{number}").replace("TAG", f"tag{number}")
 
     def files(self, number: int) -> dict[str, str]:
-        """The product module, and what else the texts name."""
+        """Return the product module and the other files that the texts refer to, by path."""
         tag = f"tag{number}"
         used = self.code(self.disturb, number) + self.code(self.disturbed, number)
         files = {
@@ -62,7 +61,7 @@ class Channel:
         return found
 
     def importing(self, number: int) -> str:
-        """The statement by which a test gets at the product module."""
+        """Return the statement that imports the product module, or an empty string if there is none."""
         return "" if self.product is None else f"import prod_{number}\n"
 
 
@@ -75,7 +74,7 @@ class Surrounding:
     commands: tuple[str, ...]
 
     def add(self, files: dict[str, str], commands: list[str]) -> None:
-        """Put it into a project; what is there already stays, unless it is empty."""
+        """Add the files and commands to a project; an existing file is kept unless it is empty."""
         for path, text in self.files.items():
             files[path] = files.get(path) or text
         commands += self.commands
@@ -88,7 +87,7 @@ SURROUNDINGS = tuple(
     for name, each in _LISTS["surroundings"].items()
 )
 PLACEMENTS: dict[str, str] = _LISTS["placements"]
-"""By name, a test file in which ``DISTURB`` stands where the statements go."""
+"""Test files by name, with a line ``DISTURB`` in place of the statements."""
 
 
 @dataclass(slots=True)
@@ -98,11 +97,11 @@ class Crosstalk:
     files: dict[str, str] = field(default_factory=dict[str, str])
     commands: list[str] = field(default_factory=list[str])
     about: list[str] = field(default_factory=list[str])
-    """What was put into it."""
+    """Channels, with their placements, and surroundings in the project."""
 
 
 def generated(seed: int) -> Crosstalk:
-    """The project of a seed."""
+    """Return the project that a seed determines."""
     rng = random.Random(seed)
     project = Crosstalk({"conftest.py": ""})
     names = sorted(CHANNELS)
@@ -121,14 +120,14 @@ def generated(seed: int) -> Crosstalk:
 
 
 def of_channel(name: str, placement: str = "body", seed: int = 0) -> Crosstalk:
-    """A project in which one channel is disturbed, in one way."""
+    """Return a project in which one channel is changed at one placement."""
     project = Crosstalk({"conftest.py": ""})
     _add_channel(project, CHANNELS[name], 0, random.Random(seed), placement)
     return project
 
 
 def of_surrounding(name: str) -> Crosstalk:
-    """A project of one surrounding."""
+    """Return a project with one surrounding."""
     project = Crosstalk({})
     (surrounding,) = (each for each in SURROUNDINGS if each.name == name)
     surrounding.add(project.files, project.commands)
@@ -138,7 +137,7 @@ def of_surrounding(name: str) -> Crosstalk:
 def _add_channel(
     project: Crosstalk, channel: Channel, number: int, rng: random.Random, placement: str | None = None
 ) -> None:
-    """One file that disturbs, and files with tests that need or suffer from it."""
+    """Add a file that changes the state, and one with tests that need the change or break by it."""
     disturb = channel.code(channel.disturb, number)
     disturbed = channel.code(channel.disturbed, number)
     project.files |= channel.files(number)
@@ -173,7 +172,7 @@ def _add_channel(
 
 
 def _placed(text: str, disturb: str, number: int) -> str:
-    """A test file in which the statements stand where the text has room for them."""
+    """Return a test file with the statements in place of ``DISTURB``."""
     lines: list[str] = []
     for line in text.replace("NUMBER", str(number)).splitlines():
         bare = line.lstrip()
@@ -186,7 +185,7 @@ def _placed(text: str, disturb: str, number: int) -> str:
 
 
 def alone(project: Crosstalk, root: Path) -> list[str]:
-    """What each command says as a plain process: exit code 0 and at least one test that passed, or not."""
+    """Return the verdict of each command as a plain process; only exit code 0 with a passed test counts."""
     example = Example(root, project.files)
     return [run_alone(command, example.root) for command in project.commands]
 
@@ -204,7 +203,7 @@ def run_alone(command: str, root: Path) -> str:
 
 
 def verified(project: Crosstalk, root: Path, *options: str) -> tuple[list[str], str]:
-    """What the plan says of each command, and what was printed."""
+    """Return the verdict of each command in a plan, and the output of the run."""
     example = Example(root, project.files)
     example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.commands)))
     run = example.verify(*options, timeout_seconds=300, measured=False)
@@ -220,7 +219,7 @@ WAYS: dict[str, tuple[str, ...]] = {
 
 
 def disagreements(project: Crosstalk, folder: Path, ways: Iterable[str] = WAYS) -> list[str]:
-    """Return one line for each command of which plain pytest and a plan say different things."""
+    """Return one line for each command on which plain pytest and the plan disagree."""
     said = {"plain": alone(project, folder / "plain")}
     for number, way in enumerate(ways):
         said[way], _ = verified(project, folder / str(number), *WAYS[way])

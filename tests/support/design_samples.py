@@ -1,4 +1,4 @@
-"""Design plans, and state directories in which one has come so far."""
+"""Sample design plans, and state directories at several phases of planning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add(plan: DesignPlan, kind: str, *words: str, to: str | None = None) -> Desi
 
 
 def complete(plan: DesignPlan) -> DesignPlan:
-    """The plan with all that the phases of planning ask for: two milestones, one after the other."""
+    """Return the plan with every part that planning requires: two milestones in successive waves."""
     plan = change_part(plan, "overview", ["problem=too many digits", "approach=round at the end"])
     plan = add(plan, "decision", "decision=Round half up", "reasoning_chain=the law -> half up")
     for number, (file, function) in enumerate((("shop/cart.py", "total"), ("shop/tax.py", "tax")), 1):
@@ -63,12 +63,12 @@ def complete(plan: DesignPlan) -> DesignPlan:
 
 
 def begin(path: Path) -> StateFolder:
-    """A state directory with an empty plan."""
+    """Create a state directory with an empty plan."""
     return StateFolder.create(path, Overview(title="Round prices"), now=NOW)
 
 
 def begin_complete(path: Path) -> StateFolder:
-    """One with a complete plan and a frozen context."""
+    """Create a state directory with a complete plan and a frozen context."""
     folder = begin(path)
     folder.edit_plan(complete)
     folder.context_file.write_text(json.dumps(CONTEXT))
@@ -89,7 +89,7 @@ def pass_gates(folder: StateFolder, *phases: ReviewPhase) -> None:
 
 
 def begin_frozen(path: Path) -> StateFolder:
-    """One whose plan is frozen."""
+    """Create a state directory with a frozen plan."""
     folder = begin_complete(path)
     pass_gates(folder, *PLANNING)
     return folder

@@ -1,4 +1,4 @@
-"""Runs pytest on a small project and captures the evidence of its failures, for tests of the diagnosis."""
+"""Evidence of the failures of a small project under pytest, for tests of the diagnosis."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from pytest_planverify.observe.evidence import collection_evidence, startup_evid
 from pytest_planverify.observe.project_map import ProjectMap
 
 IMPORTED_BEFORE = (asyncio,)
-"""A run in this process forgets what it imported, and asyncio does not survive being imported twice."""
+"""Modules imported up front: an in-process run drops its imports, and asyncio fails on a second import."""
 
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "pytest_timeout")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A project that fails in one way, and what has to be said about it."""
+    """A project that fails in one way, and the expected diagnosis."""
 
     id: str
     files: dict[str, str]
     category: Category
     owner: Owner
     location: str | None
-    """``path:line`` or ``path::function``; ``None`` where nothing can be said."""
+    """``path:line`` or ``path::function``; ``None`` where no location is expected."""
     rule: str | None = None
     args: tuple[str, ...] = ()
     says: str = ""
-    """A part of the suggestion."""
+    """A substring of the expected suggestion."""
     needs_pytest: tuple[int, ...] = (8,)
 
 
 class Catcher:
-    """A plugin that captures evidence where the real one does."""
+    """A plugin that captures evidence in the same hooks as the real one."""
 
     def __init__(self, project: ProjectMap) -> None:
         self.project = project
@@ -96,7 +96,7 @@ def write(pytester: pytest.Pytester, files: dict[str, str]) -> ProjectMap:
 
 
 def capture(pytester: pytest.Pytester, files: dict[str, str], *args: str) -> Captured:
-    """The evidence of every failure of a project, in the order of its failing."""
+    """Run a project and return the evidence of every failure, in order of occurrence."""
     project = write(pytester, files)
     catcher = Catcher(project)
     pytester.syspathinsert(pytester.path)

@@ -1,4 +1,4 @@
-"""Small projects that fail, each in one way, with the diagnosis that an honest reader would give."""
+"""Small projects, each failing in one way, with the expected diagnosis."""
 
 # ruff: noqa: E501 (a case a line reads better)
 from __future__ import annotations

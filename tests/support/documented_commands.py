@@ -1,4 +1,4 @@
-"""Pages whose code blocks tell one story: files to write and commands to type, in their order."""
+"""Documentation pages whose code blocks are files to write and commands to run, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIDENCES = (
     (re.compile(r"\b([A-Z]+_[A-Z]+) \(\d{1,3}%\)"), r"\1 (SO)"),
     (re.compile(r"\b([A-Z]+_[A-Z]+) \d{1,3}%,"), r"\1 SO,"),
 )
-"""How sure a diagnosis is: fitted again whenever the corpus grows."""
+"""Replacements for the confidence of a diagnosis, which changes whenever the corpus grows."""
 
 VOLATILE = (
     (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
@@ -29,7 +29,7 @@ VOLATILE = (
     (re.compile(r"sha256:[0-9a-f]{12}\b"), "DIGEST"),
     (re.compile(r"^={3,}|={3,}$", re.MULTILINE), ""),
 )
-"""What differs between two runs; how words are spread over lines depends on the width of these."""
+"""Replacements for text that varies between runs, and whose width moves the line breaks."""
 
 
 PLUGINS_OF_A_READER = (
@@ -38,12 +38,12 @@ PLUGINS_OF_A_READER = (
     "pytest_timeout",
     "pytest_planverify.plugin",
 )
-"""Named, as the loading of every plugin that the tests need is more than half of a short run."""
+"""Plugins loaded by name: autoloading all that the tests need takes more than half of a short run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: the words after the fence, where it stands, its text."""
+    """A fenced block: its info string, its location, its text."""
 
     info: str
     where: str
@@ -51,14 +51,14 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The path of the file that the block is, where its second word names one."""
+        """Path of the file that the block holds, if the second word of the info string is a path."""
         words = self.info.split()
         return words[1] if len(words) == 2 and re.search(r"[./]", words[1]) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A command of a page with what is shown below it."""
+    """A command of a page, with the output shown below it."""
 
     command: str
     shown: str
@@ -66,7 +66,7 @@ class Typed:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """Every fenced block of a page, in order."""
+    """Return every fenced block of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
         Block(match[1].strip(), f"{page.name}:{text.count(chr(10), 0, match.start()) + 1}", match[2])
@@ -75,7 +75,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def typed(block: Block) -> Iterator[Typed]:
-    """The commands of a console block."""
+    """Yield the commands of a console block."""
     assert block.text.startswith("$ "), f"{block.where} does not begin with a command"
     for entry in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, shown = entry.partition("\n")
@@ -83,9 +83,9 @@ def typed(block: Block) -> Iterator[Typed]:
 
 
 def live_through(page: Path, folder: Path, info: str) -> int:
-    """Write every file of a page and type every command of its blocks of that kind, in order, in a folder.
+    """Write the files of a page and run the commands of its blocks with that info string, in order.
 
-    Returns how many commands there were. Raises ``AssertionError`` where something else is printed.
+    Return the number of commands. Raises ``AssertionError`` if the output differs from the page.
     """
     status, count = 0, 0
     for block in blocks_of(page):
@@ -105,7 +105,7 @@ def live_through(page: Path, folder: Path, info: str) -> int:
 
 
 def run(command: str, cwd: Path) -> tuple[int, str]:
-    """Run a command as its reader would with the virtual environment active."""
+    """Run a command as a reader would in the active virtual environment; return its status and output."""
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=cwd,
@@ -121,7 +121,7 @@ def run(command: str, cwd: Path) -> tuple[int, str]:
 
 
 def environment_of_a_reader() -> dict[str, str]:
-    """The active virtual environment of somebody who has installed this plugin and what it requires."""
+    """Return the environment of a reader who has installed only this plugin and its requirements."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     kept.pop("CI", None)
     return {
@@ -136,7 +136,7 @@ def environment_of_a_reader() -> dict[str, str]:
 
 
 def fits(shown: str, printed: str) -> bool:
-    """Whether the output is what is shown; a line `…` stands for any lines, and blanks do not matter."""
+    """Return whether the output matches the page; a line `…` matches any lines, blanks are ignored."""
     parts = [re.escape(_settled(part)) for part in re.split(r"^…\n", shown, flags=re.MULTILINE)]
     return re.fullmatch(r"(?:.* )?".join(parts), _settled(printed), re.DOTALL) is not None
 

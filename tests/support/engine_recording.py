@@ -1,9 +1,9 @@
-"""Recorded runs: logs that every later version has to decide alike, byte for byte, and what it refuses.
+"""Recorded runs: logs that every later version has to reproduce byte for byte, and events it has to refuse.
 
-They stand in ``fixtures/recorded_runs.txt``: under each number the log of one simulated run, under
-``refusals`` an event a line that was refused, with the run and the number of events before it. A decision
-that is meant to change needs new ones: ``python tests/support/engine_recording.py``. It takes as few runs
-as show every rule and every reason that many runs showed, and the refusals on the way.
+``fixtures/recorded_runs.txt`` holds the log of one simulated run under each number and, under
+``refusals``, a refused event per line, with the run and the number of events before it. After an intended
+change of a decision, record them again: ``python tests/support/engine_recording.py``. It selects a small
+set of runs that shows every rule and reason of all simulated runs, and the refusals in them.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ RECORDED = Path(__file__).parents[2] / "fixtures/recorded_runs.txt"
 REFUSALS = "refusals"
 SEEDS = 4_000
 LONGEST = 40
-"""Events of a run that is recorded."""
+"""Maximum number of events in a recorded run."""
 
 _VARYING = re.compile(r"sha256:[0-9a-f]*|[A-Z]{3,}[A-Z_]*|[\w/*.]*\d[\w/*.,]*|(#, )+")
-"""Names, numbers, digests, categories, and lists of these."""
+"""Matches names, numbers, digests, categories, and lists of these."""
 
 
 class Refused(Watcher):
-    """Keeps what was refused in a run."""
+    """Collects the refused events of a run."""
 
     def __init__(self) -> None:
         self.events = 1
@@ -57,12 +57,12 @@ class Refused(Watcher):
 
 
 def shown(run: Simulation) -> set[str]:
-    """What a run shows: each part of the reasons of its actions, without names and numbers."""
+    """Return the kinds of a run's actions and the parts of their reasons, without names and numbers."""
     return {said for _, actions in run.history for action in actions for said in _said(action)}
 
 
 def record() -> None:
-    """Write all of them again."""
+    """Write all recorded runs and refusals to the fixture."""
     runs = {seed: found for seed in range(SEEDS) if (found := _run(seed)) is not None}
     sizes = {seed: sum(map(len, _lines(run))) for seed, (run, _) in runs.items()}
     chosen = sorted(_fewest({seed: shown(run) for seed, (run, _) in runs.items()}, sizes))
@@ -105,7 +105,7 @@ def _parts(rule: str, text: str) -> set[str]:
 
 
 def _fewest(found: dict[int, set[str]], sizes: dict[int, int]) -> Iterator[int]:
-    """Runs that show together all that any of them shows: each adds most for its size of what is left."""
+    """Yield runs that together cover all parts, choosing the one that adds most for its size each time."""
     left = set[str]().union(*found.values())
     while left:
         best = max(found, key=lambda seed: (len(found[seed] & left) / sizes[seed], -seed))

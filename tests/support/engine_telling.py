@@ -1,4 +1,4 @@
-"""A run that a test tells facts to, one after the other, and asks what was wanted of it last."""
+"""A run to which a test submits events one by one, with the actions that each event calls for."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 
 
 def todo(todo_id: str = "t1", **fields: Any) -> Todo:
-    """A todo with one test and, unless it is said, no retries."""
+    """Return a todo with one test and, by default, no retries."""
     return create_sample_todo(todo_id, **({"max_retries": 0} | fields))
 
 
 def plan_of(*todos: Todo, **policy: Any) -> Plan:
-    """A plan that repairs by itself, unless ``policy`` says otherwise."""
+    """Return a plan with automatic repair, unless ``policy`` disables it."""
     return Plan(
         todo_list_id="p1", metadata=Policy.model_validate({"auto_fix_mode": True} | policy), items=todos
     )
 
 
 def chain(length: int = 3) -> list[Todo]:
-    """Todos that wait for one another."""
+    """Return todos that each depend on the one before."""
     return [todo(f"t{at}", dependencies=(f"t{at - 1}",) if at > 1 else ()) for at in range(1, length + 1)]
 
 
 class Told:
-    """A run and the actions that the last event called for."""
+    """A run, with the actions that the last event called for."""
 
     state: State
 
@@ -82,21 +82,21 @@ class Told:
         return self.state.todos[todo_id]
 
     def last_of(self, kind: type[A]) -> list[A]:
-        """Of the actions that the last event called for, those of one kind."""
+        """Return the actions of one kind that the last event called for."""
         return [action for action in self.last if isinstance(action, kind)]
 
     def all_of(self, kind: type[A]) -> list[A]:
-        """Of all actions so far."""
+        """Return the actions of one kind since the start of the run."""
         return [action for action in self.all if isinstance(action, kind)]
 
     @property
     def started(self) -> list[str]:
-        """Whose work the last event called for."""
+        """Ids of the todos whose work the last event called for."""
         return [action.todo_id for action in self.last_of(Implement)]
 
     @property
     def verifying(self) -> list[str]:
-        """Whose verification the last event called for."""
+        """Ids of the todos whose verification the last event called for."""
         return [name for action in self.last_of(Verify) for name in action.todo_ids]
 
     @property
@@ -108,11 +108,11 @@ class Told:
         return [action.rule for action in self.last]
 
     def topics(self) -> list[str]:
-        """What somebody was told of so far."""
+        """Return the topics of all notifications so far."""
         return [action.topic for action in self.all_of(Notify)]
 
     def edits(self) -> list[Any]:
-        """The edits of the plan that the last event called for."""
+        """Return the edits of the plan that the last event called for."""
         return [edit for action in self.last_of(PublishPlan) for edit in action.edits]
 
     def works(self, todo_id: str = "t1", *, success: bool = True, **fields: Any) -> tuple[Action, ...]:
@@ -122,11 +122,11 @@ class Told:
         return self.outcome(self.good(todo_id))
 
     def asked(self) -> AskHuman:
-        """The latest question."""
+        """Return the latest question."""
         return self.all_of(AskHuman)[-1]
 
     def good(self, todo_id: str) -> Outcome:
-        """Its criteria hold."""
+        """Return an outcome in which all criteria pass."""
         outcome = simulate_success(self.state.records[todo_id].todo)
         return outcome.model_copy(update={"todo_id": todo_id})
 
@@ -139,8 +139,7 @@ class Told:
         diff_hash: str | None = None,
         **fields: Any,
     ) -> tuple[Action, ...]:
-        """It is red; for another reason each time unless ``message`` says which, in another product unless
-        ``diff_hash`` does."""
+        """Submit a failed outcome; by default, ``message`` and ``diff_hash`` are new each time."""
         self.work += 1
         text = f"failure {self.work}" if message is None else message
         outcome = simulate_failure(create_sample_todo(todo_id.rpartition("/")[2]), category, text, **fields)
@@ -150,7 +149,7 @@ class Told:
         return self.outcome(outcome.model_copy(update=update))
 
     def says(self, verdict: Verdict, todo_id: str = "t1") -> tuple[Action, ...]:
-        """It is neither green nor red."""
+        """Submit an outcome that has neither passed nor failed."""
         return self.outcome(
             Outcome(
                 todo_id=todo_id,
@@ -165,12 +164,12 @@ class Told:
         return self.tell(Verified(at=self.now, outcome=outcome, **fields))
 
     def is_done(self, todo_id: str = "t1") -> tuple[Action, ...]:
-        """Worked on and verified."""
+        """Submit successful work and a passed outcome."""
         self.works(todo_id)
         return self.passes(todo_id)
 
     def is_red(self, todo_id: str = "t1", *args: Any, **fields: Any) -> tuple[Action, ...]:
-        """Worked on, and verified to no avail."""
+        """Submit successful work and a failed outcome."""
         self.works(todo_id)
         return self.fails(todo_id, *args, **fields)
 

@@ -1,4 +1,4 @@
-"""A small project with a plan, written for one test, and what the real command says of it."""
+"""A small project with a plan, and the result of running the real command on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 from real_command import Finished, run_pytest
 
 ONLY_THIS_PLUGIN = ("-p", "pytest_planverify.plugin")
-"""Given together with `PYTEST_DISABLE_PLUGIN_AUTOLOAD`: most of a short run is the loading of plugins."""
+"""Used with `PYTEST_DISABLE_PLUGIN_AUTOLOAD`, as loading plugins takes most of a short run."""
 
 RUN_MARK = "EXAMPLE_RUN"
 """An environment variable that every process of one run inherits."""
@@ -23,31 +23,31 @@ RUN_MARK = "EXAMPLE_RUN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """How a run ended, what it said, and what its outcome file holds."""
+    """Exit code, output and outcome file of a run."""
 
     exit_code: int
     output: str
     document: dict[str, Any] | None = field(repr=False)
     left_running: tuple[str, ...] = ()
-    """Processes of the run that were still there when the command had returned."""
+    """Processes of the run that were still alive after the command returned."""
 
     def __str__(self) -> str:
         return f"exit code {self.exit_code}\n{self.output}"
 
     @property
     def outcomes(self) -> dict[str, dict[str, Any]]:
-        """The outcomes by todo id."""
+        """Outcomes by todo id."""
         assert self.document is not None, str(self)
         return {outcome["todo_id"]: outcome for outcome in self.document["outcomes"]}
 
     @property
     def states(self) -> dict[str, str]:
-        """Each todo's state."""
+        """States by todo id."""
         return {todo_id: outcome["state"] for todo_id, outcome in self.outcomes.items()}
 
     @property
     def verdicts(self) -> dict[str, str | dict[str, str]]:
-        """Each todo's verdict; where it has several criteria, the verdict of each."""
+        """Verdicts by todo id; for several criteria, the verdict of each by its id."""
         found: dict[str, str | dict[str, str]] = {}
         for todo_id, outcome in self.outcomes.items():
             checks = {check["id"]: check["verdict"] for check in outcome["checks"]}
@@ -55,16 +55,16 @@ class Verified:
         return found
 
     def check(self, todo_id: str, check_id: str = "tests[0]") -> dict[str, Any]:
-        """What the outcome says of one criterion."""
+        """Return the outcome of one criterion."""
         (check,) = (each for each in self.outcomes[todo_id]["checks"] if each["id"] == check_id)
         return check
 
     def tests(self, todo_id: str, check_id: str = "tests[0]") -> dict[str, str]:
-        """The outcome of each test of one criterion, by node id."""
+        """Return the outcome of each test of one criterion, by node id."""
         return {test["nodeid"]: test["outcome"] for test in self.check(todo_id, check_id)["tests"]}
 
     def category(self, todo_id: str) -> str | None:
-        """The category of the failure that decides the todo's route."""
+        """Return the category of the failure that decides the todo's route; ``None`` without a failure."""
         evidence = self.outcomes[todo_id]["failure_evidence"]
         return None if evidence is None else evidence["category"]
 
@@ -78,7 +78,7 @@ class Example:
         self.write(files or {})
 
     def copied_to(self, root: Path) -> Example:
-        """Copy the folder, with what runs have left in it."""
+        """Copy the folder, including the files left by runs."""
         shutil.copytree(self.root, root, symlinks=True)
         return Example(root)
 
@@ -90,7 +90,7 @@ class Example:
             path.write_text(textwrap.dedent(text), encoding="utf-8")
 
     def plan(self, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> None:
-        """Write a plan of these todos. JSON is YAML, too."""
+        """Write a plan of these todos as JSON, which is valid YAML."""
         plan = {"todo_list_id": "example", **keys, "items": list(todos)}
         self.write({path: json.dumps(plan, ensure_ascii=False, indent=1)})
 
@@ -105,7 +105,7 @@ class Example:
         as_module: bool = False,
         measured: bool = True,
     ) -> Verified:
-        """Run `pytest --planverify ARGS`, by default in the root and with no other plugin than named."""
+        """Run `pytest --planverify ARGS`, by default in the root and without plugin autoloading."""
         mark = uuid.uuid4().hex
         options = ["--planverify", *args]
         settings = {RUN_MARK: mark, **(env or {})}
@@ -123,7 +123,7 @@ class Example:
         return self.verified(done, mark, outcomes)
 
     def verified(self, done: Finished, mark: str, outcomes: Path | None = None) -> Verified:
-        """What a command that has ended left behind."""
+        """Return the result of a finished command, with its outcome file and the processes left running."""
         path = outcomes or self.outcome_file
         return Verified(
             exit_code=done.exit_code,
@@ -134,19 +134,19 @@ class Example:
 
     @property
     def outcome_file(self) -> Path:
-        """Where outcomes are written by default."""
+        """Default path of the outcome file."""
         return self.root / ".planverify" / "outcomes.json"
 
     @property
     def runs(self) -> list[Path]:
-        """The folders of the runs that are kept, oldest first."""
+        """Folders of the runs that are kept, oldest first."""
         return sorted((self.root / ".planverify" / "runs").iterdir())
 
 
 def todo(
     todo_id: str, *commands: str | dict[str, Any], after: tuple[str, ...] = (), **keys: Any
 ) -> dict[str, Any]:
-    """A todo whose tests are these commands; keys that no todo has are criteria."""
+    """Return a todo with these test commands; artifacts, metrics and manual checks are criteria, too."""
     criteria = {
         name: keys.pop(name) for name in ("expected_artifacts", "metrics", "manual") if name in keys
     }
@@ -162,7 +162,7 @@ def todo(
 
 
 def processes_of(mark: str) -> tuple[str, ...]:
-    """The command lines of processes that were started under that mark and still run."""
+    """Return the pid, status and command line of each live process with that mark."""
     found: list[str] = []
     for process in psutil.process_iter():
         try:

@@ -1,4 +1,4 @@
-"""Projects whose tests end, stop or block their process in every way and at every place: data only."""
+"""Projects whose tests end, stop or block their process, for each kind of fault and each place."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 PLACES = ("import", "setup", "call", "teardown", "conftest")
-"""Where a fault strikes: while a file is imported, in a phase of a test, while a conftest is loaded."""
+"""Places of a fault: while a file is imported, in a phase of a test, while a conftest is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A way to end, stop or block a process, and what is to be seen of it."""
+    """A way to end, stop or block a process, and the expected result."""
 
     code: str
     hangs: bool = False
@@ -21,14 +21,14 @@ class Fault:
     signal: str | None = None
     """The signal that ends the process."""
     exit_code: int | None = None
-    """The exit status with which the process leaves, wherever it is."""
+    """The exit status of the process, at every place."""
     leaves_a_stack: bool = False
     only_conftest: bool = False
-    """It is a hook, which only a conftest has."""
+    """Whether the fault is a hook, which works only in a conftest."""
     late: bool = False
-    """It shows when the session is over."""
+    """Whether the fault shows only at the end of the session."""
     pytest_may_stumble: tuple[str, ...] = ()
-    """The places where nobody can say whether pytest itself gets over it, and so the verdict."""
+    """The places where pytest itself may fail on the fault, so that the verdict is undefined."""
 
 
 def _hangs(code: str, *, late: bool = False) -> Fault:
@@ -151,7 +151,7 @@ FAULTS: dict[str, Fault] = {
     "thread": _hangs(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()", late=True
     ),
-    # Last of all, for its copy does again what comes after it.
+    # Last of the tests, as the forked copy repeats everything after it.
     "goes_on_twice": _harmless("import os\nos.fork()"),
     "at_configure": _hook("import os\ndef pytest_configure(): os._exit(0)", exit_code=0),
     "at_collection": _hook("import os\ndef pytest_collection_modifyitems(): os._exit(0)", exit_code=0),
@@ -171,7 +171,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def cells() -> list[tuple[str, str]]:
-    """Every place and fault that go together."""
+    """Return every valid combination of place and fault."""
     return [
         (place, name)
         for name, fault in FAULTS.items()
@@ -181,12 +181,12 @@ def cells() -> list[tuple[str, str]]:
 
 
 def files_of(place: str, name: str) -> dict[str, str]:
-    """The files of one cell, by path: the test that the fault befalls, and a healthy one beside it."""
+    """Return the files of one combination by path: the faulty test, and a healthy one beside it."""
     return files_with(FAULTS[name].code, place, name)
 
 
 def files_with(code: str, place: str, name: str) -> dict[str, str]:
-    """The same for any other code."""
+    """Return the files for any other code, by path."""
     inside = textwrap.indent(code, "    ")
     fixture = "import pytest\n@pytest.fixture\ndef prepared():\n"
     prepared = "def test_it(prepared): pass\n"
@@ -204,13 +204,13 @@ def files_with(code: str, place: str, name: str) -> dict[str, str]:
 
 
 def faulty_test(place: str, name: str) -> str:
-    """What a criterion of the cell names."""
+    """Return the selection for a criterion: the faulty test or its file."""
     file = _file_of(place, name)
     return file if place in ("import", "conftest") else f"{file}::test_it"
 
 
 def healthy_test(place: str, name: str) -> str | None:
-    """The test of a cell that nothing befalls, where it has one."""
+    """Return the healthy test beside the faulty one, or ``None`` where there is none."""
     return None if place in ("import", "conftest") else f"{_file_of(place, name)}::test_beside"
 
 

@@ -1,4 +1,4 @@
-"""Runs a function in a process that is forked from the tests', and brings back what it returns."""
+"""Execution of a function in a fork of the test process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Result = TypeVar("Result")
 
 
 def in_fork(work: Callable[[], Result]) -> Result:
-    """Return its result. Raises ``AssertionError`` with what was raised there."""
+    """Run the function in a fork and return its result. Raises ``AssertionError`` with its exception."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # pytest collects garbage when it ends: what the tests' process holds is none, and much.
+        # pytest collects garbage when it ends; exclude the large heap of the test process.
         gc.freeze()
         try:
             answer: tuple[bool, object] = (True, work())

@@ -1,4 +1,4 @@
-"""Small trees before and after a change, for the detectors of hygiene."""
+"""Small trees before and after a change, for the tests of the hygiene detectors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ GRANTED = Grants(todos=(TodoReach(todo_id="work", allowed_files=("**",), selecti
 
 
 class HeldFiles:
-    """A snapshot that is held in memory."""
+    """A snapshot in memory."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = dict(files)
@@ -98,7 +98,7 @@ def held(files: dict[str, str]) -> HeldFiles:
 def signals(
     change: dict[str, str | None], *, grants: Grants = FORBIDDEN, tree: dict[str, str] | None = None
 ) -> tuple[HygieneSignal, ...]:
-    """The signs of a change of the tree; ``None`` takes a file away."""
+    """Return the signals of a change of the tree; ``None`` removes a file."""
     before = TREE if tree is None else tree
     now = {path: text for path, text in {**before, **change}.items() if text is not None}
     judges = Judges(
@@ -115,12 +115,12 @@ def signs(change: dict[str, str | None], **keys: object) -> set[str]:
 
 
 def with_tests(old: str, new: str) -> dict[str, str | None]:
-    """A change of the tests: a piece of their text is another one."""
+    """Return a change of the tests that replaces a part of their text."""
     text = textwrap.dedent(TESTS)
     assert old in text
     return {"tests/test_words.py": text.replace(old, new)}
 
 
 def product_with(added: str) -> dict[str, str | None]:
-    """A change of the product: something is added to it."""
+    """Return a change of the product that adds code."""
     return {"pkg/words.py": textwrap.dedent(PRODUCT) + "\n\n" + textwrap.dedent(added)}

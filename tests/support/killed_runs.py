@@ -1,4 +1,4 @@
-"""Runs of `planverify run` that are killed at random moments and resumed, beside one that is not."""
+"""Runs of `planverify run` that are killed at random moments and resumed, and one that is not killed."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ TODOS = ("left", "right")
 
 @dataclass(frozen=True)
 class Ended:
-    """What a run has left behind."""
+    """Exit status, files and logged events after a run."""
 
     status: int
     files: dict[str, str]
     finished: Counter[str]
-    """How many turns on each todo are recorded as finished."""
+    """Number of finished turns in the log, by todo."""
     done: Counter[str]
-    """How often each todo was verified to be done."""
+    """Number of successful verifications in the log, by todo."""
 
 
 def make_project(root: Path) -> None:
@@ -46,7 +46,7 @@ def make_project(root: Path) -> None:
 
 
 def run_unkilled(folder: Path, jobs: int) -> tuple[Ended, float]:
-    """Return what a run leaves behind that nobody disturbs, and how long it takes."""
+    """Run without a kill; return the result and the duration in seconds."""
     root = folder / "project"
     make_project(root)
     begun = time.monotonic()
@@ -55,9 +55,9 @@ def run_unkilled(folder: Path, jobs: int) -> tuple[Ended, float]:
 
 
 def run_killed(folder: Path, jobs: int, seconds: float) -> tuple[Ended, bool]:
-    """Kill a run after so many seconds and resume it; return what it leaves, and whether it was killed.
+    """Kill a run after that many seconds and resume it; return the result, and whether it was killed.
 
-    Raises ``AssertionError`` where something that was recorded before is not in the log any more.
+    Raises ``AssertionError`` if an event recorded before the kill is missing from the log.
     """
     root = folder / "project"
     make_project(root)
@@ -68,7 +68,7 @@ def run_killed(folder: Path, jobs: int, seconds: float) -> tuple[Ended, bool]:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    if (root / ".planverify/harness/shop/ended").exists():  # it was killed when it had told its end
+    if (root / ".planverify/harness/shop/ended").exists():  # killed after it reported its end
         assert "completed: " in (folder / "output.txt").read_text()
         return _look(root, 0), False
     recorded = _log(root)
@@ -79,13 +79,13 @@ def run_killed(folder: Path, jobs: int, seconds: float) -> tuple[Ended, bool]:
 
 
 def moments(number: int, seconds: float, seed: int) -> list[float]:
-    """Return random moments of a run, one in each of as many equal parts of it."""
+    """Return random moments of a run, one in each of ``number`` equal intervals."""
     chance = random.Random(seed)
     return [(at + chance.random()) * seconds / number for at in range(number)]
 
 
 def fresh(folder: Path) -> Path:
-    """Return an empty folder."""
+    """Empty or create the folder, and return it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
@@ -112,7 +112,7 @@ def _start(root: Path, jobs: int, *words: str) -> subprocess.Popen[bytes]:
 def _log(root: Path) -> list[str]:
     log = root / ".planverify/logs/shop.jsonl"
     lines = log.read_text().splitlines(keepends=True) if log.exists() else []
-    return [line for line in lines if line.endswith("\n")]  # one that was cut off is no record
+    return [line for line in lines if line.endswith("\n")]  # a truncated line is no record
 
 
 def _look(root: Path, status: int) -> Ended:

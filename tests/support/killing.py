@@ -1,7 +1,7 @@
-"""Kills runs of a small plan at random moments, and looks at what is left each time.
+"""Runs of a small plan that are killed at random moments, with checks after each kill.
 
 By hand: `PYTHONPATH=. python tests/support/killing.py --kills 200 --seed 1` prints how many runs were
-killed where, and every rule that did not hold.
+killed at which point, and every violated rule.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from planner.planfile.schemas import schema
 from pytest_planverify.session.recovery import Recovered, RecoveryError, recover
 
 RAN = "RAN_LOG"
-"""An environment variable: the file in which everything that runs writes its name."""
+"""Environment variable with the path of the file to which each test and script writes its name."""
 
 FILES = {
     "conftest.py": """\
@@ -98,40 +98,40 @@ OF_ONE_CHECK = {
     "make.py": ("makes", "tests[0]"),
     "test_made.py::test_made": ("made", "tests[0]"),
 }
-"""What writes its name when it runs, and the only check that it runs for."""
+"""Tests and scripts by the name that they write, with the only check that runs each."""
 
 WAYS: tuple[tuple[str, ...], ...] = ((), ("--planverify-isolate",))
-"""What else the command line says: verdicts come all at once, or one by one."""
+"""Additional options: verdicts arrive all at once, or one by one."""
 
 LATE_KILLS = 0.85
-"""So many of the kills wait for a random line of the journal; the others come after a random time."""
+"""Share of the kills that wait for a random line of the journal; the others wait for a random time."""
 
 MORE_SECONDS = 0.05
-"""At most so much later than that line is seen."""
+"""Maximum delay of a kill after that line, in seconds."""
 
 TIMES = frozenset(
     {"run_id", "started_at", "finished_at", "duration_ms", "at", "notes", "interrupted", "taken_from"}
     | {"diff_hash", "touched_files", "isolation", "exit_code"}
 )
-"""What may differ between two runs that say the same: a check that ran alone this time, for one."""
+"""Keys that may differ between equivalent runs, such as the isolation of a check."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """What became of the kills."""
+    """Numbers of kills and runs by their result."""
 
     kills: int = 0
     without_a_run: int = 0
-    """Killed before the run had a journal."""
+    """Kills before the run had a journal."""
     finished: int = 0
-    """The moment came too late: the run had come to its end."""
+    """Kills that came after the end of the run."""
     verdicts: Counter[int] = field(default_factory=Counter[int])
-    """How many kills found so many final verdicts."""
+    """Number of kills by the number of final verdicts found."""
     torn_lines: int = 0
     resumed: int = 0
     taken_over: int = 0
     broken: list[str] = field(default_factory=list[str])
-    """Rules that did not hold."""
+    """Violated rules."""
 
     def __str__(self) -> str:
         spread = ", ".join(f"{count}x{found}" for found, count in sorted(self.verdicts.items()))
@@ -167,7 +167,7 @@ class Killing:
         self.truth = self.truths[()]
 
     def round(self, kills: int) -> None:
-        """Kill a run and its resumptions, look at what each leaves, and let the last come to its end."""
+        """Kill a run and its resumptions, check the state after each, and let the last one finish."""
         self.example = self._fresh()
         final: dict[tuple[str, str], str] = {}
         how = self.random.choice(WAYS)
@@ -210,7 +210,7 @@ class Killing:
         return self._look(before)
 
     def _wait_for_line(self, share: float, runs: int, process: subprocess.Popen[str]) -> None:
-        """Wait until the journal of the new run has that share of the lines of a whole run."""
+        """Wait until the journal of the new run has that share of the lines of a complete run."""
         while process.poll() is None:
             journal = self._runs()[-1] / "journal.jsonl" if len(self._runs()) > runs else None
             if journal and journal.exists() and journal.read_bytes().count(b"\n") >= share * self.lines:
@@ -218,7 +218,7 @@ class Killing:
             time.sleep(0.003)
 
     def _look(self, before: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-        """What the journal of the latest run says; returns the final verdicts of tests and commands."""
+        """Check the journal of the latest run; return the final verdicts of tests and commands."""
         journal = self._runs()[-1] / "journal.jsonl"
         lines = journal.read_bytes().split(b"\n") if journal.exists() else [b""]
         self.figures.torn_lines += bool(lines[-1])
@@ -320,7 +320,7 @@ class Killing:
 
 
 def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
-    """Where two documents differ, apart from what differs between two runs that say the same."""
+    """Yield the places where two documents differ, except in ``TIMES``."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other} - TIMES):
             yield from differences(one.get(key), other.get(key), f"{place}.{key}")
@@ -335,7 +335,7 @@ def _parses(line: bytes) -> bool:
     try:
         return isinstance(json.loads(line), dict)
     except ValueError:
-        return not line  # where a torn line was ended first
+        return not line  # an empty line, left by terminating a torn one
 
 
 def _verdicts(document: dict[str, Any]) -> dict[tuple[str, str], str]:
@@ -351,7 +351,7 @@ def _states(document: dict[str, Any]) -> dict[str, str]:
 
 
 def main() -> int:
-    """Kill so many runs and print the figures. Returns 1 where a rule did not hold."""
+    """Kill the given number of runs and print the figures. Return 1 if a rule was violated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Small projects on disk with a plan, and what the lint finds in them."""
+"""Small projects on disk with a plan, and the findings of the lint."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from planner.model.findings import PlanFinding
 from planner.planfile.validation import validate_plan
 
 GOOD_TEST = "from product import answer\n\n\ndef test_answer():\n    assert answer() == 42\n"
-"""A test file without fault."""
+"""A test file without findings."""
 
 
 def todo(todo_id: str = "a", *cmds: str, **keys: Any) -> dict[str, Any]:
-    """A todo without fault, unless its keys have some."""
+    """Return a todo without findings, unless ``keys`` cause some."""
     made: dict[str, Any] = {"id": todo_id, "title": todo_id}
     criteria = dict(keys.pop("criteria", {}))
     if cmds:
@@ -30,7 +30,7 @@ def findings(
     files: dict[str, str | bytes] | None = None,
     **plan: Any,
 ) -> tuple[PlanFinding, ...]:
-    """What is found in a plan of these todos, in a project of these files."""
+    """Return the findings for a plan of these todos, in a project with these files."""
     for name, text in (files or {}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,11 +41,11 @@ def findings(
 
 
 def rules(*args: Any, **keys: Any) -> list[str]:
-    """The ids of the rules that complain."""
+    """Return the rule ids of the findings."""
     return [finding.rule for finding in findings(*args, **keys)]
 
 
 def only(rule: str, *args: Any, **keys: Any) -> PlanFinding:
-    """The one finding of a rule."""
+    """Return the only finding of a rule."""
     (found,) = [finding for finding in findings(*args, **keys) if finding.rule == rule]
     return found

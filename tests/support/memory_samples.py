@@ -1,4 +1,4 @@
-"""Records of the past for the tests of memory, by hand and by Hypothesis."""
+"""Records of the past for the tests of memory: written samples and Hypothesis strategies."""
 
 from __future__ import annotations
 
@@ -144,4 +144,4 @@ todos = st.builds(
     failure_routing=st.dictionaries(st.sampled_from(RoutingKey) | categories, roles, max_size=2),
 )
 times = st.floats(NOW - 1e7, NOW + 1e7) | st.floats()
-"""Any time at all: a clock may be wrong."""
+"""Any time, as a clock may be wrong."""

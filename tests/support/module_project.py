@@ -1,4 +1,4 @@
-"""A small repository with a todo for each of its modules, whose test asks it for its name."""
+"""A small repository with a todo for each module, whose test checks the name in the module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_files(root: Path, files: Mapping[str, str]) -> None:
 def write_module_project(
     root: Path, names: Iterable[str], more: Mapping[str, str], *, limited: bool = True
 ) -> None:
-    """Write the project, and ``more`` files; ``limited`` todos may write their own module only."""
+    """Write the project, and ``more`` files; ``limited`` todos may change only their own module."""
     plan = "todo_list_id: shop\nitems:\n"
     files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", **more}
     for name in names:

@@ -1,4 +1,4 @@
-"""Small projects, each odd in one way in which a shared session could differ from a command run alone."""
+"""Small projects, each with a property that could make a shared session differ from a single command."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OddProject:
-    """A project, and what each of its commands says when it is run alone."""
+    """A project, and the verdict of each of its commands when run alone."""
 
     name: str
     why: str
-    """What is odd about it."""
+    """The unusual property."""
     files: dict[str, str]
-    """Text by path; it may be indented."""
+    """Text by path; may be indented."""
     verdicts: dict[str, str]
-    """By command, in the order of the plan: `passed` or `failed`."""
+    """Verdict by command, in the order of the plan: `passed` or `failed`."""
     plugins: tuple[str, ...] = ()
-    """Modules of the pytest plugins that it needs."""
+    """Modules of the required pytest plugins."""
 
 
 NAMED_LIKE_OURS = {
@@ -28,7 +28,7 @@ NAMED_LIKE_OURS = {
     "pydantic/__init__.py": "MINE = 1\n",
     "typing_inspection.py": "MINE = 1\n",
 }
-"""Packages that the verifier imports, too; the root's conftest puts them first on `sys.path`."""
+"""Packages that the verifier imports, too; the root's conftest puts these first on `sys.path`."""
 
 ODD_PROJECTS: tuple[OddProject, ...] = (
     OddProject(

@@ -1,4 +1,4 @@
-"""Outcome documents as real runs leave them, for the tests of the reports."""
+"""Sample outcome documents of runs, for the tests of the reports."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def screen_text(
     color: bool = False,
     encoding: str = "utf-8",
 ) -> str:
-    """What ``write`` puts on a terminal of that width, or into a pipe."""
+    """Return the output of ``write`` on a terminal of that width; ``None`` for a pipe."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding, newline="\n", write_through=True)
     tw = TerminalWriter(stream)

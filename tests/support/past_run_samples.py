@@ -1,4 +1,4 @@
-"""Runs that were killed, as their journals and folders are left."""
+"""Journals and folders of killed runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KINDS = {("a", "tests[1]"): CheckKind.COMMAND, ("a", "expected_artifacts[0]"): C
 
 
 def settings(**given: Any) -> Settings:
-    """The settings of a command line that asks for nothing but the plan."""
+    """Return the settings of a command line with only a plan."""
     usual: dict[str, Any] = {
         "scope": "all",
         "confirmations": 5,
@@ -54,7 +54,7 @@ def settings(**given: Any) -> Settings:
 
 
 def plan_in(root: Path, *items: dict[str, Any], path: str = "plan.yaml") -> ChosenPlan:
-    """Write the plan, unless it is there, and load it."""
+    """Write the plan unless it exists, and load it."""
     file = root / path
     if not file.exists():
         file.write_text(json.dumps({"todo_list_id": PLAN, "items": list(items or ITEMS)}))
@@ -63,7 +63,7 @@ def plan_in(root: Path, *items: dict[str, Any], path: str = "plan.yaml") -> Chos
 
 
 class Killed:
-    """A run that has begun and tells its verdicts one by one."""
+    """A started run whose verdicts are recorded one by one."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Killed:
         final: bool = True,
         rests_on: RestsOn | None = None,
     ) -> Killed:
-        """Write down a verdict."""
+        """Record a verdict."""
         evidence = (Evidence(kind=EvidenceKind.TEST, check_id=check_id, headline="assert 1 == 2"),) * (
             verdict == "failed"
         )
@@ -112,7 +112,7 @@ class Killed:
         return self
 
     def forged(self, line: str) -> Killed:
-        """Append a line that is not the parent's."""
+        """Append a line that was not written by the parent."""
         with open(self.folder.journal, "a") as file:
             file.write(line)
         return self

@@ -1,7 +1,7 @@
-"""Runs pytest commands, each alone: in a fork of a process that has imported pytest and nothing else.
+"""Execution of single pytest commands, each in a fork of a process that has imported only pytest.
 
-What such a command says is what an ordinary process says, without the import of pytest each time, which is
-most of a short run. Run as a program this is that process; its commands come on standard input.
+The exit codes are those of an ordinary process, without the import of pytest each time, which is most of a
+short run. Run as a program, this module is that process; it reads its commands from standard input.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alone:
-    """One command."""
+    """A command to run alone."""
 
     arguments: Sequence[str]
     as_module: bool
     env: Mapping[str, str]
-    """What it has besides the environment of all."""
+    """Variables in addition to the common environment."""
 
 
 def exit_codes(commands: Sequence[Alone], cwd: Path, env: Mapping[str, str]) -> list[int]:
-    """What each command returned; where a signal ended it, the negative number of that."""
+    """Return the exit code of each command; the negative signal number if a signal ended it."""
     done = subprocess.run(
         [sys.executable, __file__],
         cwd=cwd,
@@ -47,9 +47,9 @@ def _main() -> None:
     import pytest.__main__
     from _pytest.config import default_plugins
 
-    for name in default_plugins:  # which pytest itself imports when it is called
+    for name in default_plugins:  # pytest imports these when it is called
         importlib.import_module(f"_pytest.{name}")
-    platform.platform()  # remembered; a plugin asks for it each time, and another program is run to tell
+    platform.platform()  # cached; a plugin asks for it each time, which runs another program
     gc.freeze()
 
     def start(arguments: list[str], as_module: bool, env: dict[str, str]) -> int:

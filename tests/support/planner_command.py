@@ -1,4 +1,4 @@
-"""Runs `planner` in this process, and makes the plans and outcomes that it is run on."""
+"""Runs of `planner` in this process, and the plans and outcomes for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.planfile.tree import load_tree, todo_digests
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How the command ended, and what it said."""
+    """Exit status and output of the command."""
 
     status: int
     out: str
@@ -30,7 +30,7 @@ class Ran:
 
 
 class Command:
-    """The command, run in one folder."""
+    """The command in one folder."""
 
     def __init__(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -51,7 +51,7 @@ class Command:
         return Ran(int(ended.value.code or 0), said.out, said.err)
 
     def plan(self, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> Path:
-        """Write a plan of these todos. JSON is YAML, too."""
+        """Write a plan of these todos as JSON, which is valid YAML."""
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         plan = {"todo_list_id": "shop", **keys, "items": [{"title": todo["id"], **todo} for todo in todos]}
@@ -65,9 +65,9 @@ class Command:
         path: str | None = None,
         **keys: Any,
     ) -> Path:
-        """Write outcomes of the plan as it is now, where its last run would have left them."""
+        """Write outcomes of the current plan, by default where its last run would have left them."""
         tree = load_tree(self.folder / plan)
-        with suppress(PlannerError):  # one of a sub-plan that is not written yet
+        with suppress(PlannerError):  # the file of a sub-plan may not exist yet
             tree.load_all()
         loaded, flat = tree.loaded, tree.flat()
         reference = {
@@ -101,7 +101,7 @@ class Command:
 
 
 def with_test(todo_id: str, **keys: Any) -> dict[str, Any]:
-    """A todo with one test."""
+    """Return a todo with one test."""
     return {
         "id": todo_id,
         "acceptance_criteria": {"tests": [{"cmd": f"pytest tests/test_{todo_id}.py"}]},
@@ -110,22 +110,22 @@ def with_test(todo_id: str, **keys: Any) -> dict[str, Any]:
 
 
 def done(todo_id: str, **keys: Any) -> dict[str, Any]:
-    """The outcome of a todo that holds."""
+    """Return the outcome of a todo that is done."""
     return _outcome(todo_id, "done", "passed", **keys)
 
 
 def pending(todo_id: str, **keys: Any) -> dict[str, Any]:
-    """The outcome of a todo of which nothing ran."""
+    """Return the outcome of a todo none of whose criteria ran."""
     return {**_outcome(todo_id, "pending", "not_run"), **keys}
 
 
 def undecided(todo_id: str, verdict: str, **keys: Any) -> dict[str, Any]:
-    """The outcome of a todo that is not decided."""
+    """Return the outcome of a todo with an undecided verdict."""
     return _outcome(todo_id, "testing", verdict, **keys)
 
 
 def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> dict[str, Any]:
-    """The outcome of a todo whose test fails."""
+    """Return the outcome of a todo whose test fails."""
     nodeid = f"tests/test_{todo_id}.py::test_it"
     evidence = {
         "category": category,

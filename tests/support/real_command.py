@@ -1,4 +1,4 @@
-"""Runs pytest as a user does: the installed command, in a process of its own, in a chosen folder."""
+"""Runs of pytest as by a user: the installed command, in a separate process, in a chosen folder."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pathlib import Path
 from typing import Any
 
 MEASURING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
-"""Variables through which what a measured process starts is measured, too: a third of a short run."""
+"""Variables that enable coverage in child processes, which takes a third of a short run."""
 
 PYTHON = shlex.quote(sys.executable)
-"""This interpreter as a word of a command line, wherever the checkout lies."""
+"""This interpreter, quoted for a command line."""
 
 FULL = os.environ.get("PLANVERIFY_TESTS") == "full"
-"""Run all that the longest tests could, and not the part in which everything comes up once."""
+"""Whether to run the longest tests in full, instead of a part that covers each case once."""
 
 WORKER = "cold" if "PLANVERIFY_NO_FORK" in os.environ else "worker"
-"""How a worker is started; with ``PLANVERIFY_NO_FORK=1`` these tests are of platforms that cannot fork."""
+"""How a worker is started; ``PLANVERIFY_NO_FORK=1`` tests the behaviour on platforms that cannot fork."""
 
 PLAIN_TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 LEAN_TERMINAL = {**PLAIN_TERMINAL, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""Without the plugins that the tests need: their loading is most of a short run."""
+"""Environment without plugin autoloading, which takes most of a short run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """How a command ended, and what it said."""
+    """Exit code and output of a command."""
 
     exit_code: int
     output: str
@@ -50,8 +50,8 @@ def run_pytest(
 ) -> Finished:
     """Run `pytest ARGS` (or `python -m pytest ARGS`) in `cwd`, as in an activated environment.
 
-    What this very session would hand down to it is left out. Its coverage is not ``measured`` where it
-    verifies no plan: the plugin does nothing there.
+    Variables of the current pytest session are removed. Coverage is ``measured`` only if the command
+    verifies a plan, as the plugin is inactive otherwise.
     """
     scripts = str(Path(sys.executable).parent)
     script = shutil.which("pytest", path=scripts)
@@ -76,9 +76,9 @@ def run_pytest(
 
 
 def planverify_words(*words: str, program: str = "pytest_planverify.cli") -> list[str]:
-    """The command line of `planverify WORDS`, of which only the first process is measured.
+    """Return the command line of `planverify WORDS`, with coverage of the first process only.
 
-    What it starts verifies plans as `run_pytest` does.
+    Its child processes verify plans, as `run_pytest` does.
     """
     start = (
         f"import os; [os.environ.pop(name, None) for name in {MEASURING}]; "
@@ -90,7 +90,7 @@ def planverify_words(*words: str, program: str = "pytest_planverify.cli") -> lis
 def planverify(
     *words: str, cwd: Path, program: str = "pytest_planverify.cli"
 ) -> subprocess.CompletedProcess[str]:
-    """Run `planverify WORDS` in a process of its own, without the plugins that the tests need."""
+    """Run `planverify WORDS` in a separate process, without plugin autoloading."""
     return subprocess.run(
         planverify_words(*words, program=program),
         cwd=cwd,
@@ -103,10 +103,10 @@ def planverify(
 
 
 def unmeasured(env: dict[str, str]) -> dict[str, str]:
-    """The environment for a process whose coverage is of no interest, as it runs what others have run."""
+    """Return the environment without coverage, for a process whose code other tests cover."""
     return {name: value for name, value in env.items() if name not in MEASURING}
 
 
 def read_outcomes(root: Path) -> dict[str, Any]:
-    """The outcome file of the last run of the plan whose root is `root`."""
+    """Return the outcome document of the last run of the plan with this root."""
     return json.loads((root / ".planverify" / "outcomes.json").read_text(encoding="utf-8"))

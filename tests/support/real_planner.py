@@ -1,4 +1,4 @@
-"""Runs `planner` as a user does, on a plan and an outcome file that were written for one table of rows."""
+"""Runs of `planner` as by a user, on a plan and an outcome file written for a table of cases."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from typing import Any, NoReturn, TextIO
 from planner import cli
 
 for module in pkgutil.iter_modules(cli.__path__, "planner.cli."):
-    importlib.import_module(module.name)  # once, and not in each process that is forked to run one
+    importlib.import_module(module.name)  # once, instead of in each forked process
 
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How the command ended, and what it said."""
+    """Exit status and output of the command."""
 
     status: int
     out: str
@@ -40,12 +40,12 @@ class Ran:
 
     @property
     def actions(self) -> list[dict[str, Any]]:
-        """What is asked for."""
+        """The requested actions."""
         return self.json.get("actions", [])
 
     @property
     def asked(self) -> dict[str, dict[str, Any]]:
-        """What is asked for first about each todo; of a branch, about the todo that it repairs."""
+        """First action for each todo; an action for a branch counts for its parent."""
         found: dict[str, dict[str, Any]] = {}
         for action in self.actions:
             for name in action.get("todo_ids", [action.get("todo_id")]):
@@ -53,12 +53,12 @@ class Ran:
         return found
 
     def branch(self, todo_id: str) -> dict[str, Any]:
-        """The branch that is proposed to a person."""
+        """Return the branch proposed for a todo."""
         return self.asked[todo_id]["branch"]
 
 
 def planner(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Ran:
-    """Run `planner WORDS`; whatever it is given, it does not fall over."""
+    """Run `planner WORDS`; assert that no internal error occurs."""
     ran = forked(words, cwd) if env is None else spawned(words, cwd, env)
     assert "Traceback" not in ran.err, ran.err
     assert ran.status != 3, ran.err
@@ -66,7 +66,7 @@ def planner(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Ran:
 
 
 def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
-    """The command in a new interpreter, in that environment."""
+    """Run the command in a new interpreter with that environment."""
     done = subprocess.run(
         [sys.executable, "-m", "planner", *words],
         cwd=cwd,
@@ -81,7 +81,7 @@ def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
 
 
 def forked(words: Sequence[str], cwd: Path, given: str = "") -> Ran:
-    """The command in a copy of this process, which has imported it: `test_planner_commands` starts it."""
+    """Run the command in a fork, which saves the import; `test_planner_commands` starts the real one."""
     with ExitStack() as stack:
         streams = [stack.enter_context(TemporaryFile("w+", encoding="utf-8")) for _ in range(3)]
         streams[0].write(given)
@@ -98,7 +98,7 @@ def forked(words: Sequence[str], cwd: Path, given: str = "") -> Ran:
 
 
 def become_planner(words: Sequence[str], cwd: Path, streams: Sequence[TextIO]) -> NoReturn:
-    """Do what the interpreter does for `python -m planner WORDS`, with these as its streams; ends."""
+    """Run `python -m planner WORDS` in this process with these streams, and exit."""
     status = 70
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -123,20 +123,20 @@ def become_planner(words: Sequence[str], cwd: Path, streams: Sequence[TextIO]) -
 
 
 class Desk:
-    """A folder with a plan and outcomes of it."""
+    """A folder with a plan and its outcomes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def plan(self, *todos: dict[str, Any], **keys: Any) -> None:
-        """Write a plan of these todos. JSON is YAML, too."""
+        """Write a plan of these todos as JSON, which is valid YAML."""
         items = [{"title": f"Todo {todo['id']}", **todo} for todo in todos]
         plan = {"todo_list_id": "shop", **keys, "items": items}
         (self.folder / "plan.yaml").write_text(json.dumps(plan, indent=1), encoding="utf-8")
 
     def outcomes(self, *outcomes: dict[str, Any], **run: Any) -> None:
-        """Write outcomes of the plan as it is now."""
+        """Write outcomes of the current plan."""
         path = self.folder / "plan.yaml"
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         name = json.loads(path.read_text(encoding="utf-8"))["todo_list_id"]
@@ -166,31 +166,31 @@ class Desk:
         path.write_text(text, encoding="utf-8")
 
     def next(self, *words: str, **keys: Any) -> Ran:
-        """What `planner next --json` says of them, every field of its actions."""
+        """Return the result of `planner next --json --full` for the plan and its outcomes."""
         given = ("--outcomes", "outcomes.json", "--json", "--full", *words)
         return planner("next", "plan.yaml", *given, cwd=self.folder, **keys)
 
 
 def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
-    """A todo with one test file."""
+    """Return a todo with one test file."""
     file = todo_id.split("_branch_")[0].replace("-", "_")
     criteria = {"tests": [{"cmd": f"pytest tests/test_{file}.py"}]}
     return {"id": todo_id, "acceptance_criteria": criteria, "dependencies": list(after), **keys}
 
 
 def branch(parent: str, number: int = 1, *, attempts: int | None = None, **keys: Any) -> dict[str, Any]:
-    """A branch of a todo, worked on so many times."""
+    """Return a branch of a todo, with the number of attempts so far."""
     memory = {} if attempts is None else {"x-planner": {"attempts": attempts}}
     fields = {"parent_id": parent, "branch_depth": number, "is_temporary": True, **memory, **keys}
     return todo(f"{parent}_branch_{number:02d}", **fields)
 
 
 def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> dict[str, Any]:
-    """The least that can be said of a failure that is like no other."""
+    """Return a minimal failed outcome with a signature unlike any other todo's."""
     said = {"category": category, "signature": todo_id, **failure}
     return {"todo_id": todo_id, "success": False, "tests_passed": False, "failure_evidence": said}
 
 
 def passed(todo_id: str, **keys: Any) -> dict[str, Any]:
-    """The least that can be said of a success."""
+    """Return a minimal passed outcome."""
     return {"todo_id": todo_id, "success": True, "tests_passed": True, **keys}

@@ -1,4 +1,4 @@
-"""Workers as the parent sees them: journal records, told one after the other."""
+"""Records of workers as the parent reads them from the journal, one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def command(*selections: str, limit_seconds: float = 10, **more: Any) -> JudgedC
 
 
 class Told:
-    """Feeds a worker's record the way that its journal would."""
+    """Feeds a worker's record as its journal would."""
 
     def __init__(self) -> None:
         self.record = WorkerRecord()

@@ -1,4 +1,4 @@
-"""A plugin that has a session's reports written to the file that ``PLANVERIFY_RELAY`` names."""
+"""A plugin that writes the reports of a session to the file in ``PLANVERIFY_RELAY``."""
 
 from __future__ import annotations
 

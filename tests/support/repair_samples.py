@@ -1,4 +1,4 @@
-"""Plans, outcomes and reports of failed todos, for the tests of what a repairer is told."""
+"""Plans, outcomes and reports of failed todos, for the tests of repair instructions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ FILES = {
 
 
 def project(folder: Path, **files: str) -> LoadedPlan:
-    """The shop, with files added or exchanged."""
+    """Write the shop, with files added or replaced, and load its plan."""
     for path, text in (FILES | files).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Runs commands as a run of a plan does as far as reporters see it: workers, then the reporting session."""
+"""Execution of commands as reporters see a run of a plan: workers, then the reporting session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_planverify.reports.reporters import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """What the reporting session gave back, and what the workers before it did."""
+    """Result of the reporting session, and of the workers before it."""
 
     result: ReportingResult
     workers: list[Finished]
@@ -45,9 +45,9 @@ def run_criteria(
     criteria: Sequence[CriterionResult] = (),
     confirm: bool = True,
 ) -> Reported:
-    """Run each command in a process of its own, a red one once more, and report the whole.
+    """Run each command in a separate process, run a failed one once more, and report all results.
 
-    `criteria` are those that are no tests.
+    `criteria` are the criteria that are no tests.
     """
     scratch = root / ".planverify" / "scratch"
     workers: list[Finished] = []
@@ -95,7 +95,7 @@ def criterion(
     relay: Path | None = None,
     tests: tuple[tuple[str, str, float, str], ...] = (),
 ) -> CriterionResult:
-    """A criterion as an outcome document tells of it."""
+    """Return a criterion as in an outcome document."""
     return CriterionResult(
         nodeid=f"plan.yaml::{todo}::{kind} {text}",
         kind=kind,

@@ -60,7 +60,7 @@ def raised(type: str, message: str = "", *frames: Frame) -> ExceptionFact:
 
 
 def context(failed: Failure, *facts: Evidence) -> FailureContext:
-    """A context whose facts are about the failure."""
+    """Return a context whose evidence belongs to the failure."""
     named = {"check_id": failed.check_id or "", "tests": failed.tests}
     return FailureContext(todo_id="t2", evidence=tuple(fact.model_copy(update=named) for fact in facts))
 
@@ -81,7 +81,7 @@ def situation(
     at_context: FailureContext | None = None,
     **fields: Any,
 ) -> Situation:
-    """A situation as the planner meets it: the branch made, nothing revised yet."""
+    """Return a situation with the branch created and nothing revised yet."""
     given = plan(item, *others, **({"metadata": metadata} if metadata is not None else {}))
     outcome = Outcome(
         todo_id=item.id,
@@ -126,7 +126,7 @@ def only(case: Situation, kind: type[Any]) -> Any:
 
 
 def added(case: Situation) -> list[Edit]:
-    """All edits, the one that adds the branch in front."""
+    """Return all edits, starting with the one that adds the branch."""
     return [
         AddBranch(rule="failed-todo-gets-a-branch", because="it failed", todo=case.branch),
         *revise(case),
@@ -134,7 +134,7 @@ def added(case: Situation) -> list[Edit]:
 
 
 def apply_edits(given: Plan, edits: Iterable[Edit]) -> Plan:
-    """The plan after the edits. Raises ``EditConflictError``."""
+    """Return the plan after the edits. Raises ``EditConflictError``."""
     before = {item.id: item for item in given.items}
     todos, policy = plan_edits.apply_edits(before.get, given.metadata, edits)
     return given.model_copy(update={"items": tuple({**before, **todos}.values()), "metadata": policy})

@@ -1,4 +1,4 @@
-"""Runs that are told to the engine step by step and kept: as steps, as sentences, and as a log."""
+"""Runs of the engine with every step kept: as steps, as sentences, and as a log."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["START", "Kept", "Story", "todo", "write_log"]
 
 PAUSE = timedelta(seconds=10)
-"""Between one event and the next."""
+"""Time between two events."""
 
 
 class Kept:
-    """Keeps every step; watches simulated runs, too."""
+    """Keeps every step; also watches simulated runs."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -46,12 +46,12 @@ class Kept:
 
     @property
     def figures(self) -> Figures:
-        """What was counted in the run."""
+        """Figures of the run."""
         return count_run(self.steps)[0]
 
 
 class Story(Told):
-    """A run whose every step is kept; each event comes ten seconds after the one before."""
+    """A run that keeps every step; its events are ten seconds apart."""
 
     now: datetime
 
@@ -82,16 +82,16 @@ class Story(Told):
         return self.kept.figures
 
     def told(self, only: str | None = None) -> list[str]:
-        """The last step as it is told."""
+        """Return the description of the last step."""
         return [line.text for line in tell(self.steps[-1], only)]
 
     def whole(self, only: str | None = None) -> list[str]:
-        """The whole story."""
+        """Return the descriptions of all steps."""
         return [line.text for taken in self.steps for line in tell(taken, only)]
 
 
 def write_log(steps: Sequence[Step], path: Path, run_id: str | None = None) -> Path:
-    """The log of these steps, as a driver would have written it."""
+    """Write the log of these steps as a driver would, and return its path."""
     digest, lines = GENESIS, list[str]()
     for n, (event, actions, _, _) in enumerate(steps):
         if n == 0 and run_id is not None:

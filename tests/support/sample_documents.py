@@ -1,4 +1,4 @@
-"""Outcome files of verifications, made from single outcomes."""
+"""Outcome documents of verifications, built from single outcomes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Drives the engine through whole runs, all facts of which come from a seeded source of chance.
+"""Simulation of whole runs of the engine, with all events from a seeded random generator.
 
-Plans, policies and outcomes are invented: valid for the models, ordinary, odd and extreme. The driver does
-what it is asked for, sooner or later, and meanwhile makes every mistake that a driver can make: it loses
-what it was asked for and begins again, says things twice, late, or of the wrong todo, lets the clock jump,
-and leaves work lying. In the end it is earnest: it answers everything, and the people whom it asks give up
-rather than try again. So each run has to end within a bound that its limits allow.
+Plans, policies and outcomes are generated: valid for the models, ordinary, unusual and extreme. The driver
+performs the requested actions sooner or later, and meanwhile makes every mistake that a driver can make: it
+forgets its pending actions and resumes, sends events twice, late, or for the wrong todo, lets the clock
+jump, and ignores work. In the end it is earnest: it answers everything, and its users give up rather than
+retry. Each run therefore has to end within a bound that its limits determine.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ if TYPE_CHECKING:
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 FILES = ("src/a/x.py", "src/a/**", "src/a/*.py", "src/b/**", "docs/**", "README.md", "src/**")
-"""Every pattern that a todo may claim."""
+"""Patterns that a todo may claim."""
 MAX_LEVELS = 3
-"""Of sub-plans below the plan at the top."""
+"""Maximum levels of sub-plans below the top-level plan."""
 SIZES = (0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 8, 12, 30)
-"""Of plans at the top; most are small."""
+"""Sizes of top-level plans; most are small."""
 REPAIRABLE = tuple(
     each for each in Category if each.facts.family in (Family.TEST, Family.COMPILE, Family.CONTRACT)
 )
@@ -113,7 +113,7 @@ def invent_submission(random: Random, *, sizes: Sequence[int] = SIZES) -> PlanSu
 
 
 def _past(random: Random) -> PastRecords:
-    """Return a few weeks of the same repository."""
+    """Return records of a few weeks in the same repository."""
     choose, some = random.choice, random.randrange
     roles = (Role.CODER, Role.ARCHITECT, Role.DEBUGGER)
     best = choose(roles)
@@ -124,7 +124,7 @@ def _past(random: Random) -> PastRecords:
     def work(text: str) -> dict[str, Any]:
         return facts(task_kind=choose(("fix_test", "add_feature", "refactor")), text=text)
 
-    def failure() -> dict[str, Any]:  # one that runs have, too
+    def failure() -> dict[str, Any]:  # also occurs in the runs
         return {"signature": f"{some(4):012x}", "category": choose(REPAIRABLE)}
 
     def repair(role: Role) -> PastRepair:
@@ -149,7 +149,7 @@ def _past(random: Random) -> PastRecords:
 
 
 def invent_plan(random: Random, name: str, *, size: int, level: int) -> Plan:
-    """Return a plan of so many todos, whose dependencies run in no circle and in no order of the file."""
+    """Return a plan of ``size`` todos with acyclic dependencies in any order of the file."""
     order = random.sample(range(size), size)
     density = random.choice((0.0, 0.3, 0.6, 0.9))
     claiming = random.choice((0.0, 0.3, 0.9))
@@ -162,7 +162,7 @@ def invent_plan(random: Random, name: str, *, size: int, level: int) -> Plan:
 
 
 def _policy(random: Random) -> Policy:
-    """Return limits at nothing, at one, as they are by default, and large."""
+    """Return a policy with limits of zero, one, the defaults, or large values."""
     choose = random.choice
     budget = Budget()
     if random.random() < 0.15:
@@ -243,29 +243,29 @@ def _digest(random: Random) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mood:
-    """What a run is like: how well the work goes, how much goes wrong around it, and who is asked."""
+    """Parameters of a run: quality of the work, rate of faults, and decisions of users."""
 
     passing: float
-    """The share of verifications that pass."""
+    """Share of verifications that pass."""
     odd: float
-    """Of the others, the share that is no plain failure of the work."""
+    """Share of the other verifications that are no plain failure of the work."""
     faults: float
-    """The share of events that nobody asked for: lost, late, doubled, mistaken."""
+    """Share of turns with a mistake: events that are lost, late, doubled, or wrong."""
     agreeing: float
-    """The share of proposals that a person agrees to."""
+    """Share of proposals that a user approves."""
     working: float
-    """The share of turns whose worker says that it is done."""
+    """Share of turns whose worker reports success."""
 
 
 def passing(todo_id: str, random: Random) -> Outcome:
-    """Return the outcome of a todo whose criteria hold; said in full, or as briefly as may be."""
+    """Return the outcome of a todo whose criteria pass, in full or minimal form."""
     if random.random() < 0.2:
         return Outcome(todo_id=todo_id, success=True, tests_passed=True)
     return _judged(todo_id, random, Verdict.PASSED, TodoState.DONE, verified=True)
 
 
 def failing(todo_id: str, random: Random, category: Category, **fields: Any) -> Outcome:
-    """Return the outcome of a todo whose criteria do not hold, for that reason."""
+    """Return the outcome of a todo that fails with that category."""
     number = random.randrange(4)
     said: dict[str, Any] = {
         "category": category,
@@ -331,7 +331,7 @@ def _odd(todo_id: str, random: Random) -> Outcome:
             return failing(todo_id, random, Category.FLAKY_TEST)
         case "unknown":
             return failing(todo_id, random, Category.UNKNOWN)
-        case "older":  # it failed before the work began; often beside a failure of the work
+        case "older":  # a failure from before the work, often beside a new one
             since = {"since": Since.PRE_EXISTING, "tests": ("old.py::t",)}
             old = failing(todo_id, random, choose(REPAIRABLE), **since)
             new = failing(todo_id, random, choose(REPAIRABLE), since=Since.NEW)
@@ -361,7 +361,7 @@ def _odd(todo_id: str, random: Random) -> Outcome:
 
 
 def _with_all_checks(outcome: Outcome, todo: Todo) -> Outcome:
-    """Return the outcome with a check of every criterion of its todo, as a verification writes it."""
+    """Return the outcome with a check for every criterion of its todo, as a verification writes it."""
     if not outcome.checks:
         return outcome
     first = outcome.checks[0]
@@ -374,24 +374,24 @@ def _with_all_checks(outcome: Outcome, todo: Todo) -> Outcome:
 
 
 class Watcher:
-    """Looks at every step, and raises ``AssertionError`` where one is not as it should be."""
+    """Observes every step, and raises ``AssertionError`` on an invalid one."""
 
     def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
-        """The plan was submitted."""
+        """Handle the submission of the plan."""
 
     def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
-        """An event was taken in."""
+        """Handle an accepted event."""
 
     def refused(self, state: State, event: Event, refusal: RefusedEvent) -> None:
-        """An event was refused."""
+        """Handle a refused event."""
 
     def rested(self, simulation: Simulation) -> None:
-        """The driver has taken in what it was asked for."""
+        """Handle the driver's state after it has processed the actions."""
 
 
 @dataclass(slots=True)
 class Simulation:
-    """One run, and what its driver knows: nothing but the actions that it was told."""
+    """A run, and the state of its driver, which knows only the actions it received."""
 
     random: Random
     mood: Mood
@@ -400,7 +400,7 @@ class Simulation:
     now: datetime = datetime.min
     earnest: bool = False
     patience: int = 0
-    """So many turns the driver makes mistakes."""
+    """Number of turns in which the driver makes mistakes."""
     turns: int = 0
     refusals: int = 0
     mistakes: int = 0
@@ -408,24 +408,24 @@ class Simulation:
         default_factory=list["tuple[Event, tuple[Action, ...]]"]
     )
     work: dict[str, Implement] = field(default_factory=dict[str, Implement])
-    """Asked for and not yet answered; the same of what follows."""
+    """Pending actions by todo, as in the next three attributes."""
     checks: dict[str, Verify] = field(default_factory=dict[str, Verify])
-    """By todo."""
+    """By todo; an action may verify several."""
     loads: dict[str, LoadSubPlan] = field(default_factory=dict[str, LoadSubPlan])
     asked: dict[str, AskHuman] = field(default_factory=dict[str, AskHuman])
     cancelled: set[str] = field(default_factory=set[str])
-    """Todos of which something was cancelled: of them, an answer has to say what it answers."""
+    """Todos with a cancelled action: an answer about them has to name its action."""
     lying: set[str] = field(default_factory=set[str])
-    """Todos whose work or verification is left lying for now."""
+    """Todos whose work or verification is ignored for now."""
 
     @classmethod
     def begin(cls, seed: int, *watchers: Watcher) -> Simulation:
-        """A run that is all its own, and always the same for the same seed."""
+        """Start the run that a seed determines."""
         return cls.of(Random(seed), *watchers)
 
     @classmethod
     def of(cls, random: Random, *watchers: Watcher) -> Simulation:
-        """A run whose chances come from there."""
+        """Start a run with that random generator."""
         submission = invent_submission(random)
         state, actions = start(submission)
         mood = Mood(
@@ -449,14 +449,14 @@ class Simulation:
         return self.state.plan_state.is_final
 
     def run(self) -> Simulation:
-        """To the end."""
+        """Run to the end."""
         while not self.is_over:
             self.turn()
             assert self.turns <= self.patience + bound(self.state), f"{self.turns} turns, and no end"
         return self
 
     def turn(self) -> None:
-        """Tell the engine one thing."""
+        """Make a mistake, or answer a pending action."""
         self.turns += 1
         if self.turns > self.patience:
             self.earnest = True
@@ -468,7 +468,7 @@ class Simulation:
             self.answer()
 
     def answer(self) -> None:
-        """Do one of the things that were asked for, or let time pass where all of them are left lying."""
+        """Answer a pending action, or advance the clock if all of them are ignored."""
         due = [(self._work, name) for name in self.work if name not in self.lying]
         due += [(self._check, name) for name in self.checks if name not in self.lying]
         due += [(self._load, name) for name in self.loads]
@@ -481,7 +481,7 @@ class Simulation:
         self.tell(ClockTicked(at=self.later(self.random.choice((1, 60, 700, 100_000)))), due=True)
 
     def tell(self, event: Event, *, due: bool = False) -> bool:
-        """Tell it, and take in what it calls for. What is ``due`` must not be refused."""
+        """Submit an event; return whether it was accepted. A ``due`` one must be, unless it is too late."""
         before = self.state
         try:
             self.state, actions = step(before, event)
@@ -504,25 +504,25 @@ class Simulation:
         return True
 
     def _was_too_late(self, event: Event) -> bool:
-        """Whether what was asked for had come to its end by then: the clock alone brings that about."""
+        """Return whether the action had expired by then, which only the clock can cause."""
         tick = ClockTicked(at=event.at)
         return bool(step(self.state, tick)[1]) and self.tell(tick)
 
     def later(self, seconds: float | None = None) -> datetime:
-        """The clock, which goes on by a little with every look at it."""
+        """Advance the clock, by default a little, and return the time."""
         passed = self.random.choice((0, 0.5, 3, 20)) if seconds is None else seconds
         if self.now.year < 9000:
             self.now += timedelta(seconds=passed)
         return self.now
 
     def forget(self, after_seconds: float | None = None) -> None:
-        """The driver dies, and begins again."""
+        """Restart the driver without its pending actions."""
         for known in (self.work, self.checks, self.loads, self.asked, self.lying):
             known.clear()
         self.tell(RunResumed(at=self.later(after_seconds)), due=True)
 
     def outcome_of(self, name: str) -> Outcome:
-        """Return what a verification of a todo may have found."""
+        """Return a random outcome of verifying a todo."""
         random = self.random
         if random.random() < self.mood.passing:
             outcome = passing(name, random)
@@ -538,7 +538,7 @@ class Simulation:
         answers = self.work[name].seq if roll() < 0.5 or name in self.cancelled else None
         if roll() < 0.2 and not self.tell(WorkStarted(at=self.later(), todo_id=name, answers=answers)):
             return
-        if name not in self.work:  # its time was up already
+        if name not in self.work:  # its turn has expired
             return
         new = self.random.choice((0,) * 12 + (1, 1, 8))
         self.tell(
@@ -596,11 +596,11 @@ class Simulation:
                 digest=asked.digest,
                 changes=changes,
             ),
-            due=plain,  # of the others, some ask for what cannot be
+            due=plain,  # other changes may be impossible
         )
 
     def _changes(self) -> BranchChanges:
-        """What a person wants otherwise."""
+        """Return the changes that a user makes to a proposed branch."""
         if self.earnest:
             return BranchChanges(instructions="Look again.")
         roll = self.random.random
@@ -621,7 +621,7 @@ class Simulation:
         return self.random.choice(again if again and self.random.random() < 0.7 else options)
 
     def _take(self, event: Event, actions: Sequence[Action]) -> None:
-        """What was told is answered; what is asked for is due."""
+        """Remove the answered action, and add the requested ones."""
         if isinstance(event, WorkFinished):
             self.work.pop(event.todo_id, None)
         elif isinstance(event, Verified):
@@ -648,11 +648,11 @@ class Simulation:
                 for due in (self.work, self.checks, self.loads, self.asked):
                     due.clear()
         for name in [name for name in self.asked if name not in self.state.questions]:
-            del self.asked[name]  # the question has settled itself
+            del self.asked[name]  # the question is no longer open
 
 
 def bound(state: State) -> int:
-    """So many turns an earnest driver can need at most, by the limits of what there is to do."""
+    """Return the maximum number of turns of an earnest driver, by the limits of the remaining work."""
     again = state.policy.environment_retries + 3
     total = 100
     for record in state.todos.values():
@@ -667,7 +667,7 @@ def bound(state: State) -> int:
     return total
 
 
-# -- the mistakes of a driver, and the whims of its surroundings ----------------------------------------
+# -- mistakes of the driver, and other random events ---------------------------------------------------
 
 
 def begin_anew(run: Simulation) -> None:
@@ -675,13 +675,13 @@ def begin_anew(run: Simulation) -> None:
 
 
 def say_again(run: Simulation) -> None:
-    """Tell something that was told before, now or with its old time."""
+    """Repeat an earlier event, with the current time or its old one."""
     event, _ = run.random.choice(run.history)
     run.tell(event.model_copy(update={"at": run.later()}) if run.random.random() < 0.7 else event)
 
 
 def leave_lying(run: Simulation) -> None:
-    """Let nobody answer for one of the things that were asked for, however much time passes."""
+    """Ignore a pending action, however much time passes."""
     if due := (*run.work, *run.checks):
         run.lying.add(run.random.choice(due))
 
@@ -700,7 +700,7 @@ def name_nobody(run: Simulation) -> None:
 
 
 def act_unasked(run: Simulation) -> None:
-    """Work on, verify or load any todo, wherever it stands."""
+    """Work on, verify or load any todo, whatever its state."""
     name, at = _any_todo(run), run.later()
     good = run.random.random() < 0.7
     plan = invent_plan(run.random, "unasked", size=2, level=3)
@@ -721,7 +721,7 @@ def verify_what_was(run: Simulation) -> None:
 
 
 def answer_what_was_asked_before(run: Simulation) -> None:
-    """Answer an action after the next one for the same todo."""
+    """Answer a pending action with the number of an earlier one."""
     asked = (*run.work.values(), *run.checks.values())
     if not asked:
         return
@@ -731,13 +731,13 @@ def answer_what_was_asked_before(run: Simulation) -> None:
         event = WorkFinished(at=run.later(), todo_id=action.todo_id, answers=answers)
     else:
         event = Verified(at=run.later(), outcome=passing(action.todo_ids[0], run.random), answers=answers)
-    if run.tell(event):  # its turn was over by then: what the late answer says of its cost counts, no more
+    if run.tell(event):  # its turn is over: only the cost in the late answer counts
         told = run.history[-1][1]
         assert any(isinstance(each, Cancel) for each in told), "the answer to an earlier action counts"
 
 
 def decide_something_else(run: Simulation) -> None:
-    """Agree to what was not proposed, answer what was not asked or in words that were not offered."""
+    """Approve a branch that was not proposed, and give an answer that was not offered."""
     name = run.random.choice((*run.asked, "t0_branch_01", "nobody"))
     decision, digest = run.random.choice(tuple(Decision)), _digest(run.random)
     event = ApprovalGiven(at=run.later(), approval_id=name, decision=decision, digest=digest)
@@ -748,7 +748,7 @@ def decide_something_else(run: Simulation) -> None:
 
 
 def turn_the_clock(run: Simulation) -> None:
-    """Let much time pass; or the clock of the driver is wrong, by years or by hours."""
+    """Advance the clock far, or set it back to the start of the run or before it."""
     back = START - timedelta(days=run.random.choice((0, 1, 4000)))
     on = run.later(run.random.choice((1, 30, 700, 90_000, _YEAR, 10 * _YEAR)))
     run.tell(ClockTicked(at=run.random.choice((back, on))), due=True)
@@ -761,14 +761,14 @@ def spend(run: Simulation) -> None:
 
 
 def collide(run: Simulation) -> None:
-    """Find that what was done side by side does not fit together."""
+    """Report a conflict between two todos."""
     names = sorted(run.state.todos)
     if len(names) > 1:
         run.tell(ConflictFound(at=run.later(), todo_ids=tuple(run.random.sample(names, 2))))
 
 
 def revise(run: Simulation) -> None:
-    """Edit the plan by hand, with more or less sense."""
+    """Revise the plan by hand with a random edit."""
     name = _any_todo(run)
     within, _, todo_id = name.rpartition("/")
     said: dict[str, Any] = {"rule": "by-hand", "because": "somebody thinks so"}
@@ -780,7 +780,7 @@ def revise(run: Simulation) -> None:
     )
     edit = run.random.choice(edits)
     if isinstance(edit, NarrowFiles) and (name in run.work or name in run.checks):
-        edit = edits[0]  # what is under way was told its files already
+        edit = edits[0]  # work in progress has its allowed files already
     run.tell(PlanRevised(at=run.later(), within=within, edits=(edit,)))
 
 
@@ -790,7 +790,7 @@ def begin_again(run: Simulation) -> None:
 
 
 def stop(run: Simulation) -> None:
-    """Have enough of it; rarely, so that other runs come to their ends."""
+    """Request a stop; rarely, so that other runs reach their ends."""
     if run.random.random() < 0.1:
         run.tell(StopRequested(at=run.later(), by="somebody"), due=True)
 
@@ -814,7 +814,7 @@ MISTAKES: tuple[Callable[[Simulation], None], ...] = (
 
 
 def _is_refused(run: Simulation, event: Event, otherwise: str) -> None:
-    """Tell what must be refused, unless the time that it tells has ended the turn, or everything."""
+    """Submit an event that must be refused, unless its time has ended the turn or the run."""
     if run.tell(event) and not run.is_over:
         rules = {action.rule for action in run.history[-1][1]}
         assert rules & {"turn-timed-out", "branch-lifetime"}, otherwise

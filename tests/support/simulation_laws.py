@@ -1,4 +1,4 @@
-"""The laws that must hold after every step of a run, whoever drives it, each checked apart."""
+"""Laws that must hold after every step of a run with any driver, each checked separately."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "docs/**": ("docs/index.md",),
     "src/**": ("src/a/x.py", "src/a/y.py", "src/a/deep/z.py", "src/b/x.py"),
 }
-"""The files that each pattern matches."""
+"""Files that each pattern matches."""
 _GONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
 
 
 class Laws(Watcher):
-    """Watches one run. Raises ``AssertionError`` at the first step that breaks a law."""
+    """Checks one run. Raises ``AssertionError`` at the first step that violates a law."""
 
     def __init__(self) -> None:
         self.plans: dict[str, Plan] = {}
-        """By the parent whose sub-plan it is, as it was submitted or loaded."""
+        """Plans as submitted or loaded, by the parent of the sub-plan."""
         self.branches_seen: set[str] = set()
         self.versions: dict[str, State] = {}
-        """By digest, the state in which that version of a plan became current."""
+        """States in which each version of a plan became current, by digest."""
 
     def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
         self.plans[""] = event.plan
@@ -152,7 +152,7 @@ class Laws(Watcher):
 
 
 def judges(todo: Todo) -> tuple[object, ...]:
-    """All that a verification of a todo looks at."""
+    """Return the fields of a todo that affect its verification."""
     return (
         todo.acceptance_criteria,
         todo.verify,
@@ -165,7 +165,7 @@ def judges(todo: Todo) -> tuple[object, ...]:
 
 
 def _closure(steps: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    """What can be reached from each state, by steps of the table one after the other."""
+    """Return the states that can be reached from each state in one or more steps of the table."""
     direct: dict[str, set[str]] = {}
     for before, after in steps:
         direct.setdefault(before, set()).add(after)
@@ -207,7 +207,7 @@ def _actions_are_sound(seq: int, after: State, actions: Sequence[Action]) -> Non
 
 
 def _end_is_said(after: State, actions: Sequence[Action]) -> None:
-    """The end is told with the last action, and with no other."""
+    """Check that the last action reports the end of the run, and no other action does."""
     ends = [at for at, action in enumerate(actions) if isinstance(action, Halt | Finish)]
     if after.plan_state.is_final:
         assert ends == [len(actions) - 1], "the last action does not tell the end"
@@ -221,14 +221,14 @@ def _end_is_said(after: State, actions: Sequence[Action]) -> None:
 
 
 def _is_claimed(state: State, record: TodoRecord) -> bool:
-    """Whether it, or a parent of it, is said to be done already."""
+    """Return whether the todo, or a parent of it, is claimed to be done."""
     if record.todo.status is TodoStatus.CLAIMED:
         return True
     return bool(record.within) and _is_claimed(state, state.todos[record.within])
 
 
 def _dependencies_hold(before: State, state: State) -> None:
-    """What begins rests on what is done; what waits or is given up has a reason to."""
+    """Check that started todos have done dependencies, and that waiting or skipped ones have a cause."""
     for name, record in state.todos.items():
         if record.life is TodoLife.PENDING and not record.todo.dependencies:
             continue
@@ -238,7 +238,7 @@ def _dependencies_hold(before: State, state: State) -> None:
         if record.life in (TodoLife.ACTIVE, TodoLife.TESTING) and not record.is_branch:
             earlier = before.todos.get(name)
             if earlier is not None and earlier.life not in _UNBEGUN:
-                continue  # it may have been given something to wait for since
+                continue  # it may have a new dependency since
             assert lives <= {TodoLife.DONE}, f"{name} is {record.life}, and waits for what is not done"
         elif record.life is TodoLife.PENDING:
             assert not lives & set(_GONE), f"{name} is pending, and what it waits for is gone"
@@ -252,7 +252,7 @@ def _dependencies_hold(before: State, state: State) -> None:
 
 
 def _waits_for(state: State, record: TodoRecord) -> Iterable[str]:
-    """The todos that a todo depends on, and those that its parents do."""
+    """Yield the dependencies of a todo and of its parents."""
     within = record.within
     prefix = f"{within}/" if within else ""
     yield from (prefix + each for each in record.todo.dependencies if prefix + each in state.todos)
@@ -261,14 +261,14 @@ def _waits_for(state: State, record: TodoRecord) -> Iterable[str]:
 
 
 def _budget_holds(before: State, state: State, actions: Sequence[Action], plan: Plan) -> None:
-    """Nothing goes on over the budget, and nobody is asked to begin what it leaves nothing for."""
+    """Check that no run continues over its budget, and that no work starts on an exhausted one."""
     if state.overspent:
         return
     used = _used(plan, state)
     asked = plan.metadata.halt.budget == "ask" and "budget" in state.questions
     over = [name for name, (limit, spent) in used.items() if spent > limit]
     assert not over or asked, f"{over} are used up, and the run goes on"
-    if any(each.rule == "turn-timed-out" for each in actions):  # another turn began before
+    if any(each.rule == "turn-timed-out" for each in actions):  # another turn started before this event
         used = _used(plan, before)
     none_left = [name for name, (limit, spent) in used.items() if spent >= limit and name != "new_files"]
     begun = [each for each in actions if isinstance(each, Implement) and each.rule != "resumed"]
@@ -276,7 +276,7 @@ def _budget_holds(before: State, state: State, actions: Sequence[Action], plan: 
 
 
 def _used(plan: Plan, state: State) -> dict[str, tuple[float, float]]:
-    """Of each budget that there is, how much it is and how much is used."""
+    """Return the limit and the usage of each budget that is set."""
     budget, spent = plan.metadata.budget, state.spent
     wall = 0.0 if state.started is None else state.now - state.started
     lines = {
@@ -289,7 +289,7 @@ def _used(plan: Plan, state: State) -> dict[str, tuple[float, float]]:
 
 
 def _files_are_apart(state: State, work: Mapping[str, Implement]) -> None:
-    """Nobody was told that they may work on a file that somebody else works on."""
+    """Check that no two todos in work may change the same file."""
     taken: dict[str, str] = {}
     for name, action in work.items():
         base = state.parts[state.records[name].within].base

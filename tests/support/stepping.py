@@ -1,4 +1,4 @@
-"""Runs `planner step` as a driver does: through pipes, in a process of its own that can be killed."""
+"""Runs of `planner step` as by a driver: through pipes, in a separate process that can be killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from planner import cli
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
 BARE = {"success": True, "tests_passed": True}
-"""A pass as a driver tells it that knows an exit status and no more."""
+"""A passed outcome from a driver that knows only an exit status."""
 PASSED = {**BARE, "verified": True, "checks": [{"id": "tests[0]", "kind": "test", "verdict": "passed"}]}
 FAILURE = {"category": "TEST_REGRESSION", "signature": "a1b2c3d4e5f6", "check_id": "tests[0]"}
 FAILED = {"success": False, "tests_passed": False, "failure_evidence": FAILURE}
@@ -32,7 +32,7 @@ FAILED = {"success": False, "tests_passed": False, "failure_evidence": FAILURE}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one event was answered with."""
+    """The answer to one event."""
 
     actions: list[dict[str, Any]]
     last: dict[str, Any]
@@ -49,7 +49,7 @@ class Answer:
 
 
 def shop(folder: Path, *todos: dict[str, Any], **keys: Any) -> Path:
-    """A project with a bug, and a plan of it."""
+    """Write a project with a bug and a plan for it; return the path of the plan."""
     (folder / "tests").mkdir(parents=True, exist_ok=True)
     (folder / "shop.py").write_text("def price(x): return x\n")
     (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
@@ -72,7 +72,7 @@ def event(kind: str, minute: float = 0, **keys: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Step:
-    """One process of `planner step`, forked from this one, which has imported it already."""
+    """A process of `planner step`, forked from this one, which has already imported it."""
 
     folder: Path
     words: tuple[str, ...] = ("plan.yaml", "--log", "run.jsonl")
@@ -80,7 +80,7 @@ class Step:
     pid: int = 0
     err: str = ""
     acknowledged: int = 0
-    """So many answers came."""
+    """Number of answers received."""
     _in: int = -1
     _out: int = -1
     _rest: bytes = field(default=b"")
@@ -98,7 +98,7 @@ class Step:
         os.close(child_out)
 
     def tell(self, *events: dict[str, Any] | str | bytes) -> Answer:
-        """Write events, and read the answer to the last."""
+        """Write events, and return the answer to the last."""
         for each in events:
             self.write(_raw(each) + b"\n")
             answer = self.answer()
@@ -109,7 +109,7 @@ class Step:
             raw = raw[os.write(self._in, raw) :]
 
     def answer(self) -> Answer:
-        """Read the next answer. Raises ``EOFError`` where the process has ended."""
+        """Read the next answer. Raises ``EOFError`` if the process has ended."""
         actions: list[dict[str, Any]] = []
         for line in self.lines():
             if "action" not in line:
@@ -119,7 +119,7 @@ class Step:
         raise EOFError
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Each line that comes; a line that a kill has torn is none."""
+        """Yield each complete line of the output; a line torn by a kill is dropped."""
         while True:
             line, end, self._rest = self._rest.partition(b"\n")
             if end:
@@ -132,13 +132,13 @@ class Step:
             self._rest = line + chunk
 
     def kill(self) -> None:
-        """End it at once, and count the answers that were on their way."""
+        """Kill the process, and count the answers that are still in the pipe."""
         os.kill(self.pid, signal.SIGKILL)
         self.acknowledged += sum("action" not in line for line in self.lines())
         self.end(drain=False)
 
     def end(self, *, drain: bool = True) -> int:
-        """Close its input and wait; returns the exit status."""
+        """Close the input and wait; return the exit status."""
         os.close(self._in)
         if drain:
             self.acknowledged += sum("action" not in line for line in self.lines())
@@ -150,7 +150,7 @@ class Step:
         return os.waitstatus_to_exitcode(status)
 
     def hear_no_more(self) -> None:
-        """Close the end that its output is read from."""
+        """Close the reading end of the output."""
         os.dup2(os.open(os.devnull, os.O_RDONLY), self._out)
 
     def _become(self, given: int, taken: int) -> None:
@@ -160,7 +160,9 @@ class Step:
             signal.alarm(120)
             for descriptor, source in enumerate((given, taken, self._err.fileno())):
                 os.dup2(source, descriptor)
-            os.closerange(3, 1 << 16)  # the pipes of other processes, too, which must come to their ends
+            os.closerange(
+                3, 1 << 16
+            )  # including the pipes of other processes, which must reach end of file
             sys.stdin = os.fdopen(0, encoding="ascii", closefd=False)
             sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding="ascii", closefd=False) for at in (1, 2))
             os.chdir(self.folder)
@@ -174,9 +176,7 @@ class Step:
                 traceback.print_exc()
             sys.stderr.flush()
             hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            resource.setrlimit(
-                resource.RLIMIT_FSIZE, (hard, hard)
-            )  # a measurement of coverage is written last
+            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))  # coverage data is written last
         finally:
             os._exit(status)
 
@@ -188,7 +188,7 @@ def _raw(told: dict[str, Any] | str | bytes) -> bytes:
 
 
 def told(folder: Path, events: Iterable[dict[str, Any] | str | bytes], *words: str) -> list[Answer]:
-    """The answers to events that are told to one process, which ends with status 0."""
+    """Submit events to one process, which must exit with status 0, and return its answers."""
     step = Step(folder, words or ("plan.yaml", "--log", "run.jsonl"))
     answers = [step.tell(each) for each in events]
     assert step.end() == 0, step.err
@@ -196,7 +196,7 @@ def told(folder: Path, events: Iterable[dict[str, Any] | str | bytes], *words: s
 
 
 def wait_until(what: Any, seconds: float = 300) -> None:
-    """Wait until it holds."""
+    """Wait until the condition holds."""
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Runs for the tests of the index: a small plan, carried out by the real engine, every event into a log."""
+"""Runs for the tests of the index: a small plan, executed by the real engine, with every event in a log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 
 def plan(plan_id: str = "shop", **keys: Any) -> Plan:
-    """A plan of one todo."""
+    """Return a plan of one todo."""
     items = [
         {"id": "a", "title": "Prices", "acceptance_criteria": {"tests": [{"cmd": "pytest test_a.py"}]}}
     ]
@@ -56,7 +56,7 @@ class Project:
 
     @contextmanager
     def rows(self, *, rebuild: bool = False) -> Generator[Connection]:
-        """A connection to the index, after it was brought up to date."""
+        """Yield a connection to the updated index."""
         with open_index(self.root, rebuild=rebuild) as index:
             assert index.remarks == []
             with index.reading() as connection:
@@ -72,7 +72,7 @@ class Project:
 
 
 def everything(index: Index) -> dict[str, list[str]]:
-    """Every row of every table of a source, without the numbers that a database gives."""
+    """Return every row of every source table, without the ids of the database."""
     with index.reading() as connection:
         return {
             table.name: sorted(
@@ -84,7 +84,7 @@ def everything(index: Index) -> dict[str, list[str]]:
 
 
 class Carried:
-    """A plan that is carried out by the real engine, every event into the log of a project."""
+    """A plan executed by the real engine, with every event in the log of a project."""
 
     def __init__(self, project: Project, event: PlanSubmitted, run_id: str = "run-1") -> None:
         self.now = event.at
@@ -95,7 +95,7 @@ class Carried:
         self._write(Step(event, self.actions, None, self.state))
 
     def tell(self, event: str, *, after: float = 60, **facts: Any) -> tuple[Action, ...]:
-        """Tell the engine an event that many seconds later, and write it."""
+        """Submit an event ``after`` seconds later, and log it."""
         self.now += timedelta(seconds=after)
         told = _EVENTS.validate_python({"event": event, "at": self.now, **facts})
         before = self.state
@@ -139,7 +139,7 @@ class Carried:
 
 
 def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
-    """A todo with one test, as a plan file has it."""
+    """Return a todo with one test, as in a plan file."""
     criteria = {"tests": [{"cmd": f"pytest tests/test_{todo_id}.py"}]}
     return {
         "id": todo_id,
@@ -152,7 +152,7 @@ def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
 
 
 def shop(*, items: Sequence[dict[str, Any]] = (), at: datetime = START, **metadata: Any) -> PlanSubmitted:
-    """A plan that repairs by itself, submitted."""
+    """Return the submission of a plan with automatic repair."""
     held = [dict(each) for each in items or (todo("tax"), todo("bill", "tax"), todo("mail", "bill"))]
     halts = {"identical_failures": None, "consecutive_failures": None, "flaky_streak": None}
     policy = {"auto_fix_mode": True, "halt": halts, **metadata}
@@ -161,7 +161,7 @@ def shop(*, items: Sequence[dict[str, Any]] = (), at: datetime = START, **metada
 
 
 def at_random(carried: Carried, chance: random.Random, most: int = 120) -> None:
-    """Do what the engine asks for, well or badly, until the run is over or that many events were told."""
+    """Answer the engine with random results until the run is over or has ``most`` events."""
     carried.tell("run_started")
     while not carried.state.plan_state.is_final and carried.count < most:
         _some_event(carried, chance)
@@ -219,7 +219,7 @@ def failure(signature: str, category: Category = Category.TYPE_ERROR, **facts: A
 
 
 def verified(root: Path, run_id: str, *failures: Failure, path: str = "", plan_id: str = "shop") -> Path:
-    """Write what a run of `pytest --planverify` leaves behind, below its own folder."""
+    """Write the outcome file of a `pytest --planverify` run, by default in its run folder."""
     state = TodoState.TEST_FAILED if failures else TodoState.DONE
     outcome = Outcome(
         todo_id="tax",

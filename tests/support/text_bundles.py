@@ -1,6 +1,6 @@
-"""Read and write several text files as one: each stands under a line ``=== path``.
+"""Bundles of several text files in one, each below a line ``=== path``.
 
-``=== path (no end)`` is a file whose last line does not end.
+``=== path (no end)`` marks a file without a final newline.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HEAD = re.compile(r"^=== (.+?)( \(no end\))?\n", re.MULTILINE)
 
 
 def read_bundle(path: Path) -> dict[str, str]:
-    """Return the texts of a bundle by their paths, in its order. Raises ``ValueError`` where it is none."""
+    """Return the texts of a bundle by path, in order. Raises ``ValueError`` if the file is no bundle."""
     first, *parts = _HEAD.split(path.read_text(encoding="utf-8"))
     if first:
         raise ValueError(f"{path}: text stands before the first line '=== path'")

@@ -1,4 +1,4 @@
-"""Real workers over tiny projects: a fork server, a pool, and one worker a command."""
+"""Real workers for tiny projects: a fork server, a pool, and one worker per command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_planverify.session.workers import WarmPool, Workers
 
 
 class Heard:
-    """What a listener is told."""
+    """A progress listener that keeps the reported tests."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -36,27 +36,27 @@ class Heard:
 
 
 class Unreported:
-    """Stands for the reporters of a user who has none."""
+    """Replaces the reporters of a user who has none."""
 
     def is_needed(self, *facts: object) -> bool:
         return False
 
 
 class Bench:
-    """One run over commands that are given one by one."""
+    """A run whose commands are given one by one."""
 
     def __init__(self, root: Path, *, forks: bool = True) -> None:
         self.root = root
         self.heard = Heard()
         self.look: Any = lambda: None
-        """Called again and again while a worker runs."""
+        """Called repeatedly while a worker runs."""
         self.server = ForkServer() if forks else None
         self.pool = None if self.server is None else WarmPool(self.server, root / ".planverify")
         self.folder = RunFolder(root, "run")
         self.workers: Workers | None = None
 
     def job(self, command: str, seconds: float = 30) -> Job:
-        """Return the only command of a plan."""
+        """Return the job of a plan with this one command."""
         test = {"cmd": command, "timeout_seconds": seconds}
         item = {"id": "t", "title": "T", "acceptance_criteria": {"tests": [test]}}
         plan = self.root / "plan.json"
@@ -84,19 +84,19 @@ class Bench:
     def run(
         self, command: str = "pytest test_x.py", *, seconds: float = 30, cold: bool = False
     ) -> WorkerRecord:
-        """Run a command's worker to its end."""
+        """Run the worker of a command to its end."""
         job = self.job(command, seconds)
         assert self.workers is not None
         return self.workers.run(job, confirming=cold)
 
     @property
     def levels(self) -> set[int]:
-        """How far the servers of this run went in the end, by what the next run is told."""
+        """Final levels of the servers of this run, as stored for the next run."""
         return {group["level"] for group in self._groups}
 
     @property
     def preloaded(self) -> set[str]:
-        """The modules that the servers of this run preload, by what the next run is told."""
+        """Modules that the servers of this run preload, as stored for the next run."""
         return {name for group in self._groups for name in group["modules"]}
 
     @property

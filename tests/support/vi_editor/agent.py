@@ -1,8 +1,8 @@
 """A scripted agent that writes the editor: agent.py [--never-repair] [--half] BRIEF.json.
 
-Its first turn on a todo writes the recorded files of `solution.txt`, with the mistakes of `mistakes.toml`
-in them; with --half, every second one. When a brief tells of a failure, it fixes the one mistake whose
-evidence the brief has; else it writes the same once more.
+In its first turn on a todo it writes the recorded files of `solution.txt`, with the mistakes of
+`mistakes.toml`; with --half, every second one. If a brief reports a failure, it fixes the one mistake whose
+evidence is in the brief; otherwise it writes the same files again.
 """
 
 import json
