@@ -1,4 +1,4 @@
-"""The corpus reads what it wrote, counts what is right, and ships confidence that was fitted to it."""
+"""Tests of the corpus: reading and writing, scoring of diagnoses, and the shipped fit of confidence."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_the_line_that_is_fitted_rises() -> None:
 
 
 def test_what_is_shipped_was_fitted_to_the_rules_and_cases_as_they_are() -> None:
-    """After a change of either: python -m tools.corpus fit"""
+    """After a change of either, run ``python -m tools.corpus fit``."""
     shipped, anew = json.loads(FILE.read_text()), fit_to(RECORDED)
     assert shipped["fitted_on"] == anew["fitted_on"]
     assert list(shipped["rules"]) == [rule.id for rule in RULES]

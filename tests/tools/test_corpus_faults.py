@@ -1,4 +1,4 @@
-"""Every kind of fault of the corpus changes a file as it says, and nothing else."""
+"""Tests that each kind of fault in the corpus changes a file as described, and nothing else."""
 
 from __future__ import annotations
 

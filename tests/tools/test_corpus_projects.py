@@ -1,4 +1,4 @@
-"""The descriptions that decoys and honest controls are made of are whole, before anything is built."""
+"""Tests that the descriptions of decoys and honest controls are complete, before any project is built."""
 
 from __future__ import annotations
 

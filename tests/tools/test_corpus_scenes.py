@@ -1,4 +1,4 @@
-"""Tests of the small projects that the corpus shows faults of the surroundings and of guards in."""
+"""Tests of the small projects that show environment and guard faults in the corpus."""
 
 from __future__ import annotations
 
