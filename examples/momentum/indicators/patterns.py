@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def is_engulfing(candle_window: pd.DataFrame) -> bool:
-    """Whether the last two candles are a bullish engulfing: a rising body around a falling one.
+    """Return whether the last two candles are a bullish engulfing: a rising body around a falling one.
 
     `candle_window` has the columns `Open` and `Close`, oldest first. The second body must reach as far
     as the first on both sides and be larger; shadows do not count. One candle alone is no pattern.

@@ -1,4 +1,4 @@
-"""Where the strategy gets its daily bars from, cleaned and in one shape."""
+"""Daily bars for the strategy, cleaned and in one format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UnknownSymbolError(LookupError):
 
 
 def fetch_and_prepare_data(symbol: str, start: str, end: str) -> pd.DataFrame:
-    """The daily bars of `symbol` from `start` to `end`, both included and written `YYYY-MM-DD`.
+    """Return the daily bars of `symbol` from `start` to `end`, both included and written `YYYY-MM-DD`.
 
     The columns are `COLUMNS`, the rows are sorted by date and numbered from 0. A bar with a missing
     value is left out; of two bars of one day the later one wins. Raises `UnknownSymbolError`, and
@@ -31,7 +31,7 @@ def fetch_and_prepare_data(symbol: str, start: str, end: str) -> pd.DataFrame:
 
 
 def load_bars(symbol: str) -> pd.DataFrame:
-    """The raw bars of `symbol`, as its source has them.
+    """Return the raw bars of `symbol`, as its source has them.
 
     This is the one place that would talk to a market data service. Here it reads recorded bars, so that
     a run needs no network and gives the same answer every time; tests put their own in its place.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def on_weekdays(make: Callable[[str], str]) -> Callable[[str], str]:
-    """Nothing is shown on a Sunday."""
+    """Leave the banner empty on Sundays."""
 
     def made(day: str) -> str:
         return "" if day == "sunday" else make(day)
@@ -16,5 +16,5 @@ def on_weekdays(make: Callable[[str], str]) -> Callable[[str], str]:
 
 @on_weekdays
 def banner(day: str) -> str:
-    """What stands above the door."""
+    """Return the text of the banner."""
     return f"Open this {day}!"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def pieces(lines: Iterable[str]) -> int:
-    """How many pieces a delivery note lists."""
+    """Return the number of pieces on a delivery note."""
     count = 0
     for row in csv.DictReader(lines):
         count += row["count"]

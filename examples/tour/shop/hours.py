@@ -1,4 +1,4 @@
-"""When the shop is open."""
+"""Opening hours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HOURS = Path(__file__).parents[1] / "data" / "opening_hours.json"
 
 
 def is_open(day: str, hour: int) -> bool:
-    """Whether a customer who comes at that full hour can buy something."""
+    """Return whether the shop is open at that full hour."""
     hours = json.loads(HOURS.read_text(encoding="utf-8"))
     opens, closes = hours.get(day, (0, 0))
     return opens <= hour < closes

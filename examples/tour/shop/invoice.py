@@ -8,10 +8,10 @@ from shop.prices import Article, with_tax
 
 
 def total(lines: list[tuple[Article, int]]) -> Decimal:
-    """What a customer pays for so many of each article."""
+    """Return the total price of the articles, with tax."""
     return sum((with_tax(article.price, article.kind) * count for article, count in lines), Decimal(0))
 
 
 def refund(lines: list[tuple[Article, int]]) -> Decimal:
-    """What a customer gets back, as a negative amount."""
+    """Return the refund, as a negative amount."""
     return -total(lines)

@@ -5,7 +5,7 @@ import json
 
 
 def label(name: str, price: str) -> str:
-    """What stands on the shelf."""
+    """Return the text of a label."""
     if price == None:
         return f"on request"
     return f"{name}: {price}"

@@ -12,7 +12,7 @@ LAST_YEAR = {"EUR": "1.10"}
 
 
 def rate(currency: str) -> Decimal:
-    """How much of the currency a pound buys."""
+    """Return the price of a pound in the currency."""
     if CACHE.exists():
         return Decimal(json.loads(CACHE.read_text(encoding="utf-8"))[currency])
     _fetch()

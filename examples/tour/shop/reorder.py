@@ -1,10 +1,10 @@
-"""What to order again."""
+"""Orders of articles that run low."""
 
 from __future__ import annotations
 
 
 def packs_to_order(on_shelf: int, wanted: int, pack_size: int) -> int:
-    """How many packs fill the shelf again."""
+    """Return the number of packs that fill the shelf."""
     packs = 0
     while on_shelf < wanted:
         on_shelf += pack_size

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 
 ADDRESS = 0
-"""Where the driver has mapped the scale's register; 0 while there is none."""
+"""Address of the scale's register, as mapped by the driver; 0 without a driver."""
 
 
 def grams() -> int:
-    """What lies on the scale."""
+    """Return the weight on the scale."""
     return ctypes.c_int32.from_address(ADDRESS).value

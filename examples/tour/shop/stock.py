@@ -1,10 +1,10 @@
-"""What is on the shelves."""
+"""Stock on the shelves."""
 
 from __future__ import annotations
 
 
 class Stock:
-    """How many there are of each article."""
+    """Number of pieces of each article."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -20,5 +20,5 @@ class Stock:
         self._counts[name] -= count
 
     def count(self, name: str) -> int:
-        """How many are there now."""
+        """Return the current number of pieces."""
         return self._counts.get(name, 0)

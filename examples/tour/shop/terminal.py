@@ -5,15 +5,15 @@ from __future__ import annotations
 import socket
 
 ADDRESS = ("127.0.0.1", 1)
-"""Where the terminal is; on an ordinary machine nothing listens there."""
+"""Address of the terminal; on an ordinary machine nothing listens there."""
 
 
 def connect() -> socket.socket:
-    """A connection to the terminal."""
+    """Return a connection to the terminal."""
     return socket.create_connection(ADDRESS, timeout=1)
 
 
 def hello(connection: socket.socket) -> bytes:
-    """What the terminal calls itself."""
+    """Return the name that the terminal reports."""
     connection.sendall(b"HELLO\n")
     return connection.recv(100)

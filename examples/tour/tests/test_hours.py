@@ -1,4 +1,4 @@
-"""When the shop is open."""
+"""Opening hours."""
 
 from __future__ import annotations
 

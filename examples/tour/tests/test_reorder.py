@@ -1,4 +1,4 @@
-"""What to order again."""
+"""Orders of articles that run low."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is on the shelves."""
+"""Stock on the shelves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to sell."""
+"""The exit decision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OVERBOUGHT_RSI = 70.0
 
 
 def should_exit(bar: pd.Series, indicators: dict[str, float], position: dict[str, float]) -> bool:
-    """Whether to close `position` on `bar`: stop loss, profit target, or an overbought market.
+    """Return whether to close `position` on `bar`: stop loss, profit target, or an overbought market.
 
     `position` has `entry_price`, `size` and `pnl`. The stop loss looks at the low of the bar and the
     target at its high, since either may have been touched within the day. An undefined RSI (NaN)

@@ -1,4 +1,4 @@
-"""When to buy."""
+"""The entry decision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECOVERING_RSI = 45.0
 
 
 def should_enter(bar: pd.Series, indicators: dict[str, float], position: dict[str, float] | None) -> bool:
-    """Whether to buy at the close of `bar`.
+    """Return whether to buy at the close of `bar`.
 
     Only when nothing is held and the bar was traded: on an RSI below 30, or below 45 with a bullish
     engulfing pattern. `indicators` has `rsi` (NaN while it is undefined: no entry) and may have

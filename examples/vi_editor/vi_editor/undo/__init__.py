@@ -1,1 +1,1 @@
-"""What was done, to be undone."""
+"""Undo and redo."""
