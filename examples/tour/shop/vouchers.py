@@ -4,5 +4,5 @@ from decimal import Decimal
 
 
 def redeem(total: Decimal, voucher: Decimal) -> Decimal
-    """What is left to pay."""
+    """Return the amount left to pay."""
     return max(total - voucher, Decimal(0))
