@@ -1,4 +1,4 @@
-"""Shared by the acceptance tests: whose processes are measured."""
+"""A fixture for all acceptance tests that limits coverage to the processes of some modules."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ MEASURED = frozenset(
         "test_workers",
     }
 )
-"""Modules whose processes count for coverage. Measuring takes half as long as running, and the others
-execute the same lines, in more projects."""
+"""Modules whose processes are measured for coverage. Measurement adds half of the run time, and the other
+modules execute the same lines, in more projects.
+"""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def measure_only_what_counts(request: pytest.FixtureRequest) -> Generator[None]:
-    """Let what a test starts be measured in few modules only."""
+    """Measure the processes that a module starts only if the module is in `MEASURED`."""
     with pytest.MonkeyPatch.context() as patch:
         if request.module.__name__ not in MEASURED:
             for name in MEASURING:

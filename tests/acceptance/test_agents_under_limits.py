@@ -1,4 +1,4 @@
-"""Agents that cheat, that reach a limit, whose run is killed, and that write a whole editor."""
+"""Agents that cheat, reach a limit or write a whole editor, and runs that are killed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ ALONE = {
     "ends the loop": "import signal; os.kill(os.getppid(), signal.SIGKILL)",
     "changes git": "write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')",
 }
-"""Those that the others would not be alone with."""
+"""Cheats that would affect the others, so that each has a separate project."""
 
 NAMES = {cheat: f"cheat_{number:02d}" for number, cheat in enumerate({**CHEATS, **ALONE})}
 AGENT = """\
@@ -113,7 +113,7 @@ def make_project(root: Path, cheats: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def cheated(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What a run tells in which every todo is cheated on."""
+    """Return the events of a run in which the agent cheats on every todo."""
     root = tmp_path_factory.mktemp("cheats") / "project"
     command = make_project(root, CHEATS)
     done = run(root, "run", "plan.yaml", "--json", "--agent", command, timeout=300)
@@ -134,7 +134,7 @@ def test_an_agent_that_cheats_gets_no_todo_to_done(cheated: list[dict[str, Any]]
 def test_an_agent_that_reaches_past_its_tree_gets_nothing_done(
     tmp_path: Path, cheat: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where a killed run leaves its copies
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed run leaves its copies there
     root = tmp_path / "project"
     command = make_project(root, {cheat: ALONE[cheat]})
     done = run(root, "run", "plan.yaml", "--agent", command)
@@ -224,12 +224,12 @@ def test_wrong_use_is_told(project: Path, words: tuple[str, ...], said: str) -> 
 
 
 MOMENTS = 4 if FULL else 1
-"""How often a run is killed in each way of running it."""
+"""Number of kills for each number of jobs."""
 
 
 @pytest.fixture(scope="module")
 def unkilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, float]:
-    """What a run leaves behind that nobody kills, and the seconds that it takes."""
+    """Return the result of a run that is not killed, and its duration in seconds."""
     return run_unkilled(tmp_path_factory.mktemp("unkilled"), jobs=2)
 
 
@@ -254,7 +254,7 @@ EDITOR_AGENT = CHECKOUT / "tests/support/vi_editor/agent.py"
 SOLUTION = read_bundle(EDITOR_AGENT.parent / "solution.txt")
 PART = () if FULL else ("--only", "buffer")
 TODOS, MISTAKES, OPTIONS = (29, 24, "") if FULL else (4, 2, "--half ")
-"""So many todos are worked on, and so many of them are wrong at first."""
+"""Number of todos, number of todos whose first attempt fails, and options of the agent."""
 
 
 def editor_run(root: Path, *words: str, limit: float) -> Finished:

@@ -1,4 +1,4 @@
-"""A changed file that no todo may change is held against the todos that can have done it."""
+"""A changed file outside the allowed files is a violation of the todos that may have changed it."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_befo
     assert outside(run) == "b/y.py changed, but not in the allowed_files of any todo"
 
     if with_git:
-        asked = example.verify("--planverify-baseline", "HEAD~1")  # and not with what was recorded
+        asked = example.verify("--planverify-baseline", "HEAD~1")  # instead of the recorded baseline
         assert asked.exit_code == 13, str(asked)
         assert outside(asked) == "b/y.py, dirty.txt changed, but not in the allowed_files of any todo"
         return

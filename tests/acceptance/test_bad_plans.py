@@ -1,4 +1,4 @@
-"""A plan that is wrong is refused on one screen: exit status 4, every fault, and nothing is run."""
+"""Invalid plans are refused on one screen: exit status 4, all faults, and no test runs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ALONE = [
         "wrong_types.yaml",
     ),
 ]
-"""Run one by one; all the others are told by one command."""
+"""Plans that are verified by one command each; a single command verifies all others."""
 
 SCREEN = 60
-"""Lines that a person can take in at once."""
+"""Maximum number of lines of output."""
 
 
 @pytest.fixture(scope="module")

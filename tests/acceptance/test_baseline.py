@@ -1,4 +1,4 @@
-"""The baseline: what is recorded, what a run makes of it, and what nobody can change unnoticed."""
+"""Baselines: their content, their effect on a run, and the detection of later changes."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ HARM = {
 
 
 LEAN = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0"}
-"""Most of a short run is the loading of plugins and, of a failure, runs with other hash seeds."""
+"""Variables that shorten runs: no loading of plugins, and no reruns of failures with other hash seeds."""
 
 
 class Project:
-    """A project under git, or without, and the commands that are run in it."""
+    """A project, with or without git, and the commands that run in it."""
 
     def __init__(
         self, root: Path, todos: tuple[str, ...] = tuple(TODOS), *, under_git: bool = True
@@ -167,7 +167,7 @@ def verdict(outcome: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with a baseline. Not to be changed: copy it."""
+    """Return a project with a baseline. Tests must copy it, not change it."""
     project = Project(tmp_path_factory.mktemp("baseline") / "calc")
     project.said = project.planverify("baseline", "plan.yaml")  # type: ignore[attr-defined]
     return project
@@ -175,7 +175,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def project(recorded: Project, tmp_path: Path) -> Project:
-    """A copy with the same baseline."""
+    """Return a copy of the project with the same baseline."""
     copy = Project.__new__(Project)
     copy.root = tmp_path / "calc"
     copy.env = {"COUNT": str(tmp_path / "count"), **LEAN}

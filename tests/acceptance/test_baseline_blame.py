@@ -1,4 +1,4 @@
-"""Whose work a failure is that was there before the work began: the table of docs/baseline.md."""
+"""Whether a todo is blamed for a failure that is older than the work: the table of docs/baseline.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def row(
     tests: tuple[str, ...] = (TEST,),
     **keys: Any,
 ) -> tuple[str, bool, dict[str, Any], dict[str, Any]]:
-    """A todo, whether it is blamed, and its outcome."""
+    """Return a row of the table: the todo's id, whether it is blamed, the todo and its outcome."""
     todo = {
         "id": todo_id,
         "title": todo_id,

@@ -1,4 +1,4 @@
-"""A run that leaves something out lets the rest keep its last verdict, if nothing it rests on changed."""
+"""Todos outside a partial run keep their last verdicts if nothing that these depend on has changed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FIXED = {"pricing.py": "def tax(price): return price * 1.2\n"}
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Example:
-    """A project that no run has verified."""
+    """Return a project without a run."""
     return project(tmp_path)
 
 
@@ -55,7 +55,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 @pytest.fixture
 def example(first: Example, tmp_path: Path) -> Example:
-    """A project that one run has verified."""
+    """Return a project after one run."""
     return first.copied_to(tmp_path / "project")
 
 
@@ -77,12 +77,12 @@ def project(root: Path) -> Example:
 
 
 def taken(run: Verified) -> dict[str, str | None]:
-    """By todo, the run that reached the verdict of its first check."""
+    """Return, by todo, the run that the verdict of its first check is from; ``None`` for this run."""
     return {todo_id: outcome["checks"][0]["taken_from"] for todo_id, outcome in run.outcomes.items()}
 
 
 def kept(run: Verified) -> set[str]:
-    """The todos that kept the verdict of an earlier run."""
+    """Return the todos that kept the verdict of an earlier run."""
     return {todo_id for todo_id, run_id in taken(run).items() if run_id}
 
 
@@ -105,7 +105,7 @@ def test_a_plan_is_done_after_run_last_failed_fix_last_failed(example: Example):
     assert again.states["after"] == "blocked"
     assert fixed.exit_code == 0, str(fixed)
     assert set(fixed.states.values()) == {"done"}
-    # What a process that a test started has read nobody knows.
+    # Files read by a process that a test started are unknown.
     assert kept(fixed) == {"rounding", "rates"}
     assert taken(fixed)["rounding"] == example.runs[0].name
 
@@ -186,7 +186,7 @@ def test_a_verdict_that_was_kept_is_kept_again_and_names_the_run_that_reached_it
     assert taken(third)["rounding"] == example.runs[0].name
 
 
-# -- what a verdict rests on -----------------------------------------------------------------------------
+# -- dependencies of a verdict ---------------------------------------------------------------------------
 
 
 def append(name: str) -> Callable[[Path], object]:
@@ -198,7 +198,7 @@ def append(name: str) -> Callable[[Path], object]:
 
 
 CHILD = "child"
-"""The todo whose test starts a process: what that has read nobody knows, so it rests on all files."""
+"""The todo whose test starts a process. Files read by that process are unknown, so all files count."""
 ALL = ("tax", "rounding", "rates", CHILD)
 LOST = {
     "a module": (append("rounding.py"), ("rounding", CHILD), "rounding.py has changed"),
@@ -352,7 +352,7 @@ def test_a_file_that_is_found_in_a_folder_counts(tmp_path: Path):
     assert more.exit_code == 1
 
 
-# -- tests that are left out, and runs that stop early ---------------------------------------------------
+# -- excluded tests, and runs that stop early ------------------------------------------------------------
 
 
 def test_a_criterion_of_which_a_part_ran_green_keeps_a_pass(example: Example):
@@ -412,7 +412,7 @@ def test_what_a_run_that_stops_early_did_not_reach_keeps_its_verdict(example: Ex
     }
 
 
-# -- runs in disorder ------------------------------------------------------------------------------------
+# -- contradictory, outdated and damaged records ---------------------------------------------------------
 
 
 def test_a_verdict_that_two_records_tell_differently_is_not_kept(example: Example):

@@ -1,4 +1,4 @@
-"""Criteria that are no pytest: commands, artifacts, contracts, metrics, data files, questions to people."""
+"""Criteria other than pytest: commands, artifacts, contracts, metrics, data files and questions."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_tool_that_is_missing_is_inconclusive(tmp_path: Path):
     assert "cargo is not installed" in run.output
 
 
-# -- the order of effects ------------------------------------------------------------------------------
+# -- order of commands ---------------------------------------------------------------------------------
 
 GENERATING = {
     "generate.py": "import pathlib\npathlib.Path('generated.py').write_text('VALUE = 42')\n",

@@ -1,4 +1,4 @@
-"""What is red is run again; what gives both answers, or proves nothing, completes no todo."""
+"""Failures are run again; flaky checks, and runs in which no test passed, complete no todo."""
 
 from __future__ import annotations
 

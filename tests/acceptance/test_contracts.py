@@ -1,4 +1,4 @@
-"""Contracts from end to end: made of code, kept, broken, and told to a person."""
+"""Contracts end to end: generated from code, kept, broken and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in debugger of `planverify run`: it repairs by rule, or finds the change at fault."""
+"""The built-in debugger of `planverify run`: repairs by rule, and the search for the change at fault."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_change_of_an_earlier_turn_is_found_and_told_to_the_coder(project: P
 
 
 def turn(root: Path, failure: dict[str, Any], **bounds: Any) -> dict[str, Any]:
-    """Let the debugger take a turn on the todo ``price``; return what it reports."""
+    """Run one turn of the debugger on the todo ``price``; return its result."""
     brief = {
         "todo_id": "price",
         "plan": "plan.yaml",

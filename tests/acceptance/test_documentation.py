@@ -1,4 +1,4 @@
-"""The README and the docs say what is so: examples load, commands run, tables are current."""
+"""The README and the documentation are correct: examples load, commands run, tables are current."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tools import reference_pages
 
 REPOSITORY = Path(__file__).parents[2]
 BUILT = reference_pages.pages()
-"""The pages that the site adds, by the names of their files."""
+"""The pages that the documentation site adds, by file name."""
 PAGES = {
     page.relative_to(REPOSITORY).as_posix(): page
     for page in (REPOSITORY / "docs").rglob("*.md")
@@ -45,12 +45,12 @@ VOLATILE = (
     (re.compile(r"(python|pytest|pluggy)[ -]\d+(\.\d+)*", re.IGNORECASE), r"\1 VERSION"),
     (re.compile(r"^={3,}|={3,}$", re.MULTILINE), ""),
 )
-"""What differs between two runs; how words are spread over lines depends on the width of these."""
+"""Patterns of text that differs between runs, with replacements. Its width also affects line breaks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: the words after the fence, where it stands, its text."""
+    """A fenced block: its info string, its location and its text."""
 
     info: str
     where: str
@@ -58,7 +58,7 @@ class Block:
 
 
 def blocks(info: str) -> list[Any]:
-    """Every block of all pages that is fenced with exactly these words, as test parameters."""
+    """Return every block of all pages with exactly this info string, as test parameters."""
     found = [block for name, page in sorted(PAGES.items()) for block in _blocks(name, page.read_text())]
     return [pytest.param(block, id=block.where) for block in found if block.info == info]
 
@@ -71,7 +71,7 @@ def _blocks(name: str, text: str) -> list[Block]:
 
 
 def section(page: str, heading: str) -> str:
-    """What stands below that heading, up to the next of the same or a higher level."""
+    """Return the text below the heading, up to the next heading of the same or a higher level."""
     text = PAGES[page].read_text()
     match = re.search(
         rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |^\1 |\Z)", text, re.MULTILINE | re.DOTALL
@@ -81,7 +81,7 @@ def section(page: str, heading: str) -> str:
 
 
 def table(text: str) -> list[list[str]]:
-    """The cells of every table row of the text, without the heads and rules."""
+    """Return the cells of every table row of the text, without header and separator rows."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     rules = {
         number for number, line in enumerate(lines) if re.fullmatch(r"[| :-]+", line) and "---" in line
@@ -106,7 +106,7 @@ FRAGMENTS = {
     "yaml criteria": "items:\n- id: a\n  title: A\n  acceptance_criteria:\n{part}",
     "yaml metadata": "items: [{{id: a, title: A, verify: pytest tests}}]\nmetadata:\n{part}",
 }
-"""What stands around a part of a plan, to make a plan of it."""
+"""Templates that complete a part of a plan, by the info string of its block."""
 
 
 @pytest.mark.parametrize("block", [entry for info in FRAGMENTS for entry in blocks(info)])
@@ -123,7 +123,7 @@ def test_every_part_of_a_plan_in_the_documentation_loads(block: Block, tmp_path:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the commands of the documentation work on, so that they litter nothing."""
+    """Return a copy of the files that the documented commands use, so that these leave nothing behind."""
     folder = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns(
         ".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json"
@@ -135,14 +135,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def verified(checkout: Path) -> Path:
-    """The same, with outcomes of the momentum example."""
+    """Return the copy with the outcomes of the momentum example."""
     done = run("pytest --planverify examples/momentum/plan.yaml", checkout)
     assert done.returncode == 0, done.stdout
     return checkout
 
 
 def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a command of the documentation as its reader would with the virtual environment active."""
+    """Run a command of the documentation as its reader would, with the virtual environment active."""
     return subprocess.run(
         ["bash", "-c", command],
         cwd=cwd,
@@ -204,7 +204,7 @@ def test_every_option_is_documented_and_every_documented_option_exists(checkout:
     existing = set(re.findall(r"--planverify[a-z-]*", shown)) | set(
         re.findall(r"\bplanverify_[a-z_]+", shown)
     )
-    # The names of metrics begin like those of settings.
+    # Names of metrics have the same prefix as settings.
     text = "\n".join(page.read_text() for page in PAGES.values() if page.name != "metrics.md")
     documented = set(re.findall(r"--planverify[a-z-]*", text)) | set(
         re.findall(r"\bplanverify_[a-z_]+", text)
@@ -232,7 +232,7 @@ def test_the_documented_answers_file_is_one(block: Block) -> None:
 
 
 def _known(given: Any, read: Any) -> bool:
-    """Whether nothing of what was given was passed over as unknown."""
+    """Return whether no part of the given value was dropped as unknown."""
     if isinstance(given, dict):
         return given.keys() <= read.keys() and all(_known(part, read[key]) for key, part in given.items())
     if isinstance(given, list):
@@ -280,7 +280,7 @@ def _expect_listed(model: type[BaseModel], rows: list[list[str]]) -> None:
 
 
 def _default(value: Any, required: bool) -> tuple[str, ...] | None:
-    """How a default may be written; ``None`` where only words can."""
+    """Return the accepted spellings of a default; ``None`` if only words can describe it."""
     if required:
         return ("required",)
     if value is None:

@@ -1,4 +1,4 @@
-"""The tutorial, the how-to pages and the reference say what is so: every command and example is tried."""
+"""The tutorial, the how-to pages and the reference are correct: every command and example is tried."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STORIES = {
     "new-plans.md": 6,
     "design-plans.md": 24,
 }
-"""The pages that tell a story, and how many commands they have at least."""
+"""The pages whose commands build on each other, and the minimum number of commands on each."""
 
 CRITERIA = DOCS / "how-to-good-criteria.md"
 PLAN = """\
@@ -49,7 +49,7 @@ def test_every_command_of_a_story_prints_what_is_shown(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_no_command_of_the_documentation_is_left_untried(page: Path) -> None:
-    """Commands stand in blocks of a kind that some test types in."""
+    """Each block with commands has an info string whose blocks are run by a test."""
     kinds = {block.info for block in blocks_of(page) if block.text.startswith("$ ")}
     tried = {"console", "console planner", "console tour", "console history", "console metrics"}
 
@@ -137,7 +137,7 @@ def test_an_example_gives_the_finding_that_is_named_or_none(block: Block, tmp_pa
 
 
 def todo_of(kind: list[str], block: Block) -> str:
-    """The todo of which the block is the criteria, or the only test file, or itself."""
+    """Return a todo with the block as its criteria or only test file, or the block if it is a todo."""
     if kind == ["yaml", "todo"]:
         return block.text
     tests = "tests:\n  - cmd: pytest tests/test_example.py\n    timeout_seconds: 20\n"
@@ -205,7 +205,7 @@ ELSEWHERE = {
     "design": "design-plans.md",
     "workflow": "design-plans.md",
 }
-"""Commands that have a page of their own."""
+"""Commands that are documented on another page, with that page."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The examples do what their READMEs say: the real command, run from the root of a copy of the checkout."""
+"""The examples do what their READMEs say: the real command runs in the root of a copy of the checkout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from real_command import Finished, read_outcomes, run_pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 LEFT_BEHIND = (".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json")
 ONLY_REQUIRED = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(PLUGINS_OF_A_READER)}
-"""The momentum plan is verified with all plugins that are there, the rest with those that must be."""
+"""Variables that load only required plugins. The momentum plan is verified with all installed plugins."""
 
 TODOS = ["t1_data_integration", "t2_indicators", "t3_entry_conditions", "t4_exit_conditions"]
 DOWNSTREAM_OF_RSI = [
@@ -52,18 +52,18 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def momentum(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    """The momentum plan, verified once by the command of its README."""
+    """Return the run of the momentum plan by the command of its README."""
     return verify("momentum", copy_of_the_checkout(tmp_path_factory.mktemp("momentum")))
 
 
 @pytest.fixture(scope="module")
 def rsi_bug(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    """The plan with the wrong RSI, verified once by the command of its README."""
+    """Return the run of the plan with the wrong RSI by the command of its README."""
     return verify("rsi_bug", copy_of_the_checkout(tmp_path_factory.mktemp("rsi_bug")), env=ONLY_REQUIRED)
 
 
 def copy_of_the_checkout(folder: Path) -> Path:
-    """A folder with the examples and the project's own pytest configuration above them."""
+    """Return a folder with the examples and the project's pytest configuration."""
     root = folder / "checkout"
     shutil.copytree(CHECKOUT / "examples", root / "examples", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
     shutil.copy(CHECKOUT / "pyproject.toml", root)
@@ -78,7 +78,7 @@ def verify(example: str, checkout: Path, env: dict[str, str] | None = None) -> V
 
 
 def command_of_readme(example: str) -> list[str]:
-    """The arguments of the one pytest command in the README's console block."""
+    """Return the arguments of the only pytest command in a console block of the README."""
     readme = (CHECKOUT / "examples" / example / "README.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"```console\npytest (.*)\n```", readme)
     return shlex.split(command)
@@ -222,7 +222,7 @@ def test_the_right_rsi_mends_the_broken_example(checkout: Path):
 
 
 def test_what_builds_on_the_wrong_rsi_passes_its_own_tests(checkout: Path):
-    """So the todos behind it are blocked by the plan's dependencies and by nothing else."""
+    """The todos of these tests are blocked only by the dependencies in the plan."""
     run = run_pytest(
         *DOWNSTREAM_OF_RSI, "-p", "no:cacheprovider", cwd=checkout / "examples/rsi_bug", env=ONLY_REQUIRED
     )
@@ -251,14 +251,14 @@ def test_the_examples_differ_only_in_the_rsi_and_in_their_names():
         "README.md",
         "indicators/rsi.py",
         "plan.yaml",
-        *making_the_data,  # of the one that is right alone
+        *making_the_data,  # only in the momentum example
     }
     ours, theirs = (lines_without_names(folder / "plan.yaml") for folder in (momentum, rsi_bug))
     assert ours == theirs
 
 
 def differences(compared: filecmp.dircmp[str], prefix: str = "") -> set[str]:
-    """Paths that one side lacks or that differ in content; what a run leaves behind does not count."""
+    """Return the paths that one side lacks or that differ in content, except files left by a run."""
     _, unequal, unreadable = filecmp.cmpfiles(
         compared.left, compared.right, compared.common_files, shallow=False
     )

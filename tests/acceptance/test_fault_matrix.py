@@ -1,7 +1,7 @@
-"""Every way to end, stop or block a process, at every place: the run goes on, and says what happened.
+"""Faults that end, stop or block a process, at every place: the run continues and reports them.
 
-By default a part of the product is run, in which every fault comes up, and every place in each way to run.
-With `PLANVERIFY_TESTS=full` all of it is, place by place: `-k serial-call` is one part of twenty.
+By default a sample of the cells runs, with every fault, and with every place in each mode. With
+``PLANVERIFY_TESTS=full`` all cells run, in twenty parts, of which ``-k serial-call`` selects one.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MODES = {
 MORE_MODES = {"worksteal": ("-p", "xdist", "-n2", "--dist=worksteal")}
 OPTIONS = ("-p", "pytest_timeout", "--planverify-confirm=1")
 TURNS = ("serial", "isolated", "workers", "isolated", "serial")
-"""Who gets which fault by default: a worker that dies costs most."""
+"""Modes to which faults are assigned in turn by default. A worker that dies costs most, so it is rare."""
 LIMIT, LIMIT_OF_HANGS = 20, 1
 
 Cell = tuple[str, str]
 
 
 def in_part(part: str) -> list[Cell]:
-    """The cells of one place in one mode, ``serial-call``, or those that are run by default in a mode."""
+    """Return the cells of a place in a mode, `serial-call`, or the default cells of a mode, `serial`."""
     mode, _, place = part.partition("-")
     if place:
         return [cell for cell in cells() if cell[0] == place]
@@ -64,7 +64,7 @@ def limited(name: str, test: str, seconds: int = LIMIT) -> dict[str, Any]:
 
 
 class Matrix:
-    """One run over a plan with a todo for each cell, and for what stands beside it."""
+    """One run of a plan with a todo for each cell, and with todos for healthy tests."""
 
     def __init__(self, example: Example, part: str) -> None:
         self.cells = in_part(part)
@@ -88,11 +88,11 @@ class Matrix:
         )
 
     def failure(self, cell: Cell) -> dict[str, Any]:
-        """What the outcome file says of a cell's failure."""
+        """Return the failure evidence of a cell from the outcome file; empty if there is none."""
         return self.run.outcomes[name_of(cell)]["failure_evidence"] or {}
 
     def differences(self, what: str) -> dict[str, tuple[object, object]]:
-        """By cell, what was expected and what was found, where that is not the same."""
+        """Return, by cell, the expected and the actual value where they differ."""
         both = {name_of(cell): (_expected(cell, what), self._found(cell, what)) for cell in self.cells}
         return {name: pair for name, pair in both.items() if pair[0] is not None and pair[0] != pair[1]}
 
@@ -111,7 +111,7 @@ class Matrix:
 
 
 def _expected(cell: Cell, what: str) -> object:
-    """``None`` where the fault does not say."""
+    """Return the expected value; ``None`` if the fault does not determine it."""
     place, name = cell
     fault = FAULTS[name]
     if what == "verdict" and place in fault.pytest_may_stumble:
@@ -248,7 +248,7 @@ SHARED = """\
 
 @pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n1")], ids=["serial", "worker"])
 def test_a_green_of_a_process_that_died_is_seen_alone(options: tuple[str, ...], tmp_path: Path):
-    """The end of what it shares with the culprit was never seen."""
+    """The teardown of the fixture that it shares with the crashing test did not run in that process."""
     example = Example(tmp_path, {"test_it.py": SHARED})
     example.plan(
         todo("green", "pytest test_it.py::test_green"), todo("dies", "pytest test_it.py::test_dies")

@@ -1,4 +1,4 @@
-"""Plugins of others under a plan, and those of coverage."""
+"""Plans with third-party plugins, among them pytest-cov."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ PROJECT = {
 
 @pytest.fixture(scope="module")
 def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    """The project's run in an environment that has the plugin."""
+    """Return the run of the project in an environment with the plugin."""
     installed = tmp_path_factory.mktemp("environment") / "site-packages"
     installed.mkdir()
     (installed / "busy_plugin.py").write_text(PLUGIN)
@@ -167,7 +167,7 @@ def test_the_output_shows_no_fault_of_the_harness(verified: Verified):
 
 
 def test_hypothesis_is_imported_only_where_a_test_uses_it(tmp_path: Path):
-    """Its plugin would import it in each worker, for half a second, to sum up that no test used it."""
+    """Its plugin would import it in each worker, for half a second, to report that no test used it."""
     example = Example(
         tmp_path,
         {
@@ -266,7 +266,7 @@ def test_a_coverage_that_is_too_low_turns_green_into_red(tmp_path: Path):
 
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_measuring_that_is_switched_off_warns_of_nothing(tmp_path: Path, confirmed: bool):
-    """A project may make errors of warnings, and pytest-cov warns of options that follow ``--no-cov``."""
+    """A project may turn warnings into errors, and pytest-cov warns of options that follow ``--no-cov``."""
     ini = "[pytest]\naddopts = --cov=shop --cov-report=html\nfilterwarnings = error\n"
     example = Example(tmp_path, {**FILES, "pytest.ini": ini})
     red = "tests/test_price.py tests/test_discount.py"  # SALE is not set

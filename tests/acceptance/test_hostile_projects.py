@@ -1,4 +1,4 @@
-"""Projects that are odd or hostile: each criterion says what its command says alone."""
+"""Unusual or hostile projects: each criterion has the verdict of its command run alone."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_link_that_leads_to_itself_stands_in_nobodys_way(tmp_path: Path) -> No
 
 def test_where_every_warning_is_an_error_installed_plugins_bring_none_of_ours(tmp_path: Path) -> None:
     project = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
-    # pytest-asyncio, where it is installed, warns of a setting that nobody made.
+    # pytest-asyncio, if installed, warns about an option that is not set.
     project.write({"pytest.ini": "[pytest]\nfilterwarnings = error\naddopts = -p no:asyncio\n"})
     project.plan(todo("a", "pytest test_it.py"))
 
@@ -164,10 +164,10 @@ def test_where_every_warning_is_an_error_installed_plugins_bring_none_of_ours(tm
 
 
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
-"""What the table calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
+"""The verdict of the command alone, by criterion verdict; others (`flaky`, `not_run` …) are errors."""
 
 SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
-"""The last line of a session in which a test truly passed; subtests are counted by another word."""
+"""The last line of a session in which a test passed; passed subtests do not match."""
 
 MOST_TELLING = (
     "session_fixture_teardown",
@@ -182,7 +182,7 @@ MOST_TELLING = (
     "sessionfinish_status",
     "skip_module_with_id",
 )
-"""Where it is least plain what a command says alone; to ask all commands would take as long as all else."""
+"""Projects with the least obvious verdicts. Running all alone would take as long as all other tests."""
 if not FULL:
     MOST_TELLING = MOST_TELLING[::2]
 
@@ -192,7 +192,7 @@ def test_a_plan_says_of_an_odd_project_what_its_commands_say_alone(project: OddP
     example = Example(tmp_path, project.files)
     example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.verdicts)))
 
-    # Only what is odd differs from project to project; the lines of the product are measured elsewhere.
+    # The projects differ only in their files; other tests measure coverage of the product.
     plugins = only_plugins("pytest_planverify.plugin", *project.plugins)
     run = example.verify("--planverify-confirm=0", autoload=True, env=plugins, measured=False)
 
@@ -219,10 +219,10 @@ def test_the_verdicts_of_odd_projects_are_those_of_each_command_alone(tmp_path: 
 
 
 def run_alone(command: str, root: Path, plugins: tuple[str, ...]) -> str:
-    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+    """Run the command alone; return `passed` for exit code 0 and at least one pass, else `failed`."""
     words = shlex.split(command)
     env = only_plugins(*plugins)
-    env["COVERAGE_FILE"] = str(root / f".coverage.{abs(hash(command))}")  # several run at a time
+    env["COVERAGE_FILE"] = str(root / f".coverage.{abs(hash(command))}")  # several commands run at a time
     while re.match(r"[A-Z_]+=", words[0]):
         variable, _, value = words.pop(0).partition("=")
         env[variable] = value
@@ -232,7 +232,7 @@ def run_alone(command: str, root: Path, plugins: tuple[str, ...]) -> str:
 
 
 def only_plugins(*modules: str) -> dict[str, str]:
-    """Variables by which pytest loads these plugins and no others, and the command line stays as it is."""
+    """Return variables that make pytest load only these plugins, without changing the command line."""
     return {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(modules)}
 
 

@@ -1,4 +1,4 @@
-"""A verdict cannot be bought: changes since the baseline that please the judge are held against todos."""
+"""Changes since the baseline that manipulate a verdict are hygiene violations of the todos."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHEATS = {
 
 
 class Project(Example):
-    """An example with a baseline."""
+    """An example project that runs `planverify` commands."""
 
     def planverify(self, *args: str) -> None:
         done = planverify(*args, cwd=self.root)
@@ -54,7 +54,7 @@ def hygiene_failure(run: Verified, todo_id: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
-    """One project with one baseline: after honest work, after cheats, after a person has accepted them."""
+    """Return runs after one baseline: of honest work, of cheats, and after a person accepted one cheat."""
     project = Project(tmp_path_factory.mktemp("hygiene") / "calc", FILES)
     project.plan(*TODOS)
     project.planverify("baseline", "plan.yaml")

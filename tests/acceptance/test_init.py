@@ -1,4 +1,4 @@
-"""``planverify init`` makes a first plan that validates and runs, and replaces no other."""
+"""``planverify init`` writes a first plan that is valid and can be verified, and replaces none unasked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the run in order: what was found is written, and no process is left."""
+"""Ctrl-C and SIGTERM end a run in order: the results are written, and no process is left."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_judged(example: Example, todo_id: str) -> bool:
 def started(
     example: Example, mark: str, *options: str, under: tuple[str, ...] = ()
 ) -> subprocess.Popen[str]:
-    """Start the plan in a session of its own, and return once the test or command that waits runs."""
+    """Start the plan in a new process session; return once the waiting test or command has started."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.Popen(
         [*under, sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
@@ -80,9 +80,9 @@ def started(
 def interrupted(
     folder: Path, plan: str, sent: signal.Signals, *options: str, again: float | None = None
 ) -> Verified:
-    """Run the plan, send the signal once the slow part has begun, and wait for the end.
+    """Run the plan, send the signal during the slow part, and wait for the end.
 
-    ``again`` is after how many seconds the signal is sent once more.
+    ``again`` is the number of seconds after which the signal is sent once more; ``None``: never.
     """
     example = Example(folder, FILES)
     example.plan(*PLANS[plan])

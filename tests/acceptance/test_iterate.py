@@ -1,4 +1,4 @@
-"""`planner gaps` and `planner iterate`, from what a project really has to what became of its iterations."""
+"""`planner gaps` and `planner iterate`, from the gaps of a project to the results of its iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`planverify mcp` serves coding agents: the SDK's own client talks to the real command over stdio."""
+"""`planverify mcp` serves coding agents: the client of the SDK talks to the real command over stdio."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def text_of(result: CallToolResult) -> str:
 
 
 def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: Example) -> None:
-    """One conversation, in which the plan, the outcomes and the history are read, too."""
+    """One connection, over which the plan, the outcomes and the history are read, too."""
 
     async def talk() -> tuple[list[CallToolResult], dict[str, str], list[CallToolResult]]:
         while_red: list[Call] = [

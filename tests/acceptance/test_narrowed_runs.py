@@ -1,4 +1,4 @@
-"""What the user leaves out by -k, -m, --deselect, -x or --lf is not run: never green unseen."""
+"""Tests excluded by -k, -m, --deselect, -x or --lf do not run, and pass only by an earlier verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`planner new` and `planner decompose` write plans that can be verified, and ask before they do much."""
+"""`planner new` and `planner decompose` write plans that can be verified, and ask before large steps."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ BAD = {**GOOD, "items": [{**GOOD["items"][0], "dependencies": ["cart"]}]}
 
 @contextmanager
 def model_server(answers: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Speak the protocol of chat completions; the last answer is given again and again."""
+    """Serve the chat completions protocol; yield the URL and the requests. The last answer is repeated."""
     asked: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -213,7 +213,7 @@ def test_findings_go_back_to_the_model_until_its_plan_is_valid(tmp_path: Path) -
     assert len(asked) == 2
     assert "Correct this" in json.dumps(asked[1]["messages"])
     first = next(each["content"] for each in asked[0]["messages"] if each["role"] == "user")
-    assert "````data\n# Shop" in first  # its own fences do not end the quotation
+    assert "````data\n# Shop" in first  # the fences in the README do not end the quotation
     assert "\x1b" not in first
 
 

@@ -1,4 +1,4 @@
-"""`planverify next` after real runs: stopped plans, missing tools, approvals, roles, and changed files."""
+"""`planverify next` after real runs: stopped plans, missing tools, approvals, roles and changed files."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ def test_an_answer_after_the_run_asks_for_another_verification(project: Example)
     assert "answer planverify answer plan.yaml price yes --check 'manual[1]' # or" in said(
         project, "next", status=11
     )
-    said(project, "answer", "price", "yes", status=2)  # which of the two?
+    said(project, "answer", "price", "yes", status=2)  # ambiguous: there are two questions
     said(project, "answer", "price", "answered", "--check", "manual[0]", status=2)
-    # With --check it is an answer to the plan's question, also where the engine has an option of that name.
+    # With --check this answers the plan's question, even if the engine has an option of that name.
     assert "Is it readable? no" in said(project, "answer", "price", "stop", "--check", "manual[0]")
     assert "still open: manual[1] Is it short?" in said(
         project, "answer", "price", "yes", "--check", "manual[0]"
@@ -117,7 +117,7 @@ def test_an_answer_after_the_run_asks_for_another_verification(project: Example)
     assert project.verify().exit_code == 0
     assert "completed" in said(project, "next")
 
-    time.sleep(1.1)  # answers have a time in seconds
+    time.sleep(1.1)  # times of answers have a resolution of one second
     said(project, "answer", "price", "too long", "--check", "manual[1]")
 
     shown = said(project, "next")
@@ -155,7 +155,7 @@ FORMATTED = "X = 1\n\n\ndef f():\n    return X\n"
 
 @pytest.fixture
 def unformatted(tmp_path: Path) -> Example:
-    """A project whose formatter complains, verified, with the step that `next` asks for."""
+    """Return a verified project whose formatter check fails, and for which `next` has planned a step."""
     example = Example(tmp_path, {"a.py": UNFORMATTED})
     example.plan({"id": "style", "title": "Style", "verify": "ruff format --check a.py"})
     assert example.verify().verdicts == {"style": "failed"}

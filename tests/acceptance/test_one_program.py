@@ -1,4 +1,4 @@
-"""``planverify`` verifies, and decides as ``planner`` does, from whatever folder it is called in."""
+"""``planverify`` verifies, and decides like ``planner``, in every folder of a project."""
 
 from __future__ import annotations
 

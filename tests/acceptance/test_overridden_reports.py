@@ -1,4 +1,4 @@
-"""What a test's body did counts, whatever a conftest or a plugin makes of its report."""
+"""The result of a test's body counts, even if a conftest or a plugin changes its report."""
 
 from __future__ import annotations
 

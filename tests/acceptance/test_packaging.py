@@ -1,4 +1,4 @@
-"""What is shipped: the wheel and the sdist hold what they should and work outside the working tree."""
+"""The wheel and the sdist are complete and work outside the working tree; packages keep their contracts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from text_bundles import unpack_bundle
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("planner", "pytest_planverify")
 EXAMPLE = REPOSITORY / "fixtures" / "projects" / "phases.txt"
-"""A plan that is accepted where nothing but the wheel and what it requires is installed."""
+"""A plan that passes with only the wheel and its requirements installed."""
 
 CONFIGURATION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, and the wheel that was built from the sdist."""
+    """Return a folder with the sdist, and the wheel that was built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
     run(
         sys.executable,
@@ -43,13 +43,13 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(distributions: Path) -> Path:
-    """The only wheel that was built."""
+    """Return the only wheel that was built."""
     (path,) = distributions.glob("*.whl")
     return path
 
 
 def run(*argv: str, cwd: Path, status: int = 0) -> str:
-    """The output of a command that must end with that status, without what this process's tests set."""
+    """Run a command without this process's test settings; check its status and return its output."""
     unwanted = ("PYTEST_", "PYTHONPATH", "COVERAGE_", "CI")
     done = subprocess.run(
         argv,
@@ -137,17 +137,17 @@ def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, 
     assert (folder / "editor" / ".planverify" / "outcomes.json").is_file()
 
 
-# -- the house ---------------------------------------------------------------------------------------
+# -- package structure -------------------------------------------------------------------------------
 
 
 def contract(id_: str) -> dict[str, list[str]]:
-    """The import contract of that id."""
+    """Return the import contract with that id."""
     (found,) = (entry for entry in CONFIGURATION["tool"]["importlinter"]["contracts"] if entry["id"] == id_)
     return found
 
 
 def rooms(package: str) -> set[str]:
-    """The qualified names of what lies directly in that package."""
+    """Return the qualified names of the modules directly in that package."""
     return {
         f"{package}.{path.stem}"
         for path in (REPOSITORY / package).iterdir()

@@ -1,4 +1,4 @@
-"""`planverify run --jobs N` works on several todos at once, and ends as it does with one at a time."""
+"""`planverify run --jobs N` works on several todos at once, with the same result as one at a time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def changed(root: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files: nobody else's work trees lie in it."""
+    """Return a new folder for temporary files, without the work trees of other runs."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

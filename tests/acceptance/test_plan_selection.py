@@ -1,4 +1,4 @@
-"""Which plan is verified and which todos of it; --collect-only shows them, and runs nothing."""
+"""Selection of plans and todos; --collect-only lists them and runs nothing."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_path_with_spaces_and_other_alphabets_works(tmp_path: Path):
 
     run = example.verify("der plan.yaml")
 
-    assert run.exit_code == 4, str(run)  # ids are ASCII; what is said of it is readable
+    assert run.exit_code == 4, str(run)  # ids are ASCII; the message is readable
     assert "größe" in run.output
 
     example.plan(todo("groesse", "pytest 'tests/te st/test_größe.py::test_länge'"), path="der plan.yaml")

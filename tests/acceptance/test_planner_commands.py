@@ -1,4 +1,4 @@
-"""The real `planner`, in a process of its own: what it prints, how it ends, what it leaves alone."""
+"""The real `planner` in a separate process: its output, exit status and effects on files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def shop(tmp_path: Path) -> Example:
 
 @pytest.fixture(scope="module")
 def red_shop(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    """The shop with the outcomes of a run, for tests that change nothing."""
+    """Return the shop with the outcomes of a run, for tests that change nothing."""
     shop = a_shop(tmp_path_factory.mktemp("red"))
     shop.verify("plan.yaml")
     return shop
@@ -100,7 +100,7 @@ def a_shop(folder: Path) -> Example:
 
 
 def test_from_a_red_run_to_a_completed_plan(shop: Example) -> None:
-    """The whole way: red, branch, repaired, completed; every file that the planner got stays as it was."""
+    """The whole cycle: red, branch, repaired, completed. `planner` changes none of its input files."""
     shop.verify("plan.yaml")
     before = {path: path.read_bytes() for path in shop.root.rglob("*") if path.is_file()}
 
@@ -198,7 +198,7 @@ def test_ctrl_c_ends_it_with_one_line() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_can_complete(red_shop: Example, shell: str) -> None:
-    # Else typer asks which shell has started it, and here none may have.
+    # Otherwise typer looks for the shell that started it, and there may be none.
     env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     ran = planner("--show-completion", shell, cwd=red_shop.root, env=env)
 

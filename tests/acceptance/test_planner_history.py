@@ -1,4 +1,4 @@
-"""What `planner` tells of past runs, takes back, and counts."""
+"""`planner history`, `planner undo` and `planner metrics`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from planner.cli.history import app
 from planner.cli.metrics import exposition
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import write_in_place
-from planner.store import index  # noqa: F401 (for the copies of this process)
+from planner.store import index  # noqa: F401 (for the forks of this process)
 
 HISTORY = "planner history "
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
 
 def in_a_copy(command: str, cwd: Path) -> tuple[int, str]:
-    """A command of the page in a copy of this process, which has imported what it needs."""
+    """Run a command of the page in a fork of this process, which has imported the modules that it needs."""
     ran = forked(shlex.split(command)[1:], cwd)
     return ran.status, ran.out + ran.err
 

@@ -1,4 +1,4 @@
-"""`planner replay`: the same decisions byte for byte, no changed log taken for true, a look at the past."""
+"""`planner replay`: identical decisions, byte for byte; detection of changed logs; earlier states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAME = "7 events, 6 actions: the same, byte for byte\n"
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of seven events."""
+    """Return the folder of a run whose log has seven events."""
     folder = tmp_path_factory.mktemp("recorded")
     shop(folder, {"id": "t1", "title": "Prices"}, {"id": "t2", "dependencies": ["t1"]})
     events = [
@@ -33,14 +33,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def log(recorded: Path, tmp_path: Path) -> Path:
-    """A copy of its log, in a folder where nothing else is."""
+    """Return a copy of the log, in an otherwise empty folder."""
     copy = tmp_path / "run.jsonl"
     copy.write_bytes((recorded / "run.jsonl").read_bytes())
     return copy
 
 
 def forge(log: Path, change: Callable[[int, str], str]) -> None:
-    """Change lines, and make the chain of digests again."""
+    """Change lines of the log, and compute the chain of digests again."""
     digest, lines = GENESIS, list[str]()
     for n, line in enumerate(log.read_text().splitlines()):
         body = change(n, line.rpartition(',"digest":"')[0])

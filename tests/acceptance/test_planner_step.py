@@ -1,4 +1,4 @@
-"""`planner step` as a driver meets it: through pipes, killed at any moment, with others beside it."""
+"""`planner step` as its drivers use it: through pipes, killed at any moment, with answers of a person."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_taken_in_is_answered_and_changes_nothing(folder: Path) -
 
     step.write(b"\r\n\n  \n")
     assert step.tell(json.dumps(event("clock_ticked", 2)) + "\r").last["state"]["plan"] == "executing"
-    step.write(json.dumps(event("clock_ticked", 3)).encode())  # and no newline
+    step.write(json.dumps(event("clock_ticked", 3)).encode())  # without a newline
     assert step.end() == 0
     assert step.acknowledged == 12
     assert step.err == ""
@@ -199,7 +199,7 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) 
         step.kill()
         acknowledged += step.acknowledged
         sent += 60
-        if chance.random() < 0.3:  # in the middle of a line, too
+        if chance.random() < 0.3:  # also in the middle of a line
             lines = (folder / "run.jsonl").read_bytes().split(b"\n")
             if not lines[-1]:
                 lines[-1] = b'{"n":%d,"event":{"event":"bud' % (len(lines) - 1)
@@ -279,7 +279,7 @@ def test_the_log_does_not_depend_on_the_seed_of_hashes(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Step]:
-    """One process that is told everything."""
+    """Yield one process that reads the input of all examples."""
     folder = tmp_path_factory.mktemp("lasting")
     shop(folder)
     step = Step(folder)
@@ -316,12 +316,12 @@ def test_any_bytes_are_answered(lasting: Step, lines: list[bytes]) -> None:
             assert lasting.answer().last.keys() & {"state", "error"}
 
 
-# The drivers.
+# Drivers.
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    """A project whose bug an agent fixes at the second attempt."""
+    """Return a project with a bug that an agent fixes at the second attempt."""
     shop(tmp_path, {"id": "t1", "max_retries": 1})
     agent = tmp_path / "agent"
     agent.write_text(
@@ -357,7 +357,7 @@ def test_the_driver_in_python_carries_a_plan_out(desk: Path) -> None:
 
 
 def test_the_driver_in_shell_carries_a_plan_out(desk: Path) -> None:
-    """With a `pytest` that only looks at the exit status, as this driver does."""
+    """Runs with a `pytest` stub, as this driver reads only the exit status."""
     quick = desk / "bin"
     quick.mkdir()
     (quick / "pytest").write_text(

@@ -1,4 +1,4 @@
-"""The tables by which the planner decides, and what it shows of parents, as the real command has it."""
+"""The decision tables of the planner, and its display of parents, with the real command."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RSI = SEED_PLAN["items"][1]["acceptance_criteria"]["tests"][0]["cmd"]
 @pytest.fixture(scope="module")
 def momentum(desks: Desks) -> Ran:
     desk = desks("momentum")
-    # What is proposed to a person shows every field of the branch; it comes after the retries.
+    # A proposal to a person shows every field of the branch; retries would come before it.
     items = [each | {"max_retries": 0} for each in SEED_PLAN["items"]]
     metadata = SEED_PLAN["metadata"] | ASK
     desk.write("plan.yaml", SEED_PLAN | {"metadata": metadata, "items": items})
@@ -96,7 +96,7 @@ def test_what_depends_on_a_failed_todo_is_blocked_until_it_is_repaired(momentum:
     }
 
 
-# --- who acts, and what the plan is changed to -----------------------------------------------------------
+# --- roles and revisions of the plan ---------------------------------------------------------------------
 
 BUG, SPEC, SLOW, FLAKY, LACKS = (
     "implementation_bug",
@@ -105,7 +105,7 @@ BUG, SPEC, SLOW, FLAKY, LACKS = (
     "flaky_test",
     "missing_dependency",
 )
-CATEGORIES = {  # category: default role, reason of the branch, kinds of edits beside branch and context
+CATEGORIES = {  # category: default role, reason of the branch, kinds of edits besides branch and context
     "TEST_REGRESSION": ("coder", BUG, ["narrow_files", "isolate"]),
     "TEST_TIMEOUT": ("coder", SLOW, ["isolate"]),
     "FLAKY_TEST": ("tester", FLAKY, ["isolate", "quarantine"]),
@@ -156,7 +156,7 @@ def routed(desks: Desks) -> Ran:
     desk = desks("routed")
     lacking = {"expected_artifacts": ["out/report.json"], "tests": [{"cmd": "pytest tests/test_x.py"}]}
     extra = {"ARTIFACT_MISSING": {"acceptance_criteria": lacking}}
-    # What nobody has begun is ready, and not repaired: these are reported as done.
+    # A todo without a claim is ready and gets no repair, so all of these are claimed.
     todos = [todo(category, status="claimed", **extra.get(category, {})) for category in CATEGORIES]
     todos += [
         todo(name, status="claimed", failure_routing=routing) for name, (routing, _, _) in ROUTES.items()
@@ -201,7 +201,7 @@ def test_edits_of_what_judges_a_todo_ask_first(routed: Ran) -> None:
     assert not asking & acting
 
 
-# --- from a really failing test to the role ---------------------------------------------------------------
+# --- roles for real test failures -------------------------------------------------------------------------
 
 BROKEN = {
     "pytest.ini": "[pytest]\npythonpath = .\n",
@@ -298,7 +298,7 @@ PHASES = Path(__file__).parents[2] / "fixtures" / "projects" / "phases.txt"
 
 
 def findings(desk: Desk) -> set[tuple[str, str | None]]:
-    """Rule and todo of each finding."""
+    """Return the rule and the todo of each finding."""
     ran = planner("validate", "plan.yaml", "--json", cwd=desk.folder)
     assert ran.status == any(each["severity"] == "error" for each in ran.json["findings"]), ran.err
     return {(each["rule"], each.get("todo_id")) for each in ran.json["findings"]}
@@ -307,8 +307,8 @@ def findings(desk: Desk) -> set[tuple[str, str | None]]:
 # --- the checklist ---------------------------------------------------------------------------------------
 
 
-# Every rule with all its cases is in tests/planner/lint: these read what lies beside the plan.
-READS_FILES: dict[str, dict[str, Any]] = {  # rule that finds it: criteria that break it
+# tests/planner/lint covers all cases of every rule; these rules read files beside the plan.
+READS_FILES: dict[str, dict[str, Any]] = {  # rule: criteria that violate it
     "unseeded-random": {"tests": [{"cmd": "pytest tests/test_random.py"}]},
     "network-access": {"tests": [{"cmd": "pytest tests/test_network.py"}]},
     "fixture-missing": {"tests": [{"cmd": "pytest tests/test_pure.py", "fixture": "fixtures/none.json"}]},

@@ -1,4 +1,4 @@
-"""Runs that a program starts, and those of tests with another interpreter."""
+"""Runs that a program starts, and runs of tests with another interpreter."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def an_interpreter(folder: Path) -> None:
-    """An environment of its own that has what this one has."""
+    """Create a virtual environment with the same packages as this one."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
     (site,) = folder.glob("lib/python*/site-packages")
     ours = [entry for entry in sys.path if entry.endswith("-packages")]

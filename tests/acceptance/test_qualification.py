@@ -1,4 +1,4 @@
-"""`planverify qualify` tells good checks from hollow ones, and `planner validate` refuses the latter."""
+"""`planverify qualify` finds checks that prove nothing, and `planner validate` refuses them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def write(root: Path, todos: list[dict[str, Any]]) -> None:
 
 
 class Qualified:
-    """A project that has been qualified."""
+    """A project after `planverify qualify`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -125,7 +125,7 @@ class Qualified:
         self.document = json.loads(self.file.read_text())
 
     def files(self) -> dict[str, str]:
-        """The text of every file that is no record and no cache."""
+        """Return the text of every file, except records and caches."""
         return {
             path.relative_to(self.root).as_posix(): path.read_text()
             for path in self.root.rglob("*")
@@ -150,7 +150,7 @@ def test_each_check_of_an_open_todo_is_called_what_it_is_worth(qualified: Qualif
 
 
 def test_the_screen_tells_why_and_what_to_do(qualified: Qualified):
-    text = " ".join(qualified.done.stdout.split())  # the screen wraps its lines
+    text = " ".join(qualified.done.stdout.split())  # the output is wrapped
 
     assert qualified.done.returncode == 1
     assert "it passes on the tree that its negative control broke" in text

@@ -1,4 +1,4 @@
-"""A run catches what the README says that it does: each change is made, and the real command is asked."""
+"""A run detects each change that the README shows, and reports it in the words of the README."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_readme_has_an_example_of_each_kind() -> None:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The project with its baseline. Not to be changed: copy it."""
+    """Return the project with its baseline. Tests must copy it, not change it."""
     project = Project(tmp_path_factory.mktemp("readme") / "shop", FILES)
     project.planverify("baseline", "plan.yaml")
     return project

@@ -1,4 +1,4 @@
-"""A run killed at any moment loses no verdict, leaves no process, and is resumed to its true end."""
+"""A run killed at any moment loses no verdict, leaves no process, and is resumed to the correct result."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_a_killed_run_had_started_ends(command: str, kill: Callable[[int, i
     kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    wait_until(lambda: not processes_of(mark), seconds=30)  # by themselves they would end after 61 s
+    wait_until(lambda: not processes_of(mark), seconds=30)  # on their own, they end after 61 s or more
 
 
 def test_what_cannot_be_resumed_is_run_and_says_why(tmp_path: Path):
@@ -102,7 +102,7 @@ def test_a_run_that_came_to_its_end_is_not_put_back(tmp_path: Path, capsys: pyte
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 300) -> None:
-    """Wait for it, but not for ever."""
+    """Wait until ``holds`` is true; fail after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline

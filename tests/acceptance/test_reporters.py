@@ -1,4 +1,4 @@
-"""Reporters see each test once: what a plain session of the same tests tells them, green and red."""
+"""Reporters see each test once, with the results of a plain session of the same tests, green and red."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ COMMANDS = {
         "tests/test_discount.py tests/test_red.py::test_wrong",
     ),
 }
-"""The last command runs a test again that an earlier one has run."""
+"""Commands of a green and a red run. The last command of each repeats a test of an earlier one."""
 
 OPTIONS = (
     *("-rA", "--durations=3", "--durations-min=0", "--cov=shop", "--cov-branch", "--cov-report=term"),
@@ -117,7 +117,7 @@ GITHUB = {"GITHUB_ACTIONS": "true"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The same tests run by plain pytest, and by workers and a reporting session."""
+    """The same tests run by plain pytest, and by workers with a reporting session."""
 
     plain_root: Path
     root: Path
@@ -125,11 +125,11 @@ class Pair:
     reported: Reported
 
     def both(self, read: Callable[[Path], Any]) -> tuple[Any, Any]:
-        """What a file below `out` holds: of the reporting session, and of plain pytest."""
+        """Read the `out` folder of the reporting session and that of plain pytest; return both results."""
         return read(self.root / "out"), read(self.plain_root / "out")
 
     def lines(self, pattern: str) -> tuple[list[str], list[str]]:
-        """The lines of both outputs that match, sorted."""
+        """Return the matches of the pattern in both outputs, sorted."""
         ours = self.reported.result.text.replace(str(self.root), "ROOT")
         plain = self.plain.output.replace(str(self.plain_root), "ROOT")
         return tuple(sorted(re.findall(pattern, text, re.MULTILINE)) for text in (ours, plain))  # type: ignore[return-value]
@@ -229,7 +229,7 @@ def test_report_log_tells_each_phase_once(pair: Pair):
             )
             for line in lines
             if line["$report_type"]
-            != "CollectReport"  # of collections that passed, xdist sends none either
+            != "CollectReport"  # xdist sends none for collections that passed, either
         )
 
     ours, plain = pair.both(read)
@@ -299,11 +299,11 @@ def test_no_progress_header_or_traceback_is_shown(pair: Pair):
     assert "%]" not in text
 
 
-# --- what no plain session can show -----------------------------------------------------------------------
+# --- reports without a counterpart in plain pytest --------------------------------------------------------
 
 
 BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""Most of a short session is the loading of plugins."""
+"""Variables that prevent the loading of plugins, which takes most of a short session."""
 
 ANNOTATIONS = ("-p", "pytest_github_actions_annotate_failures.plugin")
 GREEN = ("tests/test_price.py", "tests/test_discount.py")
@@ -325,7 +325,7 @@ def report(
     ini: str = "",
     criteria: Sequence[CriterionResult] = (),
 ) -> Reported:
-    """Run the commands and report them to what the options ask for, without confirmations."""
+    """Run the commands without confirmations, and report them to the reporters that the options select."""
     env = {**BARE, **(env or {})}
     given = GivenOptions(
         command_line=tuple(options),
@@ -474,7 +474,7 @@ def test_options_of_the_ini_file_and_the_environment_reach_reporters_once(exampl
         env={"PYTEST_ADDOPTS": shlex.join([*HTML, "--html=env.html", "--durations=2"])},
     )
 
-    # The project's own limit holds for each command, as when it is run alone.
+    # The limit of the project applies to each command, as if run alone.
     assert [worker.exit_code for worker in run.workers] == [1, 1], str(run)
     assert run.result.reason == "coverage 75 % is under --cov-fail-under 90"
     assert ET.parse(example.root / "ini.xml").getroot()[0].get("tests") == "7"

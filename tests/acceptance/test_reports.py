@@ -1,4 +1,4 @@
-"""The same reports at the run and afterwards, and the tree that `planverify run` draws on a terminal."""
+"""Reports written by a run and rendered afterwards are the same; the tree that `planverify run` draws."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_github_actions_are_told_of_the_fault_and_given_a_summary(shop: Path) ->
 
 
 class Standing(NamedTuple):
-    """What the tree reads of a todo's record."""
+    """The attributes of a todo's record that the tree uses."""
 
     id: str
     within: str
@@ -77,7 +77,7 @@ class Standing(NamedTuple):
 
 
 def phases(*lives: TodoLife) -> list[Standing]:
-    """Return eight todos, one for each life, with four todos within each."""
+    """Return one todo for each life, with four todos within each."""
     found: list[Standing] = []
     for number, life in enumerate(lives, 1):
         name = f"phase-{number}"

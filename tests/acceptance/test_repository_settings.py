@@ -1,4 +1,4 @@
-"""Options that the repository or the environment sets mean in a plan's sessions what they mean alone."""
+"""Options set by the repository or the environment have the same effect in a plan as in plain pytest."""
 
 from __future__ import annotations
 

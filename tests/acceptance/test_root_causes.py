@@ -1,4 +1,4 @@
-"""What one fault breaks is one cause, and a brief tells it in few words."""
+"""Failures with one cause are grouped, and a brief describes the cause in few words."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def make_shop(root: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def red_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A shop whose tests are all red for one reason."""
+    """Return a shop whose tests all fail for one reason."""
     shop = make_shop(tmp_path_factory.mktemp("red"))
     (shop / "shop/money.py").write_text("def net(price, tax):\n    return None\n")
     planverify("verify", "plan.yaml", cwd=shop)

@@ -1,4 +1,4 @@
-"""`planverify run` carries a plan to done with agents, and never says done wrongly."""
+"""`planverify run` completes a plan with agents, and never reports unfinished work as done."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def surroundings() -> dict[str, str]:
 
 
 def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = False) -> Finished:
-    """Run `planverify WORDS`; the verifications that it starts are ``all_measured`` where they differ."""
+    """Run `planverify WORDS`; with ``all_measured``, coverage includes the verifications that it starts."""
     script = str(Path(sys.executable).with_name("planverify"))
     done = subprocess.run(
         [script, *words] if all_measured else planverify_words(*words),
@@ -103,7 +103,7 @@ def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = Fals
 
 
 def test_an_honest_agent_ends_a_plan_leaves_only_its_work_and_is_told_as_json(project: Path):
-    """Its last verification counts for reports and for what comes next, and not one before the run."""
+    """Reports and the next decision use its last verification, not one from before the run."""
     commit(project)
     assert run(project, "verify", "plan.yaml", "-q").exit_code == 1
     done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST), all_measured=True)
@@ -323,7 +323,7 @@ def test_wrong_use_is_one_line_that_names_the_remedy(project: Path, words: tuple
 
 
 def at_terminal(root: Path, dialogue: list[tuple[str, str]], *words: str) -> Finished:
-    """Run it at a terminal; each answer is typed once the text before it is shown."""
+    """Run `planverify WORDS` at a terminal; each answer is typed once the text before it is shown."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(root)
@@ -379,7 +379,7 @@ def test_questions_are_asked_and_answered_at_a_terminal(project: Path):
 
 
 def count_verifications(root: Path, *words: str) -> tuple[Finished, int]:
-    """Return how a run of one todo ended, and how often the plan was verified before its turn."""
+    """Return the finished run of one todo, and the number of verifications before its turn."""
     runs = root / ".planverify/runs"
     before = set(runs.iterdir()) if runs.exists() else set[Path]()
     mark = root.parent / "began"
@@ -410,7 +410,7 @@ def test_a_verification_that_made_a_baseline_of_the_same_files_is_the_first_look
 
 
 def test_a_module_that_is_not_written_yet_needs_no_test_to_say_so(project: Path):
-    """Where the plan says that the todo makes the module, its tests run once less."""
+    """If the plan says that the todo creates the module, its tests run one time fewer."""
     runs = project.parent / "runs.txt"
     told = f"open({str(runs)!r}, 'a').write('run\\n')\n"
     (project / "tests/test_basket.py").write_text(told + FILES["tests/test_basket.py"])

@@ -1,4 +1,4 @@
-"""What the tests of a plan reach for outside themselves is recorded, what the plan denies is refused."""
+"""Accesses of tests outside the project are recorded, and those that the plan denies are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from example_project import Example, Verified, todo
 
 NOWHERE = "198.51.100.7"
-"""An address that nobody has."""
+"""An address that no host has."""
 
 CONFTEST = f"""
     import socket
@@ -130,7 +130,7 @@ VIOLATED = {
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Example:
     example = Example(tmp_path_factory.mktemp("sandbox"), FILES)
-    (example.root / "elsewhere").symlink_to("/nonexistent")  # outside of what anybody may write
+    (example.root / "elsewhere").symlink_to("/nonexistent")  # outside the writable paths
     return example
 
 

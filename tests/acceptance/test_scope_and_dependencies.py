@@ -1,4 +1,4 @@
-"""Which todos decide, in which order they run, and what a failed dependency means."""
+"""Scopes of todos, the order of their runs, and the effect of failed dependencies."""
 
 from __future__ import annotations
 

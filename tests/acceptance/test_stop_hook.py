@@ -1,4 +1,4 @@
-"""`planverify hook` keeps a coding agent from stopping before all is done, and never for ever."""
+"""`planverify hook` keeps a coding agent from stopping until everything is done, up to a limit."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def shop(tmp_path: Path) -> Example:
 def stops(
     root: Path, command: str = "planverify hook", env: dict[str, str] | None = None, **call: Any
 ) -> Finished:
-    """What the hook says when an agent stops, as the agent starts it; what it prints is for a program."""
+    """Run the hook as an agent does when it stops. Standard output must be empty or JSON."""
     words = shlex.split(command)
-    if words[0] == "planverify":  # an installed hook names the whole path
+    if words[0] == "planverify":  # an installed hook has the absolute path
         words = planverify_words(*words[1:])
     scripts = str(Path(sys.executable).parent)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
@@ -66,10 +66,10 @@ def test_an_agent_that_mends_nothing_is_let_go_and_a_person_is_told(shop: Exampl
     assert [each.exit_code for each in calls] == [2, 2, 0]
     told = json.loads(calls[-1].output)["systemMessage"]
     assert told.startswith("planverify: not done, although the agent was told 2 times: ✗ failed draw")
-    assert stops(shop.root, stop_hook_active=False).exit_code == 2  # a person has spoken to it since
+    assert stops(shop.root, stop_hook_active=False).exit_code == 2  # a person has prompted the agent since
 
     (shop.root / ".planverify/stop_hook.json").unlink()
-    (shop.root / ".planverify/stop_hook.json").mkdir()  # what cannot be counted must not go on for ever
+    (shop.root / ".planverify/stop_hook.json").mkdir()  # without a count the agent is let go
     assert stops(shop.root, stop_hook_active=True).exit_code == 0
 
 

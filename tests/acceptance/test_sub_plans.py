@@ -1,4 +1,4 @@
-"""Plans whose todos hold plans: one run over all levels, and what the parents have from it."""
+"""Plans whose todos have sub-plans: one run over all levels, and the verdicts of the parents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def phases(folder: Path) -> Example:
 
 
 def without_undo(folder: Path) -> Example:
-    """The same project, in which one todo of the second phase fails."""
+    """Return the same project with one failing todo in the second phase."""
     example = phases(folder)
     store = folder / "buffer/store.py"
     store.write_text(store.read_text().replace("self.undone.append(self.lines.pop())", "pass"))
@@ -33,7 +33,7 @@ def without_undo(folder: Path) -> Example:
 
 
 def sub_plan(example: Example, name: str, *todos: dict[str, Any], **keys: Any) -> dict[str, Any]:
-    """A parent, and the plan of these todos that it names."""
+    """Write a plan of these todos; return the keys of a parent that names it."""
     example.plan(*todos, path=f"phases/{name}.yaml", todo_list_id=name, **(UP | keys))
     return {"sub_plan": f"phases/{name}.yaml"}
 

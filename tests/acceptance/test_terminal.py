@@ -1,4 +1,4 @@
-"""What a person sees: quiet, verbose, narrow, coloured or not, with -s, and at the debugger's prompt."""
+"""Terminal output: quiet, verbose, narrow, coloured or not, with -s, and at the debugger's prompt."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_the_debugger_has_the_terminal(tmp_path: Path):
 
 
 def at_a_terminal(example: Example, *options: str, says: list[str], **settings: str) -> tuple[str, int]:
-    """Run the command at a terminal of its own, and type a line at each prompt."""
+    """Run the command at a new terminal and type a line at each prompt; return the output and exit code."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     env |= settings

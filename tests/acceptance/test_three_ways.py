@@ -1,9 +1,9 @@
-"""A criterion's verdict is that of its command run alone, in whatever way its worker is started.
+"""A criterion has the verdict of its command run alone, however its worker is started.
 
-Each command of a project is run as a plain `pytest` process; in a worker, one after the other and two at
-once; and cold, forked and (for a few) as on a platform that cannot fork. All must say the same. The
-projects are those below `fixtures/projects`, and some that are generated so that their tests would reach
-each other in one process; for more: ``python tests/support/crosstalk_generator.py --seeds 0:300``.
+Each command of a project runs as a plain `pytest` process; in a worker, serially and two at once; and
+cold, forked and (for a few) as on a platform that cannot fork. All verdicts must agree. The projects are
+those in `fixtures/projects`, and generated ones whose tests would affect each other in one process. For
+more seeds: ``python tests/support/crosstalk_generator.py --seeds 0:300``.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
 NAMES = sorted(path.stem for path in PROJECTS.glob("*.txt") if "expected.yaml" in read_bundle(path))
 
 Criterion = tuple[str, str]
-"""The id of a todo and of a check in it."""
+"""The id of a todo and the id of one of its checks."""
 
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
-"""What `expected.yaml` calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
+"""The verdict in `expected.yaml`, by criterion verdict; others (`flaky`, `not_run` …) are errors."""
 
 EVERY, EVERY_COLD = (1, 1) if FULL else (3, 5)
-"""Of so many commands one is run alone, and of so many todos one is run cold: hundreds take minutes."""
+"""Sampling steps of commands to run alone and of todos to run cold; all of them take minutes."""
 
 SEEDS = (0, 31) if FULL else (31,)
-"""Of projects that have much in them and few commands."""
+"""Seeds of projects with many features and few commands."""
 
 WITHOUT_FORK = ("nested", "vacuous") if FULL else ("nested",)
 FORKED_AT_ONCE = tuple(WAYS) if FULL else ("two workers at once",)
-"""What surroundings may disturb is the preparation of a worker that is forked."""
+"""Ways to run projects with surroundings, which can affect only the preparation of forked workers."""
 
 ONLY_THE_PLUGIN_NEEDED = {
     **unmeasured({name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}),
@@ -58,7 +58,7 @@ ONLY_THE_PLUGIN_NEEDED = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin",
 }
-"""The projects use no other plugin, and most of a short process is the loading of plugins."""
+"""Variables that load only the plugin that the projects use; loading takes most of a short process."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,7 +97,7 @@ def assert_expected(
     root = copy_of(name, folder)
     todos = list(dict.fromkeys(todo for todo, _ in expected_of(name)))[::every]
     plan = "plan.yaml" if every == 1 else f"plan.yaml::{','.join(todos)}"
-    # What is red would run again as in the other test here, cold.
+    # Failures would run again cold, which the test of cold workers covers.
     options = (*ONLY_THIS_PLUGIN, "--planverify", plan, "--planverify-confirm=0", *options)
     plugins = {name: value for name, value in ONLY_THE_PLUGIN_NEEDED.items() if "PYTEST" in name}
     run = run_pytest(*options, cwd=root, timeout_seconds=600, env={**plugins, **(env or {})})
@@ -137,7 +137,7 @@ def test_the_same_seed_makes_the_same_project():
 
 
 def copy_of(name: str, folder: Path) -> Path:
-    """The project, where runs may leave files behind."""
+    """Unpack the project into the folder; return its root, in which runs may write files."""
     return unpack_bundle(PROJECTS / f"{name}.txt", folder / name)
 
 
@@ -171,14 +171,14 @@ def command_alone(command: str, report: Path) -> Alone:
 
 
 def verdict_of(exit_code: int, report: Path) -> str:
-    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+    """Return `passed` for exit code 0 and at least one passed test, else `failed`."""
     return "passed" if exit_code == 0 and count_passed(report) > 0 else "failed"
 
 
 def count_passed(report: Path) -> int:
-    """How many tests of a JUnit report neither failed nor were skipped nor expected to fail.
+    """Return the number of tests in a JUnit report without a failure, error, skip or expected failure.
 
-    There is no report when the process died; then no test is known to have passed.
+    A process that died leaves no report; the number is 0, as no test is known to have passed.
     """
     if not report.exists():
         return 0
@@ -187,7 +187,7 @@ def count_passed(report: Path) -> int:
 
 
 def verdicts_of(root: Path, run: Finished) -> dict[Criterion, str]:
-    """The verdict of each criterion in the outcome file."""
+    """Return the verdict of each criterion in the outcome file."""
     assert (root / ".planverify/outcomes.json").is_file(), str(run)
     return {
         (outcome["todo_id"], check["id"]): check["verdict"]
@@ -197,7 +197,7 @@ def verdicts_of(root: Path, run: Finished) -> dict[Criterion, str]:
 
 
 def differences(said: dict[Criterion, str], name: str, todos: list[str]) -> list[str]:
-    """One line for each criterion of these todos whose verdict is not the expected one."""
+    """Return one line for each criterion of these todos whose verdict is not the expected one."""
     expected, commands = expected_of(name), commands_of(name)
     expected = {criterion: verdict for criterion, verdict in expected.items() if criterion[0] in todos}
     said = {criterion: verdict for criterion, verdict in said.items() if criterion[0] in todos}

@@ -1,4 +1,4 @@
-"""Limits: of a criterion its time, of a run its budget."""
+"""Time limits of criteria, and the budget of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HANGS = {
 }
 
 LIMIT = 2
-"""Seconds in which a worker reaches its test however busy the machine is."""
+"""Seconds that suffice for a worker to reach its test, even on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_what_is_used_up_ends_the_run_and_keeps_its_verdicts(
     assert run.exit_code == 12, str(run)
     assert run.category("middle") == "BUDGET_EXCEEDED"
     assert run.verdicts["middle"] == {"tests[0]": "not_run", "budget": "failed"}
-    # Beside workers a green may be in doubt, and there is no time left to see it alone.
+    # With workers a pass may need a run alone, for which no time is left.
     assert run.verdicts["before"] == "passed" or "-n" in options
     assert run.states["after"] == "blocked"
     (name,) = budget
@@ -187,5 +187,5 @@ def test_new_files_count_but_not_those_that_the_plan_expects(project: Example, t
     assert run.check("files")["verdict"] == "passed"
     assert "9 new files" in run.check("files", "budget")["reason"]
     assert "file0.txt" in run.check("files", "budget")["reason"]
-    # They are there now, so that another run adds none.
+    # The files exist now, so another run adds none.
     assert example.verify().exit_code == 0

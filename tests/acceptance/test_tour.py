@@ -1,4 +1,4 @@
-"""The tour ends as its `expected.yaml` says, however it is run, and docs/tour.md shows what is printed."""
+"""The tour ends as its `expected.yaml` says in every way to run it, and docs/tour.md shows real output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEFT_BEHIND = shutil.ignore_patterns(
 )
 
 WAYS = {"serial": (), "isolated": ("--planverify-isolate",)}
-"""The ways of running a plan, which must agree."""
+"""The ways to run a plan, with their options. All must agree."""
 if FULL:
     WAYS["workers"] = ("-p", "xdist", "-n2")
 
@@ -43,7 +43,7 @@ NOT_SHOWN = {
     Category.BUDGET_EXCEEDED,
     Category.HARNESS_ERROR,
 }
-"""Categories that the tour only speaks of: no rule gives the first four yet, the last is our own fault."""
+"""Categories that no todo of the tour has; docs/tour.md only mentions them."""
 
 
 def read_expected() -> dict[str, dict[str, Any]]:
@@ -55,11 +55,11 @@ EXPECTED = read_expected()
 
 @pytest.fixture(scope="module")
 def taken(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Verified]]:
-    """The whole tour, run once in each way that is asked for: its folder and what was said."""
+    """Return a function that runs the whole tour, once for each way, and returns its folder and the run."""
 
     @functools.cache
     def take(way: str) -> tuple[Path, Verified]:
-        """Serially as the story has it typed: in a checkout, by a reader."""
+        """Run the tour; serially as a reader does, in a checkout, with the command of the page."""
         if way != "serial":
             root = copy_to(tmp_path_factory.mktemp(way))
             return root, Example(root).verify("plan.yaml", *WAYS[way], measured=False)
@@ -83,7 +83,7 @@ def tour(request: pytest.FixtureRequest, taken: Callable[[str], tuple[Path, Veri
 
 
 def test_each_todo_ends_as_expected(tour: Verified):
-    """One test for all of them: each worker that got one of many would take the tour again."""
+    """One test for all todos: with one for each, every xdist worker would run the tour again."""
     for todo_id, expected in EXPECTED.items():
         said = tour.outcomes[todo_id]
         kept = {key: expected.get(key) for key in ("state", "category", "owner", "role")}
@@ -148,14 +148,14 @@ def test_a_title_that_names_a_category_gets_it():
     }
 
 
-# -- what comes next ---------------------------------------------------------------------------------
+# -- decisions ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def decisions(
     taken: Callable[[str], tuple[Path, Verified]], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
-    """What `planner next` says after a run, before the story goes on."""
+    """Return the decisions of `planner next` after a run, before any later command of the page."""
     root = Example(taken("serial")[0]).copied_to(tmp_path_factory.mktemp("decisions") / "tour").root
     done = run("planner next plan.yaml --json --full", root)
     assert done.returncode == 0, done.stdout
@@ -169,7 +169,7 @@ def test_what_is_decided_about_each_todo_is_as_expected(decisions: dict[str, Any
 
 
 def decided_about(todo_id: str, decisions: dict[str, Any]) -> dict[str, Any]:
-    """What is asked for about a todo, in the words of `expected.yaml`; empty where nothing is."""
+    """Return the decisions about a todo in the terms of `expected.yaml`; empty if there are none."""
     said: dict[str, Any] = {}
     if todo_id in decisions["blocked"]:
         said["blocked_by"] = decisions["blocked"][todo_id]
@@ -192,24 +192,24 @@ def decided_about(todo_id: str, decisions: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-# -- the story ---------------------------------------------------------------------------------------
+# -- docs/tour.md ------------------------------------------------------------------------------------
 
 VOLATILE = (
     *CONFIDENCES,
     (re.compile(r"\d+(\.\d+)?m?s\b"), "TIME"),
-    (re.compile(r"(?<=shop/reorder\.py:)\d+"), "LINE"),  # an endless loop is ended wherever it stands
+    (re.compile(r"(?<=shop/reorder\.py:)\d+"), "LINE"),  # an endless loop may be stopped at any line
     (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),
     (re.compile(r"={3,}"), "==="),
     (re.compile(r" +"), " "),
 )
-"""What differs between two runs."""
+"""Patterns of text that differs between runs, with replacements."""
 
 
 WHOLE = {
     "text tour": "pytest --planverify examples/tour/plan.yaml",
     "text next": "planner next examples/tour/plan.yaml",
 }
-"""Excerpts by the words after their fence, and the command whose output they are part of."""
+"""Info strings of excerpts, and the command whose output they quote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def read_blocks() -> list[Block]:
 def test_the_story_shows_what_the_commands_print(
     taken: Callable[[str], tuple[Path, Verified]], decisions: dict[str, Any]
 ):
-    """Commands run in the order of the page; an excerpt is part of what one of `WHOLE` has printed."""
+    """Commands run in the order of the page; an excerpt is part of the output of a command in `WHOLE`."""
     root, tour = taken("serial")
     status, printed = 0, dict.fromkeys(WHOLE, "")
     for block in read_blocks():
@@ -278,9 +278,9 @@ def run(command: str, cwd: Path, env: dict[str, str] | None = None) -> subproces
 
 
 def lines_not_in(shown: str, printed: str) -> list[str]:
-    """Lines of an excerpt that do not stand in the output in that order; `…` stands for any lines.
+    """Return the first part of an excerpt that is missing from the output; empty if there is none.
 
-    Between two lines of an excerpt without `…` nothing may be left out.
+    `…` separates parts. Parts must be in order, and the lines of a part must be consecutive.
     """
     wanted, found = settled(shown), settled(printed)
     for part in split_at_gaps(wanted):

@@ -1,4 +1,4 @@
-"""`planverify undo` puts back what a run has changed, and loses nothing."""
+"""`planverify undo` restores the files that a run has changed, and loses nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.planfile.tree import load_tree
 from planner.planfile.versions import write_in_place
 
 PRICE = ("--only", "price")
-"""A run of one todo, where two would show no more."""
+"""Options that limit a run to one todo, where two would show no more."""
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -35,7 +35,7 @@ def test_the_files_are_as_before_the_run_and_what_was_there_can_be_had_back(proj
     assert "uncommitted work is kept: planverify undo restores it" in done.output
     after = tree(project)
     assert after["shop/more.txt"] == "more"
-    (project / "shop/notes.txt").write_text("mine, and later\n")  # no work of the run
+    (project / "shop/notes.txt").write_text("mine, and later\n")  # not changed by the run
 
     undone = run(project, "undo")
     assert undone.exit_code == 0, undone
@@ -92,7 +92,7 @@ def test_an_edit_of_the_plan_after_the_run_is_undone_first(project: Path):  # no
     plan = load_tree(project / "plan.yaml")
     write_in_place(plan, {"": plan.loaded.plan.model_copy(update={"workflow_name": "Later"})})
     revised = (project / "plan.yaml").read_text()
-    (project / "plan.yaml").write_text("items: 7\n")  # no run is looked for behind a plan that is broken
+    (project / "plan.yaml").write_text("items: 7\n")  # with a broken plan, no run is looked for
     broken = run(project, "undo")
     assert (broken.exit_code, broken.output.count("\n")) == (4, 1)
     (project / "plan.yaml").write_text(revised)

@@ -1,4 +1,4 @@
-"""A real browser and a real run: pages follow what happens, and an answer on a page lets the run go on."""
+"""A real browser and a real run: pages update themselves, and an answer on a page continues the run."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_run_that_waits_goes_on_after_an_answer_on_a_page(browser: Any, shop: 
     expect(page.get_by_text("There are no open questions.")).to_be_visible()
     run = start(shop, BIN / "planverify", "run", "plan.yaml", "--wait", 60, "--agent", agent)
 
-    # The question appears by itself.
+    # The question appears without a reload.
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible(timeout=60_000)
     assert violations(page) == []
     page.get_by_label("Your name").fill("Ada")

@@ -1,4 +1,4 @@
-"""What a run shows of itself counts against it: patched judges, hooks from nowhere, tests that vanish."""
+"""Manipulation observed during a run is a hygiene violation: patched builtins, added hooks, lost tests."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ TODOS = tuple(
     todo(name, {"cmd": f"pytest tests/test_{name}.py", **QUICK}, allowed_files=[f"{name}.py"])
     for name in NAMES
 )
-# What is done here is spelled so that only a run can tell.
+# The tricks are written so that only a run can detect them.
 TRICKS = {
     "patches.py": """\
         import calm
@@ -151,7 +151,7 @@ HONEST = {
 
 
 class Project(Example):
-    """An example with a baseline."""
+    """An example project that runs `planverify` commands."""
 
     def planverify(self, *args: str) -> None:
         done = planverify(*args, cwd=self.root)
@@ -170,7 +170,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @dataclass(frozen=True)
 class Told:
-    """A run, and every sign that was held against a todo."""
+    """A run, and the messages of all signals in the evidence of its todos."""
 
     run: Verified
     signs: frozenset[str]

@@ -1,4 +1,4 @@
-"""With -n the verdicts are the same; ways of distribution that lose tests are refused."""
+"""Runs with -n have the same verdicts and recorded values as runs without."""
 
 from __future__ import annotations
 

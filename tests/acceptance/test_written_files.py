@@ -1,4 +1,4 @@
-"""What a run writes, and where: plans that share a folder, outcomes in links and pipes, reports."""
+"""Files written by a run: plans that share a folder, outcomes in links and pipes, reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPTS = Path(sys.executable).parent
 
 
 def run(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that is installed beside this interpreter, its two streams apart."""
+    """Run a command that is installed beside this interpreter; capture its two streams separately."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [SCRIPTS / argv[0], *argv[1:]],
@@ -50,7 +50,7 @@ def read(path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    """A folder with two plans that have a todo of the same id, one green and one red."""
+    """Return a folder with two plans that have a todo with the same id, one green and one red."""
     example = Example(tmp_path, GREEN_AND_RED)
     example.plan(todo("it", "pytest test_it.py::test_green"), path="a.yaml", todo_list_id="shop/a")
     example.plan(todo("it", "pytest test_it.py::test_red"), path="b.yaml", todo_list_id="shop/b")
@@ -116,7 +116,7 @@ def test_plans_with_roots_of_their_own_write_below_each(tmp_path: Path) -> None:
             assert [plan["todo_list_id"] for plan in document["plans"]] == [name]
 
 
-# -- where the user wants the outcomes ---------------------------------------------------------------
+# -- destinations of the outcomes --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
