@@ -1,8 +1,7 @@
-"""Shared by all tests: pytest's own fixture for running pytest on small projects, and how far properties
-are explored.
+"""Shared by all tests: the `pytester` fixture and the hypothesis profiles.
 
-The suite says the same each time that it runs on the same code. To look further, with other examples each
-time: ``pytest --hypothesis-profile explore -m hypothesis``.
+By default the suite is repeatable: the same code gives the same results. To explore other examples in each
+run: ``pytest --hypothesis-profile explore -m hypothesis``.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Restore signals, and compile both packages once: the tests' commands write no bytecode.
+    """Restore signal handlers, and compile both packages once, as the tests' commands write no bytecode.
 
-    Under ``nohup``, or in the background of a script, signals are ignored, and so by all that is started.
+    Under ``nohup``, or in the background of a script, signals are ignored, which child processes inherit.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP"):
@@ -36,9 +35,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare every later search for garbage what was imported and collected: none of it is any.
+    """Exclude all objects that exist after collection from later garbage collections; none is garbage.
 
-    Processes that tests fork, and the pytest sessions inside of tests, each search at their ends.
+    Processes forked by tests, and pytest sessions inside tests, each collect garbage when they end.
     """
     gc.collect()
     gc.freeze()
