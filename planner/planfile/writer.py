@@ -247,7 +247,7 @@ def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
         raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text, faithful = source.text.replace(newline, "\n"), True
-    is_json = format_of(loaded.path) == "json"
+    is_json = _is_json(text)
     root = compose(Source(text), is_json=is_json).root
     old, new = (_arranged(root, plain(each), Plan) for each in (loaded.plan, wanted))
     if not _same(old, new):
@@ -293,6 +293,14 @@ def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
 
 
 # -- JSON ----------------------------------------------------------------------------------------------
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a text is JSON; a YAML file may contain JSON, too."""
+    try:
+        return text.startswith("{") and bool(json.loads(text))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _json_text(text: str, new: Any) -> str:

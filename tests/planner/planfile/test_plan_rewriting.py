@@ -270,9 +270,10 @@ def test_json_stays_json_as_it_is_indented(tmp_path: Path, tab: str, newline: st
     )
 
 
-def test_compact_json_stays_compact(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["plan.json", "plan.yaml"])
+def test_compact_json_stays_compact(tmp_path: Path, name: str) -> None:
     text = '{"todo_list_id":"p","items":[{"id":"a","title":"A","dependencies":[]},{"id":"b","title":"B"}]}'
-    example = Example(tmp_path, text, "plan.json")
+    example = Example(tmp_path, text, name)
     a, b = example.plan.items
     todo = changed(NEW, allowed_files=("x", "y"))
     example.expect(
