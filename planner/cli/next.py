@@ -510,7 +510,7 @@ class _NextScreen:
             for each in state.todos.values()
         )
         if later:
-            screen.line(f"{counted(later, 'todo')} later: {program()} waves shows the order")
+            screen.line(f"{counted(later, 'todo')} in later waves: {program()} waves shows them")
 
 
 def _about(failure: Failure | None) -> str:

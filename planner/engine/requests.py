@@ -56,7 +56,7 @@ def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) 
 
 def repeat(tx: Transaction, record: TodoRecord) -> None:
     """Repeat the outstanding request of a todo after the driver was restarted."""
-    _request(tx, record, "resumed", "the driver restarted, and this was not answered", {})
+    _request(tx, record, "resumed", "the driver restarted before it answered", {})
 
 
 def _request(
