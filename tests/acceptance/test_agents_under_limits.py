@@ -124,14 +124,14 @@ def cheated(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("cheat", CHEATS)
-def test_an_agent_that_cheats_gets_no_todo_to_done(cheated: list[dict[str, Any]], cheat: str):
+def test_cheating_agents_complete_no_todo(cheated: list[dict[str, Any]], cheat: str):
     told = [each for each in cheated if each.get("todo_id", "").partition("_branch_")[0] == NAMES[cheat]]
     assert any(each["event"] == "turn_finished" for each in told), "it had no turn"
     assert not any(each["event"] == "verified" and each["success"] for each in told)
 
 
 @pytest.mark.parametrize("cheat", ALONE)
-def test_an_agent_that_reaches_past_its_tree_gets_nothing_done(
+def test_an_agent_that_writes_outside_its_tree_completes_nothing(
     tmp_path: Path, cheat: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed run leaves its copies there
@@ -150,7 +150,7 @@ pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 
 IDLE = "open('shop/notes.txt', 'a').write('.')"
 
 
-def test_the_todo_that_is_named_is_carried_out_with_what_it_depends_on(project: Path) -> None:
+def test_only_runs_the_selected_todo_and_its_dependencies(project: Path) -> None:
     done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "basket")
 
     assert done.exit_code == 0, done.output
@@ -158,7 +158,7 @@ def test_the_todo_that_is_named_is_carried_out_with_what_it_depends_on(project: 
     assert "completed: 2 of 2 todos done" in done.output
 
 
-def test_what_passes_without_work_needs_none_of_the_turns_that_are_allowed(project: Path) -> None:
+def test_a_todo_that_passes_without_work_uses_no_turn(project: Path) -> None:
     (project / RIGHT["basket"][0]).write_text(
         RIGHT["basket"][1]
     )  # blocked at first, as its dependency fails
@@ -179,7 +179,7 @@ def test_what_passes_without_work_needs_none_of_the_turns_that_are_allowed(proje
         ),
     ],
 )
-def test_a_limit_of_the_operator_halts_the_run_and_is_named(
+def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(
     project: Path, code: str, words: tuple[str, ...], said: str
 ) -> None:
     text = PLAN.replace('["shop/price.py"]', '["shop/**"]').replace('["shop/basket.py"]', '["shop/**"]')
@@ -192,7 +192,7 @@ def test_a_limit_of_the_operator_halts_the_run_and_is_named(
     assert "to continue with a larger budget" in done.output
 
 
-def test_no_branch_has_more_attempts_than_the_operator_allows(project: Path) -> None:
+def test_max_attempts_limits_the_attempts_of_a_branch(project: Path) -> None:
     code = agent(project, IDLE.replace("notes.txt", "price.py"))
     done = run(project, "run", "plan.yaml", "--agent", code, "--max-attempts", "1", "--only", "price")
 
@@ -200,7 +200,7 @@ def test_no_branch_has_more_attempts_than_the_operator_allows(project: Path) -> 
     assert "attempt 2" not in done.output
 
 
-def test_a_limit_above_that_of_the_plan_has_no_effect_and_is_told(project: Path) -> None:
+def test_an_option_cannot_raise_a_limit_of_the_plan(project: Path) -> None:
     (project / "plan.yaml").write_text(PLAN + "metadata: {budget: {cycles: 1}}\n")
 
     done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--max-turns", "50")
@@ -217,7 +217,9 @@ def test_a_limit_above_that_of_the_plan_has_no_effect_and_is_told(project: Path)
         (("--max-turns", "-1"), "Invalid value"),
     ],
 )
-def test_wrong_use_is_told(project: Path, words: tuple[str, ...], said: str) -> None:
+def test_invalid_run_limits_and_selections_are_usage_errors(
+    project: Path, words: tuple[str, ...], said: str
+) -> None:
     done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *words)
     assert done.exit_code == 2
     assert said in done.output
@@ -234,7 +236,7 @@ def unkilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, float]:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_that_is_killed_and_resumed_ends_as_one_that_is_not(
+def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(
     unkilled: tuple[Ended, float], tmp_path: Path, jobs: int
 ):
     wanted, seconds = unkilled
@@ -285,7 +287,7 @@ def example(tmp_path: Path) -> Path:
     return Path(shutil.copytree(CHECKOUT / "examples/vi_editor", tmp_path / "vi_editor", ignore=ignored))
 
 
-def test_an_agent_that_repairs_what_its_brief_tells_ends_all_todos(example: Path):
+def test_an_agent_that_repairs_by_its_brief_completes_all_todos(example: Path):
     command = f"{PYTHON} {shlex.quote(str(EDITOR_AGENT))} {OPTIONS}{{json}}"
     done = editor_run(example, "run", "plan.yaml", "--json", "--agent", command, *PART, limit=900)
     assert done.exit_code == 0, done
@@ -306,7 +308,7 @@ def test_an_agent_that_repairs_what_its_brief_tells_ends_all_todos(example: Path
     assert written == {name: SOLUTION[name] for name in worked_on}
 
 
-def test_the_solution_fulfils_the_whole_plan_which_has_no_findings(example: Path):
+def test_the_plan_has_no_findings_and_its_solution_passes(example: Path):
     checked = editor_run(example, "validate", "plan.yaml", limit=60)
     assert (checked.exit_code, checked.output) == (0, "ready: no findings\n")
 

@@ -54,7 +54,7 @@ def outside(run: Verified) -> str | None:
     return checks["allowlist"]["reason"] if "allowlist" in checks else None
 
 
-def test_work_within_bounds_is_nobodys_violation_and_what_tests_leave_is_no_work(project: Example):
+def test_allowed_changes_and_files_left_by_tests_are_no_violation(project: Example):
     project.write({"a/x.py": "x = 2\n", "a/deep/new.py": "", "a/__pycache__/x.pyc": "", ".coverage": ""})
 
     first, second = project.verify(), project.verify()
@@ -66,7 +66,7 @@ def test_work_within_bounds_is_nobodys_violation_and_what_tests_leave_is_no_work
     assert "left.txt" in str(outside(project.verify()))
 
 
-def test_files_that_the_program_itself_writes_are_not_the_work_of_a_todo(project: Example):
+def test_files_written_by_planverify_are_not_attributed_to_a_todo(project: Example):
     for words in (
         ["init", "--agents"],
         ["gaps", "-o", "gaps.json"],
@@ -90,7 +90,7 @@ def test_files_that_the_program_itself_writes_are_not_the_work_of_a_todo(project
     assert "AGENTS.md" in str(outside(project.verify()))
 
 
-def test_what_lies_outside_halts_and_says_which_file(project: Example):
+def test_changes_outside_allowed_files_halt_the_run_and_are_listed(project: Example):
     git(project.root, "mv", "b/y.py", "c.py")
     project.write({"a/secret.py": "", "tests/test_all.py": "def test_all(): pass\n"})
 
@@ -109,7 +109,7 @@ def test_what_lies_outside_halts_and_says_which_file(project: Example):
     assert "stop   ALLOWLIST_VIOLATION in a: a/secret.py, b/y.py, c.py changed" in halted.out, halted.err
 
 
-def test_who_can_have_done_the_work_is_who_claims_it_or_is_asked_for(project: Example):
+def test_a_change_is_checked_against_claimed_or_selected_todos(project: Example):
     project.write({"b/y.py": "y = 2\n"})
 
     assert "b/y.py" in str(outside(project.verify()))  # only a is claimed
@@ -119,7 +119,7 @@ def test_who_can_have_done_the_work_is_who_claims_it_or_is_asked_for(project: Ex
     assert claimed.exit_code == 13
 
 
-def test_without_anything_to_compare_with_it_is_said(tmp_path: Path):
+def test_allowed_files_without_git_or_a_baseline_give_a_note(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("a", COMMAND, allowed_files=["a/**"]))
 
@@ -131,9 +131,7 @@ def test_without_anything_to_compare_with_it_is_said(tmp_path: Path):
 
 
 @pytest.mark.parametrize("with_git", [True, False], ids=["git", "no-git"])
-def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_before_does_not(
-    tmp_path: Path, with_git: bool
-):
+def test_changes_are_counted_from_the_baseline_even_if_committed_since(tmp_path: Path, with_git: bool):
     example = Example(tmp_path, {**FILES, "tests/test_all.py": "def test_all(): pass\n", "old.txt": ""})
     example.plan(
         todo("a", COMMAND, allowed_files=["a/**"]),
@@ -172,7 +170,7 @@ def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_befo
 
 
 @pytest.mark.parametrize(("may_write", "is_told"), [("shop/**", True), ("shop/prices.py", False)])
-def test_nobody_is_told_to_write_a_file_that_is_none_of_the_todos(
+def test_a_missing_file_is_suggested_only_where_the_todo_may_write_it(
     tmp_path: Path, may_write: str, is_told: bool
 ):
     example = Example(

@@ -40,7 +40,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Example
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_a_bad_plan_is_refused_on_one_screen(name: str, refused: dict[str, tuple[Example, Verified]]):
+def test_an_invalid_plan_is_refused_on_one_screen(name: str, refused: dict[str, tuple[Example, Verified]]):
     example, run = refused[name]
 
     assert run.exit_code == 4, str(run)
@@ -76,7 +76,7 @@ def written(folder: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["missing", "folder", "binary", "empty", "pipe", "dangling link", "leads outside", "huge"]
 )
-def test_what_is_no_plan_is_refused_too(kind: str, tmp_path: Path):
+def test_an_unreadable_plan_file_is_refused(kind: str, tmp_path: Path):
     example = Example(tmp_path)
     written(tmp_path, kind)
 
@@ -88,7 +88,7 @@ def test_what_is_no_plan_is_refused_too(kind: str, tmp_path: Path):
     assert not (tmp_path / ".planverify").exists()
 
 
-def test_of_several_plans_every_bad_one_is_told(tmp_path: Path):
+def test_every_invalid_plan_of_several_is_reported(tmp_path: Path):
     example = Example(tmp_path)
     names = [name for name in PLANS if name not in ALONE]
     for name in names:

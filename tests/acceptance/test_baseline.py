@@ -183,7 +183,7 @@ def project(recorded: Project, tmp_path: Path) -> Project:
     return copy
 
 
-def test_it_records_what_every_test_and_every_file_says(recorded: Project) -> None:
+def test_a_baseline_records_every_test_outcome_and_the_kind_of_every_file(recorded: Project) -> None:
     said = recorded.said  # type: ignore[attr-defined]
     assert said.exit_code == 0, said
     assert "tests/test_old.py::test_legacy" in said.output
@@ -212,7 +212,7 @@ def test_it_records_what_every_test_and_every_file_says(recorded: Project) -> No
     assert all(file["committed"] for file in held["files"].values())
 
 
-def test_recording_writes_neither_outcomes_nor_reports_and_leaves_git_as_it_was(recorded: Project) -> None:
+def test_recording_a_baseline_writes_no_outcomes_and_leaves_git_status_clean(recorded: Project) -> None:
     assert not (recorded.root / ".planverify" / "outcomes.json").exists()
     assert not (recorded.root / "diagnostics").exists()
     assert recorded.git("status", "--porcelain") == ""
@@ -220,7 +220,7 @@ def test_recording_writes_neither_outcomes_nor_reports_and_leaves_git_as_it_was(
     assert json.loads(kept) == recorded.baseline
 
 
-def test_work_is_judged_by_what_held_before(project: Project) -> None:
+def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
     project.write(WORK)
     done, found = project.verify()
     assert done.exit_code == 1, done
@@ -276,7 +276,7 @@ def test_work_is_judged_by_what_held_before(project: Project) -> None:
     assert "1 newly red, 1 red before, 1 flaky before, 2 fixed" in done.output
 
 
-def test_what_was_green_and_is_red_gone_or_skipped_fails_the_demand_to_stay_green(project: Project) -> None:
+def test_tests_green_at_the_baseline_must_neither_fail_nor_vanish_nor_skip(project: Project) -> None:
     project.write({**WORK, **HARM})
     asked = ("all-stay", "stays", "lints")
     _, found = project.verify(todos=asked)
@@ -295,7 +295,7 @@ def test_what_was_green_and_is_red_gone_or_skipped_fails_the_demand_to_stay_gree
     assert found["stays"]["failure_evidence"]["since"] == "new"
 
 
-def test_without_a_baseline_the_demands_say_what_is_missing(project: Project) -> None:
+def test_criteria_that_need_a_missing_baseline_are_inconclusive(project: Project) -> None:
     shutil.rmtree(project.root / ".planverify")
     project.git("update-ref", "-d", "refs/planverify/calc")
     project.write(WORK)
@@ -312,7 +312,7 @@ def test_without_a_baseline_the_demands_say_what_is_missing(project: Project) ->
     assert not any(line.startswith("baseline") for line in done.output.splitlines())
 
 
-def test_a_revision_can_be_compared_with_instead(tmp_path: Path) -> None:
+def test_a_git_revision_can_serve_as_the_baseline(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", ("turns", "turns-importable", "legacy"))
     project.write(WORK)
     project.commit()
@@ -329,7 +329,7 @@ def test_a_revision_can_be_compared_with_instead(tmp_path: Path) -> None:
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
 
 
-def test_it_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
+def test_a_baseline_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", ("stays",))
     assert project.planverify("baseline").exit_code == 0
     refused = project.planverify("baseline")
@@ -347,7 +347,7 @@ def test_it_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
     assert "another machine" in shown.output
 
 
-def test_a_changed_judge_is_accepted_with_a_reason(project: Project) -> None:
+def test_changed_tests_are_accepted_into_the_baseline_with_a_reason(project: Project) -> None:
     assert project.planverify("baseline", "accept", "turns").exit_code == 2
     assert project.planverify("baseline", "accept", "nobody", "--reason", "x").exit_code == 2
     assert project.planverify("baseline", "accept", "turns", "--reason", "x").exit_code == 1
@@ -373,7 +373,7 @@ def test_a_changed_judge_is_accepted_with_a_reason(project: Project) -> None:
         (None, "this is the baseline of the plan 'other', not of 'calc'"),
     ],
 )
-def test_a_baseline_that_cannot_be_used_stops_the_run_in_one_line(
+def test_an_unusable_baseline_ends_the_run_with_one_line(
     project: Project, text: str | None, said: str
 ) -> None:
     project.git("update-ref", "-d", "refs/planverify/calc")
@@ -388,7 +388,7 @@ def test_a_baseline_that_cannot_be_used_stops_the_run_in_one_line(
     assert said in shown.output
 
 
-def test_what_git_keeps_counts_where_the_file_is_another(project: Project) -> None:
+def test_a_baseline_file_that_differs_from_the_copy_in_git_is_refused(project: Project) -> None:
     path = project.root / ".planverify/plans/calc/baseline.json"
     path.write_text(path.read_text().replace('"failed"', '"passed"'))
     shown = project.planverify("baseline", "show")
@@ -412,7 +412,7 @@ def test_what_git_keeps_counts_where_the_file_is_another(project: Project) -> No
         ("HEAD", False, "is not in a git repository"),
     ],
 )
-def test_a_revision_that_is_none_is_refused_in_one_line(
+def test_an_unknown_baseline_revision_is_refused(
     project: Project, revision: str, under_git: bool, said: str
 ) -> None:
     if not under_git:
@@ -423,7 +423,7 @@ def test_a_revision_that_is_none_is_refused_in_one_line(
     assert "Traceback" not in done.output
 
 
-def test_a_project_without_git_has_a_baseline_all_the_same(tmp_path: Path) -> None:
+def test_a_project_without_git_can_have_a_baseline(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", ("turns",), under_git=False)
     said = project.planverify("baseline")
     assert said.exit_code == 0, said
@@ -457,7 +457,7 @@ def test_a_project_without_git_has_a_baseline_all_the_same(tmp_path: Path) -> No
     ],
     ids=["recording", "revision"],
 )
-def test_ctrl_c_while_a_baseline_is_made_leaves_nothing_behind(
+def test_ctrl_c_while_a_baseline_is_recorded_leaves_nothing_behind(
     tmp_path: Path, words: tuple[str, ...], status: int
 ) -> None:
     project = Project(tmp_path / "calc", ("stays",))

@@ -90,14 +90,14 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.mark.parametrize(("todo_id", "blamed"), [each[:2] for each in ROWS], ids=[each[0] for each in ROWS])
-def test_the_table_of_blame_holds(decided: Ran, todo_id: str, blamed: bool) -> None:
+def test_todos_are_blamed_as_in_the_table(decided: Ran, todo_id: str, blamed: bool) -> None:
     asked = {action["todo_id"]: action for action in decided.actions if action["action"] == "implement"}
 
     assert (f"{todo_id}_branch_01" in asked) is blamed
     assert (f"pre_existing_sig-{todo_id}" in asked) is not blamed
 
 
-def test_a_todo_with_both_kinds_is_blamed_for_its_own_and_waits_for_the_other(tmp_path: Path) -> None:
+def test_new_and_pre_existing_failures_of_one_todo_are_repaired_separately(tmp_path: Path) -> None:
     *_, todo, outcome = row("mixed", True, check="mixed")
     own = {
         **outcome["failures"][0],

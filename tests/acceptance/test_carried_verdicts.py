@@ -94,7 +94,7 @@ def notes(run: Verified) -> str:
 # -- the last failures ---------------------------------------------------------------------------------
 
 
-def test_a_plan_is_done_after_run_last_failed_fix_last_failed(example: Example):
+def test_repeated_last_failed_runs_complete_a_plan(example: Example):
     again = example.verify("--lf")
     example.write(FIXED)
     fixed = example.verify("--lf")
@@ -110,7 +110,7 @@ def test_a_plan_is_done_after_run_last_failed_fix_last_failed(example: Example):
     assert taken(fixed)["rounding"] == example.runs[0].name
 
 
-def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(fresh: Example):
+def test_last_failed_keeps_every_verdict_after_a_green_run(fresh: Example):
     fresh.write(FIXED)
     fresh.verify()
 
@@ -121,7 +121,7 @@ def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(fresh: 
     assert "only a part of the plan was selected" not in notes(run)
 
 
-def test_without_an_earlier_run_the_last_failures_are_everything(fresh: Example):
+def test_last_failed_without_an_earlier_run_runs_everything(fresh: Example):
     run = fresh.verify("--lf")
 
     assert kept(run) == set()
@@ -131,7 +131,7 @@ def test_without_an_earlier_run_the_last_failures_are_everything(fresh: Example)
 # -- one todo ------------------------------------------------------------------------------------------
 
 
-def test_the_todos_that_are_not_asked_for_keep_their_verdicts(example: Example):
+def test_unselected_todos_keep_their_verdicts(example: Example):
     run = example.verify("plan.yaml::rounding")
 
     assert run.exit_code == 0, "the todos that were asked for decide alone"
@@ -147,7 +147,7 @@ def test_the_todos_that_are_not_asked_for_keep_their_verdicts(example: Example):
     assert "assert 200 == 120" in run.output
 
 
-def test_other_criteria_of_a_todo_that_keeps_its_verdicts_are_looked_at_again(example: Example):
+def test_metrics_and_artifacts_of_unselected_todos_are_checked_again(example: Example):
     kept_metric = example.verify("plan.yaml::rates")
     (example.root / "rounding.py").unlink()
     gone = example.verify("plan.yaml::rates")
@@ -162,7 +162,7 @@ def test_other_criteria_of_a_todo_that_keeps_its_verdicts_are_looked_at_again(ex
     assert set(gone.verdicts["rounding"].values()) == {"not_run"}  # type: ignore[union-attr]
 
 
-def test_a_dependency_that_is_not_asked_for_neither_runs_nor_blocks(example: Example):
+def test_an_unselected_dependency_neither_runs_nor_blocks(example: Example):
     run = example.verify("plan.yaml::after")
 
     assert run.states["after"] == "done"
@@ -170,7 +170,7 @@ def test_a_dependency_that_is_not_asked_for_neither_runs_nor_blocks(example: Exa
     assert run.exit_code == 0
 
 
-def test_a_todo_that_no_run_has_verified_is_not_run_and_says_so(fresh: Example):
+def test_an_unselected_todo_without_an_earlier_verdict_is_not_run(fresh: Example):
     run = fresh.verify("plan.yaml::rounding")
 
     assert run.states["tax"] == "pending"
@@ -179,7 +179,7 @@ def test_a_todo_that_no_run_has_verified_is_not_run_and_says_so(fresh: Example):
     assert "only a part of the plan was selected" in notes(run)
 
 
-def test_a_verdict_that_was_kept_is_kept_again_and_names_the_run_that_reached_it(example: Example):
+def test_a_carried_verdict_is_carried_again_from_its_original_run(example: Example):
     example.verify("plan.yaml::rates")
     third = example.verify("plan.yaml::rates")
 
@@ -214,7 +214,7 @@ LOST = {
 
 
 @pytest.mark.parametrize(("change", "lost", "why"), LOST.values(), ids=LOST)
-def test_a_verdict_is_lost_with_what_it_rests_on(
+def test_a_verdict_is_lost_when_an_input_of_it_changes(
     change: Callable[[Path], object], lost: tuple[str, ...], why: str, example: Example
 ):
     change(example.root)
@@ -234,7 +234,7 @@ def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(exam
 
 
 @pytest.mark.parametrize("case", ["data", "a new file", "a file that is gone"])
-def test_under_git_verdicts_are_lost_just_so(case: str, fresh: Example):
+def test_under_git_a_verdict_is_lost_when_an_input_of_it_changes(case: str, fresh: Example):
     commit(fresh.root)
     fresh.verify()
     change, lost, why = LOST[case]
@@ -259,7 +259,7 @@ def commit(root: Path) -> None:
         subprocess.run(["git", *args], cwd=root, check=True, capture_output=True)
 
 
-def test_a_commit_of_what_was_verified_loses_nothing(fresh: Example):
+def test_committing_the_verified_files_keeps_all_verdicts(fresh: Example):
     commit(fresh.root)
     fresh.write(FIXED)
     fresh.verify()
@@ -271,7 +271,7 @@ def test_a_commit_of_what_was_verified_loses_nothing(fresh: Example):
     assert run.exit_code == 0
 
 
-def test_what_another_commit_brings_is_found(fresh: Example):
+def test_changes_in_a_new_commit_invalidate_verdicts(fresh: Example):
     commit(fresh.root)
     fresh.verify()
     append("rounding.py")(fresh.root)
@@ -291,7 +291,7 @@ def test_what_another_commit_brings_is_found(fresh: Example):
     ],
     ids=["option", "isolation", "environment"],
 )
-def test_under_other_conditions_no_verdict_holds(
+def test_other_options_or_environment_invalidate_all_verdicts(
     args: tuple[str, ...], env: dict[str, str], why: str, example: Example
 ):
     run = example.verify("plan.yaml::tax", *args, env=env)
@@ -300,11 +300,11 @@ def test_under_other_conditions_no_verdict_holds(
     assert why in run.check("rates")["reason"]
 
 
-def test_options_that_only_show_lose_nothing(example: Example):
+def test_display_options_keep_all_verdicts(example: Example):
     assert kept(example.verify("--lf", "-vv", "--tb", "short")) == {"rounding", "rates", "child"}
 
 
-def test_a_file_that_changed_while_it_was_read_leaves_no_verdict_to_keep(tmp_path: Path):
+def test_a_verdict_is_not_carried_if_its_input_changed_during_the_run(tmp_path: Path):
     example = Example(
         tmp_path,
         {
@@ -329,7 +329,7 @@ def test_a_file_that_changed_while_it_was_read_leaves_no_verdict_to_keep(tmp_pat
     assert kept(example.verify("--lf")) == {"own"}
 
 
-def test_a_file_that_is_found_in_a_folder_counts(tmp_path: Path):
+def test_a_new_file_in_a_listed_folder_invalidates_the_verdict(tmp_path: Path):
     example = Example(
         tmp_path,
         {
@@ -355,7 +355,7 @@ def test_a_file_that_is_found_in_a_folder_counts(tmp_path: Path):
 # -- excluded tests, and runs that stop early ------------------------------------------------------------
 
 
-def test_a_criterion_of_which_a_part_ran_green_keeps_a_pass(example: Example):
+def test_a_partial_green_run_of_a_criterion_keeps_its_pass(example: Example):
     run = example.verify("-m", "not slow")
 
     assert run.verdicts["rounding"] == {
@@ -368,7 +368,7 @@ def test_a_criterion_of_which_a_part_ran_green_keeps_a_pass(example: Example):
     assert run.exit_code == 1
 
 
-def test_a_criterion_of_which_a_part_ran_red_is_red(example: Example):
+def test_a_partial_red_run_fails_the_criterion(example: Example):
     example.write({"test_rounding.py": FILES["test_rounding.py"].replace("== 1", "== 2")})
 
     run = example.verify("-m", "not slow")
@@ -377,7 +377,7 @@ def test_a_criterion_of_which_a_part_ran_red_is_red(example: Example):
     assert run.check("rounding")["taken_from"] is None
 
 
-def test_a_criterion_all_of_whose_tests_are_left_out_keeps_any_verdict(example: Example):
+def test_a_criterion_whose_tests_are_all_deselected_keeps_its_verdict(example: Example):
     run = example.verify("-k", "rate")
 
     assert run.check("tax")["verdict"] == "failed"
@@ -386,7 +386,7 @@ def test_a_criterion_all_of_whose_tests_are_left_out_keeps_any_verdict(example: 
     assert run.exit_code == 1
 
 
-def test_after_a_change_no_green_of_a_part_is_one_of_the_whole(example: Example):
+def test_after_a_change_a_partial_green_run_passes_no_criterion(example: Example):
     append("rounding.py")(example.root)
 
     run = example.verify("-m", "not slow")
@@ -396,7 +396,7 @@ def test_after_a_change_no_green_of_a_part_is_one_of_the_whole(example: Example)
     assert run.states["rounding"] == "pending"
 
 
-def test_what_a_run_that_stops_early_did_not_reach_keeps_its_verdict(example: Example):
+def test_criteria_not_reached_before_an_early_stop_keep_their_verdicts(example: Example):
     append("rates.txt")(example.root)
 
     run = example.verify("-x")
@@ -415,7 +415,7 @@ def test_what_a_run_that_stops_early_did_not_reach_keeps_its_verdict(example: Ex
 # -- contradictory, outdated and damaged records ---------------------------------------------------------
 
 
-def test_a_verdict_that_two_records_tell_differently_is_not_kept(example: Example):
+def test_a_verdict_with_contradictory_records_is_not_carried(example: Example):
     journal = example.runs[-1] / "journal.jsonl"
     lines = journal.read_text().splitlines()
     (red,) = (line for line in lines if '"check_judged"' in line and '"todo_id": "tax"' in line)
@@ -428,7 +428,7 @@ def test_a_verdict_that_two_records_tell_differently_is_not_kept(example: Exampl
     assert run.check("tax")["verdict"] == "not_run"
 
 
-def test_the_newest_verdict_counts_also_where_an_older_one_would_hold(example: Example):
+def test_only_the_newest_verdict_is_carried(example: Example):
     broken = {"rounding.py": "def rounded(price): return price\n"}
     example.write(broken)
     example.verify()
@@ -439,7 +439,7 @@ def test_the_newest_verdict_counts_also_where_an_older_one_would_hold(example: E
     assert run.check("rounding")["verdict"] == "not_run"
 
 
-def test_a_journal_without_the_state_of_the_files_says_nothing(example: Example):
+def test_no_verdict_is_carried_without_recorded_file_states(example: Example):
     (example.runs[-1] / "tree.json").write_text("[")
 
     run = example.verify("plan.yaml::rates")
@@ -448,7 +448,7 @@ def test_a_journal_without_the_state_of_the_files_says_nothing(example: Example)
     assert "the changed files are unknown" in run.check("rounding")["reason"]
 
 
-def test_todos_of_sub_plans_and_of_other_plans_keep_their_verdicts(tmp_path: Path):
+def test_verdicts_of_sub_plans_and_other_plans_are_carried(tmp_path: Path):
     example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n", "test_b.py": "def test_b(): pass\n"})
     example.plan(todo("x", "pytest test_b.py"), path="phase.yaml", todo_list_id="phase")
     example.plan(todo("phase", sub_plan="phase.yaml"), todo("a", "pytest test_a.py"))

@@ -52,7 +52,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Verified:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_judged_by_what_it_proves(name: str, ran: Verified):
+def test_each_kind_of_command_has_its_expected_verdict(name: str, ran: Verified):
     if name in NEEDS and shutil.which(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
 
@@ -65,7 +65,7 @@ def test_a_failed_command_is_diagnosed_by_its_kind(ran: Verified):
     assert ran.category("not_linted") == "LINT_ERROR"
 
 
-def test_a_tool_that_the_plan_names_is_judged_by_its_exit_status(tmp_path: Path):
+def test_a_tool_defined_by_the_plan_is_judged_by_its_exit_status(tmp_path: Path):
     tools = [{"name": "in-order", "kind": "lint", "argv": ["sort", "--check"]}]
     example = Example(tmp_path, {"good.txt": "a\nb\n", "bad.txt": "b\na\n"})
     example.plan(
@@ -80,7 +80,7 @@ def test_a_tool_that_the_plan_names_is_judged_by_its_exit_status(tmp_path: Path)
     assert run.category("bad") == "LINT_ERROR"
 
 
-def test_a_tool_that_nobody_names_is_refused_with_the_line_to_add(tmp_path: Path):
+def test_an_undefined_tool_is_refused_with_the_line_to_add(tmp_path: Path):
     example = Example(tmp_path, {"a.txt": ""})
     example.plan(todo("a", "sort --check a.txt"))
 
@@ -113,9 +113,7 @@ GENERATING = {
 
 
 @pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["folded", "isolated"])
-def test_what_a_command_makes_is_there_for_the_todos_that_depend_on_it(
-    options: tuple[str, ...], tmp_path: Path
-):
+def test_dependent_todos_see_files_made_by_a_command(options: tuple[str, ...], tmp_path: Path):
     example = Example(tmp_path, GENERATING)
     example.plan(
         todo("use", "pytest test_generated.py", after=("make",)),
@@ -186,11 +184,11 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Verified:
 
 
 @pytest.mark.parametrize("name", ARTIFACTS)
-def test_an_artifact_is_looked_at(name: str, looked_at: Verified):
+def test_each_artifact_has_its_expected_verdict(name: str, looked_at: Verified):
     assert looked_at.verdicts[name] == ARTIFACTS[name][1], str(looked_at)
 
 
-def test_a_missing_artifact_is_told_as_one(looked_at: Verified):
+def test_a_missing_artifact_has_its_own_category(looked_at: Verified):
     assert looked_at.category("missing") == "ARTIFACT_MISSING"
 
 
@@ -224,7 +222,7 @@ def test_an_open_question_waits_for_a_human(tmp_path: Path):
     assert "planner answer plan.yaml chart yes # or no, or a reason" in run.output
 
 
-def test_each_of_several_questions_names_the_command_that_answers_it_alone(tmp_path: Path):
+def test_each_of_several_questions_shows_its_own_answer_command(tmp_path: Path):
     example = Example(tmp_path, CRITERIA_FILES)
     questions = [{"question": text, "role": "human"} for text in (QUESTION, "Is the legend complete?")]
     example.plan(todo("chart", "pytest test_it.py", manual=questions))
@@ -246,7 +244,9 @@ def test_each_of_several_questions_names_the_command_that_answers_it_alone(tmp_p
     [("yes", "passed", 0), ("no", "failed", 1), ("The legend hides the peak.", "failed", 1)],
     ids=["yes", "no", "a reason"],
 )
-def test_an_answer_of_a_person_decides(said: str, verdict: str, exit_code: int, tmp_path: Path):
+def test_the_answer_of_a_person_decides_a_manual_criterion(
+    said: str, verdict: str, exit_code: int, tmp_path: Path
+):
     example = asking(tmp_path)
     example.verify()
 
@@ -266,7 +266,7 @@ def test_an_answer_of_a_person_decides(said: str, verdict: str, exit_code: int, 
     [("yes", "Is the chart blue?", "stale"), ("perhaps", QUESTION, "needs_human")],
     ids=["another question", "no answer"],
 )
-def test_an_answer_that_does_not_fit_the_question_decides_nothing(
+def test_an_answer_to_another_question_or_an_invalid_answer_decides_nothing(
     word: str, question: str, verdict: str, tmp_path: Path
 ):
     example = asking(tmp_path)
@@ -338,7 +338,7 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_every_recorded_value_must_satisfy(name: str, measured: Verified):
+def test_every_recorded_value_must_satisfy_the_metric(name: str, measured: Verified):
     assert measured.verdicts[name] == {"tests[0]": "passed", "metrics[0]": METRICS[name][3]}, str(measured)
 
 
@@ -346,13 +346,13 @@ def test_a_suite_property_counts_only_where_its_fixture_is_used(measured: Verifi
     assert measured.check("unused", "metrics[0]")["verdict"] == "failed", str(measured)
 
 
-def test_an_unmet_metric_is_told_as_one(measured: Verified):
+def test_an_unmet_metric_has_its_own_category(measured: Verified):
     assert measured.category("not_equal") == "METRIC_UNMET"
     assert measured.outcomes["not_equal"]["recorded"]["rows"] == [250]
     assert sorted(measured.outcomes["each"]["recorded"]["n"]) == [1, 2, 3]
 
 
-def test_a_metric_that_no_test_lived_to_record_is_not_blamed(measured: Verified):
+def test_a_metric_not_recorded_because_its_test_failed_is_inconclusive(measured: Verified):
     assert measured.verdicts["red"] == {"tests[0]": "failed", "metrics[0]": "inconclusive"}, str(measured)
 
 
@@ -394,14 +394,14 @@ def test_two_todos_may_run_the_same_tests_on_different_files(read: Verified):
     }, str(read)
 
 
-def test_the_digest_of_the_file_is_kept(read: Verified):
+def test_the_digest_of_a_fixture_file_is_recorded(read: Verified):
     digest = hashlib.sha256(b"right").hexdigest()
 
     assert read.check("unread")["fixture"] == {"path": "data/right.json", "sha256": digest}
     assert read.verdicts["unread"] == "passed"
 
 
-def test_a_file_that_is_missing_fails_its_criterion(read: Verified):
+def test_a_missing_fixture_file_fails_its_criterion(read: Verified):
     assert read.verdicts["missing"] == "failed", str(read)
     assert read.check("missing")["fixture"] == {"path": "data/missing.json", "sha256": None}
     assert "data/missing.json" in read.output

@@ -92,12 +92,12 @@ def quarantined(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return example.verify("--planverify-confirm=2")
 
 
-def test_no_command_can_disturb_another(confirmed: Verified):
+def test_commands_do_not_affect_each_other(confirmed: Verified):
     assert confirmed.check("victim")["verdict"] == "passed", str(confirmed)
 
 
 @pytest.mark.parametrize("todo_id", ["steady", "within"])
-def test_what_is_red_both_times_is_deterministic(todo_id: str, confirmed: Verified):
+def test_a_failure_that_repeats_is_deterministic(todo_id: str, confirmed: Verified):
     failure = confirmed.outcomes[todo_id]["failure_evidence"]
 
     assert confirmed.verdicts[todo_id] == "failed"
@@ -105,14 +105,14 @@ def test_what_is_red_both_times_is_deterministic(todo_id: str, confirmed: Verifi
     assert "failed 2 of 2" in confirmed.output
 
 
-def test_a_red_in_whose_code_chance_is_gets_runs_until_the_answers_differ(confirmed: Verified):
+def test_a_failure_in_code_that_uses_random_is_rerun_until_results_differ(confirmed: Verified):
     check = confirmed.check("chance")
 
     assert (check["verdict"], check["runs"], check["reds"]) == ("flaky", 4, 3), str(confirmed)
     assert confirmed.outcomes["chance"]["failure_evidence"]["category"] == "FLAKY_TEST"
 
 
-def test_without_confirmations_nothing_is_run_twice(tmp_path: Path):
+def test_confirm_0_reruns_nothing(tmp_path: Path):
     example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
     example.plan(todo("it", "pytest test_it.py"))
 
@@ -123,12 +123,12 @@ def test_without_confirmations_nothing_is_run_twice(tmp_path: Path):
     assert run.outcomes["it"]["failure_evidence"]["repeatability"] == "unconfirmed"
 
 
-def test_no_quarantine_bears_what_is_red_every_time(quarantined: Verified):
+def test_a_quarantine_does_not_cover_a_deterministic_failure(quarantined: Verified):
     assert quarantined.verdicts["steady"] == "failed"
     assert quarantined.check("steady")["quarantined"] is None
 
 
-def test_a_quarantine_bears_a_flaky_check_and_says_so(quarantined: Verified):
+def test_a_quarantined_flaky_check_does_not_block_its_todo(quarantined: Verified):
     check = quarantined.check("borne")
 
     assert (check["verdict"], check["quarantined"]) == ("flaky", "OPS-1")
@@ -138,13 +138,13 @@ def test_a_quarantine_bears_a_flaky_check_and_says_so(quarantined: Verified):
     assert "quarantined until 2999-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
 
 
-def test_a_quarantine_that_has_ended_bears_nothing_and_says_so(quarantined: Verified):
+def test_an_expired_quarantine_has_no_effect_and_is_reported(quarantined: Verified):
     assert quarantined.states["ended"] == "test_failed"
     assert quarantined.check("ended")["quarantine_ended"] == "2001-01-01"
     assert "its quarantine ended on 2001-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
 
 
-def test_when_the_time_for_confirmations_is_used_up_the_run_says_so(tmp_path: Path):
+def test_an_exhausted_confirmation_budget_is_reported(tmp_path: Path):
     spent = """\
         from pytest_planverify.session.confirm import ConfirmationBudget
         ConfirmationBudget.__init__.__defaults__ = (0.0, 0.0, 0)
@@ -189,13 +189,13 @@ def flaky(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return example.verify()
 
 
-def test_a_test_that_gives_both_answers_is_flaky(flaky: Verified):
+def test_a_test_that_passes_and_fails_is_flaky(flaky: Verified):
     assert flaky.verdicts["alternates"] == "flaky", str(flaky)
     assert flaky.category("alternates") == "FLAKY_TEST"
     assert flaky.outcomes["alternates"]["failure_evidence"]["repeatability"] == "flaky"
 
 
-def test_beside_a_red_that_stays_a_flaky_test_is_told_apart_and_decides_nothing(tmp_path: Path):
+def test_a_flaky_test_does_not_hide_a_deterministic_failure_of_its_criterion(tmp_path: Path):
     example = Example(tmp_path, {"test_alternates.py": ALTERNATES.format(1)})
     example.write({"test_red.py": "def test_it(): assert 1 == 2\n"})
     example.plan(todo("both", "pytest test_alternates.py test_red.py"))
@@ -216,7 +216,7 @@ def test_a_flaky_test_does_not_complete_a_todo(flaky: Verified):
     assert flaky.exit_code == 1
 
 
-def test_a_flaky_todo_blocks_what_depends_on_it(flaky: Verified):
+def test_a_flaky_todo_blocks_its_dependents(flaky: Verified):
     assert flaky.verdicts["depends"] == "blocked"
     assert flaky.verdicts["steady"] == "passed"
 
@@ -233,7 +233,7 @@ def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path):  # type
     assert run.exit_code == 1
 
 
-def test_a_rerun_that_the_command_asks_for_is_flaky_too(tmp_path):  # type: ignore[no-untyped-def]
+def test_a_pass_after_reruns_by_the_command_is_flaky(tmp_path):  # type: ignore[no-untyped-def]
     example = Example(tmp_path, {"test_it.py": ALTERNATES.format(1)})
     example.plan(todo("reruns", "pytest test_it.py --reruns 2"))
 
@@ -271,14 +271,14 @@ def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return example.verify(*request.param, "--planverify-confirm=1")
 
 
-def test_what_proves_nothing_does_not_pass(empty: Verified):
+def test_a_command_without_a_passed_test_fails_its_criterion(empty: Verified):
     names = [*EMPTY, "no_match"]
 
     assert {name: empty.verdicts[name] for name in names} == dict.fromkeys(names, "failed"), str(empty)
     assert empty.exit_code == 1
 
 
-def test_one_test_that_passed_is_enough(empty: Verified):
+def test_one_passed_test_is_enough(empty: Verified):
     assert empty.verdicts["one_passes"] == "passed", str(empty)
 
 
@@ -286,5 +286,5 @@ def test_one_test_that_passed_is_enough(empty: Verified):
     ("name", "reason"),
     [("all_skipped", "not today"), ("skipped_inside", "no database"), ("skipped_module", "no service")],
 )
-def test_the_reason_of_the_skip_is_told(name: str, reason: str, empty: Verified):
+def test_the_skip_reason_is_reported(name: str, reason: str, empty: Verified):
     assert reason in (empty.check(name)["reason"] or ""), str(empty)

@@ -60,7 +60,7 @@ def change(example: Example, old: str, new: str) -> None:
     file.write_text(file.read_text().replace(old, new))
 
 
-def test_a_contract_that_was_written_is_accepted_by_the_run(example: Example) -> None:
+def test_a_generated_contract_passes_verification(example: Example) -> None:
     document = write(example)
 
     assert [each["name"] for each in document["functions"]] == ["compute_rsi", "compute_atr"]
@@ -68,7 +68,7 @@ def test_a_contract_that_was_written_is_accepted_by_the_run(example: Example) ->
     assert verified.states == {"t": "done"}, str(verified)
 
 
-def test_every_broken_promise_is_a_failure_that_names_both_signatures(example: Example) -> None:
+def test_every_contract_mismatch_is_a_failure_with_both_signatures(example: Example) -> None:
     write(example)
     change(example, "period: int = 14) ->", "window: int = 14) ->")
     change(example, "compute_atr(", "compute_atrs(")
@@ -94,7 +94,7 @@ def test_every_broken_promise_is_a_failure_that_names_both_signatures(example: E
     assert reason.endswith("(and 2 more: compute_atr, Band.__init__)")
 
 
-def test_what_cannot_be_told_is_neither_green_nor_blamed_on_the_code(example: Example) -> None:
+def test_an_undeterminable_signature_is_inconclusive(example: Example) -> None:
     write(example)
     change(example, "def compute_atr", "@traced\ndef compute_atr")
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_told_is_neither_green_nor_blamed_on_the_code(example: Ex
     assert verified.check("t", "contract_path")["verdict"] == "inconclusive"
 
 
-def test_what_is_left_out_is_told_beside_the_contract(example: Example) -> None:
+def test_functions_left_out_of_a_contract_are_reported(example: Example) -> None:
     change(example, "def compute_atr", "@traced\ndef compute_atr")
 
     done = planner("contract", "write", "indicators.rsi", cwd=example.root)
@@ -129,7 +129,7 @@ def test_what_is_left_out_is_told_beside_the_contract(example: Example) -> None:
         (["write"], 2, ""),
     ],
 )
-def test_a_wrong_word_is_one_line_and_a_status(
+def test_wrong_use_of_contract_write_is_refused_with_its_exit_status(
     example: Example, args: list[str], status: int, said: str
 ) -> None:
     example.write({"empty.py": "x = 1\n", "broken.py": "def (\n"})
@@ -142,14 +142,14 @@ def test_a_wrong_word_is_one_line_and_a_status(
     assert "Traceback" not in done.err
 
 
-def test_a_contract_is_replaced_on_demand(example: Example) -> None:
+def test_a_contract_is_replaced_with_force(example: Example) -> None:
     write(example)
     change(example, "def compute_atr", "def compute_bands")
     document = write(example, "--force")
     assert [each["name"] for each in document["functions"]] == ["compute_rsi", "compute_bands"]
 
 
-def test_a_run_without_contracts_does_not_pay_for_them(example: Example) -> None:
+def test_griffe_is_imported_only_for_contracts(example: Example) -> None:
     write(example)
 
     def imported() -> set[str]:
@@ -163,7 +163,7 @@ def test_a_run_without_contracts_does_not_pay_for_them(example: Example) -> None
     assert "griffe" not in imported()
 
 
-def test_a_call_that_does_not_fit_is_told_what_the_contract_promises(tmp_path: Path) -> None:
+def test_a_wrong_call_is_diagnosed_with_the_signature_of_the_contract(tmp_path: Path) -> None:
     example = Example(
         tmp_path,
         {

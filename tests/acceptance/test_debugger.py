@@ -46,7 +46,7 @@ else:
 """
 
 
-def test_the_change_of_an_earlier_turn_is_found_and_told_to_the_coder(project: Path):  # noqa: F811
+def test_a_breaking_change_of_an_earlier_turn_is_found_and_shown_to_the_coder(project: Path):  # noqa: F811
     (project / "plan.yaml").write_text(PLAN)
     commit(project)
 
@@ -102,7 +102,7 @@ def shop(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: F811
     return project
 
 
-def test_of_many_changes_since_the_last_commit_the_one_at_fault_is_found(shop: Path):
+def test_the_breaking_change_is_found_among_many_since_the_last_commit(shop: Path):
     lines = [f"def f{number}():\n    return {number}\n\n\n" for number in range(12)]
     (shop / "shop/price.py").write_text("".join(lines) + "def gross(net):\n    return net * 119 // 100\n")
     commit(shop)
@@ -122,7 +122,7 @@ def test_of_many_changes_since_the_last_commit_the_one_at_fault_is_found(shop: P
     assert (shop / "shop/price.py").read_text() == before
 
 
-def test_a_committed_change_is_told_with_its_commit(shop: Path):
+def test_a_committed_breaking_change_is_reported_with_its_commit(shop: Path):
     commit(shop)
     assert run(shop, "verify", "plan.yaml::price").exit_code == 0
     (shop / "shop/price.py").write_text("def gross(net):\n    return net * 91 // 100\n")
@@ -135,7 +135,7 @@ def test_a_committed_change_is_told_with_its_commit(shop: Path):
     assert notes.endswith(" begin")
 
 
-def test_without_git_or_an_earlier_state_it_says_what_it_tried(shop: Path):
+def test_the_debugger_without_history_reports_its_attempts(shop: Path):
     (shop / "shop/price.py").write_text("def gross(net):\n    return 0\n")
 
     report = turn(shop, RED)
@@ -144,18 +144,18 @@ def test_without_git_or_an_earlier_state_it_says_what_it_tried(shop: Path):
     assert "fails alone, too; undoing the changes does not make it pass" in report["notes"]
 
 
-def test_a_test_that_is_green_alone_is_told_so(shop: Path):
+def test_a_failure_that_depends_on_order_is_reported_as_such(shop: Path):
     assert "passes alone: the order" in turn(shop, RED)["notes"]
 
 
-def test_what_has_failed_but_cannot_be_run_is_told(shop: Path):
+def test_the_debugger_reports_a_check_without_a_command(shop: Path):
     assert (
         "not a command" in turn(shop, {"category": "ARTIFACT_MISSING", "check_id": "artifacts[0]"})["notes"]
     )
 
 
 @pytest.mark.parametrize(("globs", "is_fixed"), [(["shop/**"], True), (["docs/**"], False)])
-def test_what_a_linter_can_fix_is_fixed_where_the_todo_may(shop: Path, globs: list[str], is_fixed: bool):
+def test_lint_errors_are_fixed_only_in_allowed_files(shop: Path, globs: list[str], is_fixed: bool):
     plan = (shop / "plan.yaml").read_text().replace("[pytest tests/test_price.py]", "[ruff check shop]")
     (shop / "plan.yaml").write_text(plan)
     (shop / "shop/price.py").write_text("import os\n\n\ndef gross(net):\n    return net\n")
@@ -168,7 +168,7 @@ def test_what_a_linter_can_fix_is_fixed_where_the_todo_may(shop: Path, globs: li
     assert report["notes"].startswith("Ran ruff check --fix") is is_fixed
 
 
-def test_a_folder_that_is_no_package_becomes_one_where_the_todo_may(shop: Path):
+def test_a_missing_init_file_is_created_only_in_allowed_files(shop: Path):
     (shop / "tests/helper.py").write_text("EXPECTED = 119\n")
     (shop / "tests/test_price.py").write_text(
         "from shop.price import gross\n\nfrom .helper import EXPECTED\n\n\n"
@@ -182,7 +182,7 @@ def test_a_folder_that_is_no_package_becomes_one_where_the_todo_may(shop: Path):
     assert (shop / "tests/__init__.py").read_text() == ""
 
 
-def test_the_built_in_debugger_only_debugs(project: Path):  # noqa: F811
+def test_the_built_in_debugger_is_refused_for_other_roles(project: Path):  # noqa: F811
     done = run(project, "run", "plan.yaml", "--agent", "coder=builtin")
 
     assert done.exit_code == 4

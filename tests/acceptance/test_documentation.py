@@ -157,7 +157,7 @@ def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("block", blocks("console"))
-def test_every_command_in_the_documentation_prints_what_is_shown(block: Block, checkout: Path) -> None:
+def test_every_command_in_the_documentation_prints_the_output_shown(block: Block, checkout: Path) -> None:
     status = 0
     for entry in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, shown = entry.partition("\n")
@@ -217,14 +217,14 @@ def test_every_option_is_documented_and_every_documented_option_exists(checkout:
 
 
 @pytest.mark.parametrize("block", blocks("json outcome"))
-def test_the_documented_outcome_file_is_one(block: Block) -> None:
+def test_the_documented_outcome_file_is_valid(block: Block) -> None:
     document = OutcomeDocument.model_validate_json(block.text, strict=False)
 
     assert _known(json.loads(block.text), document.model_dump(mode="json"))
 
 
 @pytest.mark.parametrize("block", blocks("json answers"))
-def test_the_documented_answers_file_is_one(block: Block) -> None:
+def test_the_documented_answers_file_is_valid(block: Block) -> None:
     document = Answers.model_validate_json(block.text)
 
     assert document.answers
@@ -292,7 +292,7 @@ def _default(value: Any, required: bool) -> tuple[str, ...] | None:
     return (f"`{value:g}`",) if isinstance(value, int | float) else (f"`{value}`",)
 
 
-def test_the_table_of_recipes_is_the_catalog() -> None:
+def test_the_table_of_recipes_matches_the_catalog() -> None:
     rows = table(section("docs/plan-reference.md", "Recipes"))
 
     assert {name.strip("`"): tuple(re.findall(r"`([^`]+)`", text)) for name, text in rows} == {
@@ -301,7 +301,7 @@ def test_the_table_of_recipes_is_the_catalog() -> None:
     }
 
 
-def test_the_table_of_categories_is_the_taxonomy() -> None:
+def test_the_table_of_categories_matches_the_taxonomy() -> None:
     rows = table(section("docs/diagnosis.md", "Categories"))
 
     assert rows == [
@@ -322,7 +322,7 @@ def test_the_table_of_exit_statuses_is_complete() -> None:
     assert sorted(int(row[0]) for row in rows) == sorted(ExitStatus)
 
 
-def test_the_table_of_verdicts_is_the_vocabulary() -> None:
+def test_the_table_of_verdicts_lists_every_verdict() -> None:
     rows = table(section("docs/outcomes.md", "One check"))
 
     assert [row[0] for row in rows] == [f"`{verdict}`" for verdict in Verdict]
@@ -345,7 +345,7 @@ def test_every_record_of_a_journal_is_documented(verified: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
-def test_every_link_leads_somewhere(name: str) -> None:
+def test_every_link_has_an_existing_target(name: str) -> None:
     page = PAGES[name]
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if target.startswith("https:"):

@@ -43,12 +43,12 @@ items:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_every_command_of_a_story_prints_what_is_shown(name: str, tmp_path: Path) -> None:
+def test_every_command_of_a_tutorial_prints_the_output_shown(name: str, tmp_path: Path) -> None:
     assert live_through(DOCS / name, tmp_path, "console story") >= STORIES[name]
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
-def test_no_command_of_the_documentation_is_left_untried(page: Path) -> None:
+def test_every_command_block_of_the_documentation_is_tested(page: Path) -> None:
     """Each block with commands has an info string whose blocks are run by a test."""
     kinds = {block.info for block in blocks_of(page) if block.text.startswith("$ ")}
     tried = {"console", "console planner", "console tour", "console history", "console metrics"}
@@ -68,14 +68,14 @@ def test_no_command_of_the_documentation_is_left_untried(page: Path) -> None:
         ("1 done in 0.10s\n", "2 done in 0.10s\n", False),
     ],
 )
-def test_an_excerpt_fits_only_what_it_is_an_excerpt_of(shown: str, printed: str, fit: bool) -> None:
+def test_an_excerpt_matches_only_its_own_output(shown: str, printed: str, fit: bool) -> None:
     assert fits(shown, printed) is fit
 
 
 # -- continuous integration ------------------------------------------------------------------------
 
 
-def test_the_workflow_runs_the_script_that_the_page_tries() -> None:
+def test_the_ci_workflow_runs_the_script_of_the_page() -> None:
     blocks = blocks_of(DOCS / "how-to-ci.md")
     (workflow,) = [yaml.safe_load(block.text) for block in blocks if block.info == "yaml workflow"]
     files = {block.file for block in blocks}
@@ -85,7 +85,7 @@ def test_the_workflow_runs_the_script_that_the_page_tries() -> None:
     assert "verify.sh" in files
 
 
-def test_the_script_tells_what_comes_next_and_fails_when_a_claim_does_not_hold(tmp_path: Path) -> None:
+def test_the_ci_script_shows_the_next_action_and_fails_if_a_claimed_todo_fails(tmp_path: Path) -> None:
     live_through(DOCS / "how-to-ci.md", tmp_path, "nothing")
     tests = tmp_path / "tests" / "test_prices.py"
     tests.write_text(tests.read_text().replace("1190", "1191"))
@@ -99,7 +99,7 @@ def test_the_script_tells_what_comes_next_and_fails_when_a_claim_does_not_hold(t
     assert (tmp_path / "planverify.xml").is_file()
 
 
-def test_the_script_ends_at_once_for_a_plan_that_cannot_be_used(tmp_path: Path) -> None:
+def test_the_ci_script_ends_at_once_for_an_invalid_plan(tmp_path: Path) -> None:
     live_through(DOCS / "how-to-ci.md", tmp_path, "nothing")
     (tmp_path / "plan.yaml").write_text("items: 1\n")
 
@@ -123,7 +123,7 @@ def examples() -> list[Block]:
 
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.where) for block in examples()])
-def test_an_example_gives_the_finding_that_is_named_or_none(block: Block, tmp_path: Path) -> None:
+def test_an_example_of_a_criterion_has_exactly_its_stated_finding(block: Block, tmp_path: Path) -> None:
     live_through(CRITERIA, tmp_path, "nothing")
     *kind, judged, rule = block.info.split()
     (tmp_path / "plan.yaml").write_text(PLAN.format(todo=textwrap.indent(todo_of(kind, block), "    ")))
@@ -145,7 +145,7 @@ def todo_of(kind: list[str], block: Block) -> str:
     return f"acceptance_criteria:\n{textwrap.indent(criteria, '  ')}"
 
 
-def test_every_good_test_passes(tmp_path: Path) -> None:
+def test_every_test_shown_as_good_passes(tmp_path: Path) -> None:
     live_through(CRITERIA, tmp_path, "nothing")
     good = [block for block in examples() if block.info.startswith("python good")]
     names = [f"test_good_{number}.py" for number, _ in enumerate(good)]
@@ -157,7 +157,7 @@ def test_every_good_test_passes(tmp_path: Path) -> None:
     assert status == 0, printed
 
 
-def test_the_tests_of_the_project_of_the_criteria_pass(tmp_path: Path) -> None:
+def test_the_tests_of_the_example_project_pass(tmp_path: Path) -> None:
     live_through(CRITERIA, tmp_path, "nothing")
     (good,) = [block for block in examples() if block.info == "yaml good test-missing"]
     todo = textwrap.indent(todo_of(["yaml"], good), "    ")
@@ -178,14 +178,14 @@ def test_every_exit_status_of_both_programs_is_explained() -> None:
     assert set(map(int, explained)) == {*ExitStatus, *Status, INTERRUPTED}
 
 
-def test_every_page_can_be_found_from_the_index() -> None:
+def test_the_index_links_every_page() -> None:
     index = (DOCS / "README.md").read_text()
     linked = {(DOCS / target.partition("#")[0]).resolve() for target in re.findall(r"\]\(([^)]+)\)", index)}
 
     assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} <= linked
 
 
-def test_the_page_names_every_command_of_planner() -> None:
+def test_the_reference_lists_every_command_of_planner() -> None:
     rows = re.findall(r"^\| (.+?) \|", (DOCS / "planner-commands.md").read_text(), re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(?:planner )?(\w+)", row)}
 
@@ -213,7 +213,7 @@ def text() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
+def test_every_command_on_the_planner_page_prints_the_output_shown(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns(
         ".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json"
     )
@@ -249,12 +249,12 @@ def test_every_exit_status_is_in_the_table(text: str) -> None:
     assert sorted(map(int, rows)) == sorted({*Status, INTERRUPTED})
 
 
-def test_every_schema_is_named(text: str) -> None:
+def test_the_reference_lists_every_schema(text: str) -> None:
     for name in SCHEMAS:
         assert f"`{name}`" in text
 
 
-def test_the_page_for_agents_names_the_limits_of_a_brief() -> None:
+def test_the_page_about_agents_states_the_limits_of_a_brief() -> None:
     text = (DOCS / "how-to-coding-agents.md").read_text()
 
     assert f"{PAGE_TOKENS} tokens ({PAGE_TOKENS * CHARACTERS_PER_TOKEN:,} characters)" in text

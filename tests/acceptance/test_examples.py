@@ -147,7 +147,7 @@ def test_every_criterion_of_the_momentum_plan_is_checked_and_recorded(momentum: 
     assert (test["nodeid"], test["outcome"]) == ("tests/test_indicators.py::test_rsi_values", "passed")
 
 
-def test_a_wrong_rsi_is_a_regression_that_blocks_what_builds_on_it(rsi_bug: Verified):
+def test_a_wrong_rsi_is_a_regression_that_blocks_dependent_todos(rsi_bug: Verified):
     outcomes = rsi_bug.outcomes
 
     assert rsi_bug.run.exit_code == 1, str(rsi_bug.run)
@@ -163,7 +163,7 @@ def test_a_wrong_rsi_is_a_regression_that_blocks_what_builds_on_it(rsi_bug: Veri
         assert outcomes[todo]["success"] is False
 
 
-def test_the_diagnosis_of_the_wrong_rsi_says_what_where_and_who(rsi_bug: Verified):
+def test_the_diagnosis_of_the_wrong_rsi_has_category_owner_and_location(rsi_bug: Verified):
     evidence = rsi_bug.outcomes["t2_indicators"]["failure_evidence"]
 
     nodeid = "tests/test_indicators.py::test_rsi_values"
@@ -186,7 +186,7 @@ def test_the_diagnosis_of_the_wrong_rsi_says_what_where_and_who(rsi_bug: Verifie
     assert product[line - 1].startswith("def compute_rsi(")
 
 
-def test_the_failure_report_lies_beside_and_tells_the_same(rsi_bug: Verified):
+def test_the_failure_report_contains_the_diagnosis(rsi_bug: Verified):
     (report,) = (rsi_bug.root / "diagnostics").glob("*.json")
 
     assert report.name == "t2_indicators_failure_report.json"
@@ -210,7 +210,7 @@ def test_the_rerun_command_of_the_wrong_rsi_works_when_pasted(rsi_bug: Verified)
     assert "got 32.1" in rerun.output
 
 
-def test_the_right_rsi_mends_the_broken_example(checkout: Path):
+def test_the_right_rsi_completes_the_broken_example(checkout: Path):
     examples = checkout / "examples"
     shutil.copy(examples / "momentum/indicators/rsi.py", examples / "rsi_bug/indicators/rsi.py")
 
@@ -221,7 +221,7 @@ def test_the_right_rsi_mends_the_broken_example(checkout: Path):
     assert read_outcomes(examples / "rsi_bug")["summary"]["todos"] == {"done": 4}
 
 
-def test_what_builds_on_the_wrong_rsi_passes_its_own_tests(checkout: Path):
+def test_tests_of_the_blocked_todos_pass_in_plain_pytest(checkout: Path):
     """The todos of these tests are blocked only by the dependencies in the plan."""
     run = run_pytest(
         *DOWNSTREAM_OF_RSI, "-p", "no:cacheprovider", cwd=checkout / "examples/rsi_bug", env=ONLY_REQUIRED

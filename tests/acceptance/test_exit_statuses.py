@@ -91,7 +91,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Example:
         "violation-of-a-claimed-todo",
     ],
 )
-def test_the_most_serious_of_what_happened_is_the_status(
+def test_the_most_serious_result_decides_the_exit_status(
     project: Example,
     status: int,
     todos: list[dict[str, Any]],
@@ -110,7 +110,7 @@ def test_the_most_serious_of_what_happened_is_the_status(
         assert run.document["run"]["exit_status"] == status
 
 
-def test_an_interrupted_run_says_so_before_anything_else(tmp_path: Path):
+def test_an_interrupt_decides_the_exit_status_before_a_violation(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(REACHES, todo("sleeps", cmd("sleeps")), metadata=NETWORK)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
@@ -142,7 +142,7 @@ def _journal(example: Example, tag: str) -> str:
     return "\n".join(lines)
 
 
-def test_the_page_lists_them_in_that_order():
+def test_the_page_lists_exit_statuses_in_order_of_precedence():
     page = (Path(__file__).parents[2] / "docs/running.md").read_text(encoding="utf-8")
     table = page.partition("The exit status is the first")[2].partition("\n## ")[0]
 
@@ -150,5 +150,5 @@ def test_the_page_lists_them_in_that_order():
     assert told[-10:] == ["3", "2", "4", "13", "12", "1", "10", "11", "5", "0"]
 
 
-def test_without_a_plan_the_usage_is_wrong(tmp_path: Path):
+def test_a_run_without_a_plan_is_a_usage_error(tmp_path: Path):
     assert run_pytest("--planverify", cwd=tmp_path).exit_code == 4

@@ -128,18 +128,18 @@ def matrix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return Matrix(Example(tmp_path_factory.mktemp(request.param)), request.param)
 
 
-def test_no_fault_is_green_and_each_has_its_verdict(matrix: Matrix):
+def test_every_fault_has_its_expected_verdict(matrix: Matrix):
     assert matrix.run.document is not None, str(matrix.run)
     assert matrix.differences("verdict") == {}, str(matrix.run)
     assert matrix.run.exit_code == 1
 
 
 @pytest.mark.parametrize("what", ["category", "phase", "signal", "exit_code", "leaves_a_stack"])
-def test_a_fault_is_told_as_what_it_is(what: str, matrix: Matrix):
+def test_every_fault_has_its_expected_diagnosis(what: str, matrix: Matrix):
     assert matrix.differences(what) == {}, str(matrix.run)
 
 
-def test_no_bystander_loses_its_verdict(matrix: Matrix):
+def test_healthy_todos_keep_their_verdicts_despite_faults(matrix: Matrix):
     verdicts = {name: matrix.run.verdicts[name] for name in matrix.bystanders}
 
     assert verdicts == dict.fromkeys(matrix.bystanders, "passed"), str(matrix.run)
@@ -149,19 +149,19 @@ def test_no_process_is_left(matrix: Matrix):
     assert not matrix.run.left_running
 
 
-def test_it_takes_no_longer_than_the_limits_allow(matrix: Matrix):
+def test_the_run_with_faults_stays_within_its_time_limits(matrix: Matrix):
     assert matrix.run.document is not None, str(matrix.run)
     assert matrix.run.document["run"]["duration_ms"] / 1000 < matrix.limits + 60
 
 
-def test_the_parts_that_are_run_by_default_cover_every_fault_and_every_place():
+def test_the_default_selection_covers_every_fault_and_every_place():
     by_default = {mode: in_part(mode) for mode in MODES}
 
     assert {name for part in by_default.values() for _, name in part} == set(FAULTS)
     assert all({place for place, _ in part} == set(PLACES) for part in by_default.values())
 
 
-def test_a_failed_phase_after_which_nothing_can_be_written_is_the_one_that_is_told(tmp_path: Path):
+def test_the_failed_phase_is_reported_even_if_all_files_were_closed(tmp_path: Path):
     cells = [("setup", "close_all"), ("teardown", "close_files")]
     example = Example(tmp_path)
     for cell in cells:
@@ -182,7 +182,9 @@ STARTS = "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(600)
 )
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("mode", MODES)
-def test_an_interrupt_at_any_place_ends_the_run_with_what_is_known(mode: str, place: str, tmp_path: Path):
+def test_an_interrupt_in_any_phase_ends_the_run_and_keeps_its_verdicts(
+    mode: str, place: str, tmp_path: Path
+):
     files = {**files_with(STARTS, place, "interrupted"), "test_healthy.py": "def test_it(): pass\n"}
     example = Example(tmp_path, files)
     slow = limited("slow", faulty_test(place, "interrupted"), 300)
@@ -223,7 +225,7 @@ PUT_IN_PLACE = """\
 """
 
 
-def test_whatever_is_put_in_the_place_of_our_records_costs_nobody_a_verdict(tmp_path: Path):
+def test_records_replaced_by_tests_change_no_verdict(tmp_path: Path):
     names = ("pipe", "folder", "link", "null", "run", "all", "outcomes")
     example = Example(tmp_path, {"test_it.py": PUT_IN_PLACE, "data.txt": "as it was", "healthy.py": ""})
     todos = (todo(name, f"pytest test_it.py::test_{name}") for name in names)
@@ -247,7 +249,7 @@ SHARED = """\
 
 
 @pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n1")], ids=["serial", "worker"])
-def test_a_green_of_a_process_that_died_is_seen_alone(options: tuple[str, ...], tmp_path: Path):
+def test_a_pass_in_a_crashed_process_is_confirmed_alone(options: tuple[str, ...], tmp_path: Path):
     """The teardown of the fixture that it shares with the crashing test did not run in that process."""
     example = Example(tmp_path, {"test_it.py": SHARED})
     example.plan(
@@ -285,7 +287,7 @@ TRUNCATE = """\
 """
 
 
-def test_records_that_a_test_forges_or_removes_buy_no_verdict(tmp_path: Path):
+def test_forged_or_removed_records_change_no_verdict(tmp_path: Path):
     example = Example(
         tmp_path,
         {

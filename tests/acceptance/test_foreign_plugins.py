@@ -146,14 +146,14 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return example.verify("-p", "busy_plugin", "plan.yaml", env={"PYTHONPATH": paths})
 
 
-def test_what_plugins_do_for_every_test_fails_no_criterion(verified: Verified):
+def test_side_effects_of_plugins_fail_no_criterion(verified: Verified):
     found = {name: verified.check(name) for name in ("query", "prices", "plain")}
 
     assert {check["verdict"] for check in found.values()} == {"passed"}, str(verified)
     assert {check["isolation"] for check in found.values()} == {WORKER}, str(verified)
 
 
-def test_checks_that_a_plugin_gathers_are_failures_of_the_product(verified: Verified):
+def test_soft_assertions_of_a_plugin_are_product_failures(verified: Verified):
     evidence = verified.outcomes["checks"]["failure_evidence"]
 
     assert verified.exit_code == 1, str(verified)
@@ -161,7 +161,7 @@ def test_checks_that_a_plugin_gathers_are_failures_of_the_product(verified: Veri
     assert "check 6 == 4" in evidence["stack_trace_head"]
 
 
-def test_the_output_shows_no_fault_of_the_harness(verified: Verified):
+def test_the_output_shows_no_internal_error(verified: Verified):
     assert "Traceback (most recent call last)" not in verified.output
     assert "INTERNAL" not in verified.output
 
@@ -224,7 +224,7 @@ def covered(
     return example, run
 
 
-def test_the_report_is_shown(covered: tuple[Example, Verified]):
+def test_the_coverage_report_is_shown_once(covered: tuple[Example, Verified]):
     _, run = covered
 
     assert run.exit_code == 0, str(run)
@@ -233,7 +233,7 @@ def test_the_report_is_shown(covered: tuple[Example, Verified]):
     assert run.output.count("TOTAL") == 1, "one report of the whole, not one a worker"
 
 
-def test_the_data_file_holds_what_every_worker_ran(covered: tuple[Example, Verified]):
+def test_the_coverage_data_combines_all_workers(covered: tuple[Example, Verified]):
     example, run = covered
     files = [
         path for path in (example.root / ".coverage", example.root.parent / ".coverage") if path.exists()
@@ -246,7 +246,7 @@ def test_the_data_file_holds_what_every_worker_ran(covered: tuple[Example, Verif
     assert set(data.lines(measured) or ()) == {1, 2, 4, 5, 7}
 
 
-def test_a_coverage_that_is_too_low_turns_green_into_red(tmp_path: Path):
+def test_too_low_coverage_fails_a_green_run(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("price", "pytest tests/test_price.py"))
 
@@ -265,7 +265,7 @@ def test_a_coverage_that_is_too_low_turns_green_into_red(tmp_path: Path):
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
-def test_measuring_that_is_switched_off_warns_of_nothing(tmp_path: Path, confirmed: bool):
+def test_no_cov_causes_no_warning(tmp_path: Path, confirmed: bool):
     """A project may turn warnings into errors, and pytest-cov warns of options that follow ``--no-cov``."""
     ini = "[pytest]\naddopts = --cov=shop --cov-report=html\nfilterwarnings = error\n"
     example = Example(tmp_path, {**FILES, "pytest.ini": ini})

@@ -24,7 +24,7 @@ def example(root: Path, **files: str) -> Example:
 
 @pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
 @pytest.mark.parametrize("where", ["command", "ini"])
-def test_a_command_that_only_sets_up_proves_nothing(tmp_path: Path, option: str, where: str) -> None:
+def test_setup_only_and_setup_plan_fail_the_criterion(tmp_path: Path, option: str, where: str) -> None:
     project = Example(tmp_path, {"test_it.py": "def test_it(): assert False\n"})
     project.plan(todo("a", "pytest test_it.py" + (f" {option}" if where == "command" else "")))
     if where == "ini":
@@ -44,9 +44,7 @@ def test_a_command_that_only_sets_up_proves_nothing(tmp_path: Path, option: str,
         "builtins, 'open', lambda *a, **k: 1 / 0",
     ],
 )
-def test_a_failure_while_a_test_has_replaced_a_function_is_that_tests_failure(
-    tmp_path: Path, replaced: str
-) -> None:
+def test_a_function_patched_by_a_failing_test_affects_no_other_test(tmp_path: Path, replaced: str) -> None:
     project = example(
         tmp_path,
         test_it=f"""
@@ -62,7 +60,7 @@ def test_a_failure_while_a_test_has_replaced_a_function_is_that_tests_failure(
     assert run.tests("disturbing") == {"test_it.py::test_it": "failed", "test_it.py::test_after": "passed"}
 
 
-def test_a_stopped_clock_is_no_passed_limit(tmp_path: Path) -> None:
+def test_a_frozen_clock_causes_no_timeout(tmp_path: Path) -> None:
     project = example(
         tmp_path,
         conftest="""
@@ -83,7 +81,7 @@ def test_a_stopped_clock_is_no_passed_limit(tmp_path: Path) -> None:
     assert run.verdicts == {"disturbing": "passed", "other": "passed"}, str(run)
 
 
-def test_a_test_that_removes_the_runs_folder_costs_only_its_own_criterion(tmp_path: Path) -> None:
+def test_a_test_that_removes_the_folder_of_the_run_fails_only_its_criterion(tmp_path: Path) -> None:
     project = example(
         tmp_path,
         test_it="""
@@ -99,7 +97,7 @@ def test_a_test_that_removes_the_runs_folder_costs_only_its_own_criterion(tmp_pa
     assert "Traceback" not in run.output
 
 
-def test_records_that_a_project_forges_badly_are_no_fault_of_the_verifier(tmp_path: Path) -> None:
+def test_malformed_forged_records_cause_no_internal_error(tmp_path: Path) -> None:
     project = example(
         tmp_path,
         test_it="""
@@ -128,7 +126,7 @@ def test_records_that_a_project_forges_badly_are_no_fault_of_the_verifier(tmp_pa
         ("{object(): 1}", "failed"),
     ],
 )
-def test_an_odd_value_of_a_metric_costs_the_metric_alone(tmp_path: Path, value: str, verdict: str) -> None:
+def test_an_unusual_metric_value_affects_only_the_metric(tmp_path: Path, value: str, verdict: str) -> None:
     project = example(
         tmp_path,
         test_it=f"""
@@ -145,14 +143,14 @@ def test_an_odd_value_of_a_metric_costs_the_metric_alone(tmp_path: Path, value: 
     assert run.verdicts == {"disturbing": {"tests[0]": "passed", "metrics[0]": verdict}}, str(run)
 
 
-def test_a_link_that_leads_to_itself_stands_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_self_referencing_symlink_is_tolerated(tmp_path: Path) -> None:
     project = example(tmp_path, test_it="def test_it(): pass\n")
     (tmp_path / "around").symlink_to("around")
     run = project.verify()
     assert run.exit_code == 0, str(run)
 
 
-def test_where_every_warning_is_an_error_installed_plugins_bring_none_of_ours(tmp_path: Path) -> None:
+def test_planverify_adds_no_warnings_where_warnings_are_errors(tmp_path: Path) -> None:
     project = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
     # pytest-asyncio, if installed, warns about an option that is not set.
     project.write({"pytest.ini": "[pytest]\nfilterwarnings = error\naddopts = -p no:asyncio\n"})
@@ -188,7 +186,7 @@ if not FULL:
 
 
 @pytest.mark.parametrize("project", ODD_PROJECTS, ids=lambda project: project.name)
-def test_a_plan_says_of_an_odd_project_what_its_commands_say_alone(project: OddProject, tmp_path: Path):
+def test_verdicts_in_unusual_projects_equal_those_of_plain_pytest(project: OddProject, tmp_path: Path):
     example = Example(tmp_path, project.files)
     example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.verdicts)))
 
@@ -201,7 +199,7 @@ def test_a_plan_says_of_an_odd_project_what_its_commands_say_alone(project: OddP
     assert said == project.verdicts, f"{project.why}\n{run}"
 
 
-def test_the_verdicts_of_odd_projects_are_those_of_each_command_alone(tmp_path: Path):
+def test_expected_verdicts_of_unusual_projects_hold_in_plain_pytest(tmp_path: Path):
     projects = {project.name: project for project in ODD_PROJECTS}
     telling = [projects[name] for name in MOST_TELLING]
     roots = {project.name: Example(tmp_path / project.name, project.files).root for project in telling}
@@ -237,7 +235,7 @@ def only_plugins(*modules: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
-def test_a_failure_beside_a_package_named_like_ours_has_its_evidence(
+def test_a_failure_in_a_project_with_a_package_named_planner_has_evidence(
     options: tuple[str, ...], tmp_path: Path
 ):
     files = {
@@ -253,7 +251,7 @@ def test_a_failure_beside_a_package_named_like_ours_has_its_evidence(
     assert "assert 1 == 2" in str(run)
 
 
-def test_warnings_of_a_conftest_are_errors_however_far_its_worker_was_prepared(tmp_path: Path):
+def test_conftest_warnings_are_errors_in_prepared_workers_too(tmp_path: Path):
     files = {
         "pytest.ini": "[pytest]\nfilterwarnings = error\n",
         "conftest.py": "def pytest_configure(): pass\n",  # so that workers are configured late
@@ -273,7 +271,7 @@ def test_warnings_of_a_conftest_are_errors_however_far_its_worker_was_prepared(t
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX closes the streams")
 @pytest.mark.parametrize("closed", ["<&-", "2>&-"])
-def test_a_stream_that_the_shell_has_closed_changes_no_verdict(closed: str, tmp_path: Path):
+def test_closed_standard_streams_change_no_verdict(closed: str, tmp_path: Path):
     example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n"})
     example.plan(todo("t0", "pytest test_a.py"))
     command = f"{PYTHON} -m pytest --planverify plan.yaml {closed}"

@@ -67,14 +67,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
     return runs
 
 
-def test_honest_work_is_accepted(runs: dict[str, Verified]) -> None:
+def test_honest_work_has_no_hygiene_violation(runs: dict[str, Verified]) -> None:
     assert runs["honest"].exit_code == 0, str(runs["honest"])
     document = runs["honest"].document
     assert document is not None
     assert document["run"]["hygiene"].startswith("clean: checked against the baseline of ")
 
 
-def test_a_changed_judge_is_held_against_the_todo_that_it_judges(runs: dict[str, Verified]) -> None:
+def test_a_tampered_test_is_a_violation_of_the_todo_it_judges(runs: dict[str, Verified]) -> None:
     run = runs["cheats"]
     assert run.exit_code == 13, str(run)
     assert run.document is not None
@@ -86,7 +86,7 @@ def test_a_changed_judge_is_held_against_the_todo_that_it_judges(runs: dict[str,
     assert "asserts something else" in run.check("adds", "hygiene")["reason"]
 
 
-def test_a_trick_in_the_product_is_held_against_who_may_have_played_it(runs: dict[str, Verified]) -> None:
+def test_a_manipulation_in_product_code_is_a_violation_of_its_todo_only(runs: dict[str, Verified]) -> None:
     run = runs["cheats"]
     checks = (run.check("shouts"), run.check("shouts", "hygiene"))
     assert [check["verdict"] for check in checks] == ["passed", "failed"]
@@ -95,7 +95,7 @@ def test_a_trick_in_the_product_is_held_against_who_may_have_played_it(runs: dic
     assert "hygiene" not in [check["id"] for check in run.outcomes["tests"]["checks"]]
 
 
-def test_a_changed_tool_of_the_plan_is_noticed_as_a_changed_command_is(tmp_path: Path) -> None:
+def test_changed_tools_and_commands_of_the_plan_are_detected(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", FILES | HONEST)
     named = {"name": "in-order", "argv": ["sort", "--check"]}
     looser = {"name": "in-order", "argv": ["sort"]}
@@ -115,14 +115,14 @@ def test_a_changed_tool_of_the_plan_is_noticed_as_a_changed_command_is(tmp_path:
     assert held == [(13, "judge-tampered", "plan.yaml")] * 2
 
 
-def test_what_a_person_has_blessed_is_no_sign_any_more(runs: dict[str, Verified]) -> None:
+def test_an_accepted_change_is_no_violation(runs: dict[str, Verified]) -> None:
     run = runs["blessed"]
     assert run.verdicts["adds"] == "passed", str(run)
     assert run.verdicts["shouts"] == {"tests[0]": "passed", "hygiene": "failed"}
     assert run.exit_code == 13
 
 
-def test_a_module_of_the_project_does_not_stand_in_for_pytest(tmp_path: Path) -> None:
+def test_a_module_named_pytest_does_not_replace_pytest(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", FILES | {"pytest.py": "print('1 passed')\n"})
     project.plan(*TODOS)
     done = planverify("verify", "plan.yaml", cwd=project.root)

@@ -48,7 +48,7 @@ def test_the_first_plan_of_a_repository_validates_and_is_verified(shop: Path) ->
     assert not (shop / "AGENTS.md").exists()
 
 
-def test_a_plan_that_is_there_is_replaced_only_by_force(shop: Path) -> None:
+def test_an_existing_plan_is_replaced_only_with_force(shop: Path) -> None:
     (shop / "plan.yaml").write_text("mine: true\n")
 
     refused = ran("init", cwd=shop, status=2)
@@ -72,7 +72,7 @@ def test_a_plan_in_another_folder_has_the_root_of_the_repository(shop: Path) -> 
     ran("plans/first.yaml", "-q", cwd=shop)
 
 
-def test_a_list_with_check_boxes_becomes_a_plan_and_agents_are_told(shop: Path) -> None:
+def test_init_makes_a_plan_from_check_boxes_and_a_section_in_agents_md(shop: Path) -> None:
     (shop / "TODO.md").write_text(
         "# Shop\n\n- [x] Count: `python -m pytest tests/test_shop.py`\n- [ ] Sell\n  - [ ] Pack\n"
     )
@@ -89,7 +89,7 @@ def test_a_list_with_check_boxes_becomes_a_plan_and_agents_are_told(shop: Path) 
     assert (shop / "AGENTS.md").read_text() == page
 
 
-def test_the_commands_that_agents_are_told_are_those_that_work(shop: Path) -> None:
+def test_the_commands_in_agents_md_work(shop: Path) -> None:
     ran("init", "--agents", cwd=shop)
     section = (shop / "AGENTS.md").read_text()
     todo_id = load_plan(shop / "planverify.yaml").plan.items[0].id
@@ -109,7 +109,7 @@ def test_the_commands_that_agents_are_told_are_those_that_work(shop: Path) -> No
         (("init", "--from", "."), 4, "Is a directory"),
     ],
 )
-def test_where_there_is_nothing_to_make_a_plan_of_one_line_says_why(
+def test_init_without_input_explains_why_in_one_line(
     tmp_path: Path, words: tuple[str, ...], status: int, text: str
 ) -> None:
     (tmp_path / "empty.md").write_text("Nothing to do.\n")

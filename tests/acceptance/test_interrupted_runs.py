@@ -119,7 +119,7 @@ def interrupted(
         "Ctrl-C twice",
     ],
 )
-def test_an_interrupted_run_writes_what_it_found_and_leaves_no_process(
+def test_an_interrupted_run_writes_its_outcomes_and_leaves_no_process(
     plan: str, sent: signal.Signals, options: tuple[str, ...], tmp_path: Path
 ):
     run = interrupted(tmp_path, plan, sent, *options, again=0.3 if plan == "deaf" else None)
@@ -135,7 +135,7 @@ def test_an_interrupted_run_writes_what_it_found_and_leaves_no_process(
 
 
 @pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "isolated"])
-def test_a_run_under_nohup_outlives_its_terminal(options: tuple[str, ...], tmp_path: Path):
+def test_a_run_under_nohup_survives_its_terminal(options: tuple[str, ...], tmp_path: Path):
     example = Example(tmp_path, {"test_it.py": WAITS})
     example.plan(
         todo("first", "pytest test_it.py::test_first"), todo("second", "pytest test_it.py::test_second")
@@ -153,7 +153,7 @@ def test_a_run_under_nohup_outlives_its_terminal(options: tuple[str, ...], tmp_p
     assert not run.left_running
 
 
-def test_an_interrupt_while_plugins_are_imported_is_one_line(tmp_path: Path):
+def test_an_interrupt_during_plugin_import_prints_one_line(tmp_path: Path):
     files = {
         "slow_plugin.py": "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(600)\n",
         "pytest.ini": "[pytest]\npythonpath = .\naddopts = -p slow_plugin\n",

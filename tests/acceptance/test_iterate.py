@@ -39,7 +39,7 @@ def planned_file(said: str) -> str:
     return found[1]
 
 
-def test_gaps_come_from_ruff_pyright_the_inbox_and_the_innermost_open_boxes_of_a_roadmap(
+def test_gaps_come_from_ruff_pyright_the_inbox_and_open_boxes_of_a_roadmap(
     project: Path,
 ) -> None:
     words = [sys.executable, "-m", "ruff", "check", "--isolated", "--output-format", "json", "shop"]
@@ -62,7 +62,7 @@ def test_gaps_come_from_ruff_pyright_the_inbox_and_the_innermost_open_boxes_of_a
     assert done.json["most_critical"] == gaps[0]
 
 
-def test_the_command_to_go_on_reads_the_same_sources_and_can_be_pasted(project: Path) -> None:
+def test_the_suggested_iterate_command_repeats_the_options(project: Path) -> None:
     (project / "to do.md").write_text("- [ ] Create shop/taxes.py\n")
 
     done = planner("gaps", "--roadmap", "to do.md", cwd=project)
@@ -70,7 +70,7 @@ def test_the_command_to_go_on_reads_the_same_sources_and_can_be_pasted(project: 
     assert done.out.splitlines()[-1] == "next: planner iterate --roadmap 'to do.md'"
 
 
-def test_an_iteration_is_judged_by_its_outcomes_and_the_next_one_follows(project: Path) -> None:
+def test_an_iteration_is_judged_by_its_outcomes_before_the_next_begins(project: Path) -> None:
     (project / "inbox/rounding.md").unlink()
     plan = planned_file(planner("iterate", cwd=project).out)
     assert planner("validate", plan, cwd=project).status == 0
@@ -99,7 +99,7 @@ def test_an_iteration_is_judged_by_its_outcomes_and_the_next_one_follows(project
     assert "no gaps" in last.err
 
 
-def test_red_todos_come_first_and_a_rolled_back_iteration_counts_as_failed(project: Path) -> None:
+def test_failed_todos_come_first_and_a_rollback_counts_as_a_failure(project: Path) -> None:
     (project / "test_cart.py").write_text(
         "from shop.cart import total\n\n\ndef test_total():\n    assert total([1]) == 2\n"
     )
@@ -128,7 +128,9 @@ def test_red_todos_come_first_and_a_rolled_back_iteration_counts_as_failed(proje
         (("iterate", "--rollback", "x"), 2, "no iteration is open"),
     ],
 )
-def test_wrong_use_is_one_line(project: Path, words: tuple[str, ...], status: int, said: str) -> None:
+def test_wrong_use_of_gaps_and_iterate_prints_one_line(
+    project: Path, words: tuple[str, ...], status: int, said: str
+) -> None:
     (project / "odd.json").write_text('{"gapz": []}')
     done = planner(*words, cwd=project)
     assert done.status == status
@@ -136,7 +138,7 @@ def test_wrong_use_is_one_line(project: Path, words: tuple[str, ...], status: in
     assert done.err.count("\n") == 1
 
 
-def test_a_log_line_that_is_no_iteration_is_named(project: Path) -> None:
+def test_an_invalid_line_of_the_iteration_log_is_located(project: Path) -> None:
     planner("iterate", cwd=project)
     log = project / ".planverify/iterations.jsonl"
     log.write_text(log.read_text() + "{}\n")
@@ -146,9 +148,7 @@ def test_a_log_line_that_is_no_iteration_is_named(project: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["gaps", "iterate"])
-def test_a_folder_with_nothing_to_read_gaps_from_is_not_said_to_have_none(
-    word: str, tmp_path: Path
-) -> None:
+def test_a_folder_without_sources_of_gaps_is_a_usage_error(word: str, tmp_path: Path) -> None:
     done = planner(word, cwd=tmp_path)
 
     assert (done.status, done.out) == (2, "")

@@ -56,7 +56,7 @@ def text_of(result: CallToolResult) -> str:
     return content.text  # type: ignore[union-attr]
 
 
-def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: Example) -> None:
+def test_the_mcp_server_reports_failures_and_completion_only_when_green(shop: Example) -> None:
     """One connection, over which the plan, the outcomes and the history are read, too."""
 
     async def talk() -> tuple[list[CallToolResult], dict[str, str], list[CallToolResult]]:
@@ -99,7 +99,7 @@ def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: E
     assert "completed: 1 of 1 todo done" in text_of(completed)
 
 
-def test_a_wrong_call_is_answered_by_one_line(shop: Example, tmp_path: Path) -> None:
+def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: Path) -> None:
     (tmp_path / "secret.yaml").write_text("todo_list_id: secret\nitems: []\n")
     (shop.root / "link.yaml").symlink_to(tmp_path / "secret.yaml")
     calls: list[Call] = [
@@ -119,7 +119,7 @@ def test_a_wrong_call_is_answered_by_one_line(shop: Example, tmp_path: Path) -> 
         assert "Traceback" not in text_of(result), call
 
 
-def test_an_agent_decides_nothing_that_a_person_is_asked_unless_the_server_allows_it(shop: Example) -> None:
+def test_an_agent_cannot_decide_for_a_person_unless_the_server_allows_it(shop: Example) -> None:
     human = todo("look", manual=[{"question": "Is it nice?"}])
     review = todo("review", manual=[{"question": "Is it tested?", "role": "tester"}])
     shop.plan(todo("price", "pytest test_shop.py"), human, review, metadata={"auto_fix_mode": False})
@@ -150,7 +150,7 @@ def test_an_agent_decides_nothing_that_a_person_is_asked_unless_the_server_allow
     assert '"by":"tester-bot (mcp)"' in log.replace(": ", ":")
 
 
-def test_a_verification_that_hangs_is_stopped_and_leaves_nothing_behind(shop: Example) -> None:
+def test_a_hanging_or_cancelled_verification_is_stopped(shop: Example) -> None:
     hangs = (
         "import pathlib, time\ndef test_gross():\n    pathlib.Path('hangs').touch()\n    time.sleep(600)\n"
     )
@@ -187,7 +187,7 @@ def running_in(root: Path) -> list[str]:
     return found
 
 
-def test_without_the_sdk_one_line_says_what_to_install(tmp_path: Path) -> None:
+def test_a_missing_mcp_sdk_is_reported_in_one_line(tmp_path: Path) -> None:
     ended = planverify(
         "mcp", cwd=tmp_path, program="sys import modules; modules['mcp'] = None; from pytest_planverify.cli"
     )

@@ -41,7 +41,7 @@ def an_example(folder: Path) -> Example:
     ],
     ids=" ".join,
 )
-def test_a_test_that_the_user_left_out_is_not_run(options: tuple[str, ...], tmp_path: Path):
+def test_a_deselected_test_is_not_run(options: tuple[str, ...], tmp_path: Path):
     run = an_example(tmp_path).verify(*options)
 
     assert run.verdicts == {
@@ -55,7 +55,7 @@ def test_a_test_that_the_user_left_out_is_not_run(options: tuple[str, ...], tmp_
     assert run.exit_code == 0, str(run)
 
 
-def test_a_red_test_that_was_not_left_out_still_fails(tmp_path: Path):
+def test_a_selected_failing_test_still_fails(tmp_path: Path):
     example = an_example(tmp_path)
     example.write({"test_two.py": "def test_other(): assert False\n"})
 
@@ -66,14 +66,14 @@ def test_a_red_test_that_was_not_left_out_still_fails(tmp_path: Path):
     assert run.verdicts["both"] == "not_run"
 
 
-def test_where_everything_was_left_out_there_is_nothing_to_verify(tmp_path: Path):
+def test_deselecting_every_test_is_exit_status_5(tmp_path: Path):
     run = an_example(tmp_path).verify("-k", "no_such_test")
 
     assert run.exit_code == 5, str(run)
     assert set(run.states.values()) == {"pending"}
 
 
-def test_a_wrong_expression_is_an_error_and_nothing_is_green(tmp_path: Path):
+def test_an_invalid_selection_expression_is_a_usage_error(tmp_path: Path):
     run = an_example(tmp_path).verify("-k", "fast and and")
 
     assert run.exit_code == 4, str(run)
@@ -81,7 +81,7 @@ def test_a_wrong_expression_is_an_error_and_nothing_is_green(tmp_path: Path):
     assert run.document is None
 
 
-def test_stopping_early_leaves_nothing_out_where_nothing_fails(tmp_path: Path):
+def test_exitfirst_runs_everything_if_nothing_fails(tmp_path: Path):
     run = an_example(tmp_path).verify("-x")
 
     assert set(run.states.values()) == {"done"}, str(run)
@@ -116,7 +116,9 @@ NUMBERED = ((1, "green"), (2, "red"), (3, "green"), (4, "red"), (5, "green"))
     [(("-x",), 2), (("--maxfail=2",), 4)],
     ids=["-x", "--maxfail=2"],
 )
-def test_after_so_many_failures_the_rest_is_not_run(options: tuple[str, ...], reached: int, tmp_path: Path):
+def test_the_rest_is_not_run_after_the_maximum_of_failures(
+    options: tuple[str, ...], reached: int, tmp_path: Path
+):
     run = an_example_with_reds(tmp_path).verify(*options)
 
     colours = ["passed", "failed", "passed", "failed", "passed"]
@@ -128,7 +130,7 @@ def test_after_so_many_failures_the_rest_is_not_run(options: tuple[str, ...], re
 # -- the last failures ---------------------------------------------------------------------------------
 
 
-def test_the_last_failures_are_run_again_and_nothing_else(tmp_path: Path):
+def test_last_failed_runs_only_the_failures(tmp_path: Path):
     example = an_example_with_reds(tmp_path)
     example.verify()
 
@@ -140,7 +142,7 @@ def test_the_last_failures_are_run_again_and_nothing_else(tmp_path: Path):
     assert run.exit_code == 1, str(run)
 
 
-def test_without_last_failures_everything_runs(tmp_path: Path):
+def test_last_failed_without_failures_runs_everything(tmp_path: Path):
     example = an_example(tmp_path)
 
     never_run = example.verify("--lf")
@@ -162,11 +164,11 @@ def dependent(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return example.verify("-k", "other")
 
 
-def test_what_was_left_out_blocks_nobody(dependent: Verified):
+def test_a_deselected_todo_blocks_no_other(dependent: Verified):
     assert dependent.verdicts == {"first": "not_run", "second": "passed"}, str(dependent)
 
 
-def test_the_outcomes_say_that_only_a_part_was_asked_for(dependent: Verified):
+def test_the_outcomes_note_a_partial_selection(dependent: Verified):
     assert dependent.document is not None
     assert any(
         "only a part of the plan was selected" in note for note in dependent.document["run"]["notes"]

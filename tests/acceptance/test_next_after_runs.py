@@ -51,7 +51,7 @@ def said(project: Example, *words: str, status: int = 0) -> str:
     return done.stdout
 
 
-def test_a_stopped_plan_still_shows_what_fails(project: Example):
+def test_a_stopped_plan_still_shows_its_failures(project: Example):
     project.plan(todo("price", "pytest test_shop.py::test_price", status="claimed", max_retries=0))
     for number in range(4):
         project.write({"note.py": f"turn = {number}\n"})
@@ -67,7 +67,7 @@ def test_a_stopped_plan_still_shows_what_fails(project: Example):
     assert "says   AssertionError: assert 3 == 4" in shown
 
 
-def test_what_could_not_be_verified_is_counted_and_shown_with_its_remedy(project: Example):
+def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(project: Example):
     project.plan(todo("types", "no_such_tool shop.py", status="claimed"), metadata={"tools": [TOOL]})
     project.verify()
 
@@ -79,7 +79,7 @@ def test_what_could_not_be_verified_is_counted_and_shown_with_its_remedy(project
     assert "nothing fails" not in said(project, "brief")
 
 
-def test_an_approval_after_an_edit_in_place_is_part_of_the_same_run(project: Example):
+def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(project: Example):
     project.plan(
         todo("flaky", "pytest test_shop.py::test_flaky", status="claimed"),
         todo("price", "pytest test_shop.py::test_price", status="claimed"),
@@ -95,7 +95,7 @@ def test_an_approval_after_an_edit_in_place_is_part_of_the_same_run(project: Exa
     assert [each.name for each in (project.root / ".planverify/logs").iterdir()] == ["example.jsonl"]
 
 
-def test_an_answer_after_the_run_asks_for_another_verification(project: Example):
+def test_an_answer_after_a_run_requires_another_verification(project: Example):
     manual = [
         {"question": "Is it readable?", "role": "human"},
         {"question": "Is it short?", "role": "human"},
@@ -167,7 +167,7 @@ def told(example: Example, *words: str) -> Ran:
     return planner("next", *words, cwd=example.root)
 
 
-def test_a_step_falls_away_when_its_todo_passes(unformatted: Example):
+def test_a_preparatory_step_is_skipped_when_its_todo_passes(unformatted: Example):
     unformatted.write({"a.py": FORMATTED})
     assert unformatted.verify().verdicts == {"style": "passed"}
 
@@ -180,7 +180,7 @@ def test_a_step_falls_away_when_its_todo_passes(unformatted: Example):
     assert "skipped" in branch, branch
 
 
-def test_the_check_of_a_step_is_that_of_the_todo_that_it_prepares(unformatted: Example):
+def test_a_preparatory_step_is_checked_by_the_check_of_its_todo(unformatted: Example):
     brief = told(unformatted, "--brief", "style_step_01").out
 
     assert "Check: pytest --planverify plan.yaml::style\n" in brief
@@ -197,7 +197,7 @@ def test_a_step_is_done_when_its_todo_was_verified_after_a_change_and_still_fail
     assert "style_step_01" not in after.out
 
 
-def test_the_brief_of_a_todo_without_criteria_says_how_it_becomes_done(tmp_path: Path):
+def test_the_brief_of_a_todo_without_criteria_explains_how_to_complete_it(tmp_path: Path):
     example = Example(tmp_path, {"a.py": FORMATTED})
     example.plan({"id": "notes", "title": "Notes", "requires_testing": False})
 
@@ -233,7 +233,7 @@ def failure(verified: Verified, todo_id: str) -> dict[str, Any]:
     )
 
 
-def test_a_test_that_touches_no_product_goes_to_the_tester(verified: Verified) -> None:
+def test_a_failing_test_without_product_code_is_routed_to_the_tester(verified: Verified) -> None:
     found = failure(verified, "sum")
     assert (found["category"], found["owner"], found["target_agent"]) == (
         "TEST_REGRESSION",
@@ -244,7 +244,7 @@ def test_a_test_that_touches_no_product_goes_to_the_tester(verified: Verified) -
 
 
 @pytest.mark.parametrize(("todo_id", "file"), [("artifact", "pricing.py"), ("allowed", "billing.py")])
-def test_a_module_that_a_todo_is_to_write_is_missing_product(
+def test_a_missing_module_planned_by_a_todo_is_missing_product_code(
     verified: Verified, todo_id: str, file: str
 ) -> None:
     found = failure(verified, todo_id)
@@ -256,7 +256,7 @@ def test_a_module_that_a_todo_is_to_write_is_missing_product(
     assert f"write {file}" in found["suggestion"]
 
 
-def test_a_module_that_nobody_is_to_write_is_missing_from_the_installation(verified: Verified) -> None:
+def test_a_missing_module_not_planned_by_any_todo_is_an_environment_error(verified: Verified) -> None:
     found = failure(verified, "nobody")
     assert (found["category"], found["owner"]) == ("IMPORT_ERROR", "environment")
 
@@ -305,7 +305,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 @pytest.mark.parametrize("under_git", [False, True])
-def test_files_that_changed_since_the_run_are_named_with_the_todos_that_rest_on_them(
+def test_files_changed_since_the_run_are_listed_with_the_affected_todos(
     shop: Path, under_git: bool
 ) -> None:
     if under_git:
@@ -335,14 +335,14 @@ def test_files_that_changed_since_the_run_are_named_with_the_todos_that_rest_on_
     assert found(shop).files.paths == ()
 
 
-def test_before_the_first_run_there_are_no_outcomes_and_the_command_is_named(shop: Path) -> None:
+def test_a_plan_without_a_run_has_no_outcomes_but_a_verify_command(shop: Path) -> None:
     nothing = found(shop)
 
     assert (nothing.document, nothing.unfinished, nothing.files.paths) == (None, None, ())
     assert nothing.verify.startswith("pytest --planverify ")
 
 
-def test_a_run_that_was_killed_is_told_until_another_comes_to_its_end(shop: Path) -> None:
+def test_a_killed_run_is_reported_until_another_run_finishes(shop: Path) -> None:
     write(shop, "tests/test_price.py", "import time\ndef test_gross(): time.sleep(60)\n")
     command = [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify"]
     process = subprocess.Popen(
@@ -366,7 +366,7 @@ def test_a_run_that_was_killed_is_told_until_another_comes_to_its_end(shop: Path
     assert found(shop).unfinished is None
 
 
-def test_a_run_that_is_not_kept_and_a_journal_that_is_none_tell_nothing(shop: Path) -> None:
+def test_missing_and_invalid_journals_are_ignored(shop: Path) -> None:
     assert verify(shop) == 1
     write(shop, "cart.py", "")
     journal = next((shop / ".planverify/runs").glob("*/journal.jsonl"))

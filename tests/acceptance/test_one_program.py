@@ -54,7 +54,7 @@ def test_verify_passes_options_through_and_ends_with_the_status_of_pytest(
 
 @pytest.mark.parametrize("stream", ["/dev/full", "&-"])
 @pytest.mark.parametrize(("command", "status"), [("verify", 1), ("next", None)])
-def test_output_that_cannot_be_written_loses_no_outcomes(
+def test_outcomes_are_kept_if_the_output_cannot_be_written(
     example: Example, tmp_path: Path, command: str, status: int | None, stream: str
 ) -> None:
     if command == "next":
@@ -77,14 +77,14 @@ def test_output_that_cannot_be_written_loses_no_outcomes(
     assert (tmp_path / ".planverify/outcomes.json").exists()
 
 
-def test_every_command_that_is_listed_can_be_loaded() -> None:
+def test_every_listed_command_can_be_loaded() -> None:
     group: Any = typer.main.get_command(app)
 
     for name in group.list_commands(None):
         assert group.get_command(None, name) is not None, name
 
 
-def test_todos_after_the_plan_run_alone_and_are_shown_alone(example: Example, tmp_path: Path) -> None:
+def test_todos_selected_after_the_plan_are_run_and_shown_alone(example: Example, tmp_path: Path) -> None:
     run = example.verify("plan.yaml::paint,hang")
 
     assert run.exit_code == 0, str(run)
@@ -116,7 +116,7 @@ def test_in_a_subfolder_the_planner_finds_the_plan_that_pytest_verifies(
     assert "✗ failed" in planner("status", cwd=here).stdout
 
 
-def test_several_plans_of_the_ini_file_are_named_to_choose_from(example: Example, tmp_path: Path) -> None:
+def test_several_plans_in_the_ini_file_must_be_chosen_from(example: Example, tmp_path: Path) -> None:
     example.write({"pytest.ini": "[pytest]\nplanverify_plan = a.yaml b.yaml\n"})
 
     ran = planner("status", cwd=tmp_path)
@@ -125,7 +125,7 @@ def test_several_plans_of_the_ini_file_are_named_to_choose_from(example: Example
     assert ran.stderr == "planner: the ini file names 2 plans, a.yaml, b.yaml; name one\n"
 
 
-def test_commands_that_need_no_outcomes_do_without_those_of_another_plan(
+def test_outcomes_of_another_plan_do_not_stop_commands_that_need_none(
     example: Example, tmp_path: Path
 ) -> None:
     assert example.verify().exit_code == 1

@@ -135,17 +135,17 @@ def turned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("name", HOOKS)
-def test_a_failure_that_is_reported_as_something_else_is_a_violation(name: str, turned: Verified):
+def test_a_failure_reported_as_another_outcome_is_a_violation(name: str, turned: Verified):
     assert turned.verdicts[name] == "failed", str(turned)
     assert turned.category(name) == "HYGIENE_VIOLATION"
     assert f"{name}/test_{name}.py::test_red failed and was reported as" in turned.check(name)["reason"]
 
 
-def test_the_run_ends_as_one_with_a_violation(turned: Verified):
+def test_an_overridden_report_sets_the_exit_status_of_a_violation(turned: Verified):
     assert turned.exit_code == 13
 
 
-def test_a_retry_of_a_plugin_that_reports_nothing_is_flaky(turned: Verified):
+def test_a_pass_after_an_unreported_retry_is_flaky(turned: Verified):
     assert turned.verdicts["again"] == "flaky", str(turned)
     assert turned.category("again") == "FLAKY_TEST"
 

@@ -66,7 +66,7 @@ def run(*argv: str, cwd: Path, status: int = 0) -> str:
     return done.stdout
 
 
-def test_the_wheel_holds_both_packages_whole_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_contains_exactly_both_packages(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {name for name in names if ".dist-info/" not in name}
 
@@ -79,7 +79,7 @@ def test_the_wheel_holds_both_packages_whole_and_nothing_else(wheel: Path) -> No
     assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
 
 
-def test_the_wheel_registers_the_plugin_and_says_what_it_is(wheel: Path) -> None:
+def test_the_wheel_registers_the_plugin_and_has_its_metadata(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
         entry_points = archive.read(f"{info}/entry_points.txt").decode()
@@ -96,7 +96,7 @@ def test_the_wheel_registers_the_plugin_and_says_what_it_is(wheel: Path) -> None
     assert licenses == [f"{info}/licenses/LICENSE"]
 
 
-def test_the_sdist_holds_all_that_its_tests_need(distributions: Path) -> None:
+def test_the_sdist_contains_everything_that_its_tests_need(distributions: Path) -> None:
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -168,7 +168,7 @@ PURE = {
 }
 
 
-def test_every_pure_room_that_exists_is_named_by_its_contract() -> None:
+def test_the_contract_of_pure_packages_lists_every_pure_package() -> None:
     assert set(contract("pure-rooms")["source_modules"]) == PURE & rooms("planner")
 
 
@@ -187,7 +187,7 @@ IMPURE_NAMES = {
 
 
 @pytest.mark.parametrize("room", sorted(PURE & rooms("planner")))
-def test_a_pure_room_names_nothing_that_reads_or_writes(room: str) -> None:
+def test_pure_packages_use_no_names_that_read_or_write(room: str) -> None:
     folder = REPOSITORY / room.replace(".", "/")
     named = {
         f"{path.name}:{node.lineno} {name}"
@@ -209,7 +209,7 @@ def _names(node: ast.AST) -> list[str]:
             return []
 
 
-def test_the_model_may_use_no_other_room() -> None:
+def test_the_model_may_import_no_other_package_of_planner() -> None:
     forbidden = set(contract("model-stands-alone")["forbidden_modules"])
 
     assert forbidden == rooms("planner") - {"planner.model"}
@@ -220,14 +220,14 @@ def test_only_the_harness_and_the_command_line_may_use_the_engine() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_module_has_a_name_that_says_nothing(package: str) -> None:
+def test_no_module_has_a_generic_name(package: str) -> None:
     unwanted = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "core"}
 
     assert not {path.stem for path in (REPOSITORY / package).rglob("*")} & unwanted
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_module_says_at_its_top_what_it_is_for(package: str) -> None:
+def test_every_module_has_a_docstring(package: str) -> None:
     silent = [
         path.relative_to(REPOSITORY).as_posix()
         for path in (REPOSITORY / package).rglob("*.py")

@@ -64,7 +64,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_two_todos_are_worked_on_at_the_same_time_and_merged_into_one_tree(tmp_path: Path, temporary: Path):
+def test_parallel_turns_are_merged_into_one_tree(tmp_path: Path, temporary: Path):
     root = make_project(tmp_path / "project")
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, MEETING))
     assert done.exit_code == 0, done
@@ -73,7 +73,7 @@ def test_two_todos_are_worked_on_at_the_same_time_and_merged_into_one_tree(tmp_p
     assert list(temporary.glob("planverify-tree-*")) == []
 
 
-def test_work_that_does_not_fit_what_was_merged_before_is_done_anew(tmp_path: Path):
+def test_work_that_conflicts_with_merged_work_is_repeated(tmp_path: Path):
     root = make_project(tmp_path / "project", limited=False)
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, SHARING))
     assert done.exit_code == 0, done
@@ -101,7 +101,7 @@ def test_a_turn_outside_its_limits_leaves_the_tree_as_it_was(tmp_path: Path, cod
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_on(
+def test_an_interrupt_ends_agents_restores_files_and_prints_the_resume_command(
     tmp_path: Path, temporary: Path, jobs: str
 ):
     root = make_project(tmp_path / "project")
@@ -139,7 +139,7 @@ def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_o
         os.kill(int(pid.read_text()), 0)
 
 
-def test_workers_of_a_cluster_give_the_same_result_and_one_that_dies_changes_nothing(tmp_path: Path):
+def test_workers_of_a_cluster_give_the_same_result_even_if_one_dies(tmp_path: Path):
     distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
     root = make_project(tmp_path / "project")
     dying = MEETING.replace("import os, pathlib, sys, time\n", DYING).replace(" == 'ignored'", "")
@@ -176,7 +176,7 @@ if os.environ["PLANVERIFY_TODO"] == "left" and not first.exists():
         (("--jobs", "0"), "--jobs"),
     ],
 )
-def test_wrong_ways_to_ask_for_workers_are_one_line(tmp_path: Path, words: tuple[str, ...], said: str):
+def test_invalid_executor_options_are_refused(tmp_path: Path, words: tuple[str, ...], said: str):
     root = make_project(tmp_path / "project")
     done = run(root, "run", "plan.yaml", "--agent", f"{PYTHON} x.py", *words)
     assert done.exit_code in (2, 4), done

@@ -19,7 +19,7 @@ def an_example(folder: Path, *plans: str) -> Example:
 
 
 @pytest.mark.parametrize("name", ["planverify.yaml", "plan.yaml", "todo.yaml"])
-def test_without_an_argument_a_plan_of_a_usual_name_is_found(name: str, tmp_path: Path):
+def test_a_plan_with_a_default_name_is_found_without_an_argument(name: str, tmp_path: Path):
     run = an_example(tmp_path, name, "other.yaml").verify()
 
     assert run.exit_code == 0, str(run)
@@ -27,7 +27,7 @@ def test_without_an_argument_a_plan_of_a_usual_name_is_found(name: str, tmp_path
     assert [plan["path"] for plan in run.document["plans"]] == [name]
 
 
-def test_of_the_usual_names_the_first_wins_and_the_ini_file_before_them_all(tmp_path: Path):
+def test_the_ini_file_takes_precedence_over_default_plan_names(tmp_path: Path):
     example = an_example(tmp_path, "plan.yaml", "planverify.yaml", "plans/mine.yaml")
     by_name = example.verify()
     example.write({"pytest.ini": "[pytest]\nplanverify_plan = plans/mine.yaml\n"})
@@ -54,7 +54,7 @@ def test_the_plan_of_the_root_is_found_from_a_subfolder(tmp_path: Path):
     assert run.tests("draw") == {"test_it.py::test_it": "passed"}
 
 
-def test_no_plan_at_all_is_a_usage_error_that_says_what_to_do(tmp_path: Path):
+def test_a_missing_plan_is_a_usage_error_with_a_remedy(tmp_path: Path):
     run = Example(tmp_path, PASSING).verify()
 
     assert run.exit_code == 4, str(run)
@@ -63,7 +63,7 @@ def test_no_plan_at_all_is_a_usage_error_that_says_what_to_do(tmp_path: Path):
     assert not (tmp_path / ".planverify").exists()
 
 
-def test_one_todo_runs_alone_without_its_dependencies(tmp_path: Path):
+def test_a_selected_todo_runs_without_its_dependencies(tmp_path: Path):
     example = Example(tmp_path, {**PASSING, "test_red.py": "def test_red(): assert False\n"})
     example.plan(
         todo("draw", "pytest test_red.py"),
@@ -76,7 +76,7 @@ def test_one_todo_runs_alone_without_its_dependencies(tmp_path: Path):
     assert run.states == {"draw": "pending", "paint": "done"}
 
 
-def test_several_todos_of_a_plan_may_be_named(tmp_path: Path):
+def test_several_todos_of_a_plan_can_be_selected(tmp_path: Path):
     example = Example(tmp_path, PASSING)
     example.plan(*(todo(name, "pytest test_it.py") for name in ("a", "b", "c")))
 
@@ -86,7 +86,7 @@ def test_several_todos_of_a_plan_may_be_named(tmp_path: Path):
     assert run.states == {"a": "done", "b": "pending", "c": "done"}
 
 
-def test_an_unknown_todo_is_a_usage_error_that_names_the_nearest(tmp_path: Path):
+def test_an_unknown_todo_is_a_usage_error_that_suggests_the_nearest(tmp_path: Path):
     run = an_example(tmp_path, "plan.yaml").verify("plan.yaml::pait")
 
     assert run.exit_code == 4, str(run)
@@ -115,7 +115,7 @@ def test_several_plans_are_verified_into_one_outcome_file(tmp_path: Path):
     assert not example.outcome_file.exists()
 
 
-def test_two_plans_of_one_id_are_refused(tmp_path: Path):
+def test_two_plans_with_the_same_id_are_refused(tmp_path: Path):
     example = an_example(tmp_path, "one.yaml", "two.yaml")
     example.plan(*TODOS, path="two.yaml", todo_list_id="plan_0")
 
@@ -227,13 +227,13 @@ def test_the_tree_shows_todos_criteria_and_node_ids(tree: Verified):
         assert text in tree.output
 
 
-def test_nothing_is_run_and_no_outcome_is_written(example: Example, tree: Verified):
+def test_collect_only_runs_nothing_and_writes_no_outcomes(example: Example, tree: Verified):
     assert not (example.root / "ran").exists()
     assert not list(example.root.rglob("*.pyc")), "a command was run"
     assert tree.document is None
 
 
-def test_quietly_there_is_one_node_id_a_line(example: Example):
+def test_quiet_collection_prints_one_node_id_per_line(example: Example):
     quiet = example.verify("--collect-only", "-q")
 
     assert quiet.exit_code == 0, str(quiet)
@@ -241,7 +241,7 @@ def test_quietly_there_is_one_node_id_a_line(example: Example):
     assert "draw tests[0] test_it.py::test_it[1]" in lines or "test_it.py::test_it[1]" in lines, str(quiet)
 
 
-def test_narrowing_narrows_the_tree(example: Example):
+def test_a_selection_narrows_the_collected_tree(example: Example):
     run = example.verify("--co", "-k", "not 2")
 
     assert run.exit_code == 0, str(run)
@@ -249,7 +249,7 @@ def test_narrowing_narrows_the_tree(example: Example):
     assert "test_it.py::test_it[2]" not in run.output
 
 
-def test_what_cannot_be_collected_is_shown_and_fails(tmp_path: Path):
+def test_collection_errors_are_shown_and_fail_the_command(tmp_path: Path):
     example = only_an_example(tmp_path)
     example.write({"test_broken.py": "import no_such_module\n"})
     example.plan(

@@ -99,7 +99,7 @@ def a_shop(folder: Path) -> Example:
     return example
 
 
-def test_from_a_red_run_to_a_completed_plan(shop: Example) -> None:
+def test_a_failed_todo_is_repaired_in_a_branch_until_the_plan_is_completed(shop: Example) -> None:
     """The whole cycle: red, branch, repaired, completed. `planner` changes none of its input files."""
     shop.verify("plan.yaml")
     before = {path: path.read_bytes() for path in shop.root.rglob("*") if path.is_file()}
@@ -133,16 +133,14 @@ def test_json_is_the_same_bytes_in_every_process_and_encoding(red_shop: Example)
 
 
 @pytest.mark.parametrize("words", [("next",), ("status",), ("validate",), ("explain",)])
-def test_an_encoding_that_lacks_the_glyphs_is_no_obstacle(
-    red_shop: Example, words: tuple[str, ...]
-) -> None:
+def test_an_encoding_without_the_symbols_is_supported(red_shop: Example, words: tuple[str, ...]) -> None:
     ran = planner(*words, "plan.yaml", cwd=red_shop.root, env={"PYTHONIOENCODING": "ascii"})
 
     assert ran.status in (0, 1)
     assert ran.out.isascii()
 
 
-def test_the_installed_command_is_the_module(red_shop: Example) -> None:
+def test_the_installed_command_and_the_module_have_the_same_version(red_shop: Example) -> None:
     script = shutil.which("planner", path=str(Path(sys.executable).parent))
     if script is None:
         pytest.skip("the command is not installed in this environment")
@@ -158,7 +156,7 @@ def test_nothing_is_coloured_in_a_pipe(red_shop: Example) -> None:
     assert "\x1b" not in planner("next", "plan.yaml", cwd=red_shop.root, env=env).out
 
 
-def test_a_reader_that_goes_away_is_no_error(red_shop: Example) -> None:
+def test_a_closed_pipe_is_no_error(red_shop: Example) -> None:
     read, write = os.pipe()
     os.close(read)
 
@@ -168,7 +166,7 @@ def test_a_reader_that_goes_away_is_no_error(red_shop: Example) -> None:
     assert (done.status, done.err) == (0, "")
 
 
-def test_a_disk_that_is_full_is_said(red_shop: Example) -> None:
+def test_a_full_disk_is_reported(red_shop: Example) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     with open("/dev/full", "w") as full:
@@ -180,7 +178,7 @@ def test_a_disk_that_is_full_is_said(red_shop: Example) -> None:
     )
 
 
-def test_ctrl_c_ends_it_with_one_line() -> None:
+def test_ctrl_c_ends_planner_with_one_line() -> None:
     code = (
         "import time\nfrom planner.cli.exits import guarded\n"
         "guarded(lambda: (print('working', flush=True), time.sleep(60)))"
@@ -197,7 +195,7 @@ def test_ctrl_c_ends_it_with_one_line() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_can_complete(red_shop: Example, shell: str) -> None:
+def test_completion_scripts_exist_for_common_shells(red_shop: Example, shell: str) -> None:
     # Otherwise typer looks for the shell that started it, and there may be none.
     env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     ran = planner("--show-completion", shell, cwd=red_shop.root, env=env)

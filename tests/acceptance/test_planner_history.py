@@ -32,7 +32,7 @@ def in_a_copy(command: str, cwd: Path) -> tuple[int, str]:
     return ran.status, ran.out + ran.err
 
 
-def test_every_command_on_the_page_prints_what_is_shown_and_the_index_is_the_owners(
+def test_commands_of_the_history_page_work_and_the_index_is_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = documented_commands.run
@@ -51,7 +51,7 @@ def test_every_command_on_the_page_prints_what_is_shown_and_the_index_is_the_own
     assert json.loads(forked(("history", "--json"), tmp_path).out) == told
 
 
-def test_plain_runs_of_the_plugin_are_history(tmp_path: Path) -> None:
+def test_plain_verification_runs_are_in_the_history(tmp_path: Path) -> None:
     example = Example(tmp_path, {"test_it.py": "def test_it(): assert 1 == 2\n"})
     example.plan(todo("it", "pytest test_it.py"))
     for _ in range(2):
@@ -96,7 +96,7 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("module", ["planner.cli.app", "planner.engine", "planner.cli.next"])
-def test_the_database_is_imported_only_where_it_is_asked(module: str, tmp_path: Path) -> None:
+def test_sqlalchemy_is_imported_only_where_needed(module: str, tmp_path: Path) -> None:
     import subprocess
     import sys
 
@@ -119,7 +119,7 @@ def revise(path: Path, title: str) -> None:
     write_in_place(tree, {"": tree.loaded.plan.model_copy(update={"items": (first,)})})
 
 
-def test_each_call_goes_back_by_one_version(tmp_path: Path):
+def test_each_undo_restores_one_earlier_version(tmp_path: Path):
     plan = tmp_path / "plan.yaml"
     plan.write_text(PLAN)
     revise(plan, "Uno")
@@ -143,7 +143,7 @@ def test_each_call_goes_back_by_one_version(tmp_path: Path):
 METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
-def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
+def test_every_command_on_the_metrics_page_prints_the_output_shown(tmp_path: Path) -> None:
     assert live_through(METRICS_PAGE, tmp_path, "console metrics") == 7
 
     written = tmp_path / "planverify.prom"

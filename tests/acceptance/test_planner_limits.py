@@ -117,18 +117,18 @@ def lives(desks: Desks) -> Ran:
 
 
 @pytest.mark.parametrize("row", LIVES)
-def test_the_life_of_a_branch(lives: Ran, row: str) -> None:
+def test_every_state_of_a_branch_has_its_action_and_rule(lives: Ran, row: str) -> None:
     asked = lives.asked[row]
     assert (asked["action"], asked["rule"], asked.get("attempt")) == LIVES[row][2:]
 
 
 @pytest.mark.parametrize("row", [row for row, each in LIVES.items() if each[2] == "ask_human"])
-def test_what_is_given_up_waits_for_a_person(lives: Ran, row: str) -> None:
+def test_a_todo_that_is_given_up_needs_a_review_by_a_person(lives: Ran, row: str) -> None:
     assert lives.asked[row]["kind"] == "review"
     assert lives.asked[row]["options"] == ["retry", "give_up", "stop"]
 
 
-def test_a_deeper_branch_is_of_the_same_parent_and_names_where_it_came_from(desks: Desks) -> None:
+def test_a_deeper_branch_keeps_the_parent_and_records_its_predecessor(desks: Desks) -> None:
     desk = desks("deeper")
     desk.plan(todo("t"), branch("t"), metadata=ASK)
     desk.outcomes(failed("t"), passed("t_branch_01"))
@@ -139,9 +139,7 @@ def test_a_deeper_branch_is_of_the_same_parent_and_names_where_it_came_from(desk
 
 
 @pytest.mark.parametrize(("given_up", "stops"), [(2, False), (3, True)])
-def test_three_todos_in_a_row_that_are_given_up_stop_everything(
-    desks: Desks, given_up: int, stops: bool
-) -> None:
+def test_three_consecutive_todos_given_up_halt_the_plan(desks: Desks, given_up: int, stops: bool) -> None:
     desk = desks("many")
     names = [f"t{number}" for number in range(given_up)]
     desk.plan(*(each for name in names for each in (todo(name), branch(name, attempts=2))))
@@ -164,7 +162,7 @@ def silent(desks: Desks) -> tuple[Desk, Ran]:
     return desk, desk.next("--output", "next.yaml")
 
 
-def test_by_default_five_branches_are_open_at_once_the_most_urgent_first(silent: tuple[Desk, Ran]) -> None:
+def test_by_default_at_most_five_branches_are_open_by_urgency(silent: tuple[Desk, Ran]) -> None:
     desk, ran = silent
     assert set(ran.asked) == {f"t{number}" for number in range(2, 7)}
     shown = planner("next", "plan.yaml", "--outcomes", "outcomes.json", cwd=desk.folder).out
@@ -172,17 +170,17 @@ def test_by_default_five_branches_are_open_at_once_the_most_urgent_first(silent:
         assert f"{waits}: its branch waits for another branch to end (max_concurrent_branches)" in shown
 
 
-def test_by_default_nobody_is_asked_before_a_branch(silent: tuple[Desk, Ran]) -> None:
+def test_by_default_a_branch_needs_no_approval(silent: tuple[Desk, Ran]) -> None:
     assert silent[1].status == 0
     assert {asked["action"] for asked in silent[1].asked.values()} == {"implement"}
 
 
-def test_by_default_nothing_is_retried_before_the_first_branch(silent: tuple[Desk, Ran]) -> None:
+def test_by_default_the_first_branch_comes_without_retries(silent: tuple[Desk, Ran]) -> None:
     assert {asked["rule"] for asked in silent[1].asked.values()} == {"branch-is-worked-on"}
 
 
 @pytest.mark.parametrize(("limit", "value"), [("max_debug_attempts", 3), ("max_lifetime_seconds", 600)])
-def test_by_default_a_branch_has(silent: tuple[Desk, Ran], limit: str, value: int) -> None:
+def test_a_branch_has_default_limits(silent: tuple[Desk, Ran], limit: str, value: int) -> None:
     items = json.loads((silent[0].folder / "next.yaml").read_text(encoding="utf-8"))["items"]
     (made,) = [each for each in items if each["id"] == "t6_branch_01"]
     assert made[limit] == value
@@ -226,7 +224,7 @@ def test_two_retries_and_three_attempts_of_a_branch_are_counted_in_the_log(
     assert asked["rule"] == rule
 
 
-def test_a_run_in_which_nothing_has_changed_is_no_attempt(desks: Desks) -> None:
+def test_a_run_without_changes_counts_as_no_attempt(desks: Desks) -> None:
     desk = desks("unchanged")
     desk.plan(todo("t", max_retries=2))
     assert asked_after(desk, 4, diff_hash="same").asked["t"]["rule"] == "retry-by-the-same-role"
@@ -248,7 +246,7 @@ HALTS: dict[
 
 
 @pytest.mark.parametrize("row", HALTS)
-def test_everything_stops(desks: Desks, row: str) -> None:
+def test_every_halt_stops_all_actions(desks: Desks, row: str) -> None:
     outcome, budget, rule, status = HALTS[row]
     desk = desks(row)
     desk.plan(todo("t"), todo("other"), todo("next"), metadata={"budget": budget})
@@ -266,7 +264,9 @@ def test_everything_stops(desks: Desks, row: str) -> None:
         ("pre_existing", "ENVIRONMENT_ERROR", "environment-blames-nobody"),
     ],
 )
-def test_what_is_nobodys_fault_blames_nobody(desks: Desks, since: str, category: str, rule: str) -> None:
+def test_environment_and_harness_errors_blame_no_todo(
+    desks: Desks, since: str, category: str, rule: str
+) -> None:
     desk = desks("nobodys")
     desk.plan(todo("t"))
     desk.outcomes(failed("t", category, since=since))
@@ -275,7 +275,7 @@ def test_what_is_nobodys_fault_blames_nobody(desks: Desks, since: str, category:
     assert ran.status == 10
 
 
-def test_what_failed_before_the_work_becomes_a_todo_of_its_own(desks: Desks) -> None:
+def test_a_pre_existing_failure_becomes_a_separate_todo(desks: Desks) -> None:
     desk = desks("before")
     desk.plan(todo("t", status="claimed"))
     desk.outcomes(failed("t", since="pre_existing"))
@@ -289,7 +289,7 @@ def test_what_failed_before_the_work_becomes_a_todo_of_its_own(desks: Desks) -> 
 
 
 @pytest.mark.parametrize("success", [False, True])
-def test_one_outcome_by_itself_is_enough(desks: Desks, success: bool) -> None:
+def test_a_single_outcome_is_accepted_as_input(desks: Desks, success: bool) -> None:
     desk = desks("alone")
     step = json.loads((SEEDS / "step_spec.json").read_text(encoding="utf-8"))
     outcome = json.loads((SEEDS / "controller_outcome.json").read_text(encoding="utf-8"))
@@ -314,7 +314,7 @@ def test_one_outcome_by_itself_is_enough(desks: Desks, success: bool) -> None:
     assert (desk.folder / "next.yaml").exists() is not success  # no copy without changes
 
 
-def test_one_outcome_of_an_unknown_todo_names_the_nearest(desks: Desks) -> None:
+def test_an_outcome_of_an_unknown_todo_suggests_the_nearest(desks: Desks) -> None:
     desk = desks("unknown")
     desk.plan(todo("fix-test-01"))
     desk.write("outcomes.json", (SEEDS / "controller_outcome.json").read_text(encoding="utf-8"))
@@ -375,17 +375,17 @@ def odd(desks: Desks) -> tuple[Desk, Ran]:
     return desk, desk.next("--output", "next.yaml")
 
 
-def test_nothing_is_made_of_a_contradiction(odd: Any) -> None:
+def test_contradictory_outcomes_are_verified_again(odd: Any) -> None:
     asked = {name: each["action"] for name, each in odd[1].asked.items() if name.startswith("both")}
     assert asked == {f"both-{number}": "verify" for number in range(len(NOBODY))}
 
 
-def test_nothing_that_is_blocked_is_worked_on(odd: Any) -> None:
+def test_blocked_todos_get_no_action(odd: Any) -> None:
     assert odd[1].json["blocked"] == {"hidden": "007", "on_branch_01": "007"}
     assert not {"hidden", "on"} & set(odd[1].asked)
 
 
-def test_text_of_strangers_arrives_as_data(odd: Any) -> None:
+def test_untrusted_text_is_quoted_as_data_in_instructions(odd: Any) -> None:
     text = odd[1].asked["007"]["brief"]["instructions"]
     assert len(text) <= 2_000
     assert not set(text) & set("\x1b\x00\u202e\u200b")
@@ -395,7 +395,7 @@ def test_text_of_strangers_arrives_as_data(odd: Any) -> None:
     assert "\n```" not in text
 
 
-def test_the_new_plan_is_read_by_both_commands(odd: Any) -> None:
+def test_the_revised_plan_is_accepted_by_both_commands(odd: Any) -> None:
     desk = odd[0]
     assert planner("validate", "next.yaml", cwd=desk.folder).status in (0, 1)
     listed = run_pytest("--planverify", "next.yaml", "--collect-only", cwd=desk.folder)
@@ -403,7 +403,7 @@ def test_the_new_plan_is_read_by_both_commands(odd: Any) -> None:
     assert "007_branch_01" in listed.output
 
 
-def test_the_same_input_gives_the_same_bytes(odd: Any) -> None:
+def test_the_same_input_gives_identical_output(odd: Any) -> None:
     desk, ran = odd
     again = desk.next("--output", "again.yaml", env={"PYTHONHASHSEED": "7"})
     assert again.out == ran.out

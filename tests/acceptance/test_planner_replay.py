@@ -61,13 +61,13 @@ def without_actions(at: int) -> Callable[[int, str], str]:
     return lambda n, body: body if n != at else body[: body.index('"actions":[')] + '"actions":[]'
 
 
-def test_a_log_gives_the_same_decisions_without_any_other_file(log: Path) -> None:
+def test_replay_needs_only_the_log(log: Path) -> None:
     ran = planner("replay", "run.jsonl", cwd=log.parent)
 
     assert (ran.status, ran.out, ran.err) == (0, SAME, "")
 
 
-def test_a_chain_that_was_made_anew_with_nothing_changed_is_the_same(log: Path) -> None:
+def test_rebuilding_an_unchanged_hash_chain_gives_the_same_log(log: Path) -> None:
     before = log.read_bytes()
     forge(log, lambda _, body: body)
     assert log.read_bytes() == before
@@ -86,7 +86,7 @@ def test_a_chain_that_was_made_anew_with_nothing_changed_is_the_same(log: Path) 
         (without_actions(6), 6, "no such action"),
     ],
 )  # fmt: skip
-def test_an_edited_event_in_a_chain_that_was_made_anew_decides_otherwise(
+def test_an_edited_event_in_a_rebuilt_chain_gives_different_decisions(
     log: Path, change: Callable[[int, str], str], line: int, said: str
 ) -> None:
     forge(log, change)
@@ -101,7 +101,7 @@ def test_an_edited_event_in_a_chain_that_was_made_anew_decides_otherwise(
     assert past.status == 0
 
 
-def test_an_edited_event_in_the_old_chain_is_damage(log: Path) -> None:
+def test_an_event_edited_without_rebuilding_the_chain_is_damage(log: Path) -> None:
     log.write_text(log.read_text().replace('"tokens":1200', '"tokens":1201'))
 
     ran = planner("replay", "run.jsonl", cwd=log.parent)
@@ -114,7 +114,7 @@ def test_an_edited_event_in_the_old_chain_is_damage(log: Path) -> None:
     assert planner("replay", "run.jsonl", "--until", "1", cwd=log.parent).status == 0
 
 
-def test_the_past_is_told_as_status_tells_the_present(log: Path) -> None:
+def test_replay_until_a_line_shows_the_status_at_that_line(log: Path) -> None:
     ran = planner("replay", "run.jsonl", "--until", "5", cwd=log.parent)
 
     assert ran.status == 0
@@ -126,7 +126,7 @@ def test_the_past_is_told_as_status_tells_the_present(log: Path) -> None:
     assert past.index("publish_plan: ") < past.index("implement: ")
 
 
-def test_what_a_person_was_asked_is_told(recorded: Path, tmp_path: Path) -> None:
+def test_replay_shows_open_questions_to_a_person(recorded: Path, tmp_path: Path) -> None:
     shop(tmp_path, {"id": "t1", "title": "Prices"}, metadata={"auto_fix_mode": False})
     told(
         tmp_path,
@@ -143,7 +143,7 @@ def test_what_a_person_was_asked_is_told(recorded: Path, tmp_path: Path) -> None
     assert "(approve | reject" in " ".join(ran.out.split())
 
 
-def test_a_state_behind_a_difference_is_that_of_today(log: Path) -> None:
+def test_states_after_a_difference_come_from_current_rules(log: Path) -> None:
     forge(log, replaced(1, '"role":"coder"', '"role":"tester"'))
 
     ran = planner("replay", "run.jsonl", "--until", "2", cwd=log.parent)
@@ -172,7 +172,7 @@ def test_a_state_behind_a_difference_is_that_of_today(log: Path) -> None:
         (None, ("run.jsonl", "--until", "7"), 2, "--until 7: the log ends with line 6"),
     ],
 )
-def test_what_cannot_be_replayed_is_said(
+def test_a_log_that_cannot_be_replayed_is_refused_with_a_reason(
     log: Path, content: bytes | None, words: tuple[str, ...], status: int, said: str
 ) -> None:
     if content is not None:
@@ -185,7 +185,7 @@ def test_what_cannot_be_replayed_is_said(
     assert ran.out == ""
 
 
-def test_a_torn_last_line_is_left_out_with_a_remark(log: Path) -> None:
+def test_a_torn_last_line_of_a_log_is_ignored_with_a_note(log: Path) -> None:
     whole = log.read_bytes()
     log.write_bytes(whole + b'{"n":7,"ev')
 

@@ -43,7 +43,7 @@ def logged(folder: Path) -> list[Any]:
     return [entry.event for entry in RunLog.read(folder / "run.jsonl").entries()]
 
 
-def test_a_run_from_its_start_to_its_end(folder: Path) -> None:
+def test_step_handles_a_complete_run(folder: Path) -> None:
     answers = told(
         folder,
         [
@@ -75,7 +75,7 @@ def test_a_run_from_its_start_to_its_end(folder: Path) -> None:
     assert all({"rule", "because"} <= action.keys() for answer in answers for action in answer.actions)
 
 
-def test_a_pass_without_checks_counts_only_where_the_run_allows_it_and_is_shown_as_unproved(
+def test_a_pass_without_checks_counts_only_with_allow_unproved(
     folder: Path,
 ) -> None:
     bare = [event("run_started"), event("verified", 1, outcome={"todo_id": "t1", **BARE})]
@@ -100,7 +100,7 @@ def test_a_pass_without_checks_counts_only_where_the_run_allows_it_and_is_shown_
     ], shown
 
 
-def test_a_person_answers_a_driver_by_the_command_that_planner_next_shows(folder: Path) -> None:
+def test_the_approve_command_shown_by_next_answers_a_driver(folder: Path) -> None:
     shop(folder, metadata={"auto_fix_mode": False})
     step = Step(folder)
     step.tell(event("run_started"))
@@ -119,7 +119,7 @@ def test_a_person_answers_a_driver_by_the_command_that_planner_next_shows(folder
     assert step.end() == 0
 
 
-def test_what_cannot_be_taken_in_is_answered_and_changes_nothing(folder: Path) -> None:
+def test_an_invalid_event_is_answered_and_leaves_the_log_unchanged(folder: Path) -> None:
     step = Step(folder)
     step.tell(event("run_started"))
     before = (folder / "run.jsonl").read_bytes()
@@ -151,7 +151,7 @@ def test_what_cannot_be_taken_in_is_answered_and_changes_nothing(folder: Path) -
     assert step.err == ""
 
 
-def test_a_driver_that_goes_away_is_no_error(folder: Path) -> None:
+def test_a_driver_that_closes_its_pipe_is_no_error(folder: Path) -> None:
     step = Step(folder)
     step.tell(event("run_started"))
     step.hear_no_more()
@@ -163,7 +163,7 @@ def test_a_driver_that_goes_away_is_no_error(folder: Path) -> None:
     assert silent.end() == 0
 
 
-def test_an_interrupt_ends_it_in_one_line(folder: Path) -> None:
+def test_an_interrupt_ends_step_with_one_line(folder: Path) -> None:
     step = Step(folder)
     step.tell(event("run_started"))
     os.kill(step.pid, signal.SIGINT)
@@ -172,7 +172,7 @@ def test_an_interrupt_ends_it_in_one_line(folder: Path) -> None:
     assert step.err == "planner: interrupted\n"
 
 
-def test_without_standard_input_there_is_nothing_to_do(folder: Path) -> None:
+def test_step_without_standard_input_does_nothing(folder: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", f"{PYTHON} -m planner step plan.yaml --log run.jsonl <&-"],
         cwd=folder,
@@ -186,7 +186,7 @@ def test_without_standard_input_there_is_nothing_to_do(folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) -> None:
+def test_a_kill_at_any_moment_loses_no_acknowledged_event(folder: Path) -> None:
     chance = random.Random(1)
     told(folder, [event("run_started")])
     acknowledged = sent = 0
@@ -234,7 +234,9 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) 
         ),
     ],
 )
-def test_what_cannot_be_used_is_said_in_one_line(folder: Path, words: tuple[str, ...], said: str) -> None:
+def test_unusable_files_of_step_are_reported_in_one_line(
+    folder: Path, words: tuple[str, ...], said: str
+) -> None:
     told(folder, [event("run_started")], "plan.yaml", "--log", "damaged.jsonl")
     lines = (folder / "damaged.jsonl").read_text().splitlines()
     (folder / "damaged.jsonl").write_text(f"{lines[0]}\n{lines[1][:-9]}\n{lines[1]}\n")
@@ -247,7 +249,7 @@ def test_what_cannot_be_used_is_said_in_one_line(folder: Path, words: tuple[str,
     assert ran.out == ""
 
 
-def test_the_newest_plan_is_kept_in_a_file_with_its_comments(folder: Path) -> None:
+def test_plan_out_keeps_the_newest_plan_with_its_comments(folder: Path) -> None:
     plan = folder / "plan.yaml"
     plan.write_text("# mine\n" + yaml.safe_dump(json.loads(plan.read_text()), sort_keys=False))
     words = ("plan.yaml", "--log", "run.jsonl", "--plan-out", "newest.yaml")
@@ -269,7 +271,7 @@ def test_the_newest_plan_is_kept_in_a_file_with_its_comments(folder: Path) -> No
     assert "t1_branch_01" in newest.read_text(), "what was published before is in it"
 
 
-def test_the_log_does_not_depend_on_the_seed_of_hashes(folder: Path) -> None:
+def test_the_log_does_not_depend_on_the_hash_seed(folder: Path) -> None:
     shop(folder, *({"id": f"t{number}"} for number in range(6)))
     told(folder, [event("run_started"), event("run_resumed", 1)])
 
@@ -306,7 +308,7 @@ LINES = st.lists(st.binary(max_size=40) | st.lists(PARTS, max_size=20).map(_quot
     lines=[b'{"event":"clock_ticked","at":"9999-12-31T23:59:59-23:59"}', b'{"event":"run_resumed","at":1}']
 )
 @example(lines=[b'{"event":"plan_revised","at":0,"edits":[{"edit":"add_context","x-a":"\\ud800"}]}'])
-def test_any_bytes_are_answered(lasting: Step, lines: list[bytes]) -> None:
+def test_any_input_bytes_are_answered(lasting: Step, lines: list[bytes]) -> None:
     raw = b"\n".join(lines) + b"\n"
 
     lasting.write(raw)
@@ -349,14 +351,14 @@ def drive(desk: Path, *words: str, env: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-def test_the_driver_in_python_carries_a_plan_out(desk: Path) -> None:
+def test_the_python_driver_completes_a_plan(desk: Path) -> None:
     said = drive(desk, sys.executable, str(DRIVERS / "driver.py"))
 
     assert '"plan": "completed"' in said
     assert [each.event for each in logged(desk)][-1] == "verified"
 
 
-def test_the_driver_in_shell_carries_a_plan_out(desk: Path) -> None:
+def test_the_shell_driver_completes_a_plan(desk: Path) -> None:
     """Runs with a `pytest` stub, as this driver reads only the exit status."""
     quick = desk / "bin"
     quick.mkdir()
@@ -372,7 +374,7 @@ def test_the_driver_in_shell_carries_a_plan_out(desk: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["driver.sh", "driver.py"])
-def test_the_drivers_are_short_and_stand_on_their_page(name: str) -> None:
+def test_the_drivers_are_short_and_documented_in_full(name: str) -> None:
     text = (DRIVERS / name).read_text(encoding="utf-8")
     counted = [line for line in text.splitlines() if line and not line.startswith(("#", "import", '"""'))]
 
@@ -380,7 +382,7 @@ def test_the_drivers_are_short_and_stand_on_their_page(name: str) -> None:
     assert text in PAGE.read_text(encoding="utf-8")
 
 
-def test_the_page_of_the_protocol_says_what_happens(tmp_path: Path) -> None:
+def test_the_commands_of_the_protocol_page_print_the_output_shown(tmp_path: Path) -> None:
     assert live_through(PAGE, tmp_path, "console planner") == 4
 
 

@@ -47,7 +47,7 @@ def momentum(desks: Desks) -> Ran:
     return desk.next()
 
 
-def test_the_retries_that_a_plan_names_come_before_its_first_branch(desks: Desks) -> None:
+def test_the_retries_of_a_plan_come_before_its_first_branch(desks: Desks) -> None:
     desk = desks("retries")
     desk.write("plan.yaml", SEED_PLAN)
     desk.outcomes(passed("t1_data_integration"), failed("t2_indicators"))
@@ -73,7 +73,7 @@ BRANCH_FIELDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("field", BRANCH_FIELDS)
-def test_the_fields_of_a_branch(momentum: Ran, field: str) -> None:
+def test_a_branch_has_its_expected_fields(momentum: Ran, field: str) -> None:
     assert momentum.branch("t2_indicators").get(field, []) == BRANCH_FIELDS[field]
 
 
@@ -85,11 +85,11 @@ def test_the_criteria_of_a_branch_are_the_failing_tests_of_its_parent_and_the_re
 
 
 @pytest.mark.parametrize("word", [RSI_TEST, "28.5", "32.1", "pytest --planverify"])
-def test_the_instructions_of_a_branch_tell(momentum: Ran, word: str) -> None:
+def test_the_instructions_of_a_branch_contain_the_failure_and_its_rerun(momentum: Ran, word: str) -> None:
     assert word in momentum.branch("t2_indicators")["debug_instructions"]
 
 
-def test_what_depends_on_a_failed_todo_is_blocked_until_it_is_repaired(momentum: Ran) -> None:
+def test_dependents_of_a_failed_todo_are_blocked_until_it_is_repaired(momentum: Ran) -> None:
     assert momentum.json["blocked"] == {
         "t3_entry_conditions": "t2_indicators",
         "t4_exit_conditions": "t2_indicators",
@@ -184,16 +184,16 @@ def test_each_category_has_its_revision(routed: Ran, category: str) -> None:
     assert kinds == ["add_branch", *CATEGORIES[category][2], "add_context"]
 
 
-def test_an_unknown_failure_is_retried_once(routed: Ran) -> None:
+def test_the_branch_of_an_unknown_failure_has_one_attempt(routed: Ran) -> None:
     assert routed.branch("UNKNOWN")["max_debug_attempts"] == 1
 
 
 @pytest.mark.parametrize("row", ROUTES)
-def test_the_order_of_routing(routed: Ran, row: str) -> None:
+def test_routing_of_a_todo_by_category_or_key_decides_the_role(routed: Ran, row: str) -> None:
     assert routed.branch(row)["agent_role"] == ROUTES[row][2]
 
 
-def test_edits_of_what_judges_a_todo_ask_first(routed: Ran) -> None:
+def test_only_edits_of_criteria_need_approval(routed: Ran) -> None:
     edits = [edit for asked in routed.asked.values() for edit in asked["edits"]]
     asking = {edit["edit"] for edit in edits if edit["requires_approval"]}
     acting = {edit["edit"] for edit in edits if not edit["requires_approval"]}
@@ -277,20 +277,20 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, dict[str, Any
 
 
 @pytest.mark.parametrize("row", REALLY)
-def test_a_test_that_really_fails_reaches_its_role(broken: Any, row: str) -> None:
+def test_a_real_failure_is_routed_to_its_role(broken: Any, row: str) -> None:
     asked = broken[0].asked[row]
     made = asked["branch"]
     assert (asked["failure"]["category"], made["agent_role"], made["branch_reason"]) == REALLY[row]
 
 
 @pytest.mark.parametrize("row", CONVENTIONS)
-def test_a_todo_without_criteria_is_judged_by_convention(broken: Any, row: str) -> None:
+def test_a_todo_without_criteria_gets_a_conventional_command(broken: Any, row: str) -> None:
     (check,) = broken[1][row]["checks"]
     assert check["cmd"].removesuffix(" -v") == CONVENTIONS[row]
     assert check["verdict"] == ("failed" if row == "nowhere" else "passed")
 
 
-def test_what_passes_gets_no_repair(broken: Any) -> None:
+def test_passing_todos_get_no_repair(broken: Any) -> None:
     assert set(broken[0].asked) == set(REALLY)
 
 
@@ -322,7 +322,7 @@ FILES = {
 }
 
 
-def test_the_files_that_a_todo_names_are_read(desks: Desks) -> None:
+def test_validation_reads_the_files_that_a_todo_references(desks: Desks) -> None:
     desk = desks("checklist")
     for name, text in FILES.items():
         desk.write(name, text)
@@ -336,7 +336,7 @@ def test_the_files_that_a_todo_names_are_read(desks: Desks) -> None:
     assert not {(rule, "sound") for rule in READS_FILES} & found
 
 
-def test_dependencies_in_a_circle_are_no_plan_at_all(desks: Desks) -> None:
+def test_circular_dependencies_make_a_plan_invalid(desks: Desks) -> None:
     desk = desks("circle")
     desk.plan(todo("a", "b"), todo("b", "a"))
     ran = planner("validate", "plan.yaml", cwd=desk.folder)
@@ -366,7 +366,7 @@ def line_of(shown: Ran, todo_id: str) -> str:
     ("todo_id", "progress", "state"),
     [("phase-1", "(2/2)", "done"), ("phase-2", "(3/3)", "done"), ("phase-3", "(2/3)", "in progress")],
 )
-def test_a_parent_shows_how_far_its_children_are_in_the_run_and_in_the_status(
+def test_run_and_status_show_the_progress_of_a_parent(
     editor: Any, todo_id: str, progress: str, state: str
 ) -> None:
     shown = line_of(editor[1], todo_id)
@@ -377,7 +377,7 @@ def test_a_parent_shows_how_far_its_children_are_in_the_run_and_in_the_status(
     )
 
 
-def test_the_failure_of_a_child_keeps_its_parent_open_and_is_repaired_where_it_is(editor: Any) -> None:
+def test_a_failed_child_is_repaired_in_its_sub_plan(editor: Any) -> None:
     (asked,) = editor[2].actions
     assert (asked["parent_id"], asked["todo_id"]) == ("phase-3/words", "phase-3/words_branch_01")
 
@@ -387,7 +387,7 @@ def test_a_todo_of_a_sub_plan_is_shown_by_its_qualified_id(editor: Any) -> None:
     assert (ran.status, "failed" in ran.out) == (0, True)
 
 
-def test_no_deeper_levels_are_shown_than_asked_for(editor: Any) -> None:
+def test_status_depth_limits_the_levels_shown(editor: Any) -> None:
     ran = planner("status", "plan.yaml", "--depth", "1", cwd=editor[0].root)
     assert "phase-3" in ran.out
     assert "Words" not in ran.out

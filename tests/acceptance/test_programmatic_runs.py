@@ -64,7 +64,7 @@ def test_a_plan_is_verified_inside_another_pytest_run(how: str, pytester: pytest
     assert [outcome["state"] for outcome in document["outcomes"]] == ["done", "test_failed"]
 
 
-def test_without_the_option_an_ordinary_run_is_as_it_was(pytester: pytest.Pytester):
+def test_a_pytest_run_without_the_option_is_unchanged(pytester: pytest.Pytester):
     example = an_example(pytester.path)
 
     result = pytester.runpytest_inprocess()
@@ -130,18 +130,18 @@ def an_interpreter(folder: Path) -> None:
     (site / "ours.pth").write_text("\n".join(ours) + "\n")
 
 
-def test_its_verdicts_are_those_of_the_command(foreign: Verified):
+def test_another_interpreter_gives_the_verdicts_of_its_command(foreign: Verified):
     assert foreign.verdicts["green"] == {"tests[0]": "passed", "metrics[0]": "passed"}, str(foreign)
     for name in ("red", "skipped", "nothing", "broken", "missing"):
         assert foreign.verdicts[name] == "failed", f"{name}\n{foreign}"
 
 
-def test_it_is_spawned_and_the_outcome_says_so(foreign: Verified):
+def test_another_interpreter_is_spawned_and_recorded_as_such(foreign: Verified):
     assert foreign.check("green")["isolation"] == "spawned"
     assert foreign.check("here")["isolation"] != "spawned"
 
 
-def test_its_failures_are_diagnosed_from_the_report(foreign: Verified):
+def test_failures_of_another_interpreter_are_diagnosed_from_its_report(foreign: Verified):
     assert foreign.category("red") == "TEST_REGRESSION", str(foreign)
     assert foreign.tests("red") == {"test_it.py::test_red": "failed"}
     location = foreign.outcomes["red"]["failure_evidence"]["location"]
@@ -149,7 +149,7 @@ def test_its_failures_are_diagnosed_from_the_report(foreign: Verified):
     assert foreign.category("broken") == "IMPORT_ERROR", str(foreign)
 
 
-def test_a_pass_on_a_rerun_is_flaky_there_too(foreign: Verified):
+def test_a_pass_on_a_rerun_by_another_interpreter_is_flaky(foreign: Verified):
     if foreign.check("green")["witness"] != "json_report":
         pytest.skip("JUnit XML does not tell of reruns")
 
@@ -157,7 +157,7 @@ def test_a_pass_on_a_rerun_is_flaky_there_too(foreign: Verified):
     assert foreign.category("reruns") == "FLAKY_TEST"
 
 
-def test_an_interpreter_that_does_not_exist_is_not_green(tmp_path: Path):
+def test_a_missing_interpreter_is_inconclusive(tmp_path: Path):
     example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
     example.plan(todo("green", ".venv/bin/python -m pytest test_it.py"))
 

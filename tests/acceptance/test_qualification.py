@@ -140,7 +140,7 @@ def qualified(tmp_path_factory: pytest.TempPathFactory) -> Qualified:
     return Qualified(tmp_path_factory.mktemp("qualified") / "project")
 
 
-def test_each_check_of_an_open_todo_is_called_what_it_is_worth(qualified: Qualified):
+def test_qualify_classifies_each_check_of_an_open_todo(qualified: Qualified):
     found = {
         f"{each['todo_id']} {each['check_id']}": each["quality"] for each in qualified.document["checks"]
     }
@@ -149,7 +149,7 @@ def test_each_check_of_an_open_todo_is_called_what_it_is_worth(qualified: Qualif
     assert qualified.document["skipped"] == ["claimed"]
 
 
-def test_the_screen_tells_why_and_what_to_do(qualified: Qualified):
+def test_qualify_prints_reasons_and_remedies(qualified: Qualified):
     text = " ".join(qualified.done.stdout.split())  # the output is wrapped
 
     assert qualified.done.returncode == 1
@@ -163,7 +163,7 @@ def test_the_screen_tells_why_and_what_to_do(qualified: Qualified):
     assert "Traceback" not in text + qualified.done.stderr
 
 
-def test_the_tree_is_left_as_it_was(qualified: Qualified):
+def test_qualify_leaves_the_tree_unchanged(qualified: Qualified):
     assert qualified.files() == qualified.before
 
 
@@ -193,7 +193,7 @@ def test_a_plan_with_bad_checks_is_not_ready(qualified: Qualified):
     )
 
 
-def test_a_check_that_has_changed_since_is_not_known(qualified: Qualified, tmp_path: Path):
+def test_a_check_changed_since_its_qualification_is_unqualified(qualified: Qualified, tmp_path: Path):
     root = tmp_path / "project"
     write(root, [{"id": "multiply", "verify": check("test_add")}])
 
@@ -202,7 +202,7 @@ def test_a_check_that_has_changed_since_is_not_known(qualified: Qualified, tmp_p
     assert "check-unqualified" in {each["rule"] for each in ran.json["findings"]}
 
 
-def test_good_checks_alone_end_with_0_and_a_ready_plan(tmp_path: Path):
+def test_good_checks_give_exit_status_0_and_no_findings(tmp_path: Path):
     root = tmp_path / "project"
     write(root, [{"id": "multiply", "verify": check("test_multiply")}])
 
@@ -223,9 +223,7 @@ def test_good_checks_alone_end_with_0_and_a_ready_plan(tmp_path: Path):
         ('{"schema_version": 99}', "schema_version 99 is newer than 1"),
     ],
 )
-def test_a_file_that_is_no_qualification_is_refused_in_one_line(
-    tmp_path: Path, text: str | None, said: str
-):
+def test_an_invalid_qualification_file_is_refused_in_one_line(tmp_path: Path, text: str | None, said: str):
     root = tmp_path / "project"
     write(root, [{"id": "a", "verify": check("test_add")}])
     if text is not None:
@@ -256,7 +254,7 @@ def test_the_qualification_of_another_plan_is_refused(qualified: Qualified, tmp_
         (("--todo", "nobody"), "--todo nobody: the plan has no such todo"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, words: tuple[str, ...], said: str):
+def test_invalid_options_of_qualify_are_usage_errors(tmp_path: Path, words: tuple[str, ...], said: str):
     root = tmp_path / "project"
     write(root, [{"id": "a", "verify": check("test_add")}])
 
@@ -275,7 +273,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, words: tuple[str, ...],
         ({"cmd": "rm -rf ."}, "rm"),
     ],
 )
-def test_a_control_that_can_not_be_meant_is_a_fault_of_the_plan(
+def test_an_invalid_negative_control_makes_the_plan_invalid(
     tmp_path: Path, control: dict[str, str], said: str
 ):
     root = tmp_path / "project"

@@ -66,7 +66,7 @@ def project(recorded: Project, tmp_path: Path) -> Example:
 @pytest.mark.parametrize(
     ("path", "change", "said"), CATCHES, ids=["weak", "vacuous", "special", "flaky", "old"]
 )
-def test_a_change_of_the_readme_is_caught_in_its_words(
+def test_every_change_in_the_readme_is_reported_as_the_readme_shows(
     path: str, change: str, said: str, project: Example
 ) -> None:
     old, new = ("".join(re.findall(rf"^{sign}(.*\n)", change, re.MULTILINE)) for sign in ("-", r"\+"))
@@ -81,7 +81,7 @@ def test_a_change_of_the_readme_is_caught_in_its_words(
     assert not [line for line in said.splitlines() if _settled(line) not in shown], ran.output
 
 
-def test_no_change_is_shown_beside_a_red_that_was_there_before(project: Example) -> None:
+def test_no_change_is_shown_for_a_pre_existing_failure(project: Example) -> None:
     prices = project.root / "shop/prices.py"
     prices.write_text(prices.read_text().replace("net * (100 + percent)", "(net * (100 + percent) + 50)"))
 

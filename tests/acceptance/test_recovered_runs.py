@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_a_run_killed_at_any_moment_is_recovered_and_resumed_to_the_truth(tmp_path: Path):
+def test_a_run_killed_at_any_moment_is_resumed_to_the_correct_result(tmp_path: Path):
     killing = Killing(tmp_path, seed=2)
 
     for kills in (4, 4):
@@ -47,7 +47,7 @@ START_MANY = """\
 
 @pytest.mark.parametrize("kill", [os.kill, os.killpg], ids=["the parent", "its whole group"])
 @pytest.mark.parametrize("command", ["pytest test_many.py", "python test_many.py"])
-def test_what_a_killed_run_had_started_ends(command: str, kill: Callable[[int, int], None], tmp_path: Path):
+def test_processes_of_a_killed_run_end(command: str, kill: Callable[[int, int], None], tmp_path: Path):
     example = Example(tmp_path, {"test_many.py": START_MANY})
     example.plan(todo("many", command))
     mark = uuid.uuid4().hex
@@ -69,7 +69,7 @@ def test_what_a_killed_run_had_started_ends(command: str, kill: Callable[[int, i
     wait_until(lambda: not processes_of(mark), seconds=30)  # on their own, they end after 61 s or more
 
 
-def test_what_cannot_be_resumed_is_run_and_says_why(tmp_path: Path):
+def test_resume_without_an_earlier_run_runs_everything_and_notes_why(tmp_path: Path):
     example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
     example.plan(todo("it", "pytest test_it.py"))
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_resumed_is_run_and_says_why(tmp_path: Path):
     assert run.check("it")["taken_from"] is None
 
 
-def test_a_run_that_came_to_its_end_is_not_put_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_recover_leaves_a_finished_run_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
     example.plan(todo("it", "pytest test_it.py"))
     example.verify()

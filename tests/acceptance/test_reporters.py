@@ -157,7 +157,7 @@ def test_the_exit_status_is_that_of_a_plain_session(pair: Pair):
     assert pair.reported.result.reason is None
 
 
-def test_junit_tells_each_test_once(pair: Pair):
+def test_junit_reports_each_test_once(pair: Pair):
     def read(out: Path) -> tuple[dict[str, str | None], Counter[tuple[str, ...]], list[str]]:
         (suite,) = ET.parse(out / "junit.xml").getroot()
         cases = Counter(
@@ -176,7 +176,7 @@ def test_junit_tells_each_test_once(pair: Pair):
     assert ours == plain
 
 
-def test_junit_names_the_todo_of_each_test(pair: Pair):
+def test_junit_has_the_todo_of_each_test_as_a_property(pair: Pair):
     cases = ET.parse(pair.root / "out/junit.xml").getroot().iter("testcase")
     todos = {
         case.get("name"): [p.get("value") for p in case.iter("property") if p.get("name") == "todo"]
@@ -187,7 +187,7 @@ def test_junit_names_the_todo_of_each_test(pair: Pair):
     assert all(len(names) == 1 for names in todos.values())
 
 
-def test_html_tells_each_test_once(pair: Pair):
+def test_html_reports_each_test_once(pair: Pair):
     def read(out: Path) -> dict[str, list[tuple[str, int]]]:
         (blob,) = re.findall(r'data-jsonblob="([^"]*)"', (out / "report.html").read_text(encoding="utf-8"))
         tests = json.loads(html.unescape(blob))["tests"]
@@ -200,7 +200,7 @@ def test_html_tells_each_test_once(pair: Pair):
     assert ours == plain
 
 
-def test_json_report_tells_each_test_once_with_what_it_printed_and_recorded(pair: Pair):
+def test_json_report_has_each_test_once_with_its_output_and_properties(pair: Pair):
     def read(out: Path) -> tuple[dict[str, int], dict[str, Any]]:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         tests = {
@@ -219,7 +219,7 @@ def test_json_report_tells_each_test_once_with_what_it_printed_and_recorded(pair
     assert ours == plain
 
 
-def test_report_log_tells_each_phase_once(pair: Pair):
+def test_report_log_has_each_phase_once(pair: Pair):
     def read(out: Path) -> Counter[tuple[object, ...]]:
         lines = map(json.loads, (out / "log.jsonl").read_text(encoding="utf-8").splitlines())
         return Counter(
@@ -236,7 +236,7 @@ def test_report_log_tells_each_phase_once(pair: Pair):
     assert ours == plain
 
 
-def test_ctrf_tells_each_test_once_with_its_tags(pair: Pair):
+def test_ctrf_has_each_test_once_with_its_tags(pair: Pair):
     def read(out: Path) -> list[tuple[object, ...]]:
         tests = json.loads((out / "ctrf.json").read_text(encoding="utf-8"))["results"]["tests"]
         return sorted(
@@ -248,7 +248,7 @@ def test_ctrf_tells_each_test_once_with_its_tags(pair: Pair):
     assert ours == plain
 
 
-def test_allure_has_a_result_for_each_test_and_none_of_confirmations(pair: Pair):
+def test_allure_has_one_result_per_test_and_none_for_confirmations(pair: Pair):
     def read(out: Path) -> list[tuple[str, str]]:
         results = [
             json.loads(path.read_text(encoding="utf-8")) for path in (out / "allure").glob("*-result.json")
@@ -272,20 +272,20 @@ def test_the_short_summary_has_each_test_once(pair: Pair):
     assert ours == plain
 
 
-def test_the_slowest_durations_are_of_all_tests(pair: Pair):
+def test_the_slowest_durations_include_all_tests(pair: Pair):
     ours, plain = pair.lines(r"^[\d.]+s (?:setup|call|teardown) ")
 
     assert len(ours) == len(plain) == 3
 
 
-def test_coverage_is_that_of_all_tests(pair: Pair):
+def test_coverage_includes_all_tests(pair: Pair):
     ours, plain = pair.lines(r"^(?:shop|TOTAL).*$")
 
     assert ours == plain
     assert sorted(path.name for path in pair.root.glob(".coverage*")) == [".coverage"]
 
 
-def test_warnings_are_summed_up_once(pair: Pair):
+def test_warnings_are_summarised_once(pair: Pair):
     ours, plain = pair.lines(r"^.*prices will rise.*$")
 
     assert ours == plain
@@ -359,7 +359,7 @@ def test_a_failure_is_not_hidden_behind_the_pass_of_an_earlier_criterion(example
     assert "PASSED" not in run.result.text
 
 
-def test_criteria_that_are_no_tests_are_told_with_their_reasons(example: Example):
+def test_criteria_other_than_tests_are_reported_with_their_reasons(example: Example):
     run = report(
         example,
         ["--junitxml=junit.xml", "-rA"],
@@ -395,7 +395,7 @@ def test_criteria_that_are_no_tests_are_told_with_their_reasons(example: Example
     assert "SKIPPED [1] plan.yaml:1: blocked by t1" in run.result.text
 
 
-def test_a_plan_of_which_only_an_artifact_is_red_is_red_for_reporters(example: Example):
+def test_a_failed_artifact_alone_makes_reporters_fail(example: Example):
     artifact = criterion("t1", "artifact", "out/x.json", "failed", "out/x.json does not exist")
 
     run = report(example, ["--junitxml=junit.xml", *ANNOTATIONS], [], env=GITHUB, criteria=[artifact])
@@ -427,7 +427,7 @@ def test_a_test_that_killed_its_worker_is_a_failure(example: Example):
     assert run.result.exit_status == 1
 
 
-def test_tests_that_no_worker_reported_are_told_from_the_outcome(example: Example):
+def test_tests_not_reported_by_a_worker_are_reported_from_the_outcome(example: Example):
     tests = (
         ("tests/test_a.py::test_a", "passed", 0.1, ""),
         ("tests/test_a.py::test_b", "timeout", 20.0, "no end in 20 s"),
@@ -443,7 +443,7 @@ def test_tests_that_no_worker_reported_are_told_from_the_outcome(example: Exampl
     assert "the run had ended" in run.result.text
 
 
-def test_a_limit_on_coverage_that_is_missed_comes_back_with_its_reason(example: Example):
+def test_a_missed_coverage_limit_is_returned_with_its_reason(example: Example):
     low = report(
         example,
         [*COVERAGE, "--cov-fail-under=80"],
@@ -483,7 +483,7 @@ def test_options_of_the_ini_file_and_the_environment_reach_reporters_once(exampl
     assert "slowest" not in run.workers[0].output
 
 
-def test_contexts_and_appended_data_of_coverage_are_kept(example: Example):
+def test_coverage_contexts_and_appended_data_are_kept(example: Example):
     import coverage
 
     commands = GREEN
@@ -499,7 +499,7 @@ def test_contexts_and_appended_data_of_coverage_are_kept(example: Example):
     } <= data.measured_contexts()
 
 
-def test_a_command_that_measures_for_itself_is_left_as_it_is(example: Example):
+def test_a_command_with_its_own_coverage_options_is_unchanged(example: Example):
     command = "tests/test_price.py -p pytest_cov --cov=shop --cov-fail-under=90 --junitxml=own.xml"
 
     run = report(example, ["--junitxml=all.xml"], [command, "tests/test_discount.py"])
@@ -512,7 +512,7 @@ def test_a_command_that_measures_for_itself_is_left_as_it_is(example: Example):
     )  # five tests, one red criterion
 
 
-def test_a_worker_with_workers_of_its_own_reports_once(example: Example):
+def test_a_command_that_uses_xdist_is_reported_once(example: Example):
     run = report(
         example,
         ["-rA", "--junitxml=j.xml"],
@@ -551,7 +551,7 @@ def test_a_collection_that_fails_is_reported_once(example: Example):
     assert suite.get("errors") == "1"
 
 
-def test_a_reporter_of_the_projects_own_sees_all_at_the_end(example: Example):
+def test_a_custom_terminal_summary_sees_all_results(example: Example):
     example.write(
         {
             "conftest.py": """
@@ -567,7 +567,7 @@ def test_a_reporter_of_the_projects_own_sees_all_at_the_end(example: Example):
     assert "counted 3 green" in run.result.text, str(run)
 
 
-def test_reports_hold_whatever_tests_recorded(example: Example):
+def test_reports_accept_any_recorded_value(example: Example):
     example.write(
         {
             "tests/test_odd.py": """
@@ -601,7 +601,7 @@ def test_reports_hold_whatever_tests_recorded(example: Example):
     }
 
 
-def test_the_users_tracebacks_are_shown_where_asked_for(example: Example):
+def test_tracebacks_are_shown_with_an_explicit_tb_option(example: Example):
     shown = report(
         example,
         ["--tb=short"],
@@ -612,7 +612,7 @@ def test_the_users_tracebacks_are_shown_where_asked_for(example: Example):
     assert "wrong price" in shown.result.text
 
 
-def test_a_reporter_that_cannot_start_is_told(example: Example):
+def test_a_reporter_that_cannot_start_is_an_error(example: Example):
     run = report(example, [*HTML, "--html=r.html", "--css=nowhere.css"], ["tests/test_price.py"])
 
     assert run.result.exit_status != 0, str(run)
@@ -620,7 +620,7 @@ def test_a_reporter_that_cannot_start_is_told(example: Example):
     assert "Missing CSS file" in run.result.text
 
 
-def test_reporters_are_asked_for_once_the_run_is_over_and_not_before(example: Example):
+def test_reports_are_written_only_after_the_run(example: Example):
     started = time.time()
 
     report(example, ["--junitxml=j.xml"], ["tests/test_price.py"])

@@ -25,7 +25,7 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_reports_of_a_run_and_those_rendered_afterwards_are_the_same(shop: Path) -> None:
+def test_reports_written_by_a_run_equal_those_rendered_later(shop: Path) -> None:
     done = verify("plan.yaml", "--planverify-report", "sarif", "--planverify-report=junit=a.xml", cwd=shop)
     assert done.returncode == 1
     [result] = read(shop / ".planverify/reports/planverify.sarif")["runs"][0]["results"]
@@ -38,7 +38,7 @@ def test_reports_of_a_run_and_those_rendered_afterwards_are_the_same(shop: Path)
     )
 
 
-def test_a_report_that_cannot_be_written_changes_neither_the_exit_status_nor_the_outcomes(
+def test_an_unwritable_report_changes_neither_exit_status_nor_outcomes(
     shop: Path,
 ) -> None:
     done = verify("plan.yaml", "--planverify-report=junit=/dev/full", cwd=shop)
@@ -58,7 +58,7 @@ def test_an_unknown_format_is_refused_before_anything_runs(shop: Path) -> None:
     assert "run first" in run("planverify", "report", "junit", cwd=shop).stderr
 
 
-def test_github_actions_are_told_of_the_fault_and_given_a_summary(shop: Path) -> None:
+def test_github_actions_get_an_annotation_and_a_summary(shop: Path) -> None:
     summary = shop / "summary.md"
     done = verify("plan.yaml", cwd=shop, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == 1
@@ -90,7 +90,7 @@ def drawn(todos: Sequence[Standing], room: int) -> list[str]:
     return tree_lines(todos, UNICODE, room)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_phase_that_is_done_or_not_begun_is_one_line_and_the_current_one_shows_its_todos():
+def test_the_tree_expands_only_the_current_phase():
     lines = drawn(phases(TodoLife.DONE, TodoLife.ACTIVE, TodoLife.PENDING), 12)
     assert lines[0].split() == ["✓", "phase-1", "done", "4/4"]
     assert [line.split()[1].rstrip(",") for line in lines[1:6]] == [
@@ -101,14 +101,14 @@ def test_a_phase_that_is_done_or_not_begun_is_one_line_and_the_current_one_shows
 
 
 @pytest.mark.parametrize("room", [0, 1, 3, 12])
-def test_a_tree_is_never_higher_than_its_room_and_keeps_what_is_worked_on(room: int):
+def test_the_tree_fits_its_height_and_keeps_the_active_todo(room: int):
     lines = drawn(phases(*[TodoLife.PENDING] * 14, TodoLife.ACTIVE), room)
     assert len(lines) <= room
     if room > 1:
         assert any("phase-15" in line for line in lines)
 
 
-def test_without_a_terminal_nothing_is_drawn():
+def test_no_tree_is_drawn_without_a_terminal():
     stream = io.StringIO()
     progress = RunProgress(stream)
     progress.line("said")

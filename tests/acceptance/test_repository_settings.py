@@ -46,14 +46,14 @@ def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("addopts", ['-m "not slow"', "-k fast"])
-def test_a_selection_of_the_ini_file_selects_as_it_does_alone(addopts: str, tmp_path: Path):
+def test_a_selection_in_the_ini_file_works_as_in_plain_pytest(addopts: str, tmp_path: Path):
     run = an_example(tmp_path, addopts).verify(measured=False)
 
     assert run.verdicts == {"all": "passed", "slow": "failed"}, str(run)
     assert run.tests("all") == {"test_it.py::test_fast": "passed"}
 
 
-def test_a_marker_expression_of_the_command_goes_before_that_of_the_ini_file(tmp_path: Path):
+def test_a_marker_expression_of_a_command_overrides_the_ini_file(tmp_path: Path):
     example = an_example(tmp_path, '-m "not slow"')
     example.plan(todo("all", 'pytest test_it.py -m "slow or not slow"'))
 
@@ -87,7 +87,7 @@ def test_options_of_the_environment_reach_the_sessions(tmp_path: Path):
     assert (given.exit_code, without.exit_code) == (0, 1), f"{given}\n{without}"
 
 
-def test_a_selection_of_the_environment_selects_as_it_does_alone(tmp_path: Path):
+def test_a_selection_in_the_environment_works_as_in_plain_pytest(tmp_path: Path):
     run = an_example(tmp_path, "").verify(env={"PYTEST_ADDOPTS": "-k fast --color=no"})
 
     assert run.verdicts == {"all": "passed", "slow": "failed"}, str(run)
@@ -112,9 +112,7 @@ def test_a_conftest_with_options_and_plugins_works(tmp_path: Path):
 
 
 @pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
-def test_tests_that_import_an_old_installed_copy_of_the_project_are_told(
-    options: tuple[str, ...], tmp_path: Path
-):
+def test_importing_an_installed_copy_of_the_project_is_reported(options: tuple[str, ...], tmp_path: Path):
     files = {
         "src/shop/__init__.py": "PRICE = 2\n",
         "test_shop.py": "from shop import PRICE\ndef test_it(): assert PRICE == 1\n",

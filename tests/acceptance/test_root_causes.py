@@ -45,7 +45,7 @@ def verified(example: Example) -> Verified:
     return example.verify("plan.yaml", "--planverify-confirm=1")
 
 
-def test_what_one_fault_breaks_is_one_cause(verified: Verified) -> None:
+def test_failures_of_one_fault_are_one_cause(verified: Verified) -> None:
     assert verified.document is not None, str(verified)
     syntax, store, price, artifact = verified.document["causes"]
 
@@ -57,12 +57,12 @@ def test_what_one_fault_breaks_is_one_cause(verified: Verified) -> None:
     assert [each["rank"] for each in verified.document["causes"]] == [1, 2, 3, 4]
 
 
-def test_the_screen_says_what_to_fix_first(verified: Verified) -> None:
+def test_the_output_ranks_the_causes_to_fix(verified: Verified) -> None:
     assert "fix first 1  COMPILATION_ERROR  shop.py:4  1 test file in 2 todos\n" in verified.output
     assert "6 tests in 2 todos\n" in verified.output
 
 
-def test_the_report_of_a_todo_names_its_causes(example: Example, verified: Verified) -> None:
+def test_the_failure_report_of_a_todo_lists_its_causes(example: Example, verified: Verified) -> None:
     path = example.root / "diagnostics" / "c_failure_report.json"
     report = json.loads(path.read_text(encoding="utf-8"))
     assert [each["rank"] for each in report["causes"]] == [2, 3]
@@ -77,7 +77,7 @@ def test_a_finished_run_is_recovered_with_its_causes(
     assert recover(Path("plan.yaml")).document.causes == written.causes
 
 
-def test_a_todo_that_shows_nothing_of_the_product_has_the_place_that_another_of_its_cause_shows(
+def test_failures_of_one_cause_share_the_location_of_the_product_code(
     tmp_path: Path,
 ) -> None:
     example = Example(
@@ -107,7 +107,7 @@ def test_a_todo_that_shows_nothing_of_the_product_has_the_place_that_another_of_
     assert [place["function"] for place in (cause["location"], *places)] == ["total"] * 3, str(verified)
 
 
-def test_a_failure_from_before_the_work_is_a_cause_of_its_own_that_comes_last(tmp_path: Path) -> None:
+def test_a_pre_existing_failure_is_a_separate_cause_that_comes_last(tmp_path: Path) -> None:
     example = Example(
         tmp_path,
         {
@@ -130,7 +130,7 @@ def test_a_failure_from_before_the_work_is_a_cause_of_its_own_that_comes_last(tm
     assert old["because"] == "it failed before the work began"
 
 
-def test_the_changed_line_of_data_that_the_failing_test_read_is_the_place(tmp_path: Path) -> None:
+def test_a_changed_data_line_read_by_a_failing_test_is_its_location(tmp_path: Path) -> None:
     example = Example(
         tmp_path,
         {
@@ -210,7 +210,7 @@ def red_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop
 
 
-def test_the_change_that_broke_38_tests_is_told_in_105_tokens(tmp_path: Path) -> None:
+def test_a_brief_of_105_tokens_describes_the_change_that_broke_38_tests(tmp_path: Path) -> None:
     shop = make_shop(tmp_path)
     before = brief(shop)
     assert before.status == 4
@@ -234,21 +234,21 @@ def test_the_change_that_broke_38_tests_is_told_in_105_tokens(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("tokens", [40, 60, 105, 200, 300, 800])
-def test_a_brief_is_never_longer_than_asked_for(red_shop: Path, tokens: int) -> None:
+def test_a_brief_respects_its_token_limit(red_shop: Path, tokens: int) -> None:
     told = brief(red_shop, "--tokens", str(tokens)).out
 
     assert 0 < len(told) <= 4 * tokens
     assert "part0" in told
 
 
-def test_a_todo_is_told_of_by_name(red_shop: Path) -> None:
+def test_a_brief_can_be_limited_to_one_todo(red_shop: Path) -> None:
     assert "part2" in brief(red_shop, "--todo", "part2").out
     unknown = brief(red_shop, "--todo", "part9")
     assert unknown.status == 2
     assert "part9" in unknown.err
 
 
-def test_old_verdicts_are_told_as_old(red_shop: Path, tmp_path: Path) -> None:
+def test_a_brief_of_outdated_verdicts_is_marked_as_out_of_date(red_shop: Path, tmp_path: Path) -> None:
     shop = Path(shutil.copytree(red_shop, tmp_path / "shop"))
     (shop / "shop/money.py").write_text(MONEY)
 

@@ -102,7 +102,7 @@ def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = Fals
     return Finished(exit_code=done.returncode, output=done.stdout)
 
 
-def test_an_honest_agent_ends_a_plan_leaves_only_its_work_and_is_told_as_json(project: Path):
+def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path):
     """Reports and the next decision use its last verification, not one from before the run."""
     commit(project)
     assert run(project, "verify", "plan.yaml", "-q").exit_code == 1
@@ -122,7 +122,7 @@ def test_an_honest_agent_ends_a_plan_leaves_only_its_work_and_is_told_as_json(pr
     assert "2 done" in report.output, report
 
 
-def test_a_run_that_does_not_complete_leaves_its_last_outcomes_too(project: Path):
+def test_an_incomplete_run_leaves_its_last_outcomes(project: Path):
     commit(project)
     broken = agent(
         project, "import pathlib\npathlib.Path('shop/price.py').write_text('def price(): return 0\\n')\n"
@@ -141,7 +141,7 @@ def test_a_run_that_does_not_complete_leaves_its_last_outcomes_too(project: Path
     assert ".planverify/harness" not in brief, "the copy of the plan that the run has edited"
 
 
-def test_an_agent_is_told_what_failed_and_repairs_without_a_repository(project: Path):
+def test_the_brief_of_a_repair_contains_the_failure_even_without_git(project: Path):
     wrong_first = HONEST + (
         'brief = pathlib.Path(os.environ["PLANVERIFY_BRIEF"]).read_text()\n'
         'if "_branch_" not in os.environ["PLANVERIFY_TODO"]:\n'
@@ -158,7 +158,7 @@ def test_an_agent_is_told_what_failed_and_repairs_without_a_repository(project: 
 RED_AMONG_GREENS = "from shop.price import gross\n\n\ndef test_nothing():\n    assert gross(0) == 0\n"
 
 
-def test_a_red_among_greens_is_the_work_of_its_todo_and_what_is_broken_is_told_at_the_end(project: Path):
+def test_one_failing_test_among_green_ones_is_repaired_by_its_todo(project: Path):
     test = project / "tests/test_price.py"
     test.write_text(test.read_text() + RED_AMONG_GREENS.partition("\n")[2])
     done = run(project, "run", "plan.yaml", "--agent", agent(project, "print('all done!')"))
@@ -179,7 +179,7 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
     assert not (project / ".planverify/answers.json").exists()
 
 
-def test_an_agent_that_cleans_the_tree_and_commits_loses_nothing(project: Path):
+def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
     commit(project)
     (project / "notes.txt").write_text("not committed")
     code = (
@@ -198,7 +198,7 @@ def test_an_agent_that_cleans_the_tree_and_commits_loses_nothing(project: Path):
     assert (project / "notes.txt").read_text() == "not committed"
 
 
-def test_a_turn_that_hangs_is_ended_at_its_limit_with_all_it_started(project: Path):
+def test_a_hanging_turn_is_ended_at_its_time_limit_with_its_processes(project: Path):
     sleep = "import time; time.sleep(60)"
     hanging = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {sleep!r}])\n{sleep}"
     words = ("--max-turn-seconds", "1", "--max-turns", "1", "--agent", agent(project, hanging))
@@ -234,7 +234,7 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
     assert not request.exists()
 
 
-def test_a_run_that_was_killed_goes_on_from_its_log_and_forgets_the_turn_that_was_cut_off(project: Path):
+def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(project: Path):
     slow = HONEST.replace("import os, pathlib\n", "import os, pathlib, time\n") + (
         'if path.endswith("basket.py") and not os.path.exists(__file__ + ".second"):\n'
         '    open(__file__ + ".second", "w").close()\n'
@@ -266,7 +266,7 @@ def test_a_run_that_was_killed_goes_on_from_its_log_and_forgets_the_turn_that_wa
     assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
 
 
-def test_uncommitted_work_is_refused_or_kept_in_git(project: Path):
+def test_uncommitted_work_is_refused_or_saved_in_git(project: Path):
     commit(project)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
     words = ("run", "plan.yaml", "--agent", agent(project, HONEST))
@@ -285,7 +285,7 @@ def test_uncommitted_work_is_refused_or_kept_in_git(project: Path):
     assert kept.stdout == "def gross(net):\n    return net + 0\n"
 
 
-def test_no_turn_is_blamed_for_an_edit_that_is_older_than_the_run(project: Path):
+def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
     commit(project)
     run(project, "baseline", "plan.yaml")
     words = ("run", "plan.yaml", "--dirty", "save", "--agent", agent(project, HONEST))
@@ -314,7 +314,7 @@ def test_no_turn_is_blamed_for_an_edit_that_is_older_than_the_run(project: Path)
         (("--agent", "true", "--dirty", "keep"), "write refuse or save"),
     ],
 )
-def test_wrong_use_is_one_line_that_names_the_remedy(project: Path, words: tuple[str, ...], said: str):
+def test_wrong_use_of_run_is_reported_with_a_remedy(project: Path, words: tuple[str, ...], said: str):
     done = run(project, "run", "plan.yaml", *words)
     assert done.exit_code in (2, 4)
     assert said in done.output
@@ -349,7 +349,7 @@ def at_terminal(root: Path, dialogue: list[tuple[str, str]], *words: str) -> Fin
     return Finished(exit_code=os.waitstatus_to_exitcode(status), output=shown)
 
 
-def test_questions_are_asked_and_answered_at_a_terminal(project: Path):
+def test_questions_can_be_answered_at_a_terminal(project: Path):
     plan = project / "plan.yaml"
     manual = "manual: [{question: Is it nice}]"
     plan.write_text(
@@ -393,7 +393,7 @@ def count_verifications(root: Path, *words: str) -> tuple[Finished, int]:
     return done, len(began - {each.name for each in before})
 
 
-def test_a_verification_that_made_a_baseline_of_the_same_files_is_the_first_look(project: Path):
+def test_a_baseline_of_the_same_files_replaces_the_first_verification(project: Path):
     commit(project)
 
     done, verifications = count_verifications(project)
@@ -409,7 +409,7 @@ def test_a_verification_that_made_a_baseline_of_the_same_files_is_the_first_look
     assert (done.exit_code, verifications) == (0, 1), done
 
 
-def test_a_module_that_is_not_written_yet_needs_no_test_to_say_so(project: Path):
+def test_tests_of_an_expected_but_missing_module_are_not_run_first(project: Path):
     """If the plan says that the todo creates the module, its tests run one time fewer."""
     runs = project.parent / "runs.txt"
     told = f"open({str(runs)!r}, 'a').write('run\\n')\n"

@@ -150,7 +150,7 @@ def events(run: Verified, todo_id: str) -> list[tuple[str, str, bool]]:
     [(), ("--planverify-isolate",), ("-p", "xdist.plugin", "-n", "2")],
     ids=["shared", "isolated", "workers"],
 )
-def test_what_is_denied_fails_the_criterion_even_where_the_code_swallows_the_error(
+def test_a_denied_access_fails_the_criterion_even_if_the_error_is_caught(
     project: Example, options: tuple[str, ...]
 ):
     run = verified(project, *options, network="deny", processes="deny", writes="deny")
@@ -174,7 +174,7 @@ def test_what_is_denied_fails_the_criterion_even_where_the_code_swallows_the_err
     assert not run.left_running
 
 
-def test_what_is_recorded_fails_nothing_and_what_is_granted_is_no_violation(project: Example):
+def test_recorded_and_granted_accesses_are_no_violation(project: Example):
     run = verified(project, network=["example.org:443", NOWHERE], processes=["true", "python"])
 
     red = {name for name, state in run.states.items() if state == "test_failed"}
@@ -193,7 +193,7 @@ def test_what_is_recorded_fails_nothing_and_what_is_granted_is_no_violation(proj
     assert {each["event"] for each in records if each["record"] == "audit_event"} >= {"connect", "process"}
 
 
-def test_commands_beyond_the_sandbox_and_beyond_the_catalog(tmp_path: Path):
+def test_commands_not_watched_are_noted_and_commands_not_in_the_catalog_are_refused(tmp_path: Path):
     example = Example(tmp_path, {"x.py": "x = 1\n"})
     example.plan(todo("compiles", "python -m compileall -q x.py"), metadata={"network": "deny"})
 

@@ -32,7 +32,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return an_example(tmp_path_factory.mktemp("blocked")).verify()
 
 
-def test_what_depends_on_a_failed_todo_is_blocked_all_the_way(failed: Verified):
+def test_direct_and_indirect_dependents_of_a_failed_todo_are_blocked(failed: Verified):
     assert failed.states == {
         "last": "blocked",
         "middle": "blocked",
@@ -45,7 +45,7 @@ def test_what_depends_on_a_failed_todo_is_blocked_all_the_way(failed: Verified):
     assert failed.exit_code == 1
 
 
-def test_keep_going_shows_what_lies_beneath(tmp_path: Path):
+def test_keep_going_runs_the_checks_of_blocked_todos(tmp_path: Path):
     run = an_example(tmp_path).verify("--planverify-keep-going")
 
     assert run.verdicts["middle"] == "passed", str(run)
@@ -54,7 +54,7 @@ def test_keep_going_shows_what_lies_beneath(tmp_path: Path):
     assert run.exit_code == 1
 
 
-def test_in_the_scope_of_claims_only_claims_decide(tmp_path: Path):
+def test_in_scope_claimed_only_claimed_todos_decide(tmp_path: Path):
     example = an_example(tmp_path)
 
     true_claims = example.verify("--planverify-scope", "claimed")
@@ -65,7 +65,7 @@ def test_in_the_scope_of_claims_only_claims_decide(tmp_path: Path):
     assert false_claims.exit_code == 1, str(false_claims)
 
 
-def test_in_the_scope_of_what_is_ready_blocked_todos_do_not_decide(tmp_path: Path):
+def test_in_scope_ready_blocked_todos_do_not_decide(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("first", GREEN), todo("second", GREEN, after=("first",)))
     green = example.verify("--planverify-scope=ready")
@@ -82,7 +82,7 @@ def test_an_unknown_scope_is_a_usage_error(tmp_path: Path):
     assert "claimed" in run.output
 
 
-def test_where_no_todo_is_in_scope_there_is_nothing_to_verify(tmp_path: Path):
+def test_a_scope_without_todos_is_exit_status_5(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("first", GREEN))
 
@@ -97,7 +97,7 @@ def test_where_no_todo_is_in_scope_there_is_nothing_to_verify(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "isolation"), [((), WORKER), (("--planverify-isolate",), "cold")], ids=["worker", "cold"]
 )
-def test_a_test_that_five_todos_need_runs_in_the_worker_of_each(
+def test_a_test_shared_by_todos_runs_in_the_worker_of_each(
     options: tuple[str, ...], isolation: str, tmp_path: Path
 ):
     example = Example(tmp_path, FILES)

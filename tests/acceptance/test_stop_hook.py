@@ -49,7 +49,7 @@ def stops(
     return Finished(exit_code=done.returncode, output=f"{done.stdout}{done.stderr}")
 
 
-def test_an_agent_is_held_with_the_brief_until_all_is_done(shop: Example) -> None:
+def test_the_hook_blocks_stopping_with_a_brief_until_all_todos_are_done(shop: Example) -> None:
     held = stops(shop.root, stop_hook_active=False)
     assert held.exit_code == 2
     assert held.output.startswith("planverify: not done.\n✗ failed draw")
@@ -61,7 +61,7 @@ def test_an_agent_is_held_with_the_brief_until_all_is_done(shop: Example) -> Non
     assert stops(shop.root / "elsewhere", env=project, stop_hook_active=True) == LET_GO
 
 
-def test_an_agent_that_mends_nothing_is_let_go_and_a_person_is_told(shop: Example) -> None:
+def test_the_hook_stops_blocking_after_its_limit_and_notifies_a_person(shop: Example) -> None:
     calls = [stops(shop.root, "planverify hook --times 2", stop_hook_active=at > 0) for at in range(3)]
     assert [each.exit_code for each in calls] == [2, 2, 0]
     told = json.loads(calls[-1].output)["systemMessage"]
@@ -73,7 +73,7 @@ def test_an_agent_that_mends_nothing_is_let_go_and_a_person_is_told(shop: Exampl
     assert stops(shop.root, stop_hook_active=True).exit_code == 0
 
 
-def test_a_plan_that_is_gone_or_broken_holds_the_agent(shop: Example) -> None:
+def test_the_hook_blocks_stopping_for_a_missing_or_invalid_plan(shop: Example) -> None:
     shop.write({"plan.yaml": "todo_list_id: example\nitems: 7\n"})
     broken = stops(shop.root)
     assert broken.exit_code == 2
@@ -85,7 +85,7 @@ def test_a_plan_that_is_gone_or_broken_holds_the_agent(shop: Example) -> None:
     assert "Traceback" not in broken.output + gone.output
 
 
-def test_what_only_a_person_can_do_holds_no_agent(shop: Example) -> None:
+def test_the_hook_does_not_block_for_questions_to_a_person(shop: Example) -> None:
     shop.plan(todo("look", manual=[{"question": "Is it nice?"}]))
     done = stops(shop.root)
     assert done.exit_code == 0

@@ -69,7 +69,7 @@ def test_the_todos_of_all_levels_are_verified_below_their_parents(green: Verifie
     assert {outcome["plan"] for outcome in green.outcomes.values()} == {"editor"}
 
 
-def test_a_parent_has_its_verdict_from_its_todos_and_its_own_criteria(green: Verified):
+def test_the_verdict_of_a_parent_combines_its_todos_and_its_criteria(green: Verified):
     phase_1, phase_2 = green.outcomes["phase-1"], green.outcomes["phase-2"]
 
     assert check(green, "phase-1") | {"duration_ms": 0} == {
@@ -113,7 +113,7 @@ def test_commands_of_all_levels_run_in_workers(green: Verified):
     assert green.outcomes["phase-2/buffer-impl"]["recorded"] == {"lines": [3.0]}
 
 
-def test_the_todos_stand_indented_below_their_parents_with_their_progress(green: Verified, red: Verified):
+def test_todos_are_indented_below_their_parents_which_show_progress(green: Verified, red: Verified):
     _, _, summary = green.output.partition("\n\n")
     lines = [line.rstrip() for line in summary.splitlines()]
     (parent,) = (line for line in lines if " phase-2 " in line)
@@ -130,7 +130,7 @@ def test_the_todos_stand_indented_below_their_parents_with_their_progress(green:
     assert "4 done, 1 failed, 1 in progress, 6 blocked" in red.output
 
 
-def test_a_failure_below_leaves_the_parent_unfinished_and_blocks_what_depends_on_it(red: Verified):
+def test_a_failed_child_leaves_its_parent_unfinished_and_blocks_dependents(red: Verified):
     assert red.exit_code == 1, str(red)
     assert red.states == {
         "phase-1": "done",
@@ -157,7 +157,7 @@ def test_a_failure_below_leaves_the_parent_unfinished_and_blocks_what_depends_on
     )
 
 
-def test_a_parent_that_failed_blocks_all_todos_of_the_next(red: Verified):
+def test_a_failed_parent_blocks_all_todos_of_dependent_parents(red: Verified):
     blocked_by = {name: outcome["blocked_by"] for name, outcome in red.outcomes.items()}
 
     assert blocked_by["phase-2/buffer-integration"] == ["phase-2/buffer-impl"]
@@ -165,9 +165,7 @@ def test_a_parent_that_failed_blocks_all_todos_of_the_next(red: Verified):
         assert blocked_by[name] == ["phase-2"], name
 
 
-def test_the_failure_report_of_a_sub_plans_todo_stands_below_the_top_plans_root(
-    red_example: Example, red: Verified
-):
+def test_failure_reports_of_sub_plans_are_written_below_the_top_root(red_example: Example, red: Verified):
     (path,) = (red_example.root / "diagnostics").glob("*.json")
     report = json.loads(path.read_text())
 
@@ -181,7 +179,7 @@ def test_the_failure_report_of_a_sub_plans_todo_stands_below_the_top_plans_root(
 
 
 @pytest.mark.parametrize("options", [("--planverify-isolate",), ("-n", "2", "-p", "xdist.plugin")])
-def test_the_verdicts_do_not_depend_on_how_it_is_run(
+def test_isolation_and_workers_do_not_change_verdicts_of_sub_plans(
     options: tuple[str, ...], tmp_path: Path, red: Verified
 ):
     other = without_undo(tmp_path).verify(*options, measured=False)
@@ -191,7 +189,7 @@ def test_the_verdicts_do_not_depend_on_how_it_is_run(
     assert other.verdicts == red.verdicts
 
 
-def test_keep_going_shows_what_lies_beneath_in_sub_plans(tmp_path: Path, red: Verified):
+def test_keep_going_runs_the_checks_of_blocked_todos_in_sub_plans(tmp_path: Path, red: Verified):
     run = without_undo(tmp_path).verify("--planverify-keep-going")
 
     assert run.states == red.states
@@ -199,7 +197,7 @@ def test_keep_going_shows_what_lies_beneath_in_sub_plans(tmp_path: Path, red: Ve
     assert run.verdicts["phase-3/words"] == "passed"
 
 
-def test_one_todo_of_a_sub_plan_is_verified_alone(tmp_path: Path):
+def test_a_single_todo_of_a_sub_plan_can_be_verified(tmp_path: Path):
     run = without_undo(tmp_path).verify("plan.yaml::phase-2/buffer-integration")
 
     assert run.states["phase-2/buffer-integration"] == "test_failed", str(run)
@@ -233,7 +231,7 @@ def test_a_todo_that_no_sub_plan_has_is_a_usage_error(tmp_path: Path):
     assert "the plan has no todo 'phase-1/layout/deeper'" in below.output
 
 
-def test_what_failed_is_run_again_below_its_own_root(tmp_path: Path):
+def test_last_failed_runs_todos_of_sub_plans_below_their_root(tmp_path: Path):
     example = without_undo(tmp_path)
     example.verify()
 
@@ -245,7 +243,7 @@ def test_what_failed_is_run_again_below_its_own_root(tmp_path: Path):
     assert again.exit_code == 1
 
 
-def test_a_sub_plan_with_a_fault_is_in_nobodys_way_who_does_not_ask_for_it(tmp_path: Path):
+def test_an_invalid_sub_plan_does_not_affect_todos_of_other_sub_plans(tmp_path: Path):
     example = phases(tmp_path)
     (example.root / "phases" / "foundation.yaml").write_text("items: 1")
 
@@ -256,7 +254,7 @@ def test_a_sub_plan_with_a_fault_is_in_nobodys_way_who_does_not_ask_for_it(tmp_p
     assert example.verify().exit_code == 4
 
 
-def test_collecting_shows_the_tree(tmp_path: Path):
+def test_collect_only_shows_the_tree_of_sub_plans(tmp_path: Path):
     run = phases(tmp_path).verify("--collect-only")
 
     assert run.exit_code == 0, str(run)
@@ -265,7 +263,7 @@ def test_collecting_shows_the_tree(tmp_path: Path):
     assert "   │  └─ up-down  Up and down  (1 criterion, 2 tests)" in run.output
 
 
-def test_a_plan_beside_its_own_sub_plan_is_run_once_each(tmp_path: Path):
+def test_a_plan_and_its_sub_plan_can_be_verified_together(tmp_path: Path):
     example = without_undo(tmp_path)
     target = tmp_path / "o.json"
 
@@ -281,7 +279,7 @@ def test_a_plan_beside_its_own_sub_plan_is_run_once_each(tmp_path: Path):
     assert (tmp_path / "buffer/diagnostics/buffer-impl_failure_report.json").exists()
 
 
-def test_a_sub_plan_means_the_same_when_it_is_run_alone(tmp_path: Path, red: Verified):
+def test_a_sub_plan_run_alone_has_the_same_states(tmp_path: Path, red: Verified):
     example = without_undo(tmp_path)
 
     alone = example.verify("phases/buffer.yaml", outcomes=tmp_path / "buffer/.planverify/outcomes.json")
@@ -290,7 +288,7 @@ def test_a_sub_plan_means_the_same_when_it_is_run_alone(tmp_path: Path, red: Ver
     assert {f"phase-2/{name}": state for name, state in alone.states.items()} == below
 
 
-def test_the_faults_of_all_files_are_told_before_anything_runs(tmp_path: Path):
+def test_errors_in_all_plan_files_are_reported_before_any_test_runs(tmp_path: Path):
     example = phases(tmp_path)
     example.write({"phases/foundation.yaml": "todo_list_id: f\nitmes: []\n"})
     (tmp_path / "phases/cursor.json").unlink()
@@ -304,7 +302,7 @@ def test_the_faults_of_all_files_are_told_before_anything_runs(tmp_path: Path):
     assert not (tmp_path / ".planverify").exists()
 
 
-def test_only_the_sub_plans_that_are_asked_for_must_be_sound(tmp_path: Path):
+def test_only_selected_sub_plans_must_be_valid(tmp_path: Path):
     example = phases(tmp_path)
     example.write({"phases/foundation.yaml": "broken"})
 
@@ -312,7 +310,7 @@ def test_only_the_sub_plans_that_are_asked_for_must_be_sound(tmp_path: Path):
     assert example.verify("plan.yaml::phase-1/layout").exit_code == 4
 
 
-def test_the_integration_tests_of_a_parent_count_too(tmp_path: Path):
+def test_integration_tests_of_a_parent_decide_its_verdict(tmp_path: Path):
     example = Example(tmp_path, FILES)
     keys = sub_plan(example, "one", todo("a", GREEN))
     example.plan(todo("p", RED, **keys), todo("next", GREEN, after=("p",)))
@@ -326,7 +324,7 @@ def test_the_integration_tests_of_a_parent_count_too(tmp_path: Path):
     assert run.exit_code == 1
 
 
-def test_a_parent_comes_after_the_effects_of_its_todos(tmp_path: Path):
+def test_criteria_of_a_parent_run_after_its_todos(tmp_path: Path):
     text = "import pathlib\ndef test_it(): assert pathlib.Path('made').read_text() == 'made'\n"
     example = Example(tmp_path, {"test_made.py": text, "make.py": "open('made', 'w').write('made')\n"})
     keys = sub_plan(example, "one", todo("a", "python make.py"))
@@ -335,7 +333,7 @@ def test_a_parent_comes_after_the_effects_of_its_todos(tmp_path: Path):
     assert example.verify().states == {"p": "done", "p/a": "done"}
 
 
-def test_questions_of_a_sub_plan_are_answered_beside_the_top_plan(tmp_path: Path):
+def test_questions_of_a_sub_plan_are_answered_in_the_top_plan(tmp_path: Path):
     example = Example(tmp_path, FILES)
     keys = sub_plan(example, "one", todo("a", GREEN, manual=[{"question": "Nice?"}]), root=".")
     example.write({"phases/test_green.py": FILES["test_green.py"]})
@@ -369,7 +367,7 @@ def test_a_todo_counts_as_claimed_when_it_or_a_parent_is(
     assert run.exit_code == (1 if parent_status == "claimed" else 0)
 
 
-def test_a_claim_brings_the_parents_that_it_depends_on(tmp_path: Path):
+def test_scope_claimed_includes_the_dependencies_of_a_claimed_todo(tmp_path: Path):
     example = Example(tmp_path, FILES)
     one = sub_plan(example, "one", todo("a", RED))
     two = sub_plan(example, "two", todo("b", GREEN, status="claimed"), todo("c", GREEN))
@@ -381,7 +379,7 @@ def test_a_claim_brings_the_parents_that_it_depends_on(tmp_path: Path):
     assert run.exit_code == 1
 
 
-def test_a_parent_waits_for_todos_that_nobody_has_begun(tmp_path: Path):
+def test_a_parent_waits_for_its_pending_todos(tmp_path: Path):
     example = Example(tmp_path, FILES)
     later = todo("later", requires_testing=False)
     example.plan(todo("p", **sub_plan(example, "one", todo("a", GREEN), later)))
@@ -407,7 +405,7 @@ def test_two_phases_may_share_one_file_and_sub_plans_may_share_an_id(tmp_path: P
     assert set(example.verify().states) == {"p1", "p1/a", "p2", "p2/a"}
 
 
-def test_the_journal_ends_with_how_each_todo_stands(red_example: Example, red: Verified):
+def test_the_journal_ends_with_the_state_of_each_todo(red_example: Example, red: Verified):
     (folder,) = red_example.runs
     records = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     judged = [record for record in records if record["record"] == "todo_judged"]
@@ -421,7 +419,7 @@ def test_the_journal_ends_with_how_each_todo_stands(red_example: Example, red: V
     assert set(since) == {name for name, state in red.states.items() if state == "blocked"}
 
 
-def test_a_run_finds_since_when_a_todo_has_been_blocked(tmp_path: Path):
+def test_the_time_since_when_a_todo_is_blocked_is_recorded(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("first", RED), todo("second", GREEN, after=("first",)))
     example.verify()

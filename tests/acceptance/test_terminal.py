@@ -62,7 +62,7 @@ def test_each_todo_has_a_line_and_a_failed_one_its_diagnosis(plain: Verified):
     ],
     ids=["no terminal", "--color=yes", "--color=no", "FORCE_COLOR"],
 )
-def test_colour_is_as_pytest_has_it(
+def test_colour_follows_pytest_options_and_environment(
     options: tuple[str, ...], env: dict[str, str], coloured: bool, example: Example
 ):
     run = example.verify("plan.yaml::green", *options, env=env, measured=False)
@@ -71,7 +71,7 @@ def test_colour_is_as_pytest_has_it(
     assert bool(ESCAPE.search(run.output)) is coloured, repr(run.output)
 
 
-def test_a_narrow_terminal_wraps_prose_and_leaves_whole_what_is_copied(example: Example):
+def test_a_narrow_terminal_wraps_prose_but_not_commands(example: Example):
     run = example.verify("-v", env={"COLUMNS": "40"})
 
     _, _, summary = run.output.partition("example  plan.yaml\n")
@@ -79,7 +79,7 @@ def test_a_narrow_terminal_wraps_prose_and_leaves_whole_what_is_copied(example: 
     assert not [line for line in too_long if not line.startswith(("pytest ", "planner explain "))], str(run)
 
 
-def test_without_a_terminal_nothing_is_cut_and_each_todo_is_told_when_it_is_decided(tmp_path: Path):
+def test_without_a_terminal_output_is_complete_and_lists_decided_todos(tmp_path: Path):
     name = "test_" + "_".join(["a_name_that_is_rather_long"] * 5)
     title = "A title of many words that takes more than eighty columns, as some titles of todos do"
     example = Example(tmp_path, {"test_it.py": f"def {name}():\n    assert not '{'x' * 60}'\n"})
@@ -105,7 +105,7 @@ def test_without_a_terminal_nothing_is_cut_and_each_todo_is_told_when_it_is_deci
     assert "\r" not in run.output
 
 
-def test_a_terminal_shows_what_runs_now_and_keeps_nothing_of_it(tmp_path: Path):
+def test_a_terminal_shows_progress_and_clears_it_at_the_end(tmp_path: Path):
     waits = "import time\ndef test_waits():\n    time.sleep(1.5)\n"
     example = Example(tmp_path, {"test_it.py": waits})
     example.plan(todo("slow", {"cmd": "pytest test_it.py", "timeout_seconds": 30}))
@@ -120,7 +120,7 @@ def test_a_terminal_shows_what_runs_now_and_keeps_nothing_of_it(tmp_path: Path):
     assert "30s" not in rest
 
 
-def test_quiet_says_less_and_verbose_more(example: Example, plain: Verified):
+def test_quiet_output_is_shorter_and_verbose_output_longer(example: Example, plain: Verified):
     quiet = example.verify("-q")
     verbose = example.verify("-v")
 
@@ -132,14 +132,14 @@ def test_quiet_says_less_and_verbose_more(example: Example, plain: Verified):
     assert {run.exit_code for run in (quiet, verbose)} == {1}
 
 
-def test_uncaptured_output_appears(example: Example):
+def test_uncaptured_output_is_shown(example: Example):
     run = example.verify("-s", "plan.yaml::green")
 
     assert run.exit_code == 0, str(run)
     assert "said by the green test" in run.output
 
 
-def test_the_debugger_has_the_terminal(tmp_path: Path):
+def test_the_debugger_prompt_works_in_the_terminal(tmp_path: Path):
     example = Example(
         tmp_path, {"test_it.py": "def test_red():\n    secret = 6 * 7\n    assert not secret\n"}
     )

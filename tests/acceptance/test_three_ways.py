@@ -62,7 +62,7 @@ ONLY_THE_PLUGIN_NEEDED = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_expected_verdicts_are_those_of_each_command_alone(name: str, tmp_path: Path):
+def test_expected_verdicts_hold_for_commands_run_alone(name: str, tmp_path: Path):
     root, expected = copy_of(name, tmp_path), expected_of(name)
     assert set(commands_of(name)) == set(expected)
     assert set(expected.values()) == {"passed", "failed"}
@@ -77,17 +77,17 @@ def test_the_expected_verdicts_are_those_of_each_command_alone(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_plan_says_of_each_criterion_what_its_command_says_alone(name: str, tmp_path: Path):
+def test_verdicts_equal_those_of_commands_run_alone(name: str, tmp_path: Path):
     assert_expected(name, tmp_path, *WAYS["two workers at once"])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_cold_worker_says_the_same(name: str, tmp_path: Path):
+def test_a_cold_worker_gives_the_same_verdicts(name: str, tmp_path: Path):
     assert_expected(name, tmp_path, *WAYS["cold"], every=EVERY_COLD)
 
 
 @pytest.mark.parametrize("name", WITHOUT_FORK)
-def test_a_platform_that_cannot_fork_says_the_same(name: str, tmp_path: Path):
+def test_a_platform_without_fork_gives_the_same_verdicts(name: str, tmp_path: Path):
     assert_expected(name, tmp_path, "-n2", env={"PLANVERIFY_NO_FORK": "1"}, every=EVERY_COLD)
 
 
@@ -107,7 +107,7 @@ def assert_expected(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_generated_project_says_the_same_in_all_ways(seed: int, tmp_path: Path):
+def test_generated_projects_have_the_same_verdicts_in_all_modes(seed: int, tmp_path: Path):
     assert disagreements(generated(seed), tmp_path) == []
 
 
@@ -115,18 +115,18 @@ def test_a_generated_project_says_the_same_in_all_ways(seed: int, tmp_path: Path
     "surrounding",
     ["options of a conftest", "plugin modules", "hooks that count", "importlib mode and pythonpath"],
 )
-def test_surroundings_that_change_how_workers_start_change_no_verdict(surrounding: str, tmp_path: Path):
+def test_settings_that_change_the_start_of_workers_change_no_verdict(surrounding: str, tmp_path: Path):
     assert disagreements(of_surrounding(surrounding), tmp_path, FORKED_AT_ONCE) == []
 
 
-def test_a_channel_says_alone_what_it_is_made_to_say(tmp_path: Path):
+def test_a_channel_between_tests_has_its_designed_verdicts(tmp_path: Path):
     project = of_channel("number", "import")
 
     assert alone(project, tmp_path / "alone") == ["passed", "failed", "passed"]
     assert verified(project, tmp_path / "verified")[0] == ["passed", "failed", "passed"]
 
 
-def test_the_same_seed_makes_the_same_project():
+def test_the_same_seed_generates_the_same_project():
     assert all(generated(seed) == generated(seed) for seed in range(20))
     made = [generated(seed) for seed in range(60)]
     assert all(5 <= len(project.commands) <= 15 for project in made)

@@ -41,14 +41,14 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> Verified:
 
 
 @pytest.mark.parametrize("name", [*HANGS, "command"])
-def test_what_takes_too_long_fails_as_a_timeout(name: str, hanging: Verified):
+def test_a_check_over_its_time_limit_fails_as_a_timeout(name: str, hanging: Verified):
     check_id = "tests[0]"
 
     assert hanging.check(name, check_id)["verdict"] == "failed", str(hanging)
     assert hanging.category(name) == "TEST_TIMEOUT", str(hanging)
 
 
-def test_where_the_test_was_when_it_was_ended_is_told(hanging: Verified):
+def test_the_location_of_a_timeout_is_reported(hanging: Verified):
     names = ("python_loop", "holds_the_interpreter", "set_up", "at_import")
 
     evidence = {name: hanging.outcomes[name]["failure_evidence"] for name in names}
@@ -57,16 +57,16 @@ def test_where_the_test_was_when_it_was_ended_is_told(hanging: Verified):
     }
 
 
-def test_the_run_goes_on_after_it(hanging: Verified):
+def test_the_run_continues_after_a_timeout(hanging: Verified):
     assert (hanging.verdicts["first"], hanging.verdicts["last"]) == ("passed", "passed"), str(hanging)
     assert hanging.exit_code == 1
 
 
-def test_nothing_is_left_running(hanging: Verified):
+def test_no_process_is_left_after_timeouts(hanging: Verified):
     assert not hanging.left_running
 
 
-def test_a_hang_on_a_worker_is_ended_too(tmp_path):  # type: ignore[no-untyped-def]
+def test_a_hanging_test_in_an_xdist_worker_is_ended(tmp_path):  # type: ignore[no-untyped-def]
     example = Example(tmp_path, {"test_healthy.py": "def test_it(): pass\n"})
     names = ("holds_the_interpreter",)
     example.write({f"test_{name}.py": HANGS[name] for name in names})
@@ -82,7 +82,7 @@ def test_a_hang_on_a_worker_is_ended_too(tmp_path):  # type: ignore[no-untyped-d
     assert not run.left_running
 
 
-def test_many_quick_tests_together_keep_the_limit_or_fail(tmp_path):  # type: ignore[no-untyped-def]
+def test_the_time_limit_applies_to_all_tests_of_a_criterion_together(tmp_path):  # type: ignore[no-untyped-def]
     text = "import pytest, time\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n): time.sleep(0.2)\n"
     example = Example(tmp_path, {"test_it.py": text})
     example.plan(
@@ -151,7 +151,7 @@ def spend(example: Example, middle: str, *options: str, **budget: Any):
     ],
     ids=["time", "time-of-a-command", "memory-of-a-child", "memory-with-workers"],
 )
-def test_what_is_used_up_ends_the_run_and_keeps_its_verdicts(
+def test_an_exceeded_budget_ends_the_run_and_keeps_its_verdicts(
     project: Example, middle: str, options: tuple[str, ...], budget: dict[str, float]
 ):
     run = spend(project, middle, *options, **budget)
@@ -170,7 +170,7 @@ def test_what_is_used_up_ends_the_run_and_keeps_its_verdicts(
     assert run.document["run"]["duration_ms"] < 40_000
 
 
-def test_new_files_count_but_not_those_that_the_plan_expects(project: Example, tmp_path: Path):
+def test_the_budget_of_new_files_excludes_expected_artifacts(project: Example, tmp_path: Path):
     example = Example(tmp_path, FILES)
     command = "pytest tests/test_spending.py::test_many_files"
     artifacts = [f"file{number}.txt" for number in range(9)]

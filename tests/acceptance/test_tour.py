@@ -103,13 +103,13 @@ def said_of(outcome: dict[str, Any]) -> dict[str, str | None]:
     }
 
 
-def test_the_run_as_a_whole_is_red_and_leaves_nothing_running(tour: Verified):
+def test_the_tour_fails_as_a_whole_and_leaves_no_process(tour: Verified):
     assert tour.exit_code == 1, str(tour)
     assert list(tour.outcomes) == list(EXPECTED)
     assert tour.left_running == ()
 
 
-def test_the_same_code_gives_both_answers_each_time_that_it_is_asked(tmp_path: Path):
+def test_the_flaky_todo_of_the_tour_is_flaky_in_every_run(tmp_path: Path):
     example = Example(copy_to(tmp_path))
 
     for options in ((), ("--planverify-isolate",)):
@@ -119,7 +119,7 @@ def test_the_same_code_gives_both_answers_each_time_that_it_is_asked(tmp_path: P
         assert again.outcomes["rates"]["failure_evidence"]["repeatability"] == "flaky"
 
 
-def test_every_kind_of_check_is_shown_passing(tour: Verified):
+def test_the_tour_has_a_passing_check_of_every_kind(tour: Verified):
     passing = {
         check["kind"]
         for outcome in tour.outcomes.values()
@@ -130,14 +130,14 @@ def test_every_kind_of_check_is_shown_passing(tour: Verified):
     assert passing == set(CheckKind) - {CheckKind.MANUAL, CheckKind.GUARD}
 
 
-def test_every_category_is_shown_that_can_be(tour: Verified):
+def test_the_tour_shows_every_category_and_state(tour: Verified):
     shown = {tour.category(todo_id) for todo_id in tour.outcomes} - {None}
 
     assert shown == set(Category) - NOT_SHOWN
     assert {outcome["state"] for outcome in tour.outcomes.values()} == set(TodoState)
 
 
-def test_a_title_that_names_a_category_gets_it():
+def test_a_todo_titled_with_a_category_fails_with_it():
     titles = {todo.id: todo.title for todo in load_plan(TOUR / "plan.yaml").plan.items}
     named = {todo_id: re.match(r"[A-Z_]{5,}", title) for todo_id, title in titles.items()}
 
@@ -162,7 +162,7 @@ def decisions(
     return json.loads(done.stdout)
 
 
-def test_what_is_decided_about_each_todo_is_as_expected(decisions: dict[str, Any]):
+def test_each_todo_of_the_tour_gets_its_expected_decision(decisions: dict[str, Any]):
     decided = {todo_id: decided_about(todo_id, decisions) for todo_id in EXPECTED}
 
     assert decided == {todo_id: expected.get("next", {}) for todo_id, expected in EXPECTED.items()}
@@ -233,7 +233,7 @@ def read_blocks() -> list[Block]:
     ]
 
 
-def test_the_story_shows_what_the_commands_print(
+def test_the_tour_page_shows_the_real_output_of_commands(
     taken: Callable[[str], tuple[Path, Verified]], decisions: dict[str, Any]
 ):
     """Commands run in the order of the page; an excerpt is part of the output of a command in `WHOLE`."""
@@ -308,14 +308,14 @@ def settled(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
 
 
-def test_the_story_tells_of_every_todo_and_every_category():
+def test_the_tour_page_mentions_every_todo_and_category():
     text = PAGE.read_text(encoding="utf-8")
 
     assert [todo_id for todo_id in EXPECTED if f"`{todo_id}`" not in text] == []
     assert [category for category in Category if f"`{category}`" not in text] == []
 
 
-def test_every_block_of_the_story_is_checked():
+def test_every_block_of_the_tour_page_is_tested():
     infos = {block.info for block in read_blocks()}
 
     assert infos == {"console tour", *WHOLE}

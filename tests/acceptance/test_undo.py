@@ -22,7 +22,7 @@ def tree(root: Path) -> dict[str, str]:
     return {str(path): (root / path).read_text() for path in shown}
 
 
-def test_the_files_are_as_before_the_run_and_what_was_there_can_be_had_back(project: Path):  # noqa: F811
+def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(project: Path):  # noqa: F811
     plan = PLAN.replace('/price.py"]', '/price.py", "shop/more.txt"]')
     (project / "plan.yaml").write_text(plan.replace('/basket.py"]', '/basket.py", "shop/more.txt"]'))
     (project / "shop/notes.txt").write_text("mine\n")
@@ -54,7 +54,7 @@ def test_the_files_are_as_before_the_run_and_what_was_there_can_be_had_back(proj
     assert tree(project) == {**after, "shop/notes.txt": "mine, and later\n"}
 
 
-def test_a_run_that_was_cut_off_is_undone_and_begun_anew(project: Path):  # noqa: F811
+def test_a_killed_run_can_be_undone_and_started_again(project: Path):  # noqa: F811
     before = tree(project)
     killer = HONEST + (
         "import psutil\n"
@@ -71,7 +71,7 @@ def test_a_run_that_was_cut_off_is_undone_and_begun_anew(project: Path):  # noqa
     assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE).exit_code == 0
 
 
-def test_what_was_edited_since_is_undone_only_by_force_and_kept(project: Path):  # noqa: F811
+def test_later_edits_are_undone_only_with_force_and_are_saved(project: Path):  # noqa: F811
     done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE)
     assert done.exit_code == 0, done
     (project / "shop/price.py").write_text("mine\n")
@@ -106,13 +106,13 @@ def test_an_edit_of_the_plan_after_the_run_is_undone_first(project: Path):  # no
 @pytest.mark.parametrize(
     "snapshot", ["0123456789ab", "HEAD", "--help=1", "refs/planverify/shop/before-run"]
 )
-def test_a_snapshot_that_is_not_there_is_one_line(project: Path, snapshot: str):  # noqa: F811
+def test_an_unknown_snapshot_is_reported_in_one_line(project: Path, snapshot: str):  # noqa: F811
     done = run(project, "undo", f"--to={snapshot}")
     assert (done.exit_code, done.output.count("\n")) == (4, 1)
     assert "unknown snapshot" in done.output
 
 
-def test_the_undo_of_a_run_that_changed_nothing_leaves_it_to_be_resumed(project: Path):  # noqa: F811
+def test_undo_of_a_run_without_changes_leaves_it_resumable(project: Path):  # noqa: F811
     commit(project)
     idle = agent(project, "raise SystemExit(1)")
     waiting = run(project, "run", "plan.yaml", "--agent", idle, *PRICE)

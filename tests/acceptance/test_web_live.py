@@ -101,7 +101,7 @@ def open_page(browser: Any, address: str, dark: bool = False) -> Page:
     raise AssertionError("the server does not answer")
 
 
-def test_a_run_that_waits_goes_on_after_an_answer_on_a_page(browser: Any, shop: Path, address: str) -> None:
+def test_a_waiting_run_continues_after_an_answer_on_a_page(browser: Any, shop: Path, address: str) -> None:
     agent = f"{PYTHON} {shop.parent / 'agent.py'}"
     page = open_page(browser, address)
     page.get_by_role("link", name="Questions").click()
@@ -125,7 +125,7 @@ def test_a_run_that_waits_goes_on_after_an_answer_on_a_page(browser: Any, shop: 
     page.close()
 
 
-def test_a_page_that_is_being_filled_in_is_not_replaced(browser: Any, shop: Path, address: str) -> None:
+def test_a_page_with_a_partly_filled_form_is_not_reloaded(browser: Any, shop: Path, address: str) -> None:
     verify(shop)
     page = open_page(browser, address, dark=True)
     page.goto(re.sub(r"/\?token=.*", "/questions", address))
@@ -140,7 +140,7 @@ def test_a_page_that_is_being_filled_in_is_not_replaced(browser: Any, shop: Path
     page.close()
 
 
-def test_a_run_that_nobody_answers_ends_as_without_waiting(shop: Path) -> None:
+def test_a_waiting_run_without_an_answer_ends_after_its_wait(shop: Path) -> None:
     agent = f"{PYTHON} {shop.parent / 'agent.py'}"
     run = start(shop, BIN / "planverify", "run", "plan.yaml", "--wait", 0.5, "--agent", agent)
     out, _ = run.communicate(timeout=90)

@@ -201,7 +201,7 @@ def cheated(project: Project, honest: Told, request: pytest.FixtureRequest) -> T
     return tell(project, *request.param)
 
 
-def test_the_baseline_knows_who_had_a_say(project: Project, honest: Told) -> None:
+def test_the_baseline_records_the_implemented_hooks(project: Project, honest: Told) -> None:
     inventory = json.loads((project.root / ".planverify/plans/example/baseline.json").read_text())[
         "inventory"
     ]
@@ -209,49 +209,49 @@ def test_the_baseline_knows_who_had_a_say(project: Project, honest: Told) -> Non
     assert "patched" not in inventory
 
 
-def test_honest_work_and_a_plugin_that_only_listens_say_nothing(honest: Told) -> None:
+def test_honest_work_and_a_listening_plugin_are_no_violation(honest: Told) -> None:
     assert honest.run.exit_code == 0, str(honest.run)
     assert not honest.signs
 
 
-def test_a_builtin_that_stays_replaced_is_told_with_who_replaced_it(cheated: Told) -> None:
+def test_a_patched_builtin_is_reported_with_the_module_that_patched_it(cheated: Told) -> None:
     assert cheated.run.exit_code == 13, str(cheated.run)
     assert cheated.run.check("patches")["verdict"] == "passed"
     assert cheated.run.category("patches") == "HYGIENE_VIOLATION"
     assert "builtins.all was replaced by patches.py and not restored" in cheated
 
 
-def test_a_class_that_is_made_to_equal_everything_is_found(cheated: Told) -> None:
+def test_a_class_equal_to_everything_is_detected(cheated: Told) -> None:
     assert cheated.run.category("agrees") == "HYGIENE_VIOLATION"
     assert "__eq__ is equal to everything (agrees.py:1)" in cheated
 
 
-def test_a_hook_that_the_product_registers_is_found(cheated: Told) -> None:
+def test_a_hook_registered_by_product_code_is_detected(cheated: Told) -> None:
     assert "hooks.py implements the hook pytest_runtest_logreport" in cheated
 
 
-def test_a_test_that_is_no_longer_collected_is_missed(cheated: Told) -> None:
+def test_a_test_no_longer_collected_is_a_violation(cheated: Told) -> None:
     assert cheated.run.category("narrows") == "HYGIENE_VIOLATION"
     assert "tests/test_narrows.py::test_large of tests[0] of narrows is no longer collected" in cheated, (
         cheated.signs
     )
 
 
-def test_a_red_test_that_is_skipped_by_now_has_not_passed(cheated: Told) -> None:
+def test_a_failing_test_that_is_now_skipped_is_a_violation(cheated: Told) -> None:
     assert cheated.run.check("skips")["verdict"] == "passed"
     assert "tests/test_skips.py::test_red is skipped or expected to fail" in cheated
 
 
-def test_a_trick_that_is_played_only_where_a_red_is_confirmed_alone_is_seen_there(cheated: Told) -> None:
+def test_a_manipulation_only_in_confirmation_runs_is_detected(cheated: Told) -> None:
     assert cheated.run.check("alone")["verdict"] == "passed"
     assert cheated.run.category("alone") == "HYGIENE_VIOLATION"
     assert "builtins.sum was replaced by alone.py and not restored" in cheated
 
 
-def test_our_own_files_are_not_for_the_tests_to_write(cheated: Told) -> None:
+def test_a_test_that_writes_files_of_planverify_is_detected(cheated: Told) -> None:
     assert ".planverify/answers.json was made during the run" in cheated
 
 
-def test_who_did_nothing_answers_only_for_what_anybody_may_have_done(cheated: Told) -> None:
+def test_an_honest_todo_is_charged_only_with_unattributable_manipulation(cheated: Told) -> None:
     said = cheated.run.check("calm", "hygiene")["reason"]
     assert said == ".planverify/answers.json was made during the run"

@@ -47,7 +47,7 @@ def an_example(folder: Path) -> Example:
     return example
 
 
-def test_workers_come_to_the_same_verdicts_and_values(tmp_path: Path):
+def test_xdist_workers_give_the_same_verdicts_and_recorded_values(tmp_path: Path):
     example = an_example(tmp_path)
 
     one = example.verify(measured=False)

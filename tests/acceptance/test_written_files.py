@@ -78,7 +78,7 @@ def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(two: Path) -> N
     assert failure["since"] == "unknown", "b was verified before it had a baseline"
 
 
-def test_what_failed_last_is_of_the_plan_itself(two: Path) -> None:
+def test_last_failed_uses_the_failures_of_the_same_plan(two: Path) -> None:
     verify("b.yaml", cwd=two)
     verify("a.yaml", cwd=two)
     outcomes = two / ".planverify/plans/shop%2Fb/outcomes.json"
@@ -87,7 +87,7 @@ def test_what_failed_last_is_of_the_plan_itself(two: Path) -> None:
     assert [test["outcome"] for test in read(outcomes)["outcomes"][0]["checks"][0]["tests"]] == ["failed"]
 
 
-def test_a_run_of_several_plans_leaves_to_each_its_part(two: Path) -> None:
+def test_a_run_of_several_plans_writes_the_outcomes_of_each(two: Path) -> None:
     assert verify("a.yaml", "b.yaml", cwd=two).returncode == 1
 
     latest = read(two / ".planverify/outcomes.json")
@@ -101,7 +101,7 @@ def test_a_run_of_several_plans_leaves_to_each_its_part(two: Path) -> None:
     assert planner("next", "a.yaml", cwd=two).status == 0
 
 
-def test_plans_with_roots_of_their_own_write_below_each(tmp_path: Path) -> None:
+def test_plans_with_different_roots_write_below_their_root(tmp_path: Path) -> None:
     for name in ("one", "two"):
         example = Example(tmp_path / name, GREEN_AND_RED)
         example.plan(todo("it", "pytest test_it.py::test_green"), todo_list_id=name)
@@ -120,7 +120,7 @@ def test_plans_with_roots_of_their_own_write_below_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-def test_outcomes_on_standard_output_leave_the_screen_to_standard_error(two: Path, name: str) -> None:
+def test_with_outcomes_on_standard_output_messages_go_to_standard_error(two: Path, name: str) -> None:
     done = verify("a.yaml", "b.yaml", f"--planverify-outcomes={name}", cwd=two)
 
     assert done.returncode == 1
@@ -129,7 +129,7 @@ def test_outcomes_on_standard_output_leave_the_screen_to_standard_error(two: Pat
     assert not (two / ".planverify/outcomes.json").exists()
 
 
-def test_outcomes_go_through_links_pipes_and_devices_which_stay_what_they_are(two: Path) -> None:
+def test_outcomes_can_be_written_to_links_pipes_and_devices(two: Path) -> None:
     (two / "link.json").symlink_to("there.json")
     (two / "there.json").write_text("old")
     (two / "there.json").chmod(0o640)
@@ -150,7 +150,7 @@ def test_outcomes_go_through_links_pipes_and_devices_which_stay_what_they_are(tw
     assert Path("/dev/null").is_char_device()
 
 
-def test_a_pipe_that_nobody_reads_is_an_error_and_no_hang(two: Path) -> None:
+def test_outcomes_for_a_pipe_without_a_reader_are_an_error(two: Path) -> None:
     os.mkfifo(two / "pipe")
 
     done = verify("a.yaml", "--planverify-outcomes", "pipe", cwd=two)
@@ -163,7 +163,7 @@ def test_a_pipe_that_nobody_reads_is_an_error_and_no_hang(two: Path) -> None:
     ("name", "said"),
     [(".", "it is a folder; name a file in it"), ("a.yaml/x", "a part of its path is not a folder")],
 )
-def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
+def test_an_unwritable_outcome_file_is_reported_before_any_test_runs(
     two: Path, name: str, said: str
 ) -> None:
     done = verify("a.yaml", "--planverify-outcomes", name, cwd=two)
@@ -174,7 +174,7 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
 
 
 @pytest.mark.parametrize("name", ["план.yaml", os.fsdecode(b"\xff\xfe.yaml")])
-def test_names_that_the_locale_cannot_encode_are_no_obstacle(tmp_path: Path, name: str) -> None:
+def test_names_that_the_locale_cannot_encode_are_supported(tmp_path: Path, name: str) -> None:
     example = Example(tmp_path, GREEN_AND_RED)
     example.plan(todo("it", "pytest test_it.py::test_red", title="Заголовок"), todo_list_id="заказы")
     (tmp_path / "plan.yaml").rename(tmp_path / name)
@@ -193,7 +193,7 @@ def test_names_that_the_locale_cannot_encode_are_no_obstacle(tmp_path: Path, nam
     assert "1 failed" in decided.stdout, decided.stderr
 
 
-def test_a_path_in_the_plan_that_the_locale_cannot_encode_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_a_selector_that_the_locale_cannot_encode_is_refused_with_a_remedy(tmp_path: Path) -> None:
     example = Example(tmp_path, {"test_тест.py": "def test(): pass\n"})
     example.plan(todo("it", "pytest test_тест.py"))
 
@@ -213,7 +213,7 @@ def git_status(folder: Path) -> str:
     return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-def test_git_sees_nothing_of_what_a_run_leaves(two: Path) -> None:
+def test_git_status_ignores_the_files_of_a_run(two: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=two, check=True)
     before = git_status(two)
 
@@ -226,7 +226,7 @@ def test_git_sees_nothing_of_what_a_run_leaves(two: Path) -> None:
     assert "diagnostics/mine.txt" in git_status(two)
 
 
-def test_a_folder_for_diagnostics_of_the_user_is_left_as_it_is(two: Path) -> None:
+def test_no_gitignore_is_added_to_an_existing_diagnostics_folder(two: Path) -> None:
     (two / "diagnostics").mkdir()
 
     verify("b.yaml", cwd=two)
@@ -234,7 +234,7 @@ def test_a_folder_for_diagnostics_of_the_user_is_left_as_it_is(two: Path) -> Non
     assert os.listdir(two / "diagnostics") == ["it_failure_report.json"]
 
 
-def test_a_report_goes_when_its_todo_is_green_in_a_later_run(tmp_path: Path) -> None:
+def test_a_failure_report_is_removed_when_its_todo_passes(tmp_path: Path) -> None:
     example = Example(tmp_path, GREEN_AND_RED)
     example.plan(todo("a", "pytest test_it.py::test_red"), todo("b", "pytest test_it.py::test_red"))
     verify("plan.yaml", cwd=tmp_path)
@@ -252,7 +252,7 @@ def test_a_report_goes_when_its_todo_is_green_in_a_later_run(tmp_path: Path) -> 
     assert (reports / "b_failure_report.json").exists(), "it was not run"
 
 
-def test_a_report_of_another_plan_or_of_the_user_stays(two: Path) -> None:
+def test_failure_reports_of_other_plans_or_the_user_are_kept(two: Path) -> None:
     verify("b.yaml", cwd=two)
     report = two / "diagnostics/it_failure_report.json"
     before = report.read_bytes()
@@ -270,7 +270,7 @@ def an_example(folder: Path, seconds: float = 0) -> Example:
     return example
 
 
-def test_two_runs_at_once_keep_their_journals_apart_and_the_outcomes_whole(tmp_path: Path):
+def test_simultaneous_runs_have_separate_journals_and_valid_outcomes(tmp_path: Path):
     example = an_example(tmp_path, seconds=0.3)
 
     with ThreadPoolExecutor(2) as pool:
@@ -306,7 +306,7 @@ def test_the_records_of_the_last_twenty_runs_are_kept(tmp_path: Path):
     assert names[0] == "20200101T000006-1-abc"
 
 
-def test_the_folder_keeps_itself_out_of_version_control_and_its_files_private(tmp_path: Path):
+def test_the_planverify_folder_is_git_ignored_and_private(tmp_path: Path):
     example = an_example(tmp_path)
 
     example.verify("plan.yaml::draw")
