@@ -35,7 +35,7 @@ def write(root: Path, files: dict[str, str]) -> None:
     known=st.booleans(),
     native=st.booleans(),
 )
-def test_a_verdict_holds_only_if_nothing_that_it_can_rest_on_is_another(
+def test_verdict_holds_only_while_its_basis_is_unchanged(
     then: dict[str, str],
     now: dict[str, str],
     read: frozenset[str],
@@ -72,7 +72,7 @@ def test_a_verdict_holds_only_if_nothing_that_it_can_rest_on_is_another(
         assert any(name in why for name in other)
 
 
-def test_of_files_that_nobody_can_compare_no_verdict_holds(tmp_path: Path):
+def test_no_verdict_holds_when_changes_are_unknown(tmp_path: Path):
     unknown = Difference(unknown="git does not answer")
 
     assert "git does not answer" in str(FileDigests(tmp_path).why_stale(RestsOn(), unknown))
@@ -85,7 +85,7 @@ def worker(**facts: Any) -> WorkerRecord:
     return record
 
 
-def test_the_basis_of_a_worker_are_the_files_that_it_read_and_those_that_others_name(tmp_path: Path):
+def test_basis_of_a_worker_is_the_files_read_and_the_files_named(tmp_path: Path):
     write(tmp_path, {"a.py": "1", "pytest.ini": "1"})
     record = worker(files=[str(tmp_path / "a.py"), str(tmp_path / "none.py")], native=True)
 
@@ -98,7 +98,7 @@ def test_the_basis_of_a_worker_are_the_files_that_it_read_and_those_that_others_
     assert basis.native
 
 
-def test_a_file_that_changes_while_a_worker_runs_leaves_the_verdict_in_doubt(tmp_path: Path):
+def test_file_changed_during_a_worker_invalidates_its_basis(tmp_path: Path):
     write(tmp_path, {"a.py": "1"})
     record = worker(files=[str(tmp_path / "a.py")])
     record.launched_at = time.time() - 1
@@ -119,14 +119,14 @@ def test_a_file_that_changes_while_a_worker_runs_leaves_the_verdict_in_doubt(tmp
     ],
     ids=["said nothing", "does not know", "died", "cut short", "journal cut", "xdist", "network"],
 )
-def test_where_it_is_not_known_what_was_read_a_verdict_rests_on_everything(change: Any, tmp_path: Path):
+def test_verdict_depends_on_every_file_when_reads_are_unknown(change: Any, tmp_path: Path):
     record = worker(files=[])
     change(record)
 
     assert FileDigests(tmp_path).basis(record, []) == (None, True)
 
 
-def test_a_digest_is_that_of_what_a_link_leads_to(tmp_path: Path):
+def test_digest_of_a_link_is_that_of_its_target(tmp_path: Path):
     write(tmp_path, {"a": "1", "b": "2"})
     (tmp_path / "link").symlink_to("a")
     digests = FileDigests(tmp_path)
@@ -142,7 +142,7 @@ def _repository(root: Path) -> None:
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=root, check=True)
 
 
-def test_changed_files_say_whose_they_are_and_leave_plans_out(tmp_path: Path):
+def test_changed_files_have_a_side_and_exclude_plans(tmp_path: Path):
     (tmp_path / "tests").mkdir()
     files = ("cart.py", "tests/test_cart.py", "notes.md", "plan.json")
     for name in files:
@@ -161,13 +161,13 @@ def test_changed_files_say_whose_they_are_and_leave_plans_out(tmp_path: Path):
     ]
 
 
-def test_without_a_commit_nothing_is_said_of_changes(tmp_path: Path):
+def test_changed_files_are_unknown_without_a_commit(tmp_path: Path):
     (tmp_path / "cart.py").write_text("")
 
     assert changed_files(tmp_path, Changes(tmp_path)) is None
 
 
-def test_code_comes_first_where_too_much_has_changed(tmp_path: Path):
+def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Path):
     (tmp_path / "a.md").write_text("")
     _repository(tmp_path)
     for number in range(MOST_CHANGED):

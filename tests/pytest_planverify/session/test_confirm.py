@@ -67,7 +67,7 @@ def settle(tmp_path: Path) -> Callable[..., Judgement]:
     return run
 
 
-def test_another_answer_makes_it_flaky_and_the_evidence_stays_that_of_the_first_run(
+def test_different_result_on_rerun_is_flaky_and_keeps_the_first_evidence(
     settle: Callable[..., Judgement],
 ):
     settled = settle(red("the first"), Again(green()), company=True)
@@ -86,7 +86,7 @@ def test_another_answer_makes_it_flaky_and_the_evidence_stays_that_of_the_first_
     "line",
     ["random.random()", "time.time()", "list({1, 2})", "hash('a')", "uuid.uuid4()", "Thread(target=f)"],
 )
-def test_where_chance_is_in_the_code_a_red_is_run_more_often(line: str, settle: Callable[..., Judgement]):
+def test_failure_in_random_code_is_rerun_more_often(line: str, settle: Callable[..., Judgement]):
     again = Again(red(), red(), green(), red())
 
     settled = settle(red(), again, text=f"def test_it():\n    assert f({line})\n")
@@ -100,16 +100,14 @@ def test_where_chance_is_in_the_code_a_red_is_run_more_often(line: str, settle: 
     [red(timed_out=True), Judgement(verdict=Verdict.INCONCLUSIVE), Judgement(verdict=Verdict.NOT_RUN)],
     ids=["ran into its limit", "inconclusive", "not run"],
 )
-def test_a_second_run_without_an_answer_changes_nothing(
-    second: Judgement, settle: Callable[..., Judgement]
-):
+def test_rerun_without_a_result_keeps_the_verdict(second: Judgement, settle: Callable[..., Judgement]):
     settled = settle(red(), Again(second))
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
     assert settled.reason == "seen once; the confirmation gave no result"
 
 
-def test_chance_counts_in_the_functions_that_the_failure_goes_through_only(tmp_path: Path):
+def test_randomness_counts_only_in_functions_of_the_failure(tmp_path: Path):
     (tmp_path / "test_a.py").write_text(f"{PLAIN}def test_other():\n    return random.random()\n")
 
     assert not depends_on_chance(failure(), tmp_path)
@@ -145,7 +143,7 @@ def ran(**outcomes: str) -> Judgement:
     return Judgement(verdict=verdict, tests=tests, evidence=evidence)
 
 
-def test_a_test_that_passed_once_is_flaky_beside_one_that_is_red_each_time(
+def test_flaky_test_is_marked_beside_a_test_that_always_fails(
     settle: Callable[..., Judgement],
 ):
     again = Again(ran(test_luck="passed", test_plain="failed"))
@@ -157,7 +155,7 @@ def test_a_test_that_passed_once_is_flaky_beside_one_that_is_red_each_time(
     assert passed == {"test_a.py::test_luck": [False, True], "test_a.py::test_plain": [False, False]}
 
 
-def test_of_a_session_that_died_no_test_is_known_to_have_passed(settle: Callable[..., Judgement]):
+def test_no_test_of_a_crashed_rerun_counts_as_passed(settle: Callable[..., Judgement]):
     died = ran(test_luck="passed", test_plain="failed")
     died.evidence += (Evidence(kind=EvidenceKind.SESSION, headline="it was killed"),)
 
@@ -168,7 +166,7 @@ def test_of_a_session_that_died_no_test_is_known_to_have_passed(settle: Callable
 
 
 @pytest.mark.parametrize(("seconds", "runs"), [(60.0, 4), (0.0, 2)], ids=["cheap", "dear"])
-def test_where_only_some_of_the_red_tests_ask_for_chance_cheap_runs_look_for_proof(
+def test_mixed_failures_are_rerun_further_only_when_cheap(
     seconds: float, runs: int, settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "MOST_FURTHER_SECONDS", seconds)
@@ -203,7 +201,7 @@ def run_of(lines: set[int]) -> dict[str, dict[tuple[str, int, str], tuple[int, i
     return {"test_a.py::test_it": {TOTAL: (0, sum(1 << line - 7 for line in lines))}}
 
 
-def test_chance_of_the_product_counts_where_its_line_was_executed_and_sets_where_the_test_calls(
+def test_product_randomness_counts_on_executed_lines_and_set_order_at_calls(
     tmp_path: Path,
 ):
     (tmp_path / "shop.py").write_text(MODULE)
@@ -221,9 +219,7 @@ def test_chance_of_the_product_counts_where_its_line_was_executed_and_sets_where
 
 
 @pytest.mark.parametrize(("name", "draws"), [("ModuleNotFoundError", False), ("ValueError", True)])
-def test_an_import_that_finds_no_module_is_no_chance_whatever_its_module_draws(
-    name: str, draws: bool, tmp_path: Path
-):
+def test_failed_import_is_not_random(name: str, draws: bool, tmp_path: Path):
     (tmp_path / "shop.py").write_text("import random\nSEED = random.random()\nimport gone\n")
     frame = Frame(path="shop.py", line=3, function="<module>", side=Side.PRODUCT)
     error = ExceptionFact(type=name, qualified=f"builtins.{name}", frames=(frame,))
@@ -242,14 +238,14 @@ def test_an_import_that_finds_no_module_is_no_chance_whatever_its_module_draws(
     ],
     ids=["behind a fixture", "another test", "the module"],
 )  # fmt: skip
-def test_what_a_test_calls_in_its_file_is_its_own_code(helper: str, draws: bool, tmp_path: Path):
+def test_helpers_in_the_test_file_count_as_code_of_the_test(helper: str, draws: bool, tmp_path: Path):
     (tmp_path / "test_a.py").write_text(f"import random\n\nimport pytest\n\n\n{helper}")
     red = failure(nodeid="test_a.py::test_it", exceptions=())
 
     assert depends_on_chance(red, tmp_path) is draws
 
 
-def test_a_decorated_function_is_no_whole_module_and_an_import_runs_no_function(tmp_path: Path):
+def test_randomness_is_attributed_to_the_function_at_the_line(tmp_path: Path):
     (tmp_path / "shop.py").write_text(
         "import random\n\n\n@cached\ndef total():\n    return 2\n\n\n"
         "def other():\n    return random.random()\n"
@@ -278,12 +274,12 @@ def test_a_decorated_function_is_no_whole_module_and_an_import_runs_no_function(
     ],
     ids=["green", "no evidence", "a hang", "a swallowed limit", "sandbox", "hygiene", "a missing file"],
 )
-def test_what_a_second_look_cannot_change_is_not_run_again(judgement: Judgement):
+def test_deterministic_failures_are_not_rerun(judgement: Judgement):
     assert not is_worth_confirming(judgement)
     assert is_worth_confirming(red())
 
 
-def test_confirmations_use_up_the_time_that_all_of_them_have_and_say_so(
+def test_confirmations_share_a_time_budget_and_report_when_it_is_spent(
     settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
 ):
     clock = iter([0.0, 4.0, 10.0, 14.0])
@@ -316,7 +312,7 @@ def entry(nodeid: str, expires: str = "2026-12-31") -> Quarantine:
         ([], [entry("t.py::a")], None),
     ],
 )
-def test_a_check_is_quarantined_as_a_whole_until_the_first_entry_ends(
+def test_check_is_quarantined_until_its_first_entry_expires(
     tests: list[str], entries: list[Quarantine], expires: str | None
 ):
     found = quarantine_of(tests, entries)
@@ -325,7 +321,7 @@ def test_a_check_is_quarantined_as_a_whole_until_the_first_entry_ends(
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_quarantine_allows_for_flakiness_only(verdict: Verdict):
+def test_quarantine_tolerates_only_flaky_verdicts(verdict: Verdict):
     check = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, quarantined="T-1")
 
     assert check.counts_as is (Verdict.PASSED if verdict is Verdict.FLAKY else verdict)

@@ -47,12 +47,12 @@ def outcome(state: TodoState, *verdicts: str, todo_id: str = "t") -> Outcome:
         ([outcome(BLOCKED, "blocked"), outcome(DONE, "passed")], ExitStatus.FAILED),
     ],
 )
-def test_the_first_that_applies(outcomes: list[Outcome], status: ExitStatus):
+def test_exit_status_is_the_first_condition_that_applies(outcomes: list[Outcome], status: ExitStatus):
     assert exit_status(outcomes) is status
     assert exit_status(outcomes, interrupted=True) is ExitStatus.INTERRUPTED
 
 
-def test_todos_that_nobody_asked_for_do_not_count():
+def test_todos_added_only_as_dependencies_do_not_count():
     outcomes = [outcome(DONE, "passed", todo_id="a"), outcome(FAILED, "failed", todo_id="b")]
     todos = {("p", name): Todo(id=name, title=name) for name in ("a", "b")}
 
@@ -63,7 +63,7 @@ def test_todos_that_nobody_asked_for_do_not_count():
 @pytest.mark.parametrize(
     ("scope", "kept"), [("all", ["a", "b", "c", "d"]), ("claimed", ["a"]), ("ready", ["a", "b", "c"])]
 )
-def test_the_scope_says_which_todos_count(scope, kept: list[str]):
+def test_scope_selects_the_todos_that_count(scope, kept: list[str]):
     todos = {
         ("p", "a"): Todo(id="a", title="a", status="claimed", dependencies=["d"]),
         ("p", "b"): Todo(id="b", title="b"),
@@ -77,7 +77,7 @@ def test_the_scope_says_which_todos_count(scope, kept: list[str]):
 
 
 @pytest.mark.parametrize("guard", ["sandbox", "budget", "hygiene", "allowlist"])
-def test_a_violation_decides_in_whatever_scope(guard: str):
+def test_violation_sets_the_exit_status_in_any_scope(guard: str):
     todos: dict[tuple[str | None, str], Todo] = {
         ("p", name): Todo(id=name, title=name, status=status) for name, status in CLAIMS.items()
     }
@@ -121,7 +121,7 @@ def diagnosed(category: Category) -> Outcome:
         (diagnosed(Category.BUDGET_EXCEEDED), ExitStatus.BUDGET_EXCEEDED),
     ],
 )
-def test_a_violation_comes_before_a_spent_budget_and_both_before_failures(one: Outcome, status: ExitStatus):
+def test_violation_precedes_budget_and_budget_precedes_failures(one: Outcome, status: ExitStatus):
     others = [outcome(FAILED, "failed"), outcome(TESTING, "inconclusive"), guarded("b", "budget")]
 
     assert exit_status([one]) is status
@@ -135,7 +135,7 @@ class _Referent:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_request_is_raised_once_and_again_when_it_is_repeated_often(number: signal.Signals):
+def test_stop_request_is_raised_once_and_again_after_many_repeats(number: signal.Signals):
     with stop_in_order():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
@@ -145,7 +145,7 @@ def test_a_request_is_raised_once_and_again_when_it_is_repeated_often(number: si
             os.kill(os.getpid(), number)
 
 
-def test_a_request_that_python_swallowed_is_raised_at_the_next_look(monkeypatch: pytest.MonkeyPatch):
+def test_swallowed_stop_request_is_raised_at_the_next_check(monkeypatch: pytest.MonkeyPatch):
     swallowed: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: swallowed.append(found.exc_type))
     referent = _Referent()
@@ -160,7 +160,7 @@ def test_a_request_that_python_swallowed_is_raised_at_the_next_look(monkeypatch:
     assert swallowed == [KeyboardInterrupt]
 
 
-def test_the_handlers_that_were_there_come_back():
+def test_previous_signal_handlers_are_restored():
     before = signal.getsignal(signal.SIGTERM)
 
     with stop_in_order():

@@ -42,7 +42,7 @@ def evidence(*errors: ExceptionFact, **more: object) -> Evidence:
     return Evidence(exceptions=errors, first_party=("shop",), **(facts | more))
 
 
-def test_requirements_that_are_not_installed_as_asked_are_told(tmp_path: Path) -> None:
+def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "shop"\n'
         'dependencies = ["pytest>1", "pytest<0.1", "no-such-thing>=2", "odd = [bad"]\n'
@@ -58,7 +58,7 @@ def test_requirements_that_are_not_installed_as_asked_are_told(tmp_path: Path) -
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
-def test_requirements_of_setup_py_and_setup_cfg_are_read_and_never_executed(tmp_path: Path) -> None:
+def test_setup_py_and_setup_cfg_are_parsed_but_not_executed(tmp_path: Path) -> None:
     (tmp_path / "setup.cfg").write_text("[options]\ninstall_requires =\n    cfg-gone>=1\n    pytest\n")
     (tmp_path / "setup.py").write_text(
         "NEEDS = ['py-gone>=1.0']\nraise SystemExit\n"
@@ -70,7 +70,7 @@ def test_requirements_of_setup_py_and_setup_cfg_are_read_and_never_executed(tmp_
     assert found == {"cfg-gone": "setup.cfg", "py-gone": "setup.py", "t-gone": "setup.py"}
 
 
-def test_a_missing_module_finds_its_requirement_among_a_hundred_others(tmp_path: Path) -> None:
+def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path) -> None:
     pins = "\n".join(f"no-such-thing-{number}==1" for number in range(120))
     (tmp_path / "test-requirements.txt").write_text(f"{pins}\nzz-diagrams==1.2\n")
 
@@ -80,7 +80,7 @@ def test_a_missing_module_finds_its_requirement_among_a_hundred_others(tmp_path:
     assert "test-requirements.txt declares zz-diagrams==1.2" in (found.suggestion or "")
 
 
-def test_a_missing_module_is_told_with_its_neighbours_and_its_unbuilt_source(tmp_path: Path) -> None:
+def test_missing_module_lists_similar_modules_and_unbuilt_sources(tmp_path: Path) -> None:
     (tmp_path / "slugify").mkdir()
     for name in ("__init__.py", "slugify.py", "_speed.pyx"):
         (tmp_path / "slugify" / name).touch()
@@ -124,7 +124,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_the_installation_lacks_is_the_environments(name: str) -> None:
+def test_installation_problems_are_attributed_to_the_environment(name: str) -> None:
     found = diagnose(CASES[name][0])
     assert (found.category, found.owner, found.rule) == (
         C.ENVIRONMENT_ERROR,
@@ -133,39 +133,39 @@ def test_what_the_installation_lacks_is_the_environments(name: str) -> None:
     )
 
 
-def test_a_version_that_is_excluded_says_nothing_of_a_failure_without_that_package() -> None:
+def test_excluded_version_of_an_unrelated_package_is_ignored() -> None:
     found = diagnose(evidence(raised("ValueError", TEST, PRODUCT, message="x"), unmet=(OLD,)))
     assert (found.owner, found.rule) == (Owner.PRODUCT, "raised-in-product")
 
 
-def test_changed_code_is_asked_before_the_installation() -> None:
+def test_changed_code_precedes_the_installation_as_an_explanation() -> None:
     odd = raised("TypeError", TEST, PRODUCT, message="odd")
     assert diagnose(evidence(odd, unmet=(OLD,), changed=CART)).owner is Owner.PRODUCT
     file = raised("FileNotFoundError", PRODUCT, path="data/a.json", errno=2)
     assert diagnose(evidence(file, changed=CART)).category is C.TEST_REGRESSION
 
 
-def test_a_misspelt_module_of_the_product_is_told_with_the_one_that_was_meant() -> None:
+def test_misspelt_product_module_gets_a_suggestion() -> None:
     found = diagnose(evidence(missing("shop.slugifi", PRODUCT, nearest=("slugify",)), changed=CART))
     assert (found.category, found.owner) == (C.IMPORT_ERROR, Owner.PRODUCT)
     assert "did you mean shop.slugify?" in found.suggestion
 
 
-def test_a_loop_in_the_product_goes_to_the_coder_and_one_in_the_test_does_not() -> None:
+def test_loop_in_the_product_goes_to_the_coder_but_not_one_in_the_test() -> None:
     loops = PRODUCT.model_copy(update={"function": "total"})
     stuck = evidence(raised("TimeoutError", TEST, loops), timed_out=True)
     assert diagnose(stuck).target_agent is Role.CODER
     assert diagnose(evidence(raised("TimeoutError", TEST), timed_out=True)).target_agent is None
 
 
-def test_a_full_disk_is_the_machines() -> None:
+def test_full_disk_is_an_environment_error() -> None:
     full = raised(
         "OSError", PRODUCT, errno=28, message="No space left on device", bases=("builtins.Exception",)
     )
     assert diagnose(evidence(full, changed=CART)).category is C.ENVIRONMENT_ERROR
 
 
-def test_a_plan_that_begins_with_nothing_sends_the_coder_to_write_the_package(pytester: pytest.Pytester):
+def test_package_missing_at_the_start_of_a_plan_goes_to_the_coder(pytester: pytest.Pytester):
     pytester.makepyfile(
         test_new="from newlib.core import add\ndef test_add():\n    assert add(1, 1) == 2\n"
     )

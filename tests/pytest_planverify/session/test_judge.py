@@ -59,7 +59,7 @@ VACUOUS = {
 
 
 @pytest.mark.parametrize(("outcomes", "verdict"), VERDICTS, ids=lambda value: "+".join(value) or "none")
-def test_the_verdict_follows_from_the_tests_and_a_check_that_proves_nothing_says_why(
+def test_verdict_follows_from_test_outcomes_and_vacuous_checks_have_a_reason(
     outcomes: tuple[str, ...], verdict: Verdict
 ):
     judgement = judge(command("a.py"), told(*outcomes).ended(0))
@@ -74,7 +74,7 @@ def test_the_verdict_follows_from_the_tests_and_a_check_that_proves_nothing_says
         assert (evidence.kind, evidence.vacuous) == (EvidenceKind.SELECTION, VACUOUS[outcomes])
 
 
-def test_the_reason_for_a_skip_is_told_also_where_a_file_skips_itself():
+def test_skip_reason_is_reported_also_for_skipped_files():
     session = Told().collected("a.py::0").test("a.py::0", "skipped", reason="needs a GPU")
     session.tell("file_skipped", nodeid="b.py", reason="needs numpy")
 
@@ -87,7 +87,7 @@ def test_the_reason_for_a_skip_is_told_also_where_a_file_skips_itself():
     assert evidence.vacuous == "all_skipped"
 
 
-def test_an_expression_that_leaves_no_test_is_named_rather_than_the_file():
+def test_expression_that_selects_no_test_is_named():
     wanted = dataclasses.replace(command("a.py"), expression="-k 'not test'")
 
     (evidence,) = judge(wanted, Told().collected().ended(5)).evidence
@@ -105,7 +105,7 @@ def test_an_expression_that_leaves_no_test_is_named_rather_than_the_file():
         (100, (60_000, 40_040), "took 100.0 s of the 100 s allowed", False),
     ],
 )
-def test_all_tests_together_may_take_what_the_criterion_allows_and_no_longer(
+def test_total_duration_of_tests_is_limited_by_the_criterion(
     limit: float, durations: tuple[int, ...], reason: str | None, swallowed: bool
 ):
     names = "ab"[: len(durations)]
@@ -124,7 +124,7 @@ def test_all_tests_together_may_take_what_the_criterion_allows_and_no_longer(
     assert told_of == ([("a", sum(durations) / 1000, True, swallowed)] if reason else [])
 
 
-def test_a_failure_is_told_with_the_seconds_it_took_and_its_limit():
+def test_failure_records_its_duration_and_limit():
     session = Told().collected("a").test("a", "failed", duration_ms=2_500)
 
     (evidence,) = judge(command(), session.ended(1)).evidence
@@ -177,7 +177,7 @@ DEATHS: dict[str, tuple[tuple[str, ...] | None, dict[str, Any], EvidenceKind, st
 
 
 @pytest.mark.parametrize(("outcomes", "facts", "kind", "headline"), DEATHS.values(), ids=DEATHS)
-def test_a_session_that_died_is_red_and_tells_how_it_ended_and_what_it_said_last(
+def test_crashed_session_fails_with_its_exit_and_last_output(
     outcomes: tuple[str, ...] | None, facts: dict[str, Any], kind: EvidenceKind, headline: str
 ):
     session = Told() if outcomes is None else told(*outcomes)
@@ -195,7 +195,7 @@ def test_a_session_that_died_is_red_and_tells_how_it_ended_and_what_it_said_last
     assert (end.signal, end.complete) == ("SIGKILL" if was_killed else "SIGSEGV", False)
 
 
-def test_a_soft_limit_shows_as_a_timeout_of_the_test():
+def test_soft_limit_is_reported_as_a_timeout_of_the_test():
     session = Told().collected("a").test("a", "failed", evidence=[{**FAILURE, "timed_out": True}])
 
     (test,) = judge(command(), session.record).tests
@@ -203,7 +203,7 @@ def test_a_soft_limit_shows_as_a_timeout_of_the_test():
     assert test.outcome is TestOutcome.TIMEOUT
 
 
-def test_a_test_that_passed_only_when_run_again_is_flaky():
+def test_test_that_passed_only_on_rerun_is_flaky():
     session = Told().collected("a").tell("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
     judgement = judge(command(), session.test("a", reruns=1).ended(0))
 
@@ -216,7 +216,7 @@ def test_a_test_that_passed_only_when_run_again_is_flaky():
     assert judge(command(), first_left_nothing.ended(0)).verdict is Verdict.FLAKY
 
 
-def test_a_file_that_does_not_exist_fails_its_command_with_what_looks_like_it():
+def test_missing_test_file_fails_its_command_with_a_suggestion():
     judgement = judge_missing_files(command("test_on.py", "b.py"), [("test_on.py", ["test_one.py"])])
 
     assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 4)
@@ -225,7 +225,7 @@ def test_a_file_that_does_not_exist_fails_its_command_with_what_looks_like_it():
     assert evidence.selectors[0].nearest == ("test_one.py",)
 
 
-def test_a_file_that_cannot_be_collected_fails_its_command():
+def test_collection_error_fails_the_command():
     session = Told().tell("collection_failure", nodeid="a.py", path="/x", evidence={"kind": "collection"})
     session.collected("b.py::test_1").test("b.py::test_1")
 
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_be_collected_fails_its_command():
     assert [each.nodeid for each in judgement.evidence] == ["a.py"]
 
 
-def test_file_names_are_told_without_detours():
+def test_file_names_are_normalised():
     assert file_of("./a//b/../c.py::x[../y]") == "a/c.py"
 
 
@@ -252,7 +252,7 @@ def test_file_names_are_told_without_detours():
         ((), Verdict.NOT_RUN, "all of its tests were deselected"),
     ],
 )
-def test_a_narrowed_criterion_is_red_or_not_run_and_never_green(
+def test_narrowed_criterion_is_never_passed(
     outcomes: tuple[str, ...], verdict: Verdict, reason: str | None
 ):
     judgement = judge(command("a.py"), told(*outcomes, narrowed=("left", "out")).ended(0))
@@ -263,7 +263,7 @@ def test_a_narrowed_criterion_is_red_or_not_run_and_never_green(
 # -- sessions that ran no tests --------------------------------------------------------------------
 
 
-def test_a_command_whose_test_is_not_found_names_it():
+def test_command_with_a_missing_test_names_it():
     session = Told().tell(
         "not_found", arguments=["/root/a.py::gone"], nearest={"/root/a.py::gone": ["went"]}
     )
@@ -282,7 +282,7 @@ def test_a_command_whose_test_is_not_found_names_it():
         (("first", "second\nthe last\n"), "the last"),
     ],
 )
-def test_a_session_that_refused_its_options_says_what_pytest_said(messages: tuple[str, ...], headline: str):
+def test_refused_options_report_the_message_of_pytest(messages: tuple[str, ...], headline: str):
     session = Told()
     for message in messages:
         session.tell("usage_error", message=message)
@@ -295,7 +295,7 @@ def test_a_session_that_refused_its_options_says_what_pytest_said(messages: tupl
     assert (evidence.process.exit_code, evidence.process.complete) == (4, True)
 
 
-def test_an_option_that_no_plugin_has_is_blamed_on_the_plan_with_the_nearest():
+def test_unknown_option_is_a_plan_fault_with_a_suggestion():
     told = Told().tell("usage_error", message="unrecognized arguments: --maxfial=1 --other")
     session = told.ended(4)
 
@@ -308,7 +308,7 @@ def test_an_option_that_no_plugin_has_is_blamed_on_the_plan_with_the_nearest():
 
 
 @pytest.mark.parametrize("written", ["ImportError: conftest", None])
-def test_a_session_that_could_not_start_fails_with_what_it_wrote_down_or_without(written: str | None):
+def test_session_that_cannot_start_fails_with_or_without_a_record(written: str | None):
     session = Told()
     if written is not None:
         session.tell("startup_failure", evidence={"kind": "session", "headline": written})
@@ -320,7 +320,7 @@ def test_a_session_that_could_not_start_fails_with_what_it_wrote_down_or_without
     assert evidence.headline == written or written is None
 
 
-def test_an_internal_error_behind_the_collection_fails_as_one_before_it():
+def test_internal_error_after_collection_fails_the_session():
     text = "Traceback (most recent call last):\npytest.PytestConfigWarning: Unknown config option: x"
     session = Told().collected("test_a.py::test_a").tell("internal_error", text=text).ended(3)
 
@@ -335,7 +335,7 @@ def test_an_internal_error_behind_the_collection_fails_as_one_before_it():
 
 
 @pytest.mark.parametrize("status", [1, 5, 70, None])
-def test_the_exit_status_must_agree(status: int | None):
+def test_passed_tests_with_a_contradicting_exit_status_fail(status: int | None):
     session = told("passed")
 
     judgement = judge(command(), session.record if status is None else session.ended(status))
@@ -348,7 +348,7 @@ def test_the_exit_status_must_agree(status: int | None):
     assert judgement.exit_code == status
 
 
-def test_why_tests_did_not_run_is_told():
+def test_reason_explains_why_tests_did_not_run():
     def reason(record: WorkerRecord) -> str | None:
         return judge(command(), record).reason
 
@@ -360,7 +360,7 @@ def test_why_tests_did_not_run_is_told():
     assert reason(died) == "2 tests did not run: the session ended with exit status 7"
 
 
-def test_a_session_that_complains_of_its_options_and_still_ran_its_tests_is_judged_by_them():
+def test_usage_message_is_ignored_when_tests_ran():
     session = told("failed").tell("usage_error", message="a warning of a plugin")
 
     assert judge(command("a.py"), session.ended(1)).tests[0].outcome is TestOutcome.FAILED
@@ -373,7 +373,7 @@ def test_a_session_that_complains_of_its_options_and_still_ran_its_tests_is_judg
         (1, "the session returned 1"),
     ],
 )
-def test_a_process_of_xdist_that_is_missing_at_the_end_is_red(status: int, said: str):
+def test_unfinished_xdist_process_fails_the_check(status: int, said: str):
     session = Told().tell("session_started", worker="gw0", pid=1).collected("a").test("a")
 
     judgement = judge(command(), session.ended(status))
@@ -382,7 +382,7 @@ def test_a_process_of_xdist_that_is_missing_at_the_end_is_red(status: int, said:
     assert judgement.reason == f"the tests passed, but {said}"
 
 
-def test_of_several_overturned_reports_the_first_is_told_with_what_its_test_said_last():
+def test_first_of_several_overturned_reports_is_reported():
     session = Told().collected("a", "b")
     for name in ("a", "b"):
         for headline in ("once", f"{name} is wrong"):
@@ -399,7 +399,7 @@ def test_of_several_overturned_reports_the_first_is_told_with_what_its_test_said
 # -- recorded numbers ------------------------------------------------------------------------------
 
 
-def test_numbers_of_tests_that_ran_and_of_a_suite_in_which_any_ran_are_kept():
+def test_metrics_are_kept_only_from_tests_that_ran():
     session = Told().collected("a", "b").tell("metric", name="rows", value=7)
     session.test("b", "skipped", properties=[["rows", 5]])
     assert judge(command(), session.record).properties == []
@@ -426,7 +426,7 @@ RESULTS = st.lists(
     died=st.booleans(),
     duration=st.sampled_from([1.0, 20_000.0]),
 )
-def test_nothing_passes_that_is_not_proven(
+def test_only_proven_sessions_pass(
     outcomes: list[str], status: int | None, narrowed: bool, died: bool, duration: float
 ):
     session = told(*outcomes, narrowed=("left",) if narrowed else (), duration_ms=duration)
@@ -446,7 +446,7 @@ def test_nothing_passes_that_is_not_proven(
     assert judgement.is_red == bool(judgement.evidence)
 
 
-def test_a_red_for_records_that_are_missing_is_no_answer():
+def test_missing_records_make_a_failure_inconclusive():
     session = Told()
     assert session.record.follows({"pen": "1.1", "number": 1})
     assert session.record.follows({"pen": "1.1", "number": 3})
@@ -457,7 +457,7 @@ def test_a_red_for_records_that_are_missing_is_no_answer():
 
 
 @pytest.mark.parametrize("told", [None, "passed", "failed"])
-def test_tests_that_cut_the_records_of_their_own_session_have_tampered(told: str | None):
+def test_truncated_journal_is_a_tampering_signal(told: str | None):
     session = Told()
     session.record.journal_cut = True
     if told is not None:

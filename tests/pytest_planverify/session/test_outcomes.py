@@ -53,7 +53,7 @@ def todo(todo_id: str, *commands: str, **more: Any) -> dict[str, Any]:
         ((), TodoState.PENDING),
     ],
 )
-def test_the_state_follows_from_the_verdicts(verdicts: tuple[Verdict, ...], state: TodoState):
+def test_todo_state_follows_from_verdicts(verdicts: tuple[Verdict, ...], state: TodoState):
     item = Todo(id="a", title="a")
 
     assert todo_state(item, verdicts, blocked=False) is state
@@ -69,7 +69,7 @@ def test_the_state_follows_from_the_verdicts(verdicts: tuple[Verdict, ...], stat
         ({"status": "claimed", "requires_testing": False, "sub_plan": "x.yaml"}, TodoState.PENDING),
     ],
 )
-def test_a_todo_without_criteria_is_done_only_by_its_word(keys: dict[str, Any], state: TodoState):
+def test_todo_without_criteria_is_done_only_if_claimed(keys: dict[str, Any], state: TodoState):
     assert todo_state(Todo(id="a", title="a", **keys), [], blocked=False) is state
 
 
@@ -113,7 +113,7 @@ def outcomes_of(root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tupl
 TWO = todo("a", "pytest x.py", "pytest y.py")
 
 
-def test_failures_of_one_cause_are_one_of_which_the_surest_diagnosis_counts(tmp_path: Path):
+def test_failures_with_one_signature_merge_under_the_surest_diagnosis(tmp_path: Path):
     outcome, evidence = outcomes_of(
         tmp_path,
         TWO,
@@ -139,14 +139,14 @@ def test_failures_of_one_cause_are_one_of_which_the_surest_diagnosis_counts(tmp_
         (("UNKNOWN 1.0 s1", "FLAKY_TEST 0.1 s2"), "s2"),
     ],
 )
-def test_the_most_severe_and_then_the_surest_failure_decides(headlines, first: str, tmp_path: Path):
+def test_most_severe_and_surest_failure_decides(headlines, first: str, tmp_path: Path):
     outcome, _ = outcomes_of(tmp_path, TWO, check_run("tests[0]", FAILED, *headlines))
 
     assert outcome.failure_evidence is not None
     assert outcome.failure_evidence.signature == first
 
 
-def test_who_is_asked_to_act_is_what_the_plan_routes_to(tmp_path: Path):
+def test_failure_routing_of_the_plan_decides_the_target_agent(tmp_path: Path):
     item = {**TWO, "failure_routing": {"implementation_bug": "architect"}}
 
     outcome, _ = outcomes_of(tmp_path, item, check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"))
@@ -154,7 +154,7 @@ def test_who_is_asked_to_act_is_what_the_plan_routes_to(tmp_path: Path):
     assert outcome.failures[0].target_agent is Role.ARCHITECT
 
 
-def test_a_blocked_todo_has_no_failures(tmp_path: Path):
+def test_blocked_todo_has_no_failures(tmp_path: Path):
     run = masked(check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"), ["b"])
 
     outcome, evidence = outcomes_of(tmp_path, TWO, run, blocked=("b",))
@@ -165,7 +165,7 @@ def test_a_blocked_todo_has_no_failures(tmp_path: Path):
     assert evidence == ()
 
 
-def test_numbers_are_kept_and_texts_only_where_a_metric_asks(tmp_path: Path):
+def test_numeric_properties_are_kept_but_texts_only_for_metrics(tmp_path: Path):
     item = todo("a", "pytest x.py", criteria={"metrics": [{"name": "asked", "operator": ">=", "value": 1}]})
     properties = [("asked", "odd"), ("asked", True), ("free", 3), ("free", "x"), ("free", float("nan"))]
 
@@ -185,7 +185,7 @@ def test_the_summary_counts_todos_and_criteria(tmp_path: Path):
     assert summary.criteria == {PASSED: 2, NOT_RUN: 2}
 
 
-def test_criteria_have_titles(tmp_path: Path):
+def test_every_criterion_has_a_title(tmp_path: Path):
     criteria = {
         "metrics": [{"name": "rows", "operator": ">=", "value": 10}],
         "manual": [{"question": "Right?"}],
@@ -205,7 +205,7 @@ def argument(path: Path, *todo_ids: str) -> PlanArgument:
     return PlanArgument(path, path.name, todo_ids, path.parent)
 
 
-def test_a_plan_is_loaded_once_with_the_todos_asked_for(tmp_path: Path):
+def test_plan_is_loaded_once_with_the_requested_todos(tmp_path: Path):
     path = plan_of(
         tmp_path, todo("a", "pytest x.py"), todo("b", "pytest y.py"), todo("c", "pytest z.py")
     ).path
@@ -220,9 +220,7 @@ def test_a_plan_is_loaded_once_with_the_todos_asked_for(tmp_path: Path):
 @pytest.mark.parametrize(
     ("todo_id", "hint"), [("alpa", "did you mean plan.yaml::alpha?"), ("zz", "it has alpha")]
 )
-def test_a_todo_that_is_not_there_is_refused_even_beside_the_whole_plan(
-    todo_id: str, hint: str, tmp_path: Path
-):
+def test_unknown_todo_is_refused_even_beside_the_whole_plan(todo_id: str, hint: str, tmp_path: Path):
     path = plan_of(tmp_path, todo("alpha", "pytest x.py")).path
 
     for arguments in ([argument(path, todo_id)], [argument(path), argument(path, todo_id)]):
@@ -231,7 +229,7 @@ def test_a_todo_that_is_not_there_is_refused_even_beside_the_whole_plan(
         assert f"plan.yaml: the plan has no todo {todo_id!r}; {hint}" in str(refused.value)
 
 
-def test_the_faults_of_all_plans_are_told_at_once(tmp_path: Path):
+def test_errors_of_all_plans_are_reported_together(tmp_path: Path):
     for name in ("one.yaml", "two.yaml"):
         (tmp_path / name).write_text("items: 3\n")
 
@@ -247,7 +245,7 @@ def test_the_faults_of_all_plans_are_told_at_once(tmp_path: Path):
     assert str(refused.value).count("one.yaml") == str(refused.value).count("two.yaml")
 
 
-def test_claimed_todos_bring_what_they_depend_on(tmp_path: Path):
+def test_claimed_scope_includes_dependencies(tmp_path: Path):
     plan = plan_of(
         tmp_path,
         todo("a", "pytest x.py"),

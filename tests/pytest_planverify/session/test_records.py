@@ -93,7 +93,7 @@ TestSessions = Sessions.TestCase
 TestSessions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
-def test_a_failure_is_kept_before_its_test_ends_and_is_none_of_it_if_it_is_run_again():
+def test_failure_is_recorded_before_its_test_ends_and_dropped_on_rerun():
     told = Told().tell("test_started", nodeid="a").tell("test_failure", nodeid="a", evidence=FAILURE)
     assert told.record.failures == {"a": [FAILURE]}
     assert list(told.record.running) == ["a"]
@@ -111,7 +111,7 @@ def test_a_failure_counts_before_or_after_a_pass_under_the_same_id(red: str):
     assert Told().test("a").test("a", red).record.results["a"].outcome == red
 
 
-def test_a_process_of_xdist_that_dies_before_it_has_collected_is_missed():
+def test_xdist_process_that_dies_before_collection_is_detected():
     told = Told().tell("session_started", worker="gw0", pid=7).tell("session_started", worker="gw1", pid=8)
     told.tell("file_collecting", worker="gw0", nodeid="a.py")
 
@@ -123,7 +123,7 @@ def test_a_process_of_xdist_that_dies_before_it_has_collected_is_missed():
     assert not told.record.has_lost_process(lambda pid: pid != 7)
 
 
-def test_the_last_import_is_not_blamed_for_what_comes_after_it():
+def test_last_import_is_not_blamed_after_collection():
     told = Told().tell("file_collecting", nodeid="a.py")
     assert told.record.collecting == {"": "a.py"}
 
@@ -131,7 +131,7 @@ def test_the_last_import_is_not_blamed_for_what_comes_after_it():
     assert told.record.collecting == {}
 
 
-def test_a_numbered_record_counts_once_and_a_gap_before_it_is_missed():
+def test_numbered_record_counts_once_and_gaps_are_detected():
     record = WorkerRecord()
 
     assert [record.follows({"pen": "1.1", "number": number}) for number in (1, 2, 2, 1, 3)] == [
@@ -142,7 +142,7 @@ def test_a_numbered_record_counts_once_and_a_gap_before_it_is_missed():
     assert record.journal_lost
 
 
-def test_only_the_process_that_reports_ends_the_session():
+def test_only_the_reporting_process_ends_the_session():
     told = Told().tell("session_finished", worker="gw0", stopped="worker says stop")
     assert told.record.stopped is None
     assert told.record.exit_status is None
@@ -152,7 +152,7 @@ def test_only_the_process_that_reports_ends_the_session():
     assert (record.stopped, record.exit_status) == ("Exit: enough", 2)
 
 
-def test_every_other_record_is_kept_where_the_verdict_looks_for_it():
+def test_other_records_are_kept_for_the_verdict():
     told = Told()
     told.tell("session_started", worker="", pid=7).tell("session_started", worker="gw0", pid=8)
     told.tell("not_found", arguments=["x.py::y"], nearest={"x.py::y": ["z"]})

@@ -41,7 +41,7 @@ def verdicts(root: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def test_what_was_judged_stands_and_the_rest_was_not_run(tmp_path: Path):
+def test_recovered_run_keeps_verdicts_and_marks_the_rest_not_run(tmp_path: Path):
     Killed(tmp_path).judged("a").judged("b", verdict="failed").judged("c")
 
     found = recover(tmp_path / "plan.yaml")
@@ -67,7 +67,7 @@ def test_what_was_judged_stands_and_the_rest_was_not_run(tmp_path: Path):
 
 
 @pytest.mark.parametrize("place", ["baseline.json", "baselines/of_a_commit.json"])
-def test_what_was_so_before_the_work_is_told_as_the_run_itself_would(place: str, tmp_path: Path):
+def test_recovered_run_compares_with_its_baseline(place: str, tmp_path: Path):
     fields: dict[str, Any] = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
     Killed(tmp_path).judged("b", verdict="failed")
     (failure,) = recover(tmp_path / "plan.yaml").document.outcome("b").failures
@@ -98,7 +98,7 @@ def test_what_was_so_before_the_work_is_told_as_the_run_itself_would(place: str,
     )
 
 
-def test_a_run_that_shows_what_is_below_a_failure_shows_it_after_a_kill(tmp_path: Path):
+def test_recovered_run_keeps_the_keep_going_option(tmp_path: Path):
     Killed(tmp_path, keep_going=True).judged("b", verdict="failed").judged("c")
 
     assert verdicts(tmp_path)["c", "tests[0]"] == "passed"
@@ -106,7 +106,7 @@ def test_a_run_that_shows_what_is_below_a_failure_shows_it_after_a_kill(tmp_path
 
 
 @given(length=st.integers(min_value=0, max_value=6000), again=st.booleans())
-def test_however_much_of_a_journal_is_lost_nothing_turns_green(
+def test_truncated_journal_never_yields_a_new_pass(
     tmp_path_factory: pytest.TempPathFactory, length: int, again: bool
 ):
     root = tmp_path_factory.mktemp("lost")
@@ -129,7 +129,7 @@ def test_however_much_of_a_journal_is_lost_nothing_turns_green(
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_a_run_that_came_to_its_end_gives_what_it_wrote(interrupted: bool, tmp_path: Path):
+def test_finished_run_is_recovered_from_its_own_outcomes(interrupted: bool, tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     done = samples.outcome("a", "A", TodoState.DONE, samples.check("tests[0]"), plan=PLAN)
     written = samples.document(done, exit_status=1, interrupted=interrupted)
@@ -143,7 +143,7 @@ def test_a_run_that_came_to_its_end_gives_what_it_wrote(interrupted: bool, tmp_p
         recover(tmp_path / "plan.yaml")
 
 
-def test_of_two_verdicts_on_one_criterion_the_red_one_counts(tmp_path: Path):
+def test_failed_verdict_wins_over_a_passed_one_on_the_same_criterion(tmp_path: Path):
     Killed(tmp_path).judged("a").judged("a", verdict="failed").judged("b", verdict="failed").judged("b")
 
     found = verdicts(tmp_path)
@@ -151,7 +151,7 @@ def test_of_two_verdicts_on_one_criterion_the_red_one_counts(tmp_path: Path):
     assert (found["a", "tests[0]"], found["b", "tests[0]"]) == ("failed", "failed")
 
 
-def test_what_a_session_says_is_no_verdict(tmp_path: Path):
+def test_records_of_a_worker_session_are_not_verdicts(tmp_path: Path):
     killed = Killed(tmp_path).judged("b")
     line = next(each for each in killed.folder.journal.read_text().splitlines() if "check_judged" in each)
     killed.forged(line.replace('"todo_id": "b"', '"todo_id": "a"').replace('"parent"', '"s1"') + "\n")
@@ -165,7 +165,7 @@ def test_what_a_session_says_is_no_verdict(tmp_path: Path):
     assert "not accepted: too little coverage" in notes
 
 
-def test_a_sub_plan_is_recovered_with_its_plan(tmp_path: Path):
+def test_sub_plan_is_recovered_with_its_plan(tmp_path: Path):
     items = [{"id": "x", "title": "X", "acceptance_criteria": {"tests": [{"cmd": "pytest test_x.py"}]}}]
     (tmp_path / "sub.yaml").write_text(json.dumps({"todo_list_id": "sub", "items": items}))
     plan = {"todo_list_id": PLAN, "items": [{"id": "phase", "title": "P", "sub_plan": "sub.yaml"}]}
@@ -183,7 +183,7 @@ def test_a_sub_plan_is_recovered_with_its_plan(tmp_path: Path):
         recover(tmp_path / "plan.yaml")
 
 
-def test_the_last_run_is_recovered(tmp_path: Path):
+def test_latest_run_is_recovered(tmp_path: Path):
     Killed(tmp_path, "20260101T000000-1-a").judged("a")
     Killed(tmp_path, "20260102T000000-1-b").judged("b")
     Killed(tmp_path, "20260103T000000-1-c", collect_only=True)
@@ -196,7 +196,7 @@ def test_the_last_run_is_recovered(tmp_path: Path):
 @pytest.mark.parametrize(
     "kind", ["nothing", "empty", "garbage", "newer", "pipe", "link", "folder", "other plan"]
 )
-def test_what_is_no_journal_of_the_plan_is_no_run(kind: str, tmp_path: Path):
+def test_invalid_journals_are_not_runs_of_the_plan(kind: str, tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     journal, text = killed.folder.journal, killed.folder.journal.read_text()
     journal.unlink()
@@ -220,7 +220,7 @@ def test_what_is_no_journal_of_the_plan_is_no_run(kind: str, tmp_path: Path):
         recover(tmp_path / "plan.yaml")
 
 
-def test_what_keeps_a_run_from_being_recovered_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_recovery_errors_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     def said(*given: object) -> str:
         assert recover_command(*given) == 4  # type: ignore[arg-type]
         text = capsys.readouterr().err
@@ -236,7 +236,7 @@ def test_what_keeps_a_run_from_being_recovered_is_said(tmp_path: Path, capsys: p
     assert "the plan or a sub-plan has changed since run" in said(plan)
 
 
-def test_the_command_writes_outcomes_and_reports_and_shows_them(
+def test_recover_command_writes_and_prints_outcomes_and_reports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -257,7 +257,7 @@ def test_the_command_writes_outcomes_and_reports_and_shows_them(
     assert os.path.relpath(path) in printed
 
 
-def test_a_run_that_is_still_going_on_is_told_as_such(tmp_path: Path):
+def test_running_run_is_reported_as_running(tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     text = killed.folder.journal.read_text()
     killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', f'"pid": {os.getppid()}'))
@@ -268,7 +268,7 @@ def test_a_run_that_is_still_going_on_is_told_as_such(tmp_path: Path):
     assert "was killed" in recover(tmp_path / "plan.yaml").document.run.notes[0]
 
 
-def test_a_time_that_is_none_is_no_fault(tmp_path: Path):
+def test_invalid_timestamp_does_not_prevent_recovery(tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     killed.forged('{"record": "stopped", "session": "s1", "at": 99999999999999999}\n')
 
@@ -301,7 +301,7 @@ def why(root: Path, **given: Any) -> str:
     return found.why_not(A)
 
 
-def test_a_verdict_that_is_final_holds_with_its_evidence_and_the_run_that_reached_it(tmp_path: Path):
+def test_final_verdict_is_reused_with_its_evidence_and_run_id(tmp_path: Path):
     Killed(tmp_path).judged("a").judged("a", "tests[1]").judged("b", verdict="failed")
 
     found = last(tmp_path)
@@ -313,7 +313,7 @@ def test_a_verdict_that_is_final_holds_with_its_evidence_and_the_run_that_reache
     assert found.why_not(C) == "no earlier run has verified it"
 
 
-def test_what_is_in_doubt_or_costs_nothing_is_looked_at_again(tmp_path: Path):
+def test_doubtful_and_cheap_verdicts_are_not_reused(tmp_path: Path):
     killed = Killed(tmp_path).judged("a", final=False).judged("a", "expected_artifacts[0]")
     killed.judged("b", verdict="inconclusive").judged("c", "tests[9]").judged("x")
 
@@ -321,13 +321,13 @@ def test_what_is_in_doubt_or_costs_nothing_is_looked_at_again(tmp_path: Path):
     assert why(tmp_path) == f"run {FIRST} had reached no final verdict on it"
 
 
-def test_a_command_of_which_two_verdicts_are_told_is_run_again(tmp_path: Path):
+def test_command_with_two_different_verdicts_is_run_again(tmp_path: Path):
     Killed(tmp_path).judged("a").judged("a", verdict="failed").judged("b").judged("b")
 
     assert last(tmp_path).held.keys() == {B}
 
 
-def test_a_flaky_check_keeps_its_verdict_unless_it_is_in_quarantine():
+def test_flaky_verdict_is_settled():
     flaky = samples.check("tests[0]", verdict=Verdict.FLAKY)
 
     assert is_settled(flaky)
@@ -335,7 +335,7 @@ def test_a_flaky_check_keeps_its_verdict_unless_it_is_in_quarantine():
     assert is_settled(samples.check("tests[0]"))
 
 
-def test_of_several_runs_the_newest_counts_that_has_a_verdict(tmp_path: Path):
+def test_newest_run_with_a_verdict_counts(tmp_path: Path):
     Killed(tmp_path, FIRST).judged("a").judged("b", verdict="failed")
     Killed(tmp_path, SECOND).judged("c").judged("b", final=False)
     Killed(tmp_path, "20260103T000000-1-c")
@@ -348,7 +348,7 @@ def test_of_several_runs_the_newest_counts_that_has_a_verdict(tmp_path: Path):
     assert found.newest.run_id == SECOND
 
 
-def test_only_what_was_not_finished_is_resumed(tmp_path: Path):
+def test_only_unfinished_runs_are_resumed(tmp_path: Path):
     ended = Killed(tmp_path, FIRST).judged("a")
     ended.journal.close(samples.document())
     stopped = Killed(tmp_path, SECOND).judged("b")
@@ -358,7 +358,7 @@ def test_only_what_was_not_finished_is_resumed(tmp_path: Path):
     assert last(tmp_path).held.keys() == {A, B}
 
 
-def test_options_void_verdicts_unless_they_only_show_or_leave_out(tmp_path: Path):
+def test_verdicts_are_reused_only_under_equivalent_options(tmp_path: Path):
     Killed(tmp_path).judged("a")
 
     shows: list[dict[str, Any]] = [
@@ -372,7 +372,7 @@ def test_options_void_verdicts_unless_they_only_show_or_leave_out(tmp_path: Path
     assert why(tmp_path, worker_args=("-p", "no:x")) == f"not the same options as in run {FIRST}"
 
 
-def test_in_another_environment_no_verdict_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_verdicts_are_not_reused_in_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Killed(tmp_path).judged("a")
 
     monkeypatch.setenv("PYTHONHASHSEED", "7")
@@ -391,14 +391,14 @@ def test_in_another_environment_no_verdict_holds(tmp_path: Path, monkeypatch: py
     assert last(tmp_path).held
 
 
-def test_a_tree_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_verdicts_are_not_reused_for_an_unreadable_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Killed(tmp_path).judged("a")
     monkeypatch.setattr("pytest_planverify.session.last_verdicts.MOST_FILES", -1)
 
     assert "the changed files are unknown: git does not answer" in why(tmp_path)
 
 
-def test_after_a_change_of_a_sub_plan_no_verdict_holds(tmp_path: Path):
+def test_verdicts_are_not_reused_after_a_sub_plan_changed(tmp_path: Path):
     items = [{"id": "x", "title": "X", "acceptance_criteria": {"tests": [{"cmd": "pytest test_x.py"}]}}]
     sub = tmp_path / "sub.yaml"
     sub.write_text(json.dumps({"todo_list_id": "sub", "items": items}))
@@ -413,7 +413,7 @@ def test_after_a_change_of_a_sub_plan_no_verdict_holds(tmp_path: Path):
     assert last(tmp_path).why_not(key) == f"its part of the plan has changed since run {FIRST}"
 
 
-def test_a_run_that_goes_on_or_cannot_be_accepted_says_nothing(tmp_path: Path):
+def test_verdicts_of_running_or_unexplained_runs_are_not_reused(tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     text = killed.folder.journal.read_text()
 

@@ -19,7 +19,7 @@ from pytest_planverify.journal import read_journal
 from pytest_planverify.session.run_folder import KEPT_RUNS, RunFolder, RunJournal, new_run_id
 
 
-def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: Path):
+def test_journal_starts_with_the_run_and_ends_with_its_outcomes(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     other = samples.outcome("x", "X", TodoState.DONE, plan="other")
     blocked = samples.outcome("b", "B", TodoState.BLOCKED, blocked_by=("a",))
@@ -45,7 +45,7 @@ def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "broken link"])
-def test_what_stands_in_the_place_of_the_journal_is_left_alone(kind: str, tmp_path: Path):
+def test_folders_pipes_and_links_in_place_of_the_journal_are_kept(kind: str, tmp_path: Path):
     path, target = tmp_path / "journal.jsonl", tmp_path / "precious"
     if kind == "folder":
         path.mkdir()
@@ -62,13 +62,13 @@ def test_what_stands_in_the_place_of_the_journal_is_left_alone(kind: str, tmp_pa
     assert target.exists() is (kind == "link")
 
 
-def test_a_journal_that_was_removed_is_begun_anew(tmp_path: Path):
+def test_removed_journal_is_created_again(tmp_path: Path):
     RunJournal(tmp_path / "journal.jsonl", samples.PLAN).close(samples.document())
 
     assert [each["record"] for each in read_journal(tmp_path / "journal.jsonl")] == ["run_finished"]
 
 
-def test_a_verdict_is_told_whole_and_after_the_state_of_the_files(tmp_path: Path):
+def test_verdict_is_recorded_completely_after_the_tree_state(tmp_path: Path):
     killed = Killed(tmp_path).judged("b", verdict="failed")
 
     (judged,) = (each for each in read_journal(killed.folder.journal) if each["record"] == "check_judged")
@@ -84,7 +84,7 @@ def test_a_verdict_is_told_whole_and_after_the_state_of_the_files(tmp_path: Path
     assert (killed.folder.path / "tree.json").exists()
 
 
-def test_text_that_is_no_text_does_not_cost_the_verdict(tmp_path: Path):
+def test_invalid_unicode_does_not_lose_the_verdict(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     odd = Evidence(kind=EvidenceKind.TEST, stdout_tail="half a pair \ud83e", headline="é \x00 \n \u2028")
     run = CheckRun(check=samples.check("tests[0]"), evidence=(odd,), properties=[("set", {1})])
@@ -96,7 +96,7 @@ def test_text_that_is_no_text_does_not_cost_the_verdict(tmp_path: Path):
     assert path.read_bytes().count(b"\n") == 1
 
 
-def test_a_line_that_was_cut_off_costs_no_other_record(tmp_path: Path):
+def test_truncated_line_loses_no_other_record(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     path.write_text('{"record": "test_fin')
 
@@ -108,13 +108,13 @@ def test_a_line_that_was_cut_off_costs_no_other_record(tmp_path: Path):
     assert json.loads(path.read_text().splitlines()[1])["session"] == "parent"
 
 
-def test_what_cannot_be_written_costs_the_record_and_not_the_run(tmp_path: Path):
+def test_failed_write_loses_the_record_but_not_the_run(tmp_path: Path):
     RunJournal(tmp_path / "no" / "journal.jsonl", "p").append("run_unexplained", reason="x")
 
     assert not (tmp_path / "no").exists()
 
 
-def test_an_ignore_file_that_is_there_is_left_alone(tmp_path: Path):
+def test_existing_ignore_file_is_kept(tmp_path: Path):
     (tmp_path / ".planverify").mkdir()
     (tmp_path / ".planverify/.gitignore").write_text("mine\n")
 
@@ -123,7 +123,7 @@ def test_an_ignore_file_that_is_there_is_left_alone(tmp_path: Path):
     assert (tmp_path / ".planverify/.gitignore").read_text() == "mine\n"
 
 
-def test_what_a_killed_run_had_not_written_to_its_end_is_dropped_in_time(tmp_path: Path):
+def test_old_temporary_files_of_killed_runs_are_removed(tmp_path: Path):
     home = tmp_path / ".planverify"
     (home / "plans" / "p").mkdir(parents=True)
     for name in (
@@ -145,7 +145,7 @@ def test_what_a_killed_run_had_not_written_to_its_end_is_dropped_in_time(tmp_pat
     assert not list((home / "plans/p").iterdir())
 
 
-def test_two_runs_never_share_a_folder(tmp_path: Path):
+def test_run_folders_are_unique(tmp_path: Path):
     assert len({new_run_id() for _ in range(50)}) == 50
 
     RunFolder(tmp_path, "r1").create()
@@ -153,7 +153,7 @@ def test_two_runs_never_share_a_folder(tmp_path: Path):
         RunFolder(tmp_path, "r1").create()
 
 
-def test_only_the_last_runs_are_kept_and_the_running_one_always(tmp_path: Path):
+def test_recent_runs_and_the_current_one_are_kept(tmp_path: Path):
     for number in range(KEPT_RUNS + 5):
         RunFolder(tmp_path, f"r{number:02}").create()
         os.utime(tmp_path / f".planverify/runs/r{number:02}", (number + 1, number + 1))

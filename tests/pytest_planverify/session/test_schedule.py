@@ -60,7 +60,7 @@ def only_job(plan: LoadedPlan) -> Job:
     return job
 
 
-def test_workers_of_todos_that_do_not_depend_on_each_other_run_at_once(tmp_path: Path):
+def test_independent_todos_run_concurrently(tmp_path: Path):
     plan = plan_of(
         tmp_path,
         todo("a", "pytest a.py", "FOO=1 pytest b.py"),
@@ -71,7 +71,7 @@ def test_workers_of_todos_that_do_not_depend_on_each_other_run_at_once(tmp_path:
     assert waves(schedule_of(plan)) == [["a.0", "a.1", "c.0"], ["b.0"]]
 
 
-def test_a_command_that_is_no_worker_runs_by_itself_in_the_order_of_the_plan(tmp_path: Path):
+def test_non_pytest_command_runs_alone_in_plan_order(tmp_path: Path):
     plan = plan_of(
         tmp_path,
         todo("a", "pytest a.py", "ruff check .", "mypy .", "pytest b.py"),
@@ -81,13 +81,13 @@ def test_a_command_that_is_no_worker_runs_by_itself_in_the_order_of_the_plan(tmp
     assert waves(schedule_of(plan)) == [["a.0"], ["a.1"], ["a.2"], ["a.3", "b.0"]]
 
 
-def test_what_depends_on_a_todo_that_is_not_part_of_the_run_does_not_wait(tmp_path: Path):
+def test_dependency_outside_the_run_is_not_awaited(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "ruff check ."), todo("b", "pytest b.py", after=("a",)))
 
     assert waves(schedule_of(plan, only=("b",))) == [["b.0"]]
 
 
-def test_commands_whose_verdicts_are_known_are_not_handed_out(tmp_path: Path):
+def test_commands_with_known_verdicts_are_not_scheduled(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "pytest a.py", "pytest b.py"), todo("b", "pytest c.py"))
     schedule = schedule_of(plan, taken={("a", "tests[0]"), ("b", "tests[0]")})
 
@@ -95,7 +95,7 @@ def test_commands_whose_verdicts_are_known_are_not_handed_out(tmp_path: Path):
     assert waves(schedule) == [["a.1"]]
 
 
-def test_a_todo_without_commands_is_finished_after_those_that_it_depends_on(tmp_path: Path):
+def test_todo_without_commands_finishes_after_its_dependencies(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "pytest a.py"), todo("b", after=("a",), contract_path="c.json"))
     schedule = schedule_of(plan)
 
@@ -106,7 +106,7 @@ def test_a_todo_without_commands_is_finished_after_those_that_it_depends_on(tmp_
     assert [each.id for each in schedule.finished_todos()] == ["a", "b"]
 
 
-def test_a_parent_and_what_depends_on_it_wait_for_the_todos_below(tmp_path: Path):
+def test_parent_and_its_dependents_wait_for_the_sub_plan(tmp_path: Path):
     (tmp_path / "phases").mkdir()
     below = {"todo_list_id": "sub", "root": "..", "items": [todo("x", "pytest x.py")]}
     (tmp_path / "phases/sub.json").write_text(json.dumps(below))
@@ -137,7 +137,7 @@ def plans(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @settings(deadline=None, max_examples=80)
 @given(items=plans(), data=st.data(), lanes=st.integers(1, 3))
-def test_every_command_is_handed_out_once_and_only_when_it_may_start(
+def test_every_command_is_scheduled_once_after_its_dependencies(
     items: list[dict[str, Any]],
     data: st.DataObject,
     lanes: int,
@@ -181,13 +181,13 @@ def test_every_command_is_handed_out_once_and_only_when_it_may_start(
         ("LC_ALL=C pytest a.py", False),
     ],
 )
-def test_only_what_this_interpreter_can_start_with_the_plugin_is_a_worker(
+def test_only_pytest_commands_of_this_interpreter_are_workers(
     command: str, is_pytest: bool, tmp_path: Path
 ):
     assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
 
 
-def test_what_is_spawned_is_started_as_the_command_says(tmp_path: Path):
+def test_spawned_command_keeps_its_own_launcher(tmp_path: Path):
     def launcher(command: str) -> tuple[str, ...]:
         return only_job(plan_of(tmp_path, todo("a", command))).launcher
 
@@ -198,7 +198,7 @@ def test_what_is_spawned_is_started_as_the_command_says(tmp_path: Path):
     assert launcher("PYTHONHASHSEED=1 pytest a.py") == own
 
 
-def test_a_key_names_a_criterion_among_all_plans(tmp_path: Path):
+def test_key_is_unique_among_all_plans(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "pytest a.py"))
     job = only_job(plan)
 

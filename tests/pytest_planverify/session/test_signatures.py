@@ -88,18 +88,18 @@ def root(tmp_path: Path) -> Path:
         ("make.<locals>.inner", None),
     ],
 )
-def test_the_source_tells_the_signature_or_nothing_does(callee: str, shown: str | None, root: Path) -> None:
+def test_actual_signature_is_read_from_the_source(callee: str, shown: str | None, root: Path) -> None:
     assert actual_signature(callee, [subject(callee)], root) == shown
 
 
-def test_the_file_of_the_class_is_asked_before_others(root: Path) -> None:
+def test_file_of_the_class_is_searched_first(root: Path) -> None:
     (root / "other.py").write_text("class Cart:\n    def add(self, other): ...\n")
     subjects = [subject("helper", "other.py"), subject("Cart")]
     assert actual_signature("Cart.add", subjects, root) == "Cart.add(item, *, count=1)"
     assert actual_signature("Cart.of", [subject("x", "gone.py"), *subjects], root) == "Cart.of(text)"
 
 
-def test_only_what_lies_below_the_root_and_can_be_read_is_read(root: Path) -> None:
+def test_unreadable_and_outside_files_are_not_read(root: Path) -> None:
     (root / "broken.py").write_text("def plain(:\n")
     (root / "null.py").write_bytes(b"\x00")
     outside = root.parent / f"{root.name}_outside.py"
@@ -114,7 +114,7 @@ def failed_call(message: str, **more: Any) -> Evidence:
     return Evidence(kind=EvidenceKind.TEST, exceptions=(error,), subjects=(subject("Cart"),), **more)
 
 
-def test_evidence_of_a_failed_call_tells_what_is_promised_and_what_is_there(root: Path) -> None:
+def test_failed_call_reports_promised_and_actual_signature(root: Path) -> None:
     method = {"name": "add", "parameters": [{"name": "item"}, {"name": "count", "default": "1"}]}
     contract = {
         "contract_version": 1,
@@ -134,7 +134,7 @@ def test_evidence_of_a_failed_call_tells_what_is_promised_and_what_is_there(root
 
 
 @pytest.mark.parametrize("message", ["unsupported operand", "gone() takes 1 positional argument"])
-def test_other_failures_read_nothing(message: str, root: Path) -> None:
+def test_signatures_are_not_read_for_other_failures(message: str, root: Path) -> None:
     evidence = failed_call(message, contract_path="gone.json")
     assert with_promise(evidence, root) is evidence
     bare = evidence.model_copy(update={"subjects": ()})

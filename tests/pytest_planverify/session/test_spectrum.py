@@ -62,7 +62,7 @@ def untraced() -> Any:
     sys.settrace(tracer)
 
 
-def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
+def test_probe_records_product_functions_with_their_depth(
     total: Callable[[list[int]], int], untraced: None
 ):
     probe = module.probe_of(only_shop)
@@ -76,7 +76,7 @@ def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
     assert ran["total"].lines - {1} == {2, 4}
 
 
-def test_a_probe_does_not_begin_where_a_profiler_is_at_work(untraced: None):
+def test_probe_does_not_start_beside_another_profiler(untraced: None):
     probe = module.probe_of(everything)
     sys.setprofile(ignore)
     try:
@@ -86,7 +86,7 @@ def test_a_probe_does_not_begin_where_a_profiler_is_at_work(untraced: None):
 
 
 @pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
-def test_a_tracer_of_the_test_is_left_alone(untraced: None):
+def test_tracer_set_by_a_test_is_kept(untraced: None):
     probe = module._Tracer(everything)
 
     assert probe.start()
@@ -95,9 +95,7 @@ def test_a_tracer_of_the_test_is_left_alone(untraced: None):
     assert sys.gettrace() is ignore
 
 
-def test_what_renders_a_failed_assertion_is_no_part_of_the_test(
-    total: Callable[[list[int]], int], untraced: None
-):
+def test_assertion_rendering_is_not_recorded(total: Callable[[list[int]], int], untraced: None):
     names: dict[str, Any] = {}
     exec(compile("def render(call):\n    call([])", "/lib/_pytest/assertion/util.py", "exec"), names)
     probe = module.probe_of(only_shop)
@@ -118,7 +116,7 @@ def result(name: str, outcome: TestOutcome = TestOutcome.PASSED, ms: int = 1) ->
 RED = result("red", TestOutcome.FAILED)
 
 
-def test_red_tests_and_green_ones_of_their_files_are_recorded_within_bounds():
+def test_recorded_tests_are_the_red_ones_and_bounded_green_ones():
     other = TestResult(nodeid="tests/test_b.py::green", outcome=TestOutcome.PASSED)
     skipped = result("skipped", TestOutcome.SKIPPED)
     many = [result(f"green{n}") for n in range(3 * MOST_GREEN)]
@@ -134,7 +132,7 @@ def test_red_tests_and_green_ones_of_their_files_are_recorded_within_bounds():
     assert choose_recorded_tests([result("red", TestOutcome.TIMEOUT)]) == ()
 
 
-def test_evidence_tells_how_many_red_and_green_tests_executed_each_function_and_its_worst_line():
+def test_evidence_counts_red_and_green_tests_by_function_with_the_worst_line():
     total, rate = ("shop.py", 10, "total"), ("shop.py", 20, "rate")
     evidence = Evidence(kind=EvidenceKind.TEST, nodeid=RED.nodeid)
     judgement = Judgement(
@@ -199,7 +197,7 @@ def verify(pytester: pytest.Pytester, options: str = "", more: str = "") -> tupl
 
 
 @pytest.mark.parametrize("options", ["", " -n 1"])
-def test_a_changed_character_in_a_private_function_is_the_place(pytester: pytest.Pytester, options: str):
+def test_change_in_a_private_function_is_located(pytester: pytest.Pytester, options: str):
     screen, outcome = verify(pytester, options)
 
     assert "changed shop.py:12 (+1 -1) in _empty" in screen
@@ -210,7 +208,7 @@ def test_a_changed_character_in_a_private_function_is_the_place(pytester: pytest
     assert [test["outcome"] for test in outcome["checks"][0]["tests"]] == ["failed", "passed", "passed"]
 
 
-def test_tests_that_ask_for_tracers_are_not_recorded(pytester: pytest.Pytester):
+def test_tests_that_check_for_tracers_are_not_recorded(pytester: pytest.Pytester):
     _, outcome = verify(pytester, more="    if sys.gettrace(): return\n")
 
     (failure,) = outcome["failures"]
@@ -248,7 +246,7 @@ def stock(): return shop.total([]) / 0
 
 
 @pytest.mark.parametrize(("command", "is_rendered"), [("", False), (" --tb=short", True)])
-def test_a_confirmation_renders_failures_as_the_command_asks_or_cheaply(
+def test_confirmation_renders_tracebacks_only_on_request(
     command: str, is_rendered: bool, pytester: pytest.Pytester
 ):
     """By default, pytest parses each file of each traceback, which takes as long as the tests."""
@@ -266,7 +264,7 @@ def test_a_confirmation_renders_failures_as_the_command_asks_or_cheaply(
     assert ("\nE   " in text, "spectrum" not in text) == (is_rendered, is_rendered)
 
 
-def test_recording_changes_neither_verdict_nor_category(pytester: pytest.Pytester):
+def test_recording_does_not_change_verdict_or_category(pytester: pytest.Pytester):
     """Each kind of failure is verified twice by the same code, with and without a recorded confirmation."""
     unrecorded = (
         "import pytest_planverify.session.run as run\nrun.choose_recorded_tests = lambda tests: ()\n"

@@ -64,7 +64,7 @@ def changed(then: TreeState, root: Path, *, began: float = 0, ended: float = 0) 
     return found.unknown or next((f"{name} {how}" for name, how in sorted(words.items())), None)
 
 
-def test_a_tree_that_is_as_it_was_has_no_difference(project: Path):
+def test_unchanged_tree_has_no_difference(project: Path):
     write(project, "product.py", text="2\n")
     then = state(project)
 
@@ -80,7 +80,7 @@ def test_a_tree_that_is_as_it_was_has_no_difference(project: Path):
 
 
 @pytest.mark.parametrize("name", ["product.py", "data.json", "né w.txt", "loose.json"])
-def test_a_file_that_is_changed_or_gone_is_told_whoever_wrote_it(name: str, project: Path):
+def test_changed_or_removed_file_is_reported(name: str, project: Path):
     then = state(project)
 
     write(project, name, text="2\n")
@@ -93,7 +93,7 @@ def test_a_file_that_is_changed_or_gone_is_told_whoever_wrote_it(name: str, proj
 
 
 @pytest.mark.parametrize("name", ["conftest.py", "sub/test_new.py", "setup.cfg", "Makefile", "x.local.py"])
-def test_new_code_and_configuration_is_told_whenever_it_came(name: str, project: Path):
+def test_new_code_and_configuration_is_always_reported(name: str, project: Path):
     then = state(project)
     write(project, name)
 
@@ -101,7 +101,7 @@ def test_new_code_and_configuration_is_told_whenever_it_came(name: str, project:
 
 
 @pytest.mark.parametrize("name", ["out.json", "deep/er/rows.csv"])
-def test_new_data_that_the_run_wrote_itself_is_no_difference(name: str, project: Path):
+def test_new_data_written_by_the_run_is_not_a_difference(name: str, project: Path):
     then, began = state(project), time.time() - 1
     write(project, name, text="3\n")
     ended = time.time() + 1
@@ -113,7 +113,7 @@ def test_new_data_that_the_run_wrote_itself_is_no_difference(name: str, project:
     assert changed(then, project, began=began - 60, ended=began - 30) is not None, "a time that is set"
 
 
-def test_a_repository_that_is_new_and_a_history_that_is_gone_are_told(tmp_path: Path):
+def test_added_repository_and_lost_history_are_reported(tmp_path: Path):
     write(tmp_path, "a.py")
     loose = state(tmp_path)
     git(tmp_path, "init", "-q")
@@ -124,7 +124,7 @@ def test_a_repository_that_is_new_and_a_history_that_is_gone_are_told(tmp_path: 
     assert "HEAD is another commit" in str(changed(then, tmp_path))
 
 
-def test_between_two_commits_the_files_are_compared(tmp_path: Path):
+def test_files_are_compared_between_two_commits(tmp_path: Path):
     write(tmp_path, "a.py", "b.py", "c.py", ".gitignore")
     commit(tmp_path)
     write(tmp_path, "a.py", text="2\n")
@@ -144,7 +144,7 @@ def test_between_two_commits_the_files_are_compared(tmp_path: Path):
     assert "a.py" in difference(then, state(tmp_path), tmp_path, began=0, ended=0).changed
 
 
-def test_files_in_the_middle_of_a_merge_count(tmp_path: Path):
+def test_unmerged_files_are_compared(tmp_path: Path):
     write(tmp_path, "a.py")
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "add", ".")
@@ -164,7 +164,7 @@ def test_files_in_the_middle_of_a_merge_count(tmp_path: Path):
     assert changed(then, tmp_path) == "a.py has changed"
 
 
-def test_links_large_files_and_other_things_have_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_links_and_large_files_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(project_files, "LARGEST_HASHED", 1)
     write(tmp_path, "large.bin", text="12345")
     (tmp_path / "link").symlink_to("large.bin")
@@ -178,7 +178,7 @@ def test_links_large_files_and_other_things_have_a_state(tmp_path: Path, monkeyp
     assert digest_of(tmp_path / "large.bin" / "no folder") == "gone"
 
 
-def test_more_files_than_can_be_compared_are_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_state_of_too_many_files_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path, "a", "b")
     monkeypatch.setattr(last_verdicts, "MOST_FILES", 1)
 
@@ -188,7 +188,7 @@ def test_more_files_than_can_be_compared_are_no_state(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("answer", ["exit 1", "sleep 5", None])
-def test_where_git_does_not_answer_there_is_no_state(
+def test_state_is_unknown_when_git_fails(
     answer: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     root, programs = tmp_path / "root", tmp_path / "bin"
@@ -207,7 +207,7 @@ def test_where_git_does_not_answer_there_is_no_state(
     assert read_tree([root]) is None
 
 
-def test_what_lies_apart_is_left_out(tmp_path: Path):
+def test_excluded_paths_are_not_in_the_state(tmp_path: Path):
     write(tmp_path, "plan.yaml", "reports/a.json", "a.py")
 
     found = read_tree([tmp_path], [tmp_path / "plan.yaml", tmp_path / "reports"])
@@ -224,7 +224,7 @@ names = st.text(min_size=1, max_size=8)
     files=st.dictionaries(names, names, max_size=5),
     loose=st.frozensets(names, max_size=5),
 )
-def test_a_state_that_is_written_is_read_as_it_was(
+def test_state_round_trips_through_its_file(
     heads: dict[str, str],
     files: dict[str, str],
     loose: frozenset[str],
@@ -242,14 +242,14 @@ def test_a_state_that_is_written_is_read_as_it_was(
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", "[" * 100_000, '{"version": 2, "heads": {}, "files": {}, "loose": []}']
 )
-def test_what_is_no_state_is_read_as_none(text: str, tmp_path: Path):
+def test_invalid_state_file_is_read_as_none(text: str, tmp_path: Path):
     (tmp_path / "tree.json").write_text(text)
 
     assert TreeState.read(tmp_path / "tree.json") is None
     assert TreeState.read(tmp_path / "missing.json") is None
 
 
-def test_a_state_is_kept_unless_it_is_not_known_or_cannot_be_written(tmp_path: Path):
+def test_state_is_saved_only_if_known_and_writable(tmp_path: Path):
     write(tmp_path, "root/a.py")
 
     TreeWatch([tmp_path / "root"]).keep(tmp_path / "tree.json")

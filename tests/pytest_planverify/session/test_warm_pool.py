@@ -50,7 +50,7 @@ def pool_of(base: Any, home: Path) -> WarmPool:
     return WarmPool(base, home)
 
 
-def test_commands_that_start_alike_share_a_server(tmp_path: Path):
+def test_commands_with_equal_start_options_share_a_server(tmp_path: Path):
     base = Base()
     pool = pool_of(base, tmp_path)
 
@@ -61,7 +61,7 @@ def test_commands_that_start_alike_share_a_server(tmp_path: Path):
     assert [level for level, _ in base.asked] == [Level.STARTED, Level.PARSED]
 
 
-def test_the_next_server_imports_what_workers_had_to_import_and_takes_over_when_it_is_ready(tmp_path: Path):
+def test_learned_modules_are_imported_by_a_new_server_that_takes_over_when_ready(tmp_path: Path):
     base = Base(None, "late")
     pool = pool_of(base, tmp_path)
     first = pool.server(START, Level.STARTED)
@@ -77,7 +77,7 @@ def test_the_next_server_imports_what_workers_had_to_import_and_takes_over_when_
     assert len(base.asked) == 2
 
 
-def test_a_module_that_must_not_be_imported_ahead_is_refused_with_all_below_its_package(tmp_path: Path):
+def test_module_unfit_for_preloading_excludes_its_package(tmp_path: Path):
     base = Base(None, CannotServe(Level.STARTED, "heavy.part: it starts a thread", "heavy.part"))
     pool = pool_of(base, tmp_path)
     first = pool.server(START, Level.STARTED)
@@ -99,7 +99,7 @@ def test_a_module_that_must_not_be_imported_ahead_is_refused_with_all_below_its_
         ([CannotServe(Level.STARTED, "it did not come so far")], [Level.STARTED, Level.PARSED]),
     ],
 )
-def test_a_server_that_cannot_go_so_far_is_replaced_by_one_that_stops_earlier(
+def test_server_that_cannot_reach_its_level_is_replaced_by_an_earlier_level(
     failures: list[Exception], levels: list[int], tmp_path: Path
 ):
     base = Base(*failures)
@@ -109,7 +109,7 @@ def test_a_server_that_cannot_go_so_far_is_replaced_by_one_that_stops_earlier(
     assert [level for level, _ in base.asked] == levels
 
 
-def test_a_server_that_cannot_even_begin_is_not_tried_for_ever(tmp_path: Path):
+def test_server_that_cannot_start_is_not_retried_endlessly(tmp_path: Path):
     base = Base(*[CannotServe(Level.IMPORTED, "the root is gone")] * 9)
 
     with pytest.raises(ForkServerDied, match="the root is gone"):
@@ -117,7 +117,7 @@ def test_a_server_that_cannot_even_begin_is_not_tried_for_ever(tmp_path: Path):
     assert len(base.asked) == 2
 
 
-def test_a_server_that_died_is_told_and_another_is_made_when_it_is_renewed(tmp_path: Path):
+def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
     base = Base(ForkServerDied("gone"))
     pool = pool_of(base, tmp_path)
 
@@ -127,7 +127,7 @@ def test_a_server_that_died_is_told_and_another_is_made_when_it_is_renewed(tmp_p
     assert pool.server(START, Level.STARTED) is base.made[-1]
 
 
-def test_a_worker_that_asks_to_start_earlier_or_without_modules_gets_a_server_that_does(tmp_path: Path):
+def test_worker_gets_a_server_of_an_earlier_level_or_without_modules_on_request(tmp_path: Path):
     base = Base()
     pool = pool_of(base, tmp_path)
     pool.server(START, Level.STARTED)
@@ -145,7 +145,7 @@ def test_a_worker_that_asks_to_start_earlier_or_without_modules_gets_a_server_th
     assert base.asked[2:] == [(Level.PARSED, ("numpy",)), (Level.PARSED, ("numpy",)), (Level.PARSED, ())]
 
 
-def test_the_next_run_begins_with_what_this_one_has_learned(tmp_path: Path):
+def test_learned_modules_and_levels_persist_to_the_next_run(tmp_path: Path):
     base = Base(None, None, CannotServe(Level.STARTED, "it warns", "old"))
     pool = pool_of(base, tmp_path)
     pool.server(START, Level.STARTED)
@@ -162,7 +162,7 @@ def test_the_next_run_begins_with_what_this_one_has_learned(tmp_path: Path):
     assert json.loads((tmp_path / "warm.json").read_text())["refused"] == ["old"]
 
 
-def test_nothing_is_written_again_where_nothing_was_learned(tmp_path: Path):
+def test_unchanged_knowledge_is_not_written_again(tmp_path: Path):
     written: list[int] = []
     for _ in range(2):
         pool = pool_of(Base(), tmp_path)
@@ -188,7 +188,7 @@ def test_nothing_is_written_again_where_nothing_was_learned(tmp_path: Path):
     ],
     ids=lambda text: text[:40],
 )
-def test_a_file_in_disorder_is_as_good_as_none(text: str, tmp_path: Path):
+def test_invalid_warm_file_is_ignored(text: str, tmp_path: Path):
     (tmp_path / "warm.json").write_text(text)
     base = Base()
 
@@ -197,7 +197,7 @@ def test_a_file_in_disorder_is_as_good_as_none(text: str, tmp_path: Path):
     assert base.asked == [(Level.STARTED, ())]
 
 
-def test_closing_lets_go_of_all_servers(tmp_path: Path):
+def test_close_closes_all_servers(tmp_path: Path):
     base = Base(None, "late")
     pool = pool_of(base, tmp_path)
     pool.server(START, Level.STARTED)

@@ -97,7 +97,7 @@ def outcomes(record: WorkerRecord) -> list[str]:
     return [result.outcome for _, result in sorted(record.results.items())]
 
 
-def test_a_worker_that_ends_in_order(bench: Bench):
+def test_normal_worker_reports_its_tests_and_exit_status(bench: Bench):
     record = run(bench, "normal")
 
     assert outcomes(record) == ["passed", "passed"]
@@ -106,7 +106,7 @@ def test_a_worker_that_ends_in_order(bench: Bench):
     assert bench.heard.tests == [("test_x.py::test_1", "passed"), ("test_x.py::test_2", "passed")]
 
 
-def test_a_test_that_ends_its_process_is_named(bench: Bench):
+def test_test_that_exits_its_process_is_named(bench: Bench):
     record = run(bench, "exit")
 
     assert outcomes(record) == ["crashed"]
@@ -116,14 +116,14 @@ def test_a_test_that_ends_its_process_is_named(bench: Bench):
 
 
 @forked_only
-def test_a_test_that_raises_system_exit_is_an_ordinary_failure(bench: Bench):
+def test_system_exit_in_a_test_is_an_ordinary_failure(bench: Bench):
     record = run(bench, "system exit")
 
     assert outcomes(record) == ["failed", "passed"]
     assert record.death is None
 
 
-def test_a_test_that_does_not_end_is_ended_with_its_stack(bench: Bench):
+def test_endless_test_is_killed_with_its_stack(bench: Bench):
     record = run(bench, "loop", seconds=1)
 
     assert outcomes(record) == ["timeout"]
@@ -151,14 +151,14 @@ def test_a_machine_that_stands_still_uses_up_no_limit(bench: Bench, monkeypatch:
 
 
 @forked_only
-def test_a_test_that_the_soft_limit_ends_leaves_the_others_their_chance(bench: Bench):
+def test_soft_limit_fails_only_the_slow_test(bench: Bench):
     record = run(bench, "sleeps", seconds=1)
 
     assert outcomes(record) == ["failed", "passed"]
     assert (record.death, record.timed_out) == (None, True)
 
 
-def test_an_import_that_ends_its_process_is_told_with_its_file(bench: Bench):
+def test_import_that_exits_the_process_names_its_file(bench: Bench):
     record = run(bench, "import dies")
 
     assert record.death is not None
@@ -169,14 +169,14 @@ def test_an_import_that_ends_its_process_is_told_with_its_file(bench: Bench):
 
 @forked_only
 @pytest.mark.parametrize("what", ["import stops", "import closes"])
-def test_an_import_that_ends_the_session_in_order_is_told_with_its_file(what: str, bench: Bench):
+def test_import_that_stops_the_session_names_its_file(what: str, bench: Bench):
     record = run(bench, what)
 
     assert (record.death, record.collected) == (None, False)
     assert record.collecting == {"": "test_x.py"}
 
 
-def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Bench):
+def test_exit_status_zero_before_a_crash_is_not_trusted(bench: Bench):
     # The process ends before the session reports its end.
     (bench.root / "conftest.py").write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n")
 
@@ -188,14 +188,14 @@ def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Benc
     assert (record.death.nodeid, record.death.file) == (None, None)
 
 
-def test_what_a_worker_started_ends_with_it(bench: Bench):
+def test_child_processes_of_a_worker_end_with_it(bench: Bench):
     run(bench, "leaves something")
 
     mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
     assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or [])]
 
 
-def test_an_interrupt_of_the_parent_ends_the_worker_and_keeps_what_was_seen(bench: Bench):
+def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Bench):
     def interrupt() -> None:
         journal = bench.folder.journal
         if journal.exists() and b"test_started" in journal.read_bytes():
@@ -215,7 +215,7 @@ def test_an_interrupt_of_the_parent_ends_the_worker_and_keeps_what_was_seen(benc
 
 
 @forked_only
-def test_the_process_that_forks_workers_is_replaced_if_it_is_gone(bench: Bench):
+def test_dead_fork_server_is_replaced(bench: Bench):
     run(bench, "normal")
     assert bench.server is not None
     for pid in bench.server.pids:
@@ -225,7 +225,7 @@ def test_the_process_that_forks_workers_is_replaced_if_it_is_gone(bench: Bench):
 
 
 @forked_only
-def test_without_a_server_workers_are_started_cold(bench: Bench):
+def test_workers_start_cold_without_a_server(bench: Bench):
     assert bench.server is not None
     os.kill(bench.server.pid, signal.SIGKILL)
 
@@ -233,7 +233,7 @@ def test_without_a_server_workers_are_started_cold(bench: Bench):
 
 
 @forked_only
-def test_a_test_that_ends_the_process_which_forks_workers_costs_itself_only(bench: Bench):
+def test_test_that_kills_the_fork_server_loses_only_itself(bench: Bench):
     record = run(bench, "ends its parent")
 
     assert outcomes(record) == ["crashed"]
@@ -241,7 +241,7 @@ def test_a_test_that_ends_the_process_which_forks_workers_costs_itself_only(benc
 
 
 @forked_only
-def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_ever(bench: Bench):
+def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Bench):
     conftest = bench.root / "conftest.py"
     conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
 
@@ -253,7 +253,7 @@ def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_e
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
+def test_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
     record = run(bench, "stops its parent", seconds=1)
 
     assert outcomes(record) == ["passed", "passed"]
@@ -261,12 +261,12 @@ def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
 
 
 @forked_only
-def test_a_copy_of_the_process_does_not_speak_for_the_worker(bench: Bench):
+def test_forked_copy_of_a_worker_cannot_report_for_it(bench: Bench):
     assert outcomes(run(bench, "copies itself")) == ["crashed"]
 
 
 @forked_only
-def test_a_forged_record_is_none(bench: Bench):
+def test_forged_records_are_ignored_and_counted(bench: Bench):
     record = run(bench, "forges")
 
     assert outcomes(record) == ["crashed"]
@@ -274,14 +274,14 @@ def test_a_forged_record_is_none(bench: Bench):
 
 
 @forked_only
-def test_records_that_are_cut_off_are_missed(bench: Bench):
+def test_truncated_records_are_detected(bench: Bench):
     assert run(bench, "cuts").journal_lost
     assert not run(bench, "normal").journal_lost
 
 
 @forked_only
 @pytest.mark.parametrize("what", ["after a subtest", "when run again"])
-def test_the_phase_of_a_test_that_died_after_a_part_of_it_was_reported_is_known(what: str, bench: Bench):
+def test_phase_of_a_crash_after_a_partial_report_is_known(what: str, bench: Bench):
     if what == "after a subtest" and pytest.version_tuple < (9,):
         pytest.skip("this pytest has no subtests")
     again = ("-p", "pytest_rerunfailures", "--reruns=1") if what == "when run again" else ()
@@ -292,14 +292,14 @@ def test_the_phase_of_a_test_that_died_after_a_part_of_it_was_reported_is_known(
 
 
 @forked_only
-def test_the_exception_that_ended_the_session_is_kept(bench: Bench):
+def test_exception_that_ended_the_session_is_kept(bench: Bench):
     record = run(bench, "stops")
 
     assert record.stopped_by is not None
     assert record.stopped_by["exceptions"][0]["message"] == "enough"
 
 
-def test_the_server_starts_without_the_libraries_that_the_parent_uses():
+def test_fork_server_does_not_import_the_libraries_of_the_parent():
     code = (
         "import sys, pytest, pytest_planverify.plugin\n"
         "from pytest_planverify.session.fork_server import _warm_up\n"
@@ -312,7 +312,7 @@ def test_the_server_starts_without_the_libraries_that_the_parent_uses():
 
 
 @forked_only
-def test_closing_ends_a_worker_that_nobody_watches(bench: Bench):
+def test_close_ends_an_unwatched_worker(bench: Bench):
     (bench.root / "test_x.py").write_text(TESTS["loop"])
     job = bench.job("pytest test_x.py")
     assert bench.workers is not None

@@ -171,7 +171,7 @@ def seen(record: WorkerRecord) -> tuple[int | None, dict[str, str]]:
 
 
 @pytest.mark.parametrize("what", FILES)
-def test_a_worker_says_what_plain_pytest_says_at_whatever_level(what: str, bench: Bench):
+def test_worker_has_the_outcomes_of_plain_pytest_at_every_level(what: str, bench: Bench):
     files, words, level = FILES[what]
     bench.write(files)
     command = f"{PYTHONPATH.get(what, '')}pytest {words}"
@@ -183,7 +183,7 @@ def test_a_worker_says_what_plain_pytest_says_at_whatever_level(what: str, bench
     assert bench.levels == {level}
 
 
-def test_a_thread_that_a_plugin_starts_keeps_workers_from_being_forked_after_it(bench: Bench):
+def test_thread_started_by_a_plugin_prevents_forking_after_it(bench: Bench):
     bench.write(
         {
             "conftest.py": (
@@ -198,7 +198,7 @@ def test_a_thread_that_a_plugin_starts_keeps_workers_from_being_forked_after_it(
     assert seen(bench.run()) == (0, {"test_x.py::test_it": "passed"})
 
 
-def test_each_worker_begins_with_what_pytest_itself_has_imported_and_nothing_of_another(bench: Bench):
+def test_workers_share_no_imported_modules_of_the_project(bench: Bench):
     bench.write(
         {
             "shop.py": "prices = []\n",
@@ -211,7 +211,7 @@ def test_each_worker_begins_with_what_pytest_itself_has_imported_and_nothing_of_
     assert seen(bench.run("pytest test_y.py"))[0] == 0
 
 
-def test_a_test_that_imports_another_module_of_a_known_name_runs_only_once(bench: Bench):
+def test_test_that_imports_a_shadowing_module_runs_only_once(bench: Bench):
     # The server is forked from this process, so the package must not be imported here yet.
     name = next(each for each in ("sortedcontainers", "zict", "truststore") if each not in sys.modules)
     bench.write(
