@@ -366,22 +366,22 @@ def causes_of(*evidence: Evidence, todos: str = "abc") -> int:
 
 
 @pytest.mark.parametrize("evidence", ONE_FAULT.values(), ids=ONE_FAULT)
-def test_what_one_fault_brings_about_is_one_cause(evidence: tuple[Evidence, ...]) -> None:
+def test_consequences_of_one_fault_are_one_cause(evidence: tuple[Evidence, ...]) -> None:
     assert causes_of(*evidence) == 1
 
 
 @pytest.mark.parametrize("evidence", TWO_FAULTS.values(), ids=TWO_FAULTS)
-def test_two_faults_are_two_causes(evidence: tuple[Evidence, Evidence]) -> None:
+def test_unrelated_failures_are_separate_causes(evidence: tuple[Evidence, Evidence]) -> None:
     assert causes_of(*evidence) == 2
 
 
-def test_equal_paths_of_two_folders_are_two_files() -> None:
+def test_equal_paths_under_different_roots_are_different_files() -> None:
     one = seen("a", missing("tests/test_a.py", "shop.tax"), root="/one", signature="1" * 12)
     other = seen("b", missing("tests/test_b.py", "shop.tax"), root="/two", signature="2" * 12)
     assert len(find_causes([one, other], PLAN)) == 2
 
 
-def test_failures_from_before_the_work_have_a_cause_of_their_own_that_comes_later() -> None:
+def test_pre_existing_failures_are_a_separate_later_cause() -> None:
     evidence = raised("test_a.py::test_a", ("shop/cart.py", "total"))
     old, new = seen("a", evidence), seen("b", evidence)
 
@@ -395,7 +395,7 @@ def test_failures_from_before_the_work_have_a_cause_of_their_own_that_comes_late
     )
 
 
-def test_a_wrong_value_and_a_timeout_behind_one_changed_function_are_one_cause() -> None:
+def test_wrong_value_and_timeout_from_one_changed_function_are_one_cause() -> None:
     hunk = Hunk(path="shop/cart.py", line=3, added=1, removed=1, function="total", side=Side.PRODUCT)
     changes = {"hunks": (hunk,), "changed": (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)}
     wrong = raised("test_a.py::test_a", ("shop/cart.py", "total"), ("shop/cart.py", "check"))
@@ -411,7 +411,7 @@ def test_a_wrong_value_and_a_timeout_behind_one_changed_function_are_one_cause()
     assert cause.category is Category.TEST_REGRESSION
 
 
-def test_equal_signatures_are_one_cause_whatever_the_evidence() -> None:
+def test_equal_signatures_are_one_cause() -> None:
     one = seen("a", absent("out/a.json"), signature="1" * 12)
     other = seen("b", missing("tests/test_b.py", "toml"), signature="1" * 12)
     (cause,) = find_causes([one, other], PLAN)
@@ -430,18 +430,18 @@ def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -
     assert [(todo.todo_id, todo.tests) for todo in cause.todos] == [("a", 567), ("b", 567), ("c", 566)]
 
 
-def test_a_test_that_several_todos_name_counts_once() -> None:
+def test_test_named_by_several_todos_counts_once() -> None:
     found = [seen(todo, refused("test_a.py::test_it")) for todo in "ab"]
     (cause,) = find_causes(found, PLAN)
     assert (cause.tests, len(cause.todos)) == (1, 2)
 
 
-def test_a_file_that_could_not_be_collected_is_counted_as_a_file() -> None:
+def test_collection_error_counts_as_a_file() -> None:
     (cause,) = find_causes([seen("a", missing("tests/test_a.py", "yaml"))], PLAN)
     assert (cause.tests, cause.files, cause.top_tests) == (0, 1, ("tests/test_a.py",))
 
 
-def test_the_clearest_failure_speaks_for_the_cause() -> None:
+def test_most_confident_failure_represents_the_cause() -> None:
     found = [
         seen("a", refused("test_a.py::test_it", why="vague"), confidence=0.4, signature="1" * 12),
         seen("b", refused("test_b.py::test_it", why="clear"), confidence=0.9, signature="2" * 12),
@@ -497,7 +497,7 @@ FIRST: dict[str, tuple[SeenFailure, SeenFailure]] = {
 
 
 @pytest.mark.parametrize("pair", FIRST.values(), ids=FIRST)
-def test_what_hides_others_is_mended_first(pair: tuple[SeenFailure, SeenFailure]) -> None:
+def test_cause_that_hides_others_comes_first(pair: tuple[SeenFailure, SeenFailure]) -> None:
     for found in (pair, pair[::-1]):
         causes = find_causes(found, PLAN)
         assert [cause.top_tests or cause.headline for cause in causes] == [
@@ -505,7 +505,7 @@ def test_what_hides_others_is_mended_first(pair: tuple[SeenFailure, SeenFailure]
         ]
 
 
-def test_of_two_causes_the_one_with_more_consequences_goes_first() -> None:
+def test_cause_with_more_consequences_comes_first() -> None:
     few = [seen("a", raised("test_a.py::test_1", ("shop/tax.py", "rate")))]
     many = [seen("a", raised(f"test_b.py::test_{n}", ("shop/cart.py", "add"))) for n in range(3)]
     causes = find_causes([*few, *many], PLAN)
@@ -513,7 +513,7 @@ def test_of_two_causes_the_one_with_more_consequences_goes_first() -> None:
     assert causes[0].because == "explains more failures than the next"
 
 
-def test_the_environment_of_a_part_does_not_come_before_what_cannot_be_imported() -> None:
+def test_partial_environment_failure_does_not_precede_import_errors() -> None:
     found = [
         seen("a", missing("tests/test_a.py", "yaml")),
         seen("b", missing("tests/test_b.py", "yaml")),
@@ -522,19 +522,19 @@ def test_the_environment_of_a_part_does_not_come_before_what_cannot_be_imported(
     assert find_causes(found, PLAN)[0].files == 2
 
 
-def test_todos_that_wait_for_each_other_are_ordered_all_the_same() -> None:
+def test_cyclic_dependencies_are_ordered() -> None:
     circle = plan_of(a="b", b="a", c="nowhere")
     found = [seen(todo, wrong(f"test_{todo}.py::test_it")) for todo in "cba"]
     assert len(find_causes(found, circle)) == 3
 
 
-def test_a_todo_that_the_plan_does_not_name_comes_last() -> None:
+def test_todo_unknown_to_the_plan_comes_last() -> None:
     found = [seen(todo, wrong(f"test_{todo}.py::test_it")) for todo in ("unknown", "a")]
     causes = find_causes(found, PLAN)
     assert top_tests_by_rank(causes) == [("tests/test_a.py::test_it",), ("tests/test_unknown.py::test_it",)]
 
 
-def test_grouping_names_each_failure_by_its_place() -> None:
+def test_grouping_returns_indices_of_failures() -> None:
     found = [
         seen("a", wrong("test_a.py::test_it")),
         seen("b", missing("tests/test_b.py", "yaml")),
@@ -547,7 +547,7 @@ def test_a_green_run_has_no_causes() -> None:
     assert find_causes([], PLAN) == ()
 
 
-def test_a_long_chain_of_todos_is_ordered() -> None:
+def test_long_dependency_chain_is_ordered() -> None:
     chain = plan_of(**{f"t{n}": f"t{n - 1}" if n else "" for n in range(3_000)})
     found = [seen(f"t{n}", wrong(f"test_{n}.py::test_it")) for n in (2_999, 0)]
     causes = find_causes(found, chain)
@@ -614,7 +614,7 @@ DEPENDS = st.fixed_dictionaries(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(SEEN, max_size=8), DEPENDS, st.randoms(use_true_random=False))
-def test_every_failure_is_in_one_cause_and_the_order_is_total(
+def test_every_failure_has_one_cause_and_the_order_is_total(
     found: list[SeenFailure],
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]],
     chance: random.Random,

@@ -92,7 +92,7 @@ def correct(home: Path) -> None:
         append_correction(home.parent, said(FAILURE, by=name))
 
 
-def test_what_people_corrected_is_learned(
+def test_correction_is_applied_as_a_learned_diagnosis(
     home: Path, opinions: Opinions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     correct(home)
@@ -105,7 +105,7 @@ def test_what_people_corrected_is_learned(
     assert opinions.notes == ()
 
 
-def test_without_corrections_the_rules_decide(home: Path, opinions: Opinions) -> None:
+def test_rules_decide_without_corrections(home: Path, opinions: Opinions) -> None:
     assert opinions.below(home)(FAILURE).rule == diagnose(FAILURE).rule
     (home / FILE).touch()
     assert opinions.below(home)(FAILURE).rule == diagnose(FAILURE).rule
@@ -113,7 +113,7 @@ def test_without_corrections_the_rules_decide(home: Path, opinions: Opinions) ->
 
 
 @pytest.mark.parametrize("damage", ["text", "changed", "large", "folder", "link"])
-def test_a_log_that_cannot_be_read_is_a_note(damage: str, home: Path, opinions: Opinions) -> None:
+def test_unreadable_correction_log_is_a_note(damage: str, home: Path, opinions: Opinions) -> None:
     file = home / FILE
     if damage == "text":
         file.write_text("no log at all, but long enough to be looked at as one\n")
@@ -138,7 +138,7 @@ def test_a_log_that_cannot_be_read_is_a_note(damage: str, home: Path, opinions: 
 
 
 @pytest.mark.parametrize("field", ['"role":"king"', '"at":"x"'])
-def test_a_correction_of_another_version_says_nothing(field: str, home: Path, opinions: Opinions) -> None:
+def test_unknown_correction_entries_are_ignored(field: str, home: Path, opinions: Opinions) -> None:
     correct(home)
     with closing(CorrectionLog.append_to(home / FILE)) as log, log.hold():
         assert len(list(log.entries())) == 2
@@ -148,7 +148,7 @@ def test_a_correction_of_another_version_says_nothing(field: str, home: Path, op
     assert opinions.notes == ()
 
 
-def test_the_newest_corrections_come_first_and_none_is_of_the_future(home: Path) -> None:
+def test_newest_corrections_come_first_and_future_ones_are_ignored(home: Path) -> None:
     correct(home)
     append_correction(home.parent, said(FAILURE, by="eve", days_ago=-1))
     append_correction(home.parent, said(FAILURE, None, by="zoe"))
@@ -160,7 +160,7 @@ def test_the_newest_corrections_come_first_and_none_is_of_the_future(home: Path)
     assert read_corrections(home / "gone.jsonl", NOW, 5) == ()
 
 
-def test_neither_rules_nor_a_database_are_imported_before_a_failure_asks() -> None:
+def test_rules_and_database_are_imported_only_for_a_failure() -> None:
     names = ("sqlalchemy", "planner.store", "planner.engine", "pytest_planverify.diagnosis")
     program = (
         f"import sys; before = set(sys.modules); import {asking.__name__}\n"  # coverage may be loaded
@@ -180,7 +180,7 @@ def after(*corrections: Correction, built_in: Diagnosis = BUILT_IN) -> Diagnosis
     return learned(built_in, corrections)
 
 
-def test_two_people_who_agree_correct_what_the_rules_say() -> None:
+def test_corrections_of_two_people_override_the_rule() -> None:
     found = after(*TWICE)
 
     assert (found.category, found.owner, found.rule) == (SPEC, Owner.PRODUCT, RULE)
@@ -196,12 +196,12 @@ def test_two_people_who_agree_correct_what_the_rules_say() -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(HARD))
-def test_no_correction_speaks_against_hard_evidence(rule: str) -> None:
+def test_hard_evidence_is_never_corrected(rule: str) -> None:
     hard = BUILT_IN.model_copy(update={"rule": rule})
     assert after(*TWICE, built_in=hard) is hard
 
 
-def test_hard_are_the_rules_of_guards_checks_selections_proofs_limits_and_ends() -> None:
+def test_hard_rules_cover_every_category_that_is_not_learned() -> None:
     assert {rule.id for rule in RULES} > HARD
     by_category = {rule.category for rule in RULES if rule.id in HARD}
     assert by_category >= set(Category) - LEARNED - {Category.UNKNOWN}
@@ -220,21 +220,21 @@ def test_hard_are_the_rules_of_guards_checks_selections_proofs_limits_and_ends()
     ],
     ids=["none", "once", "twice-a-day", "nobody-twice-a-day", "another-failure", "a-role-alone"],
 )
-def test_one_persons_word_of_one_day_is_not_enough(corrections: tuple[Correction, ...]) -> None:
+def test_one_correction_is_not_enough(corrections: tuple[Correction, ...]) -> None:
     assert after(*corrections) is BUILT_IN
 
 
-def test_one_person_who_says_it_again_on_another_day_is_enough() -> None:
+def test_same_correction_by_one_person_on_two_days_is_enough() -> None:
     assert after(said(SIGNED), said(SIGNED, days_ago=2)).category is SPEC
 
 
-def test_who_changed_their_mind_counts_with_the_last_word_alone() -> None:
+def test_only_the_last_correction_of_a_person_counts() -> None:
     changed = said(SIGNED, Category.ENVIRONMENT_ERROR, days_ago=0.1)
     assert after(said(SIGNED), said(SIGNED, days_ago=2), changed) is BUILT_IN
     assert after(said(SIGNED, Category.ENVIRONMENT_ERROR, days_ago=9), *TWICE).category is SPEC
 
 
-def test_conflicts_cancel_each_other() -> None:
+def test_conflicting_corrections_cancel_out() -> None:
     against = [said(SIGNED, Category.ENVIRONMENT_ERROR, by=name) for name in ("cy", "dan")]
     assert after(*TWICE, *against) is BUILT_IN
     assert after(*TWICE, said(SIGNED, by="eve"), said(SIGNED, by="flo"), against[0]).category is SPEC
@@ -243,18 +243,18 @@ def test_conflicts_cancel_each_other() -> None:
 
 
 @pytest.mark.parametrize("category", sorted(set(Category) - LEARNED))
-def test_what_takes_proof_is_never_learned(category: Category) -> None:
+def test_categories_that_need_proof_are_not_learned(category: Category) -> None:
     assert after(*(said(SIGNED, category, by=name) for name in ("ann", "bob", "cy"))) is BUILT_IN
 
 
-def test_the_owner_alone_may_be_corrected() -> None:
+def test_owner_can_be_corrected_without_the_category() -> None:
     found = after(*(said(SIGNED, None, by=name, owner=Owner.ENVIRONMENT) for name in ("ann", "bob")))
 
     assert (found.category, found.owner, found.rule) == (BUILT_IN.category, Owner.ENVIRONMENT, RULE)
     assert found.runner_up == BUILT_IN.runner_up
 
 
-def test_of_a_corrected_category_the_owner_is_what_most_say() -> None:
+def test_corrected_owner_is_the_majority_choice() -> None:
     corrections = [
         said(SIGNED, by="ann", owner=Owner.TEST),
         said(SIGNED, by="bob", owner=Owner.TEST),
@@ -263,12 +263,12 @@ def test_of_a_corrected_category_the_owner_is_what_most_say() -> None:
     assert (found.category, found.owner) == (SPEC, Owner.TEST)
 
 
-def test_the_role_that_two_people_name_acts() -> None:
+def test_corrected_role_needs_two_people() -> None:
     named = [said(SIGNED, by=name, role=Role.DEBUGGER) for name in ("ann", "bob")]
     assert after(*named).target_agent is Role.DEBUGGER
     assert after(named[0], said(SIGNED, by="cy")).target_agent is None
 
 
-def test_the_order_of_corrections_does_not_count() -> None:
+def test_order_of_corrections_is_irrelevant() -> None:
     corrections = [*TWICE, said(SIGNED, Category.ENVIRONMENT_ERROR, by="cy")]
     assert after(*corrections) == after(*reversed(corrections))

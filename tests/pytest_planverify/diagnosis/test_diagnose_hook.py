@@ -67,7 +67,7 @@ def install(folder: Path) -> None:
     (folder / "shop_diagnosis.py").write_text(documented("shop_diagnosis.py"))
 
 
-def test_an_installed_plugin_as_documented_decides_category_and_role_and_no_verdict(
+def test_installed_plugin_decides_category_and_role_but_not_the_verdict(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(pytester.path / "site")
@@ -131,7 +131,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("answer", "what"), BROKEN, ids=[what for _, what in BROKEN])
-def test_a_plugin_that_breaks_is_told_in_one_line_and_the_rules_are_asked(
+def test_failing_plugin_is_noted_in_one_line_and_rules_decide(
     answer: object, what: str, tmp_path: Path
 ) -> None:
     opinions = opinions_of(broken=answer)
@@ -148,26 +148,26 @@ def test_a_plugin_that_breaks_is_told_in_one_line_and_the_rules_are_asked(
     assert "\n" not in note
 
 
-def test_a_plugin_that_raises_does_not_keep_the_next_from_being_asked(tmp_path: Path) -> None:
+def test_exception_in_a_plugin_does_not_stop_the_next_plugin(tmp_path: Path) -> None:
     opinions = opinions_of(silent=None, ours=SAID, broken=ValueError("x"))
 
     assert opinions.below(tmp_path)(FAILED) == SAID
     assert ["(ValueError: x)" in note for note in opinions.notes] == [True]
 
 
-def test_of_several_plugins_the_first_result_wins(tmp_path: Path) -> None:
+def test_first_result_of_several_plugins_wins(tmp_path: Path) -> None:
     other = SAID.model_copy(update={"rule": "theirs"})
     assert opinions_of(theirs=other, ours=SAID).below(tmp_path)(FAILED).rule == "ours"
     assert opinions_of(ours=SAID, silent=None).below(tmp_path)(FAILED).rule == "ours"
 
 
-def test_nonsense_of_one_of_several_is_told_and_the_next_is_asked(tmp_path: Path) -> None:
+def test_invalid_result_of_a_plugin_is_noted_and_the_next_is_called(tmp_path: Path) -> None:
     opinions = opinions_of(other=SAID, one=3)
 
     assert opinions.below(tmp_path)(FAILED) == SAID
     assert ["the plugin one gave no valid diagnosis" in note for note in opinions.notes] == [True]
 
 
-def test_ctrl_c_in_a_plugin_ends_the_run(tmp_path: Path) -> None:
+def test_keyboard_interrupt_in_a_plugin_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         opinions_of(broken=KeyboardInterrupt()).below(tmp_path)(FAILED)

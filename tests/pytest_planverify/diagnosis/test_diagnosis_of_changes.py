@@ -234,7 +234,7 @@ NEWLIB = TEST.model_copy(update={"function": "<module>", "source": "from newlib.
     ],
 )
 @pytest.mark.parametrize("files", [(), ("tests/test_cart.py",)])
-def test_a_module_that_a_todo_is_to_write_is_the_product_that_is_missing(
+def test_missing_module_that_a_todo_may_create_is_a_missing_artifact(
     granted: tuple[str, ...], written: str | None, files: tuple[str, ...]
 ):
     missing = error(
@@ -248,7 +248,7 @@ def test_a_module_that_a_todo_is_to_write_is_the_product_that_is_missing(
 
 
 @pytest.mark.parametrize(("case"), CASES, ids=lambda case: case[0])
-def test_what_was_changed_and_what_the_machine_says_decide_who_is_blamed(
+def test_changed_files_and_system_errors_decide_the_owner(
     case: tuple[str, Evidence, C, Owner, str],
 ):
     _, evidence, category, owner, rule = case
@@ -259,7 +259,7 @@ def test_what_was_changed_and_what_the_machine_says_decide_who_is_blamed(
     assert diagnosis.suggestion
 
 
-def test_what_only_changed_tests_ask_for_was_promised_by_nobody():
+def test_failure_with_only_changed_tests_belongs_to_the_test():
     asks = error("AttributeError", "module 'shop' has no attribute 'x'", TEST, name="x", object_type="module shop", object_side=Side.PRODUCT)  # fmt: skip
 
     promised = diagnose(seen(asks, files=("shop/b.py", "tests/test_cart.py")))
@@ -276,7 +276,9 @@ def test_what_only_changed_tests_ask_for_was_promised_by_nobody():
     ("was", "owner"),
     [("from shop import totals", Owner.TEST), ("import shop", Owner.PRODUCT), ("", Owner.PRODUCT)],
 )
-def test_an_import_that_tests_add_is_new_where_no_name_is_nearly_the_same(was: str, owner: Owner):
+def test_import_added_by_a_test_belongs_to_the_test_unless_it_replaced_a_similar_name(
+    was: str, owner: Owner
+):
     frame = TEST.model_copy(update={"function": "<module>"})
     missing = error("ImportError", "cannot import name 'total' from 'shop'", frame, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT)  # fmt: skip
     text = f"-{was}\n+from shop import total" if was else "+from shop import total"
@@ -292,7 +294,7 @@ def test_an_import_that_tests_add_is_new_where_no_name_is_nearly_the_same(was: s
         assert found.location.path == "shop/__init__.py"
 
 
-def test_tests_that_are_skipped_for_a_module_lack_it_and_nothing_else():
+def test_tests_skipped_for_a_missing_module_are_an_environment_error():
     def skipped(*reasons: str) -> Evidence:
         return Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped", skip_reasons=reasons)
 
@@ -301,7 +303,7 @@ def test_tests_that_are_skipped_for_a_module_lack_it_and_nothing_else():
     assert diagnose(skipped(absent, "only on Windows")).category is C.TEST_NOT_FOUND
 
 
-def test_a_test_that_waits_for_a_thread_of_the_product_is_not_to_blame():
+def test_timeout_in_a_product_thread_belongs_to_the_product():
     stack = (
         "Current thread 0x1 (most recent call first):\n"
         '  File "/usr/lib/python3.11/threading.py", line 1116 in join\n'
@@ -319,7 +321,7 @@ def test_a_test_that_waits_for_a_thread_of_the_product_is_not_to_blame():
     assert diagnosis.location.path.endswith("shop/cart.py")
 
 
-def test_the_value_that_the_product_gave_may_stand_on_the_right():
+def test_product_value_on_the_right_side_of_an_assertion_is_recognised():
     subject = Frame(path="shop/cart.py", line=3, function="ceil", side=Side.PRODUCT)
     told = error(
         "AssertionError",
@@ -343,14 +345,14 @@ def test_the_value_that_the_product_gave_may_stand_on_the_right():
     ],
     ids=["a new file", "a new conftest", "a changed helper"],
 )
-def test_a_new_file_beside_the_tests_has_no_part_in_a_failure(path: str, text: str, owner: Owner):
+def test_unused_new_test_file_does_not_change_the_owner(path: str, text: str, owner: Owner):
     hunk = Hunk(path=path, line=1, added=1, side=Side.TEST, text=text)
     failure = error("AssertionError", "assert 1 == 2", TEST)
 
     assert diagnose(seen(failure, files=(path,), subjects=(PRODUCT,), hunks=(hunk,))).owner is owner
 
 
-def test_a_selection_that_finds_nothing_is_placed_at_no_unrelated_change():
+def test_empty_selection_is_not_located_at_an_unrelated_change():
     hunk = Hunk(path="shop/cart.py", line=3, added=1, removed=1, side=Side.PRODUCT, text="-a\n+b")
     selector = Selector(text="tests/test_gone.py", problem="missing_file")
     evidence = Evidence(kind=EvidenceKind.SELECTION, selectors=(selector,), hunks=(hunk,))
@@ -364,7 +366,7 @@ def test_a_selection_that_finds_nothing_is_placed_at_no_unrelated_change():
     )
 
 
-def test_a_removed_fixture_is_placed_where_it_was_and_is_one_cause_of_all_that_use_it():
+def test_removed_fixture_is_located_and_is_one_cause():
     found = [
         SeenFailure((None, "a"), evidence, diagnose(evidence))
         for name in ("test_total", "test_empty")
@@ -386,7 +388,7 @@ def test_a_removed_fixture_is_placed_where_it_was_and_is_one_cause_of_all_that_u
     assert cause.location == Location(path="tests/conftest.py", line=5)
 
 
-def test_a_removed_module_is_placed_at_its_file_and_is_to_be_restored():
+def test_removed_module_is_located_with_advice_to_restore_it():
     missing = error(
         "ModuleNotFoundError", "No module named 'shop.tax'", TEST, bases="ImportError", name="shop.tax"
     )
@@ -399,7 +401,7 @@ def test_a_removed_module_is_placed_at_its_file_and_is_to_be_restored():
     )
 
 
-def test_a_message_that_no_longer_matches_is_quoted_beside_the_pattern():
+def test_unmatched_message_is_quoted_with_its_pattern():
     message = "Regex pattern did not match.\n  Expected regex: 'positive'\n  Actual message: 'too small'"
 
     diagnosis = diagnose(seen(error("AssertionError", message, TEST)))
@@ -412,7 +414,7 @@ def test_a_message_that_no_longer_matches_is_quoted_beside_the_pattern():
     ("path", "side", "owner"),
     [("shop/rates.json", Side.PRODUCT, Owner.PRODUCT), ("tests/data/rates.json", Side.TEST, Owner.TEST)],
 )
-def test_changed_data_that_the_failing_test_read_is_the_place(path: str, side: Side, owner: Owner):
+def test_changed_data_read_by_the_failing_test_is_the_location(path: str, side: Side, owner: Owner):
     hunk = Hunk(path=path, line=3, added=1, removed=1, side=side, text="-1\n+2")
     evidence = seen(ASSERTION, files=(), hunks=(hunk,), subjects=(PRODUCT,))
 

@@ -20,9 +20,7 @@ def _shown(location: Location | None, like: str | None) -> str | None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_failing_project_gets_the_diagnosis_of_an_honest_reader(
-    pytester: pytest.Pytester, case: Case
-) -> None:
+def test_failing_project_gets_the_expected_diagnosis(pytester: pytest.Pytester, case: Case) -> None:
     if pytest.version_tuple < case.needs_pytest:
         pytest.skip(f"needs pytest {case.needs_pytest[0]}")
     evidence = capture(pytester, case.files, *case.args).first
@@ -35,7 +33,7 @@ def test_a_failing_project_gets_the_diagnosis_of_an_honest_reader(
     assert Evidence.model_validate_json(evidence.model_dump_json()) == evidence
 
 
-def test_the_folder_and_the_lines_make_no_difference_to_the_signature(pytester: pytest.Pytester) -> None:
+def test_signature_is_independent_of_folder_and_lines(pytester: pytest.Pytester) -> None:
     product = "def total(xs):\n    raise ValueError(f'bad {xs} in {__file__}')\n"
     test = "from {name}.cart import total\ndef test_total():\n    total({{1, 'a', None}})\n"
     signatures: set[str] = set()

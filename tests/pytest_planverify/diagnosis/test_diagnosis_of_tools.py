@@ -258,7 +258,7 @@ ROWS = COMPLAINTS | NOT_LOOKED_AT | PROGRAMS
 
 
 @pytest.mark.parametrize("name", list(ROWS))
-def test_what_a_tool_prints_decides(name: str) -> None:
+def test_tool_output_decides_the_diagnosis(name: str) -> None:
     row = ROWS[name]
     found = diagnosed(row)
     assert (found.category, found.owner) == (row.category, row.owner), found.rule
@@ -267,12 +267,12 @@ def test_what_a_tool_prints_decides(name: str) -> None:
         assert (found.location.path, found.location.line) == row.place
 
 
-def test_what_a_tool_said_before_its_limit_is_not_why_it_failed() -> None:
+def test_tool_output_before_a_timeout_is_not_the_cause() -> None:
     evidence = evidence_of(COMPLAINTS["mypy-type"]).model_copy(update={"timed_out": True})
     assert diagnose(evidence).category is C.TEST_TIMEOUT
 
 
-def test_a_report_of_pytest_is_read_like_a_traceback() -> None:
+def test_pytest_report_is_parsed_like_a_traceback() -> None:
     error = read_traceback(
         "=== ERRORS ===\n____ ERROR collecting tests/test_wind.py ____\ntests/test_wind.py:5: in <module>\n"
         "    from kite.rope import length\nkite/rope.py:3: in <module>\n    import requestz\n"
@@ -286,7 +286,7 @@ def test_a_report_of_pytest_is_read_like_a_traceback() -> None:
     ]
 
 
-def test_a_report_of_pytest_names_the_file_that_does_not_parse() -> None:
+def test_pytest_report_names_the_file_with_the_syntax_error() -> None:
     error = read_traceback(
         '____ ERROR collecting tests/test_wind.py ____\nE     File "/p/kite/wind.py", line 6\n'
         "E       return round(1\nE   SyntaxError: '(' was never closed\n"
@@ -298,11 +298,11 @@ def test_a_report_of_pytest_names_the_file_that_does_not_parse() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\nE  nothing", "____ a ____\nE  \n", "____ a ____\nE   assert 1 == 2\n"]
 )
-def test_what_is_no_report_of_pytest_is_no_error(text: str) -> None:
+def test_other_text_is_not_parsed_as_a_pytest_report(text: str) -> None:
     assert read_traceback(text) is None
 
 
-def test_own_names_are_those_told_or_else_those_of_the_files() -> None:
+def test_first_party_names_default_to_those_of_changed_files() -> None:
     evidence = evidence_of(
         Row("make x", "", C.UNKNOWN, W.UNKNOWN, changed=("src/kite/a.py", "run.py", "a.md", *TESTS))
     )
@@ -318,7 +318,7 @@ def test_own_names_are_those_told_or_else_those_of_the_files() -> None:
         ("./a.py", "a.py"),
     ],
 )
-def test_a_printed_path_is_told_below_the_root(path: str, shown: str) -> None:
+def test_printed_path_is_made_relative_to_the_root(path: str, shown: str) -> None:
     row = Row("make x", 'File "/p/kite/wind.py", line 1', C.UNKNOWN, W.UNKNOWN)
     assert within_project(path, evidence_of(row)) == shown
 
@@ -355,7 +355,7 @@ Extension modules: numpy (total: 1)
 """
 
 
-def test_a_traceback_is_read_into_frames_and_exception() -> None:
+def test_traceback_is_parsed_into_frames_and_exception() -> None:
     error = read_traceback(TRACEBACK, frozenset({"shop"}))
     assert error is not None
     assert (error.type, error.qualified, error.message) == (
@@ -393,7 +393,7 @@ def test_a_traceback_is_read_into_frames_and_exception() -> None:
         ("KeyboardInterrupt", {"message": "", "bases": ("builtins.BaseException",)}),
     ],
 )
-def test_what_the_last_line_says_is_kept(last: str, expected: dict[str, object]) -> None:
+def test_details_of_the_last_traceback_line_are_kept(last: str, expected: dict[str, object]) -> None:
     error = read_traceback(
         f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{last}\n', frozenset({"shop"})
     )
@@ -401,14 +401,14 @@ def test_what_the_last_line_says_is_kept(last: str, expected: dict[str, object])
     assert {key: getattr(error, key) for key in expected} == expected
 
 
-def test_of_several_tracebacks_the_last_counts() -> None:
+def test_last_of_several_tracebacks_counts() -> None:
     text = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: 1\n\nDuring…\n\n' * 2
     error = read_traceback(text.replace("KeyError: 1", "ValueError: 2", 1) + TRACEBACK)
     assert error is not None
     assert error.type == "CartError"
 
 
-def test_a_syntax_error_without_a_header_is_read_with_its_path_from_the_current_folder() -> None:
+def test_syntax_error_without_a_header_is_parsed() -> None:
     for path in ("shop/a.py", "./shop/a.py"):
         error = read_traceback(
             f'  File "{path}", line 7\n    def (\n        ^\nSyntaxError: invalid syntax\n'
@@ -419,21 +419,21 @@ def test_a_syntax_error_without_a_header_is_read_with_its_path_from_the_current_
     assert read_traceback('  File "a.py", line 7\n    def (\nValueError: no\n') is None
 
 
-def test_an_internal_error_whose_beginning_was_cut_off_is_read() -> None:
+def test_truncated_internal_error_is_parsed() -> None:
     text = 'INTERNALERROR>   File "/p/conftest.py", line 2, in hook\nINTERNALERROR>     raise\nINTERNALERROR> ValueError: no\n'
     error = read_traceback(text)
     assert error is not None
     assert error.frames[0].side is Side.TEST
 
 
-def test_the_stack_of_the_current_thread_is_read_outermost_first() -> None:
+def test_stack_of_the_current_thread_is_parsed_outermost_first() -> None:
     assert [frame.function for frame in read_stack(STACK)] == ["test_a", "crash"]
     assert read_stack("nothing") == ()
     assert [frame.function for frame in read_stack('  File "/p/a.py", line 1 in f\n')] == ["f"]
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_traceback_parser_accepts_any_text(text: str) -> None:
     for prefix in (
         "",
         "Traceback (most recent call last):\n",
@@ -447,11 +447,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "Traceback (most recent call last):", "Traceback (most recent call last):\n\n"]
 )
-def test_a_traceback_that_says_nothing_is_none(text: str) -> None:
+def test_empty_traceback_is_none(text: str) -> None:
     assert read_traceback(text) is None
 
 
-def test_the_verifier_at_the_bottom_of_a_stack_is_left_out_and_what_it_called_stays():
+def test_frames_of_the_verifier_are_removed_from_a_stack():
     stack = (
         "Current thread 0x1 (most recent call first):\n"
         '  File "/project/tests/test_cart.py", line 9 in test_total\n'

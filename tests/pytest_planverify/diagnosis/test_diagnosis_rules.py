@@ -213,7 +213,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     TABLE,
     ids=[f"{at}-{row[3]}" for at, row in enumerate(TABLE)],
 )
-def test_a_fact_is_taken_for_what_it_is(
+def test_single_facts_get_the_diagnosis_of_the_table(
     facts: dict[str, Any],
     category: Category,
     owner: Owner,
@@ -238,7 +238,7 @@ RUNS: list[tuple[list[tuple[str, bool]], Repeatability, Category]] = [
 
 
 @pytest.mark.parametrize(("runs", "repeatability", "category"), RUNS)
-def test_repeated_runs_say_how_repeatable_a_failure_is(
+def test_reruns_determine_repeatability(
     runs: list[tuple[str, bool]], repeatability: Repeatability, category: Category
 ) -> None:
     confirmations = tuple({"where": where, "passed": passed} for where, passed in runs)
@@ -247,7 +247,7 @@ def test_repeated_runs_say_how_repeatable_a_failure_is(
     assert (diagnosis.repeatability, diagnosis.category) == (repeatability, category)
 
 
-def test_a_flaky_error_inside_the_product_is_the_products() -> None:
+def test_flaky_error_inside_the_product_belongs_to_the_product() -> None:
     facts = _test(
         _error("KeyError", "x", TEST, PRODUCT), confirmations=({"where": "alone", "passed": True},) * 3
     )
@@ -270,7 +270,7 @@ def test_a_flaky_error_inside_the_product_is_the_products() -> None:
         ),
     ],
 )
-def test_memory_that_runs_out_is_the_machines_unless_it_was_raised_by_hand(
+def test_memory_error_belongs_to_the_environment_unless_it_is_flaky_or_raised_explicitly(
     passed: tuple[bool, ...], frame: dict[str, Any], category: Category, rule: str
 ) -> None:
     told = tuple({"where": "alone", "passed": each} for each in passed)
@@ -280,7 +280,7 @@ def test_memory_that_runs_out_is_the_machines_unless_it_was_raised_by_hand(
     assert (diagnosis.category, diagnosis.rule) == (category, rule)
 
 
-def test_the_frame_that_raised_is_the_location_and_a_deeper_cause_has_its_own() -> None:
+def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
     missing = _error(
         "ModuleNotFoundError", "", _frame("shop/x.py", "product"), bases="ImportError Exception", name="zz"
     )
@@ -296,13 +296,13 @@ def test_the_frame_that_raised_is_the_location_and_a_deeper_cause_has_its_own() 
     )
 
 
-def test_a_contract_that_the_todo_names_is_pointed_to_when_its_module_is_missing() -> None:
+def test_contract_of_the_todo_is_mentioned_for_a_missing_module() -> None:
     missing = _error("ModuleNotFoundError", "", TEST, bases="ImportError Exception", name="shop.rsi")
     diagnosis = diagnose(Evidence.model_validate(_test(missing, contract_path="contracts/rsi.json")))
     assert "contracts/rsi.json describes it" in diagnosis.suggestion
 
 
-def test_what_a_process_printed_is_a_little_less_sure() -> None:
+def test_diagnosis_of_printed_output_is_less_confident() -> None:
     text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nModuleNotFoundError: No module named 'zz'\n"
     printed = diagnose(Evidence.model_validate(_command("validate", text)))
     assert printed.rule == "dependency-missing"

@@ -41,37 +41,37 @@ def _of(message: str, **where: object) -> str:
 
 
 @given(NUMBERS, NUMBERS, NUMBERS, NUMBERS)
-def test_numbers_make_no_difference(a: float, b: float, c: float, d: float) -> None:
+def test_signature_ignores_numbers(a: float, b: float, c: float, d: float) -> None:
     assert _of(f"assert {a} == {b}") == _of(f"assert {c} == {d}")
 
 
 @given(st.text(), st.text())
-def test_quoted_strings_make_no_difference(a: str, b: str) -> None:
+def test_signature_ignores_quoted_strings(a: str, b: str) -> None:
     assert _of(f"bad name {a!r} here") == _of(f"bad name {b!r} here")
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_shifted_lines_make_no_difference(a: int, b: int) -> None:
+def test_signature_ignores_line_numbers(a: int, b: int) -> None:
     assert _of("no", line=a) == _of("no", line=b)
 
 
 @given(st.uuids(), st.uuids())
-def test_ids_make_no_difference(a: object, b: object) -> None:
+def test_signature_ignores_uuids(a: object, b: object) -> None:
     assert _of(f"job {a} failed") == _of(f"job {b} failed")
 
 
 @given(st.datetimes(), st.datetimes())
-def test_moments_make_no_difference(a: object, b: object) -> None:
+def test_signature_ignores_timestamps(a: object, b: object) -> None:
     assert _of(f"seen at {a} again") == _of(f"seen at {b} again")
 
 
 @given(st.permutations(["None", "1", "True", "'x'"]))
-def test_the_order_of_a_set_makes_no_difference(members: list[str]) -> None:
+def test_signature_ignores_the_order_of_a_set(members: list[str]) -> None:
     assert _of(f"assert {{{', '.join(members)}}} == 1") == _of("assert {None, 1, True, 'x'} == 1")
 
 
 @given(st.integers(0, 2**64), st.integers(0, 2**64))
-def test_addresses_make_no_difference(a: int, b: int) -> None:
+def test_signature_ignores_addresses(a: int, b: int) -> None:
     assert _of(f"<Cart object at {a:#x}> is bad") == _of(f"<Cart object at {b:#x}> is bad")
 
 
@@ -85,22 +85,22 @@ def test_addresses_make_no_difference(a: int, b: int) -> None:
         ("assert [1, 2, 3] == [1]", "assert [4] == [5, 6]"),
     ],
 )
-def test_paths_digests_and_lengths_make_no_difference(one: str, other: str) -> None:
+def test_signature_ignores_paths_digests_and_durations(one: str, other: str) -> None:
     assert _of(one) == _of(other)
 
 
-def test_the_folder_makes_no_difference_and_the_function_does() -> None:
+def test_signature_ignores_the_folder_but_not_the_function() -> None:
     assert _of("no", path="/a/shop/cart.py") == _of("no", path="/b/c/shop/cart.py")
     assert _of("no") != _of("no", function="price")
     assert _of("no") != _of("no", path="shop/basket.py")
     assert _of("no") != _of("yes")
 
 
-def test_words_are_kept() -> None:
+def test_signature_keeps_words() -> None:
     assert mask("cannot parse item2 of can't-stop") == "cannot parse item2 of can't-stop"
 
 
-def test_the_category_makes_a_difference() -> None:
+def test_signature_depends_on_the_category() -> None:
     failure = _failure("no")
     assert signature(failure, Category.TEST_REGRESSION) != signature(failure, Category.TYPE_ERROR)
 
@@ -121,7 +121,7 @@ def _does_not_parse(path: str, importer: str | None) -> str:
     return signature(evidence, Category.COMPILATION_ERROR)
 
 
-def test_a_file_that_does_not_parse_is_one_cause_whoever_imports_it() -> None:
+def test_syntax_error_has_one_signature_for_all_importers() -> None:
     alone = _does_not_parse("shop/cart.py", None)
 
     assert _does_not_parse("shop/cart.py", "tests/test_cart.py") == alone
@@ -132,7 +132,7 @@ def test_a_file_that_does_not_parse_is_one_cause_whoever_imports_it() -> None:
     )
 
 
-def test_missing_modules_of_different_names_differ() -> None:
+def test_signatures_of_different_missing_modules_differ() -> None:
     def missing(name: str) -> str:
         error = ExceptionFact(
             type="ModuleNotFoundError",
@@ -182,12 +182,12 @@ FACTS = {
 }
 
 
-def test_facts_that_are_no_exceptions_have_signatures_of_their_own() -> None:
+def test_facts_without_exceptions_have_distinct_signatures() -> None:
     found = {name: signature(evidence, Category.UNKNOWN) for name, evidence in FACTS.items()}
     assert len(set(found.values())) == len(FACTS)
 
 
-def test_what_a_metric_was_makes_no_difference() -> None:
+def test_signature_ignores_metric_values() -> None:
     def unmet(*recorded: str) -> str:
         fact = MetricFact(name="rows", operator=">=", expected=1, problem="unmet", recorded=recorded)
         return signature(Evidence(kind=EvidenceKind.METRIC, metric=fact), Category.METRIC_UNMET)

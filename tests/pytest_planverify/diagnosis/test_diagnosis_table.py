@@ -79,7 +79,7 @@ def _evidence() -> st.SearchStrategy[Evidence]:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(evidence=_evidence())
-def test_every_evidence_gets_a_diagnosis_that_can_be_written(evidence: Evidence) -> None:
+def test_every_evidence_gets_a_serialisable_diagnosis(evidence: Evidence) -> None:
     diagnosis = diagnose(evidence)
     assert Diagnosis.model_validate_json(diagnosis.model_dump_json()) == diagnosis
     assert "could not read" not in diagnosis.because
@@ -87,14 +87,14 @@ def test_every_evidence_gets_a_diagnosis_that_can_be_written(evidence: Evidence)
     assert re.fullmatch(r"[0-9a-f]{12}", diagnosis.signature)
 
 
-def test_ids_are_unique_and_kebab_case() -> None:
+def test_rule_ids_are_unique_and_kebab_case() -> None:
     ids = [rule.id for rule in RULES]
     assert len(ids) == len(set(ids))
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in ids)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_gives_one_sentence_of_reason_and_a_fair_confidence(rule: Rule) -> None:
+def test_rule_has_a_one_sentence_reason_and_valid_confidence(rule: Rule) -> None:
     assert rule.because.endswith(".")
     assert rule.because[0].isupper() or rule.because.startswith("pytest")
     assert 0 < rule.confidence < 1
@@ -104,12 +104,12 @@ def test_a_rule_gives_one_sentence_of_reason_and_a_fair_confidence(rule: Rule) -
         assert 0 < weight < rule.confidence
 
 
-def test_only_the_last_rule_says_that_nothing_is_known() -> None:
+def test_only_the_last_rule_is_unknown() -> None:
     assert [rule.id for rule in RULES if rule.category is Category.UNKNOWN] == ["unknown"]
     assert diagnose(Evidence(kind="session")).category is Category.UNKNOWN
 
 
-def test_a_rule_that_breaks_is_named_and_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_rule_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(case: object) -> Hit:
         raise KeyError("x")
 
@@ -120,7 +120,7 @@ def test_a_rule_that_breaks_is_named_and_passed_over(monkeypatch: pytest.MonkeyP
     assert "broken (KeyError)" in diagnosis.because
 
 
-def test_a_rule_that_is_not_sure_names_the_next_reading() -> None:
+def test_uncertain_rule_names_a_runner_up() -> None:
     unsure = next(rule for rule in RULES if rule.id == "red-without-a-failure")
     evidence = Evidence(kind="session", process=ProcessEnd(exit_code=1, complete=True))
     diagnosis = diagnose(evidence)
@@ -129,7 +129,7 @@ def test_a_rule_that_is_not_sure_names_the_next_reading() -> None:
     assert diagnosis.runner_up.category is Category.ENVIRONMENT_ERROR
 
 
-def test_the_diagnosis_imports_no_pytest() -> None:
+def test_diagnosis_does_not_import_pytest() -> None:
     code = "import sys, pytest_planverify.diagnosis; sys.exit('pytest' in sys.modules or '_pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -139,19 +139,17 @@ RAW = st.floats(-0.5, 1.5)
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from([*(rule.id for rule in RULES), "a-rule-of-a-plugin"]), RAW, RAW)
-def test_more_of_its_own_confidence_is_never_less_of_the_earned(
-    rule: str, left: float, right: float
-) -> None:
+def test_calibrated_confidence_is_monotonic(rule: str, left: float, right: float) -> None:
     low, high = sorted((left, right))
     assert 0 <= calibrated(rule, low) <= calibrated(rule, high) + 1e-12 <= 1 + 1e-12
 
 
-def test_a_rule_that_the_corpus_does_not_know_keeps_half_of_its_own_word() -> None:
+def test_confidence_of_an_uncalibrated_rule_is_averaged_with_the_curve() -> None:
     curve = fit_of(json.loads(FILE.read_text())).curve
     assert calibrated("a-rule-of-a-plugin", 0.8) == pytest.approx((0.8 + on_curve(curve, 0.8)) / 2)
 
 
-def test_nothing_lies_beyond_the_ends_of_the_line() -> None:
+def test_calibration_curve_is_constant_beyond_its_ends() -> None:
     curve = ((0.2, 0.6), (0.1, 0.9))
     assert [on_curve(curve, score) for score in (0.0, 0.2, 0.4, 0.6, 1.0)] == pytest.approx(
         [0.1, 0.1, 0.5, 0.9, 0.9]

@@ -72,11 +72,11 @@ def ranked(evidence: Evidence) -> list[str | None]:
         ("<lambda>", None),
     ],
 )
-def test_a_qualified_name_is_told_as_it_stands_in_the_source(name: str, plain: str | None):
+def test_qualified_name_is_shown_as_in_the_source(name: str, plain: str | None):
     assert plain_name(name) == plain
 
 
-def test_a_changed_function_goes_before_the_one_that_raised():
+def test_changed_function_precedes_the_raising_one():
     evidence = failure(frame("total"), executed=(ran("total"), ran("_sum", green=5)), hunks=(hunk("_sum"),))
 
     first = candidates_of(evidence)[0]
@@ -85,7 +85,7 @@ def test_a_changed_function_goes_before_the_one_that_raised():
     assert first.hunk is not None
 
 
-def test_of_many_changed_functions_the_one_that_only_red_tests_execute_is_first():
+def test_changed_function_executed_only_by_red_tests_comes_first():
     names = ("total", "_sum", "_rate")
     executed = (
         ran("total", green=9, line_green=9),
@@ -96,61 +96,61 @@ def test_of_many_changed_functions_the_one_that_only_red_tests_execute_is_first(
     assert ranked(failure(executed=executed, hunks=tuple(map(hunk, names))))[0] == "_sum"
 
 
-def test_a_changed_function_that_was_not_executed_goes_behind_those_that_were():
+def test_changed_function_that_was_not_executed_comes_last():
     evidence = failure(frame("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),))
 
     assert ranked(evidence) == ["total", "spare"]
 
 
 @pytest.mark.parametrize("function", [None, "Cart"])
-def test_what_a_module_or_a_class_executes_at_its_import_may_have_changed(function: str | None):
+def test_changed_module_or_class_code_is_a_candidate(function: str | None):
     evidence = failure(executed=(ran("Cart.add"),), hunks=(hunk(function),))
 
     assert ranked(evidence)[0] == function
 
 
-def test_a_change_of_comments_is_no_suspect_of_a_test_that_fails() -> None:
+def test_changed_comment_is_not_a_candidate() -> None:
     remark = hunk(None).model_copy(update={"text": "@@\n+\n+# thinking\n", "added": 2, "removed": 0})
     code = remark.model_copy(update={"text": "@@\n+\n+TAX = 1\n"})
     assert ranked(failure(executed=(ran("_sum"),), hunks=(remark,)))[0] == "_sum"
     assert ranked(failure(executed=(ran("_sum"),), hunks=(code,)))[0] is None
 
 
-def test_without_a_change_spectrum_and_traceback_decide_together():
+def test_spectrum_and_traceback_rank_candidates_without_a_change():
     executed = (ran("total", green=9), ran("_sum", green=1), ran("_rate", green=9))
 
     assert ranked(failure(executed=executed))[0] == "_sum"
     assert ranked(failure(frame("total"), frame("_rate"), executed=executed))[0] == "_rate"
 
 
-def test_a_line_that_only_red_tests_execute_is_the_line_of_its_function():
+def test_line_executed_only_by_red_tests_is_the_line_of_the_candidate():
     (first, *_) = candidates_of(failure(executed=(ran("_sum", green=9, line_green=0),)))
 
     assert first.line == 7
 
 
-def test_without_spectrum_and_change_the_raising_frame_is_first_and_its_callers_follow():
+def test_raising_frame_is_first_without_spectrum_and_change():
     assert ranked(failure(frame("total"), frame("_sum"))) == ["_sum", "total"]
 
 
-def test_a_function_that_defines_an_executed_one_is_a_suspect_too():
+def test_enclosing_function_of_an_executed_one_is_a_candidate():
     evidence = failure(executed=(ran("cached.<locals>.wrapper"),), hunks=(hunk("cached"),))
 
     assert ranked(evidence) == ["cached", "cached.wrapper"]
 
 
-def test_a_deeper_exception_comes_before_the_one_that_it_caused():
+def test_deeper_exception_precedes_its_consequence():
     assert candidates_of(failure(frame("total")), frame("_inner"))[0].function == "_inner"
 
 
-def test_there_are_at_most_five_candidates_and_their_scores_fall():
+def test_candidates_are_limited_and_sorted_by_score():
     found = candidates_of(failure(executed=tuple(ran(f"f{n}", green=n) for n in range(9))))
 
     assert len(found) == MOST_CANDIDATES
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
 
 
-def test_the_place_of_a_product_failure_is_the_first_candidate():
+def test_location_of_a_product_failure_is_the_first_candidate():
     diagnosis = diagnose(failure(executed=(ran("_sum"),), hunks=(hunk("_sum"),)))
 
     assert diagnosis.owner is Owner.PRODUCT
@@ -162,7 +162,7 @@ def test_the_place_of_a_product_failure_is_the_first_candidate():
     )
 
 
-def test_a_missing_library_is_told_where_it_is_imported_whatever_was_changed():
+def test_missing_library_is_located_at_its_import():
     error = ExceptionFact(
         type="ModuleNotFoundError",
         qualified="builtins.ModuleNotFoundError",
@@ -180,7 +180,7 @@ def test_a_missing_library_is_told_where_it_is_imported_whatever_was_changed():
     assert location.path == "shop/net.py"
 
 
-def test_a_changed_test_is_a_candidate_behind_the_product():
+def test_changed_test_is_a_candidate_after_the_product():
     changed_test = hunk("test_total", "tests/test_shop.py", Side.TEST)
 
     found = candidates_of(failure(executed=(ran("_sum"),), hunks=(changed_test, hunk("_sum"))))
@@ -188,7 +188,7 @@ def test_a_changed_test_is_a_candidate_behind_the_product():
     assert [each.path for each in found] == ["shop.py", "tests/test_shop.py"]
 
 
-def test_a_change_that_speaks_of_a_missing_name_goes_before_others():
+def test_change_that_mentions_a_missing_name_comes_first():
     error = ExceptionFact(
         type="ImportError", qualified="builtins.ImportError", name="total", frames=(TEST,)
     )
@@ -202,7 +202,7 @@ def test_a_change_that_speaks_of_a_missing_name_goes_before_others():
     assert [each.function for each in found] == [None, "spare"]
 
 
-def test_the_candidates_of_a_tools_complaint_are_its_line_and_the_changes():
+def test_candidates_of_a_tool_finding_are_its_line_and_the_changes():
     finding = Finding(path="shop.py", line=14, message="Incompatible return value type")
     command = CommandFact(argv=("mypy",), tool="mypy", purpose="type_check", findings=(finding,))
     evidence = Evidence(
@@ -246,11 +246,11 @@ def changed(*paths: str, since: str | None = "baseline", **more: Any) -> Evidenc
         (Evidence(kind=EvidenceKind.TEST), ""),
     ],
 )
-def test_the_sides_of_a_promise_are_told_apart_by_what_changed(evidence: Evidence, sentence: str) -> None:
+def test_changed_sides_of_a_contract_are_reported(evidence: Evidence, sentence: str) -> None:
     assert who_changed(evidence, product=CART, test=TEST_FILE) == sentence
 
 
-def test_where_the_product_is_not_known_what_changed_of_it_is_named() -> None:
+def test_changed_product_files_are_named_when_the_product_is_unknown() -> None:
     assert who_changed(changed(CART), product=None, test=TEST_FILE) == (
         f" Since the baseline {CART} changed, {TEST_FILE} did not."
     )
@@ -263,7 +263,7 @@ def test_where_the_product_is_not_known_what_changed_of_it_is_named() -> None:
     )
 
 
-def test_of_a_list_that_was_cut_nothing_is_said_to_be_unchanged() -> None:
+def test_truncated_list_of_changes_never_claims_unchanged_files() -> None:
     many = [f"shop/m{number}.py" for number in range(MOST_TOLD - 1)]
     assert (
         who_changed(changed(CART, *many), product=CART, test=TEST_FILE)
@@ -293,7 +293,7 @@ def failed_call(**more: Any) -> Evidence:
     return changed(CART, since="commit", **fields | more)
 
 
-def test_a_call_that_does_not_fit_tells_both_signatures_and_who_changed() -> None:
+def test_mismatched_call_reports_both_signatures_and_the_changed_side() -> None:
     found = diagnose(failed_call(promised="total(items, currency='EUR')", actual_signature="total(items)"))
 
     assert (found.category, found.owner) == (Category.SPEC_MISMATCH, Owner.PRODUCT)
@@ -305,14 +305,14 @@ def test_a_call_that_does_not_fit_tells_both_signatures_and_who_changed() -> Non
     )
 
 
-def test_where_the_code_keeps_its_contract_the_test_is_at_fault() -> None:
+def test_mismatched_call_belongs_to_the_test_when_code_matches_its_contract() -> None:
     found = diagnose(failed_call(promised="total(items)", actual_signature="total(items)"))
 
     assert (found.category, found.owner) == (Category.SPEC_MISMATCH, Owner.TEST)
     assert "promises total(items). The code agrees, but the test calls it differently." in found.suggestion
 
 
-def test_what_changed_is_told_whatever_the_length_of_the_rest() -> None:
+def test_changed_side_is_reported_even_in_a_long_suggestion() -> None:
     long = "total(" + ", ".join(f"argument_{number}" for number in range(90)) + ")"
     found = diagnose(failed_call(promised=long, actual_signature=long.replace("argument_1", "other")))
     assert found.suggestion.endswith("and the contract did not.")
@@ -349,7 +349,7 @@ def missing(name: str, object_type: str, *changes: str, **more: Any) -> Evidence
     return changed(*changes, phase=Phase.CALL, exceptions=(error,), **more)
 
 
-def test_of_a_missing_attribute_the_file_of_its_module_is_named() -> None:
+def test_missing_attribute_names_the_file_of_its_module() -> None:
     found = diagnose(missing("total", "module shop.cart", "shop/price.py", CART))
     assert found.suggestion.endswith(
         " Since the baseline shop/cart.py changed, tests/test_cart.py did not."
@@ -364,7 +364,7 @@ def test_of_a_missing_attribute_the_file_of_its_module_is_named() -> None:
     )
 
 
-def test_of_a_missing_method_the_only_file_that_the_test_names_is_told() -> None:
+def test_missing_method_names_the_only_file_used_by_the_test() -> None:
     subjects = (Frame(path=CART, line=1, function="Cart", side=Side.PRODUCT),)
     found = diagnose(missing("total", "shop.cart.Cart", CART, subjects=subjects))
     assert found.suggestion.endswith(
@@ -372,7 +372,7 @@ def test_of_a_missing_method_the_only_file_that_the_test_names_is_told() -> None
     )
 
 
-def test_of_a_constructor_the_file_of_its_class_is_named() -> None:
+def test_mismatched_constructor_names_the_file_of_its_class() -> None:
     error = wrong_call("Cart.__init__() missing 1 required positional argument: 'owner'")
     subjects = tuple(
         Frame(path=path, line=3, function=name, side=Side.PRODUCT)
