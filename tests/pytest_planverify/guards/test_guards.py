@@ -47,13 +47,13 @@ def watch(root: Path, expected: tuple[str, ...] = (), **limits: float) -> Budget
     return started
 
 
-def test_without_limits_nothing_is_looked_at(tmp_path: Path):
+def test_run_without_limits_is_not_measured(tmp_path: Path):
     started = watch(tmp_path)
     started.check()
     started.finish()
 
 
-def test_time_counts_from_the_start(tmp_path: Path):
+def test_time_budget_starts_with_the_run(tmp_path: Path):
     started = watch(tmp_path, wall_seconds=0.05)
     started.check()
     time.sleep(0.06)
@@ -72,7 +72,7 @@ def large() -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_the_memory_of_children_is_added_up_and_the_largest_is_named(
+def test_memory_of_child_processes_is_summed_and_the_largest_is_named(
     tmp_path: Path, large: subprocess.Popen[str]
 ):
     watch(tmp_path, memory_mb=4_000).check()
@@ -87,7 +87,7 @@ def test_the_memory_of_children_is_added_up_and_the_largest_is_named(
     spared.check()
 
 
-def test_new_files_are_counted_but_not_those_of_tools_and_of_the_plan(tmp_path: Path):
+def test_new_files_are_counted_except_artifacts_and_caches(tmp_path: Path):
     (tmp_path / "before.txt").touch()
     started = watch(tmp_path, expected=("out/*.json",), new_files=1)
     for name in ("out/a.json", "__pycache__/a.pyc", ".planverify/x", "one.txt", ".coverage"):
@@ -104,14 +104,14 @@ def test_new_files_are_counted_but_not_those_of_tools_and_of_the_plan(tmp_path: 
         started.finish()
 
 
-def test_what_the_work_has_added_before_the_run_counts(tmp_path: Path):
+def test_files_added_before_the_run_count(tmp_path: Path):
     started = BudgetWatch(Budget(new_files=1), tmp_path)
 
     with pytest.raises(BudgetExceeded):
         started.start(["a.py", "b.py"])
 
 
-def test_a_command_is_ended_by_whoever_watches_it(tmp_path: Path):
+def test_watch_function_can_stop_a_command(tmp_path: Path):
     def stop() -> None:
         raise BudgetExceeded(fact)
 
@@ -146,7 +146,7 @@ def watch_fact(folder: Path):
     return caught.value.fact
 
 
-def test_it_is_held_against_a_todo_as_a_check_of_its_own(tmp_path: Path):
+def test_exceeded_budget_is_a_failed_guard_check(tmp_path: Path):
     check, evidence = violation("t", watch_fact(tmp_path)).check()
 
     assert (check.id, check.kind, check.verdict) == ("budget", CheckKind.GUARD, Verdict.FAILED)
@@ -172,14 +172,14 @@ def found(
     return {each.todo_id: each.evidence.outside for each in violations(authors, [ground], {root: files})}
 
 
-def test_a_file_that_some_author_may_change_is_nobodys_violation():
+def test_file_allowed_to_any_author_is_not_a_violation():
     authors = [author("a", "a/**"), author("b", "b/*.py", "!b/secret.py")]
 
     assert found(authors, "a/x", "b/y.py") == {}
     assert found(authors, "b/secret.py", "c") == {"a": ("b/secret.py", "c"), "b": ("b/secret.py", "c")}
 
 
-def test_an_author_without_a_list_may_change_everything_but_what_is_protected():
+def test_author_without_allowed_files_may_change_everything_unprotected():
     authors = [author("a", "a/**"), author("b")]
 
     assert found(authors, "anything") == {}
@@ -187,7 +187,7 @@ def test_an_author_without_a_list_may_change_everything_but_what_is_protected():
     assert found([author("b")], "tests/t.py", protected=("tests/**",)) == {"b": ("tests/t.py",)}
 
 
-def test_artifacts_plans_and_caches_never_count_unless_they_are_protected():
+def test_artifacts_plans_and_caches_count_only_if_protected():
     files = ("out/x.json", "plan.yaml", "a/__pycache__/b.pyc", ".coverage.host", "x.egg-info/PKG-INFO")
     expected = ("out/*.json", "plan.yaml")
 
@@ -197,7 +197,7 @@ def test_artifacts_plans_and_caches_never_count_unless_they_are_protected():
     }
 
 
-def test_the_paths_of_a_sub_plan_start_from_its_own_root():
+def test_paths_of_a_sub_plan_are_relative_to_its_root():
     authors = [author("top", "phase/a.py"), author("below", "b.py", root=BELOW)]
 
     assert found(authors, "a.py", "b.py", root=BELOW) == {}
@@ -205,7 +205,7 @@ def test_the_paths_of_a_sub_plan_start_from_its_own_root():
     assert found(authors, "b.py") == {"top": ("b.py",), "below": ("b.py",)}
 
 
-def test_the_evidence_names_the_files_and_is_diagnosed():
+def test_violation_evidence_names_the_files_and_is_diagnosed():
     (violation,) = violations(
         [author("a", "a.py")], [Ground(root=ROOT)], {ROOT: [f"f{n}" for n in range(9)]}
     )
@@ -223,7 +223,7 @@ def test_the_evidence_names_the_files_and_is_diagnosed():
     st.lists(st.sampled_from(["a/x", "b/y", "c", "d/e/f"]), unique=True),
     st.sampled_from(["a/**", "b", "**", "c"]),
 )
-def test_what_is_held_against_a_todo_is_just_what_its_globs_do_not_name(files: list[str], glob: str):
+def test_violations_are_exactly_the_files_not_matched_by_globs(files: list[str], glob: str):
     from planner.text.glob_patterns import matches
 
     outside = found([author("a", glob)], *files).get("a", ())
@@ -232,11 +232,11 @@ def test_what_is_held_against_a_todo_is_just_what_its_globs_do_not_name(files: l
 
 
 @pytest.mark.parametrize("path", [".coveragerc", "a/cache.py", "egg-info.txt"])
-def test_a_file_of_the_project_is_no_cache(path: str):
+def test_project_files_are_not_caches(path: str):
     assert not is_cache(path)
 
 
-def test_a_new_file_that_a_run_left_is_remembered_as_long_as_it_is_the_same(tmp_path: Path):
+def test_new_file_left_by_a_run_is_remembered_while_unchanged(tmp_path: Path):
     for name in ("junk.txt", "code.py", "mine.txt"):
         (tmp_path / name).write_text("1")
     remember_run(tmp_path, tmp_path, ["mine.txt"], ["junk.txt", "code.py", "mine.txt", "gone.txt"])
@@ -281,7 +281,7 @@ def held(
     ],
     ids=["its test", "left out", "an import", "nobody's"],
 )
-def test_a_criterion_answers_for_all_that_its_worker_reached_for(
+def test_criterion_is_responsible_for_all_accesses_of_its_worker(
     facts: dict[str, Any], nodeid: str | None, path: str | None
 ):
     denied, recorded = held(record(**facts)), held(record(**facts, denied=False))
@@ -291,7 +291,7 @@ def test_a_criterion_answers_for_all_that_its_worker_reached_for(
         assert [(event.nodeid, event.path) for event in judgement.events] == [(nodeid, path)]
 
 
-def test_what_was_denied_fails_the_criterion_and_keeps_what_its_tests_said():
+def test_denied_access_fails_the_criterion_but_keeps_test_outcomes():
     judgement = held(record(nodeid=NODEID), record(nodeid=NODEID))
 
     assert judgement.verdict is Verdict.FAILED
@@ -305,14 +305,14 @@ def test_what_was_denied_fails_the_criterion_and_keeps_what_its_tests_said():
     assert diagnosis.category is Category.SANDBOX_VIOLATION
 
 
-def test_what_was_left_out_of_the_run_stays_not_run():
+def test_deselected_criterion_stays_not_run():
     judgement = held(record(nodeid=NODEID), verdict=Verdict.NOT_RUN)
 
     assert judgement.verdict is Verdict.NOT_RUN
     assert judgement.events[0].denied
 
 
-def test_only_so_many_events_are_told_the_denied_ones_first():
+def test_events_are_limited_and_denied_ones_come_first():
     many = [record(nodeid=NODEID, target=str(number), denied=number == 99) for number in range(100)]
     judgement = held(*many)
 
@@ -394,11 +394,11 @@ def targets(event: str, *args: Any) -> list[str]:
         ("sqlite3.connect", ("file:///elsewhere/db?x=1",), ["/elsewhere/db"]),
     ],
 )
-def test_what_an_event_tells_was_reached_for(event: str, args: tuple[Any, ...], expected: list[str]):
+def test_audit_event_yields_its_targets(event: str, args: tuple[Any, ...], expected: list[str]):
     assert targets(event, *args) == expected
 
 
-def test_a_folder_that_is_held_open_says_where_its_entries_are(tmp_path: Path):
+def test_relative_path_is_resolved_against_its_folder_descriptor(tmp_path: Path):
     descriptor = os.open("/etc", os.O_RDONLY)
     try:
         assert targets("os.remove", "passwd", descriptor) == ["/etc/passwd"]
@@ -407,7 +407,7 @@ def test_a_folder_that_is_held_open_says_where_its_entries_are(tmp_path: Path):
         os.close(descriptor)
 
 
-def test_multiprocessing_tells_of_itself_by_the_pipe_that_it_opens():
+def test_multiprocessing_start_is_detected_by_its_pipe():
     launcher = Path(os.__file__).parent / "multiprocessing" / "popen_spawn_posix.py"
     code = "found = hook((7, 'w', CREATE))"
     told: dict[str, list[Reached]] = {}
@@ -420,7 +420,7 @@ def test_multiprocessing_tells_of_itself_by_the_pipe_that_it_opens():
     assert list(told.values()) == [[]]
 
 
-def test_a_link_that_leads_elsewhere_is_followed_where_the_call_follows_it(tmp_path: Path):
+def test_links_are_resolved_where_the_call_follows_them(tmp_path: Path):
     (tmp_path / "link").symlink_to("/elsewhere")
     (tmp_path / "loop").symlink_to("loop")
 
@@ -433,14 +433,14 @@ def test_a_link_that_leads_elsewhere_is_followed_where_the_call_follows_it(tmp_p
 @pytest.mark.parametrize(
     "host", ["localhost", "127.0.0.1", "127.1", "::1", "::ffff:127.0.0.1", "a.localhost", "", "0.0.0.0"]
 )
-def test_this_machine_is_no_other(host: str):
+def test_loopback_addresses_are_recognised(host: str):
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize(
     "host", ["127.example.org", "::2", "localhost.example.org", "::ffff:198.51.100.1", "1:2", "10.0.0.1"]
 )
-def test_another_machine_is_not_this_one(host: str):
+def test_other_hosts_are_not_loopback(host: str):
     assert not is_loopback(host)
 
 
@@ -472,11 +472,11 @@ def host(name: str, port: int | None = 443, *, lookup: bool = False) -> Reached:
         (("198.51.100.1",), host("198.51.100.2"), False),
     ],
 )
-def test_hosts_are_granted_by_name_pattern_and_port(policy: Any, reached: Reached, expected: bool):
+def test_hosts_are_allowed_by_name_pattern_and_port(policy: Any, reached: Reached, expected: bool):
     assert granted(reached, network=policy) is expected
 
 
-def test_a_granted_name_grants_the_numbers_that_it_stands_for():
+def test_allowed_host_name_allows_its_addresses():
     judge = grants_of([Sandbox(root="/", network=("localhost:80", "no-such-host.invalid"))])
 
     assert judge(host("127.0.0.1", 80))
@@ -497,11 +497,11 @@ def test_a_granted_name_grants_the_numbers_that_it_stands_for():
         (("sh",), "/bin/sh", True),
     ],
 )
-def test_programs_are_granted_by_name_and_place(policy: Any, program: str, expected: bool):
+def test_programs_are_allowed_by_name_and_path(policy: Any, program: str, expected: bool):
     assert granted(Reached(PROCESS, program, program), processes=policy) is expected
 
 
-def test_folders_are_granted_with_all_that_they_hold():
+def test_folders_are_allowed_with_their_contents():
     for path, expected in {
         "/data": True,
         "/data/x/y": True,
@@ -512,7 +512,7 @@ def test_folders_are_granted_with_all_that_they_hold():
     assert granted(Reached(WRITE, "/root/of/up/f", "/root/of/up/f"), writes=("../up",))
 
 
-def test_every_policy_must_grant_it():
+def test_access_must_be_allowed_by_every_policy():
     both = [Sandbox(root="/", network=("a",)), Sandbox(root="/", network="record")]
     assert grants_of(both)(host("a"))
     assert not grants_of([*both, Sandbox(root="/", network="deny")])(host("a"))

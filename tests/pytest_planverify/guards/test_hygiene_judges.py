@@ -289,25 +289,25 @@ ALL_PERMISSIONS = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
-def test_a_loss_is_found_where_nobody_was_granted_the_tests(name: str, grants: Grants) -> None:
+def test_weakened_tests_are_found_without_permission(name: str, grants: Grants) -> None:
     sign, old, new = LOSSES[name]
     assert sign in signs(with_tests(old, new), grants=grants)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 @ALL_PERMISSIONS
-def test_what_takes_nothing_away_needs_no_permission(name: str, grants: Grants) -> None:
+def test_harmless_test_changes_need_no_permission(name: str, grants: Grants) -> None:
     assert signals(with_tests(*HARMLESS[name]), grants=grants) == ()
 
 
 @pytest.mark.parametrize("name", REFACTORED)
-def test_who_may_change_the_tests_may_refactor_them(name: str) -> None:
+def test_permitted_todo_may_refactor_tests(name: str) -> None:
     assert signals(with_tests(*REFACTORED[name]), grants=GRANTED) == ()
 
 
 @pytest.mark.parametrize("name", HOOKS)
 @ALL_PERMISSIONS
-def test_a_conftest_that_decides_is_found_whoever_may_write_it(name: str, grants: Grants) -> None:
+def test_conftest_that_changes_outcomes_is_found_despite_permission(name: str, grants: Grants) -> None:
     sign, code = HOOKS[name]
     if name == "patched for all" and grants is GRANTED:
         return  # it affects only tests that may also be changed
@@ -316,7 +316,7 @@ def test_a_conftest_that_decides_is_found_whoever_may_write_it(name: str, grants
     )
 
 
-def test_hooks_that_only_look_are_let_be_where_the_conftest_may_be_changed() -> None:
+def test_observing_hooks_are_allowed_with_permission() -> None:
     code = textwrap.dedent(CONFTEST) + textwrap.dedent("""
         def pytest_addoption(parser):
             parser.addoption("--slow", action="store_true")
@@ -339,7 +339,7 @@ def test_hooks_that_only_look_are_let_be_where_the_conftest_may_be_changed() -> 
     assert signals({"tests/conftest.py": code}, grants=GRANTED) == ()
 
 
-def test_a_fixture_that_hides_one_of_tests_that_nobody_may_change_is_found() -> None:
+def test_fixture_that_overrides_one_of_protected_tests_is_found() -> None:
     grants = Grants(todos=(TodoReach(todo_id="work", allowed_files=("tests/unit/conftest.py",)),))
     tree = {**TREE, "tests/unit/test_more.py": "def test_words(words):\n    assert words\n"}
     code = "import pytest\n\n@pytest.fixture\ndef words():\n    return ['a', 'b']\n"
@@ -347,7 +347,7 @@ def test_a_fixture_that_hides_one_of_tests_that_nobody_may_change_is_found() -> 
 
 
 @pytest.mark.parametrize("name", ["deleted", "skipped", "xfailed", "assertion removed"])
-def test_a_red_test_may_be_edited_and_not_done_away_with_by_whom_it_was_granted(name: str) -> None:
+def test_red_test_may_be_edited_but_not_removed_by_a_permitted_todo(name: str) -> None:
     red = "tests/test_words.py::test_sign"
 
     def told(change: dict[str, str | None]) -> list[str]:
@@ -363,7 +363,7 @@ def test_a_red_test_may_be_edited_and_not_done_away_with_by_whom_it_was_granted(
     assert signals(with_tests(old, new), grants=GRANTED) == ()
 
 
-def test_a_file_of_tests_that_is_gone_is_missed_and_one_that_moved_is_not() -> None:
+def test_removed_test_file_is_found_but_not_a_moved_one() -> None:
     text = textwrap.dedent(TESTS)
     gone: dict[str, str | None] = {"tests/test_words.py": None}
     assert "judge-removed" in signs(gone, grants=OPEN)
@@ -371,7 +371,7 @@ def test_a_file_of_tests_that_is_gone_is_missed_and_one_that_moved_is_not() -> N
     assert signs({**gone, "tests/unit/words.py": text}, grants=GRANTED) == set()
 
 
-def test_data_that_says_something_else_is_a_sign_and_data_that_says_the_same_is_none() -> None:
+def test_changed_data_is_found_but_reformatted_data_is_not() -> None:
     path = "tests/data/words.json"
     assert signs({path: '[{"count": 2, "text": "Hello, World"}]\n'}) == set()
     assert signs({path: '[{"text": "Hello, World", "count": 3}]'}, grants=OPEN) == {"data-changed"}
@@ -379,11 +379,11 @@ def test_data_that_says_something_else_is_a_sign_and_data_that_says_the_same_is_
     assert signs({path: more}, grants=OPEN) == set()
 
 
-def test_a_judge_that_cannot_be_parsed_is_no_judge() -> None:
+def test_unparsable_test_file_is_a_signal() -> None:
     assert "judge-unreadable" in signs({"tests/test_words.py": "def test_(:\n"})
 
 
-def test_sources_that_are_odd_and_valid_are_compared() -> None:
+def test_unusual_valid_sources_are_compared() -> None:
     deep = "assert " + "+".join(["1"] * 800) + "\n"
     odd = "\x0cdef test_odd():\n    " + deep
     tree = {**TREE, "tests/test_odd.py": odd}
@@ -392,7 +392,7 @@ def test_sources_that_are_odd_and_valid_are_compared() -> None:
     assert "assertion-void" in signs(emptied, tree=tree)
 
 
-def test_what_a_person_has_accepted_is_no_change() -> None:
+def test_accepted_change_is_not_a_signal() -> None:
     now = {**TREE, **{path: text or "" for path, text in with_tests(EQUAL, "assert parts").items()}}
     before, after = held(TREE), held(now)
     digest = after.digests()["tests/test_words.py"]
@@ -403,7 +403,7 @@ def test_what_a_person_has_accepted_is_no_change() -> None:
     )
 
 
-def test_a_sign_is_held_against_whom_it_concerns() -> None:
+def test_signal_is_attributed_to_the_affected_todo() -> None:
     grants = Grants(
         todos=(
             TodoReach(todo_id="code", allowed_files=("pkg/**",), selections=("tests/test_words.py",)),

@@ -212,7 +212,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("name", TRICKS)
-def test_a_trick_in_added_product_code_is_found(name: str) -> None:
+def test_tampering_in_added_product_code_is_found(name: str) -> None:
     sign, code = TRICKS[name]
     change = product_with(code)
     for grants in (None, GRANTED):
@@ -223,13 +223,13 @@ def test_a_trick_in_added_product_code_is_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_honest_code_is_not_flagged(name: str) -> None:
+def test_honest_product_code_is_not_flagged(name: str) -> None:
     change = product_with(HONEST[name])
     assert not signals(change), signals(change)
 
 
 @pytest.mark.parametrize("name", TRICKS)
-def test_what_was_there_before_is_no_sign(name: str) -> None:
+def test_code_from_before_the_baseline_is_not_a_signal(name: str) -> None:
     _, code = TRICKS[name]
     before = textwrap.dedent(PRODUCT) + "\n\n" + code + "\n"
     tree = {"pkg/__init__.py": "", "pkg/words.py": before}
@@ -246,15 +246,15 @@ def test_what_was_there_before_is_no_sign(name: str) -> None:
         (".planverify/outcomes.json", "records-touched"),
     ],
 )
-def test_a_new_file_is_a_sign_by_its_name(path: str, sign: str) -> None:
+def test_new_file_is_a_signal_by_its_name(path: str, sign: str) -> None:
     assert sign in signs({path: "\n"})
 
 
-def test_modules_may_have_the_names_of_the_standard_library() -> None:
+def test_modules_may_share_names_with_the_standard_library() -> None:
     assert signs({"pkg/json.py": "X = 1\n", "pkg/time.py": "X = 2\n", "statistics.py": "x = 1\n"}) == set()
 
 
-def test_a_function_that_computed_its_result_and_returns_only_answers_of_tests_is_flagged() -> None:
+def test_computation_replaced_by_expected_values_is_flagged() -> None:
     computing = "def mean(values):\n    return sum(values) / len(values)\n"
     tree = {**TREE, "pkg/words.py": computing}
     written = "def mean(values):\n    return [0, 0, 0, 4.125][len(values)]\n"
@@ -269,7 +269,7 @@ def test_a_function_that_computed_its_result_and_returns_only_answers_of_tests_i
 
 
 @pytest.mark.parametrize(("is_older", "left"), [(True, ["notes.txt"]), (False, None)])
-def test_caches_that_are_younger_than_the_baseline_are_not_run(
+def test_bytecode_newer_than_the_baseline_is_removed(
     tmp_path: Path, is_older: bool, left: list[str] | None
 ) -> None:
     folder = tmp_path / "pkg" / "__pycache__"
@@ -281,7 +281,7 @@ def test_caches_that_are_younger_than_the_baseline_are_not_run(
     assert sorted(path.name for path in folder.iterdir()) == (names if left is None else left)
 
 
-def test_a_package_that_git_ignores_hides_no_module(tmp_path: Path) -> None:
+def test_ignored_package_that_shadows_a_module_is_found(tmp_path: Path) -> None:
     (tmp_path / "pkg" / "words").mkdir(parents=True)
     (tmp_path / "pkg" / "words" / "__init__.py").touch()
     known = ["pkg/__init__.py", "pkg/words.py", "pkg/other.py", "../up.py", "a.txt"]

@@ -41,24 +41,26 @@ LET_BE = {
 
 @pytest.mark.parametrize("name", NARROWED)
 @pytest.mark.parametrize("grants", [FORBIDDEN, GRANTED, OPEN], ids=["forbidden", "granted", "open"])
-def test_configuration_that_selects_less_is_found_whoever_may_change_it(name: str, grants: Grants) -> None:
+def test_configuration_that_selects_fewer_tests_is_found_despite_permission(
+    name: str, grants: Grants
+) -> None:
     change: dict[str, str | None] = {"pyproject.toml": PLAIN + NARROWED[name] + "\n"}
     assert "configuration-narrowed" in signs(change, grants=grants)
 
 
 @pytest.mark.parametrize("name", LET_BE)
-def test_configuration_that_selects_the_same_is_let_be(name: str) -> None:
+def test_configuration_that_selects_the_same_tests_is_not_flagged(name: str) -> None:
     assert signals({"pyproject.toml": PLAIN + LET_BE[name] + "\n"}) == ()
 
 
-def test_fewer_folders_are_a_sign_only_where_they_hold_tests() -> None:
+def test_reduced_testpaths_are_a_signal_only_if_tests_are_lost() -> None:
     assert signs({"pyproject.toml": SECTION + 'testpaths = ["other"]\naddopts = "-ra"\n'}) == {
         "configuration-narrowed"
     }
     assert signs({"pyproject.toml": SECTION + 'testpaths = ["tests", "more"]\naddopts = "-ra"\n'}) == set()
 
 
-def test_a_file_that_comes_first_is_what_takes_effect() -> None:
+def test_configuration_files_are_compared_by_precedence() -> None:
     assert "configuration-narrowed" in signs({"pytest.ini": "[pytest]\naddopts = -k nothing\n"})
     moved: dict[str, str | None] = {
         "pyproject.toml": HEAD,
@@ -77,19 +79,19 @@ def test_a_file_that_comes_first_is_what_takes_effect() -> None:
         ('addopts = "-ra"\n[project.entry-points.pytest11]\nmine = "pkg.plugin"', "pytest-entry-point"),
     ],
 )
-def test_other_changes_of_configuration_need_leave(option: str, sign: str) -> None:
+def test_added_plugins_need_permission(option: str, sign: str) -> None:
     change: dict[str, str | None] = {"pyproject.toml": PLAIN + option + "\n"}
     assert sign in signs(change)
 
 
-def test_options_that_make_pytest_stricter_may_not_go() -> None:
+def test_removed_strictness_options_are_a_signal() -> None:
     strict = {**TREE, "pyproject.toml": PLAIN + "xfail_strict = true\nfilterwarnings = ['error']\n"}
     assert "configuration-narrowed" in signs({"pyproject.toml": PLAIN}, tree=strict, grants=GRANTED)
     toml = {**TREE, "pytest.toml": '[pytest]\naddopts = "-ra --strict-markers"\n'}
     assert "configuration-narrowed" in signs({"pytest.toml": '[pytest]\naddopts = "-ra"\n'}, tree=toml)
 
 
-def test_entry_points_of_older_kinds_of_projects_are_seen() -> None:
+def test_pytest_entry_points_in_setup_files_are_found() -> None:
     tree = {**TREE, "setup.cfg": "[metadata]\nname = pkg\n", "setup.py": "setup()\n"}
     cfg = "[metadata]\nname = pkg\n[options.entry_points]\npytest11 =\n    mine = pkg.plugin\n"
     assert signs({"setup.cfg": cfg}, tree=tree) == {"pytest-entry-point"}
@@ -181,18 +183,18 @@ AS_MUCH = {
 
 
 @pytest.mark.parametrize("name", LOOSER)
-def test_a_plan_that_asks_for_less_is_found(name: str) -> None:
+def test_loosened_plan_is_found(name: str) -> None:
     found = list(plan_findings(plan(), plan(LOOSER[name]), "plan.json"))
     assert {each.sign for each in found} == {"plan-loosened"}
     assert all("todo work" in each.message for each in found)
 
 
 @pytest.mark.parametrize("name", AS_MUCH)
-def test_a_plan_that_asks_for_as_much_is_let_be(name: str) -> None:
+def test_equally_strict_plan_is_not_flagged(name: str) -> None:
     assert list(plan_findings(plan(), plan(AS_MUCH[name]), "plan.json")) == []
 
 
-def test_what_the_planner_writes_takes_nothing_away() -> None:
+def test_changes_written_by_the_planner_are_not_flagged() -> None:
     branch = {
         "id": "work_branch_01",
         "title": "Repair",
@@ -235,16 +237,16 @@ def test_what_the_planner_writes_takes_nothing_away() -> None:
     ],
     ids=str,
 )
-def test_a_wider_policy_is_found(policy: dict[str, Any]) -> None:
+def test_loosened_policy_is_found(policy: dict[str, Any]) -> None:
     assert [each.sign for each in plan_findings(plan(), plan(**policy), "plan.json")] == ["plan-loosened"]
 
 
-def test_a_stricter_policy_is_let_be() -> None:
+def test_stricter_policy_is_not_flagged() -> None:
     stricter = plan(protected_files=["s.json", "t.json"], budget={"wall_seconds": 30}, processes="deny")
     assert list(plan_findings(plan(), stricter, "plan.json")) == []
 
 
-def test_the_plan_file_is_a_judge_that_no_todo_grants_by_having_no_allowlist() -> None:
+def test_plan_file_is_protected_even_without_allowed_files() -> None:
     text = json.dumps({"todo_list_id": "p", "items": [TODO]})
     less = json.dumps({"todo_list_id": "p", "items": [with_criteria(metrics=[])]})
     tree = {**TREE, "plan.json": text}
@@ -255,7 +257,7 @@ def test_the_plan_file_is_a_judge_that_no_todo_grants_by_having_no_allowlist() -
         assert kinds_told == expected
 
 
-def test_contracts_are_compared_by_what_they_say() -> None:
+def test_contracts_are_compared_by_content() -> None:
     tree = {**TREE, "contracts/words.json": '{"module": "pkg.words", "functions": []}'}
     reach = TodoReach(todo_id="work", allowed_files=("pkg/**",), contract="contracts/words.json")
     grants = Grants(todos=(reach,))
@@ -265,7 +267,7 @@ def test_contracts_are_compared_by_what_they_say() -> None:
     assert signs({"contracts/words.json": other}, tree=tree, grants=grants) == {"data-changed"}
 
 
-def test_leave_is_given_by_explicit_globs_and_taken_by_protection() -> None:
+def test_permission_needs_an_explicit_glob_and_no_protection() -> None:
     grants = Grants(
         todos=(
             TodoReach(todo_id="a", allowed_files=("pkg/**", "!pkg/x.py")),
@@ -296,14 +298,12 @@ def test_leave_is_given_by_explicit_globs_and_taken_by_protection() -> None:
         ("data/b.json", False),
     ],
 )
-def test_a_todo_depends_on_its_tests_and_on_what_lies_above_and_beside_them(
-    path: str, depends: bool
-) -> None:
+def test_todo_depends_on_its_tests_their_conftests_and_data(path: str, depends: bool) -> None:
     reach = TodoReach(todo_id="a", selections=("tests/unit/test_a.py",), data=("data/a.json",))
     assert reach.depends_on(path) is depends
 
 
-def test_what_a_todo_was_granted_since_the_baseline_does_not_count(tmp_path: Path) -> None:
+def test_permissions_added_since_the_baseline_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     items = [
         {"id": "work", "title": "Work", "allowed_files": ["pkg/**", "tests/**"], "verify": "ruff check ."},

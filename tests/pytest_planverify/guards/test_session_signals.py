@@ -137,14 +137,14 @@ def hooks(*uses: tuple[str, str]) -> SessionInventory:
         ("pytest_runtest_makereport", "tests/conftest.py", None),
     ],
 )
-def test_a_new_hook_weighs_by_what_it_decides_and_who_may_change_its_file(
+def test_hardness_of_a_new_hook_depends_on_hook_and_file(
     flat: FlatPlan, hook: str, file: str, hardness: str | None
 ) -> None:
     expected = [] if hardness is None else [("hook-added", hardness, file)]
     assert signs(judge(flat, hooks((hook, file)))) == expected
 
 
-def test_a_hook_that_went_to_another_file_is_no_news(flat: FlatPlan) -> None:
+def test_moved_hook_is_not_new(flat: FlatPlan) -> None:
     name = "pytest_collection_modifyitems"
     before = hooks((name, "conftest.py"))
     assert judge(flat, hooks((name, "moved/conftest.py")), before=before) == []
@@ -164,7 +164,7 @@ def test_a_hook_that_went_to_another_file_is_no_news(flat: FlatPlan) -> None:
         ("pytest.approx()", pytest.__file__, ("patches-judge", "hard", None)),
     ],
 )
-def test_a_patch_weighs_by_what_it_replaces_and_who_made_it(
+def test_hardness_of_a_patch_depends_on_target_and_file(
     flat: FlatPlan, name: str, file: str, expected: tuple[str, str, str | None] | None
 ) -> None:
     now = SessionInventory(patched=(JudgePatch(name=name, file=file),))
@@ -172,7 +172,7 @@ def test_a_patch_weighs_by_what_it_replaces_and_who_made_it(
     assert judge(flat, now, before=now) == []
 
 
-def test_records_that_were_forged_or_lost_and_sessions_that_keep_silent_are_signs(flat: FlatPlan) -> None:
+def test_forged_or_lost_records_are_signals(flat: FlatPlan) -> None:
     assert signs(judge(flat, sessions=(Ended(forged=2),))) == [("records-touched", "hard", None)]
     assert signs(judge(flat, sessions=(Ended(journal_lost=True),))) == [("records-touched", "hard", None)]
     lost = SessionInventory(records_lost=True)
@@ -186,7 +186,7 @@ def test_records_that_were_forged_or_lost_and_sessions_that_keep_silent_are_sign
         assert judge(flat, sessions=(Ended(inventories=[], **ended),)) == []
 
 
-def test_a_session_that_returns_less_than_its_tests_say_is_a_sign(flat: FlatPlan) -> None:
+def test_exit_status_that_contradicts_failed_tests_is_a_signal(flat: FlatPlan) -> None:
     red = Ended(results={"t.py::a": Result("failed"), "t.py::b": Result("passed")})
     assert signs(judge(flat, sessions=(red,))) == [("exit-status-overturned", "hard", None)]
     assert judge(flat, sessions=(red,), before=SessionInventory(status_overturned=True)) == []
@@ -194,7 +194,7 @@ def test_a_session_that_returns_less_than_its_tests_say_is_a_sign(flat: FlatPlan
     assert judge(flat, sessions=(red,)) == []
 
 
-def test_a_test_that_passes_without_being_called_is_a_sign(flat: FlatPlan) -> None:
+def test_passed_test_whose_body_did_not_run_is_a_signal(flat: FlatPlan) -> None:
     told = [{"without_body": ["tests/test_a.py::t", "tests/test_a.py::skipped", "gone.py::t"]}]
     results = {"tests/test_a.py::t": Result("passed"), "tests/test_a.py::skipped": Result("skipped")}
     session = Ended(inventories=told, results=results)
@@ -220,7 +220,7 @@ def with_tests(flat: FlatPlan, **outcomes: str) -> KeptBaseline:
     return kept(flat, todos={"a": BaselineTodo(checks={"tests[0]": known})}, tests=tests)
 
 
-def test_a_test_that_its_command_no_longer_selects_is_missed(flat: FlatPlan) -> None:
+def test_test_no_longer_selected_by_its_command_is_a_signal(flat: FlatPlan) -> None:
     baseline = with_tests(flat, a__t="failed", a__u="passed", own__v="passed")
     left = check(("tests/test_a.py::u", "passed"))
     found = judge(flat, checks=(left,), baseline=baseline)
@@ -234,7 +234,7 @@ def test_a_test_that_its_command_no_longer_selects_is_missed(flat: FlatPlan) -> 
     assert judge(flat, checks=(nothing,), baseline=baseline) == []
 
 
-def test_other_parameters_are_the_same_test(flat: FlatPlan) -> None:
+def test_changed_parameters_are_the_same_test(flat: FlatPlan) -> None:
     baseline = with_tests(flat, **{"a__t[1]": "passed", "a__t[2]": "passed"})
     assert judge(flat, checks=(check(("tests/test_a.py::t[3]", "passed")),), baseline=baseline) == []
 
@@ -249,7 +249,7 @@ def test_other_parameters_are_the_same_test(flat: FlatPlan) -> None:
         ("failed", "passed", None),
     ],
 )
-def test_a_red_test_that_is_skipped_since_has_not_passed(
+def test_red_test_that_is_now_skipped_is_a_signal(
     flat: FlatPlan, was: str, now: str, hardness: str | None
 ) -> None:
     baseline = with_tests(flat, a__t=was, own__v=was)
@@ -260,7 +260,7 @@ def test_a_red_test_that_is_skipped_since_has_not_passed(
     assert signs(judge(flat, checks=checks, baseline=baseline)) == expected
 
 
-def test_what_a_person_has_blessed_is_no_sign(flat: FlatPlan) -> None:
+def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:
     blessing: Any = {"todo_id": "a", "reason": "r", "at": "", "files": {"conftest.py": "1"}}
     baseline = with_tests(flat, a__t="failed", a__u="passed")
     document = baseline.document.model_copy(
@@ -274,7 +274,7 @@ def test_what_a_person_has_blessed_is_no_sign(flat: FlatPlan) -> None:
     assert judge(flat, now, checks=(check(("tests/test_a.py::u", "passed")),), baseline=blessed) == []
 
 
-def test_what_the_comparison_has_found_in_the_same_file_counts_once() -> None:
+def test_signal_already_found_by_comparison_counts_once() -> None:
     def sign(name: str, path: str | None) -> HygieneSignal:
         return HygieneSignal(sign=name, hardness=Hardness.HARD, message="", path=path)
 
@@ -283,7 +283,7 @@ def test_what_the_comparison_has_found_in_the_same_file_counts_once() -> None:
     assert list(without_known(found, known)) == found[1:]
 
 
-def test_an_inventory_is_folded_from_all_processes_and_paths_are_below_the_root(tmp_path: Path) -> None:
+def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> None:
     link = tmp_path / "link"
     (tmp_path / "root").mkdir()
     link.symlink_to(tmp_path / "root")
@@ -315,7 +315,7 @@ def own_files(root: Path) -> OwnFiles:
     return OwnFiles(root, [root / "plan.yaml"])
 
 
-def test_our_own_files_are_compared_with_what_they_were(tmp_path: Path) -> None:
+def test_changes_of_planverify_files_are_found(tmp_path: Path) -> None:
     home = tmp_path / ".planverify"
     (home / "baseline" / "objects").mkdir(parents=True)
     plan = home / "plans" / "p"
@@ -343,7 +343,7 @@ def test_our_own_files_are_compared_with_what_they_were(tmp_path: Path) -> None:
     }
 
 
-def test_a_run_beside_this_one_may_write_its_outcomes(tmp_path: Path) -> None:
+def test_concurrent_run_may_write_its_outcomes(tmp_path: Path) -> None:
     home = tmp_path / ".planverify"
     watch = own_files(tmp_path)
     (home / "runs" / "r2").mkdir(parents=True)
@@ -358,7 +358,7 @@ def test_a_run_beside_this_one_may_write_its_outcomes(tmp_path: Path) -> None:
         assert [each.path for each in watch.signals()] == [".planverify/outcomes.json"]
 
 
-def test_outcomes_of_an_earlier_run_are_not_those_of_a_run_beside_this_one(tmp_path: Path) -> None:
+def test_outcomes_of_an_earlier_run_are_not_those_of_a_concurrent_run(tmp_path: Path) -> None:
     home = tmp_path / ".planverify"
     for run in ("ended", "running"):
         (home / "runs" / run).mkdir(parents=True)
@@ -371,7 +371,7 @@ def test_outcomes_of_an_earlier_run_are_not_those_of_a_run_beside_this_one(tmp_p
         assert [each.path for each in watch.signals()] == expected
 
 
-def test_a_record_that_no_run_of_ours_writes_is_a_sign(tmp_path: Path) -> None:
+def test_unknown_record_file_is_a_signal(tmp_path: Path) -> None:
     (tmp_path / ".planverify").mkdir()
     for name in ("journal.jsonl", "notes.txt", "planverify.db"):
         (tmp_path / ".planverify" / name).write_text("")

@@ -96,7 +96,7 @@ def patches() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch], None]]]:
 
 
 @pytest.mark.parametrize(("name", "patch"), list(patches()), ids=[name for name, _ in patches()])
-def test_what_stands_in_for_a_judge_is_named(
+def test_replaced_judge_is_named(
     judges: ObservedJudges, name: str, patch: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     with pytest.MonkeyPatch.context() as context:
@@ -105,7 +105,7 @@ def test_what_stands_in_for_a_judge_is_named(
     assert name in {found for found, *_ in judges.facts()}
 
 
-def test_a_comparison_finds_what_is_replaced_and_nothing_that_was_put_back(
+def test_comparison_finds_replacements_but_not_restored_objects(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "any", agree)
@@ -116,7 +116,7 @@ def test_a_comparison_finds_what_is_replaced_and_nothing_that_was_put_back(
     assert names(fresh) == names(judges) == {"builtins.any"}
 
 
-def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
+def test_replacement_is_reported_once_with_its_file(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "any", agree)
@@ -125,7 +125,7 @@ def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
     assert judges.facts() == [["builtins.any", __file__]]
 
 
-def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
+def test_removed_or_mocked_judge_has_no_file(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "all", MagicMock())  # it has every attribute
@@ -138,7 +138,7 @@ def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
     ]
 
 
-def test_a_class_in_the_place_of_a_judge_has_the_file_of_its_module(
+def test_replacing_class_has_the_file_of_its_module(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Other(AssertionError):
@@ -151,14 +151,14 @@ def test_a_class_in_the_place_of_a_judge_has_the_file_of_its_module(
 
 
 @pytest.mark.parametrize("name", ["print", "open", "input"])
-def test_builtins_that_decide_nothing_may_be_replaced(
+def test_builtins_without_influence_may_be_replaced(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(builtins, name, agree)
     assert names(judges) == set()
 
 
-def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
+def test_new_names_and_plain_values_are_not_replacements(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pytest, "helper", agree, raising=False)
@@ -172,7 +172,7 @@ def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
 @pytest.mark.parametrize(
     ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("sys.exit", False)]
 )
-def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
+def test_fixture_mocks_are_found_only_for_judges(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
 ) -> None:
     monkeypatch.setattr(name, answer)
@@ -182,7 +182,7 @@ def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
     assert names(ObservedJudges()) == set()
 
 
-def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
+def test_leftover_fixture_mock_is_found_at_the_end(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("math.isclose", agree)
@@ -190,7 +190,7 @@ def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
     assert names(judges) == {"math.isclose"}
 
 
-def test_judges_that_are_imported_late_are_watched_from_then_on(
+def test_late_imported_judges_are_watched_from_then_on(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = ModuleType("numpy.testing")
@@ -232,7 +232,7 @@ def register(
     observer.pytest_plugin_registered(plugin, manager)
 
 
-def test_an_object_that_was_registered_is_known_by_where_its_class_was_written(
+def test_registered_object_is_identified_by_the_file_of_its_class(
     manager: PytestPluginManager,
 ) -> None:
     observer = TamperingObserver()
@@ -243,7 +243,7 @@ def test_an_object_that_was_registered_is_known_by_where_its_class_was_written(
     ]
 
 
-def test_a_plugin_that_went_away_has_still_been_there(manager: PytestPluginManager) -> None:
+def test_unregistered_plugin_is_still_reported(manager: PytestPluginManager) -> None:
     observer = TamperingObserver()
     plugin = Plugin()
     register(observer, manager, plugin, "gone")
@@ -251,13 +251,13 @@ def test_a_plugin_that_went_away_has_still_been_there(manager: PytestPluginManag
     assert ["pytest_runtest_logreport", __file__] in hooks_of(observer, manager)
 
 
-def test_a_plugin_that_nobody_told_of_is_found_in_the_end(manager: PytestPluginManager) -> None:
+def test_plugin_registered_without_notice_is_found_at_the_end(manager: PytestPluginManager) -> None:
     observer = TamperingObserver()
     manager.register(SimpleNamespace(pytest_sessionfinish=pytest_sessionfinish))
     assert hooks_of(observer, manager) == [["pytest_sessionfinish", __file__]]
 
 
-def test_hooks_of_installed_modules_are_not_told_of(manager: PytestPluginManager) -> None:
+def test_hooks_of_installed_modules_are_not_reported(manager: PytestPluginManager) -> None:
     import _pytest.runner
 
     observer = TamperingObserver()
@@ -265,7 +265,7 @@ def test_hooks_of_installed_modules_are_not_told_of(manager: PytestPluginManager
     assert observer._facts(manager)["hooks"] == []
 
 
-def test_code_that_was_made_of_text_belongs_to_the_file_that_made_it() -> None:
+def test_generated_code_belongs_to_the_file_that_generated_it() -> None:
     space: dict[str, Any] = {"__file__": "/work/conftest.py"}
     exec("def made(): ...", space)
     assert defining_file(space["made"]) == "/work/conftest.py"
@@ -277,7 +277,7 @@ def test_code_that_was_made_of_text_belongs_to_the_file_that_made_it() -> None:
     assert defining_file(space["made"]) == "<unknown>"
 
 
-def test_installed_files_and_the_standard_library_are_the_environment(
+def test_installed_files_and_standard_library_are_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     is_environment = environment_files()
@@ -291,7 +291,7 @@ def test_installed_files_and_the_standard_library_are_the_environment(
     assert environment_files()(os.__file__)
 
 
-def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_said(
+def test_tampering_facts_are_written_once_or_marked_incomplete(
     manager: PytestPluginManager,
 ) -> None:
     written: list[tuple[str, dict[str, Any]]] = []
@@ -310,7 +310,7 @@ def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_s
     assert written[1][1] == {"worker": "gw0", "incomplete": True}
 
 
-def test_what_a_fixture_patches_is_looked_at_once_for_each_set_of_fixtures_of_a_file(
+def test_fixture_patches_are_compared_once_per_file_and_fixture_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     observer = TamperingObserver()
@@ -323,7 +323,7 @@ def test_what_a_fixture_patches_is_looked_at_once_for_each_set_of_fixtures_of_a_
     assert looks == ["tests", "tests", "tests", "collection"]
 
 
-def test_tests_of_unittest_are_not_asked_for_their_bodies(request: pytest.FixtureRequest) -> None:
+def test_bodies_of_unittest_tests_are_not_checked(request: pytest.FixtureRequest) -> None:
     observer = TamperingObserver()
     observer.passed_without_body(request.node, "a.py::test_a")
     observer.passed_without_body(request.session, "session")  # type: ignore[arg-type]
