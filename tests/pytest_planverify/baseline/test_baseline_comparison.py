@@ -70,11 +70,11 @@ def failing(*tests: str, check_id: str = "tests[0]", nodeid: str | None = None) 
 
 
 @pytest.mark.parametrize("todo_id", ["open", "claimed", "done", "new"])
-def test_a_todo_says_how_it_stood(comparison: BaselineComparison, todo_id: str) -> None:
+def test_state_of_a_todo_at_the_baseline_is_reported(comparison: BaselineComparison, todo_id: str) -> None:
     assert comparison.todo(todo_id) == (None if todo_id == "new" else todo_id)
 
 
-def test_a_check_says_of_each_test_how_it_compares(comparison: BaselineComparison) -> None:
+def test_each_test_of_a_check_is_compared_with_the_baseline(comparison: BaselineComparison) -> None:
     found = comparison.check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
     assert [test.since for test in found.tests] == [Since.PRE_EXISTING, Since.NEW]
     assert found.at_base == "mixed"
@@ -85,13 +85,13 @@ def test_a_check_says_of_each_test_how_it_compares(comparison: BaselineCompariso
     assert comparison.check("open", guard) is guard
 
 
-def test_every_red_before_a_run_with_agents_is_the_work_of_its_todo(comparison: BaselineComparison) -> None:
+def test_failures_before_an_agent_run_are_the_work_of_their_todo(comparison: BaselineComparison) -> None:
     found = of_a_run(comparison).check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
     assert found.at_base == "red"
     assert [of_a_run(comparison).todo(name) for name in ("claimed", "done")] == ["open", "done"]
 
 
-def test_the_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison) -> None:
+def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison) -> None:
     found = comparison.check("up/t", check(("t.py::red", "passed"), ("t.py::green", "failed")))
     assert [test.since for test in found.tests] == [Since.FIXED, Since.NEW]
 
@@ -119,7 +119,7 @@ def test_the_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: Baseli
         (failing(check_id="allowlist"), "old", [("new", ())]),
     ],
 )  # fmt: skip
-def test_a_failure_is_what_its_tests_are_and_else_what_its_check_was(
+def test_failure_is_split_by_the_baseline_of_its_tests_or_check(
     comparison: BaselineComparison,
     evidence: Evidence,
     signature: str,
@@ -128,7 +128,7 @@ def test_a_failure_is_what_its_tests_are_and_else_what_its_check_was(
     assert comparison.parts("open", evidence, signature, evidence.tests) == parts
 
 
-def test_each_test_is_counted_once_and_a_red_before_a_green() -> None:
+def test_each_test_counts_once_and_a_failure_before_a_pass() -> None:
     def outcome(todo_id: str, *tests: tuple[str, str, str]) -> Outcome:
         results = tuple(
             TestResult(nodeid=name, outcome=TestOutcome(said), since=Since(since))
@@ -207,7 +207,7 @@ def test_todos_and_tests_are_recorded_as_the_run_found_them(
     assert (nodeid, test.flaky) == ("t.py::test_0", flaky)
 
 
-def test_a_journal_that_cannot_be_read_has_no_records(tmp_path: Path) -> None:
+def test_unreadable_journal_has_no_records(tmp_path: Path) -> None:
     document = run("passed").document
     assert not run_of(document, tmp_path).records  # a journal that is gone
     journal = tmp_path / ".planverify" / "runs" / "r" / "journal.jsonl"

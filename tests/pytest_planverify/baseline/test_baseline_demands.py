@@ -89,7 +89,7 @@ def run(check_id: str, tests: dict[str, str], verdict: str = "passed") -> CheckR
         ("all", {"t.py::green": "passed", "u.py::other": "passed"}, "inconclusive", "all: passed at"),
     ],
 )  # fmt: skip
-def test_the_table_of_turning_green_holds(
+def test_must_turn_green_follows_its_table(
     flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, said: str | None
 ) -> None:
     found = demands(flat).decide(todo(must_turn_green=named), run(TURN_GREEN, tests))
@@ -99,7 +99,7 @@ def test_the_table_of_turning_green_holds(
     assert bool(found.evidence) == (verdict == "failed")
 
 
-def test_a_demand_that_was_red_as_a_whole_need_not_know_each_of_its_tests(flat: FlatPlan) -> None:
+def test_wholly_red_criterion_may_turn_green_without_known_tests(flat: FlatPlan) -> None:
     asked, tests = todo(must_turn_green=["old.py::any"]), run(TURN_GREEN, {"old.py::any": "passed"})
     assert demands(flat, check="failed").decide(asked, tests).check.verdict is Verdict.PASSED
     assert demands(flat, check="passed").decide(asked, tests).check.verdict is Verdict.INCONCLUSIVE
@@ -107,7 +107,7 @@ def test_a_demand_that_was_red_as_a_whole_need_not_know_each_of_its_tests(flat: 
 
 @pytest.mark.parametrize("verdict", ["failed", "flaky", "inconclusive", "not_run", "blocked"])
 @pytest.mark.parametrize("check_id", [TURN_GREEN, STAY_GREEN, "tests[0]"])
-def test_what_is_not_green_now_stays_as_it_is(flat: FlatPlan, check_id: str, verdict: str) -> None:
+def test_verdict_other_than_passed_is_not_changed(flat: FlatPlan, check_id: str, verdict: str) -> None:
     asked = todo(must_turn_green=["t.py::green"], must_stay_green=["t.py"])
     first = run(check_id, {"t.py::green": "failed"}, verdict)
     assert demands(flat).decide(asked, first) is first
@@ -125,7 +125,7 @@ def test_what_is_not_green_now_stays_as_it_is(flat: FlatPlan, check_id: str, ver
         ({"must_stay_green": "all"}, STAY_GREEN, "not_run", "not_run"),
     ],
 )
-def test_without_a_baseline_only_explicit_ids_are_judged(
+def test_only_explicit_ids_are_judged_without_a_baseline(
     flat: FlatPlan, keys: dict[str, Any], check_id: str, verdict: str, expected: str
 ) -> None:
     found = Demands(flat, None).decide(todo(**keys), run(check_id, {"t.py::green": "passed"}, verdict))
@@ -161,7 +161,7 @@ def test_without_a_baseline_only_explicit_ids_are_judged(
         ("all", {"t.py::green": "passed", "t.py::many[1]": "passed"}, "failed", "u.py::other: passed at"),
     ],
 )
-def test_the_table_of_staying_green_holds(
+def test_must_stay_green_follows_its_table(
     flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, said: str | None
 ) -> None:
     found = demands(flat).decide(todo(must_stay_green=named), run(STAY_GREEN, tests))
@@ -177,7 +177,7 @@ def test_the_table_of_staying_green_holds(
         min_size=1,
     )
 )
-def test_all_stay_green_just_where_each_test_that_was_green_is_green(
+def test_must_stay_green_all_passes_iff_no_green_test_is_lost(
     flat: FlatPlan, drawn: dict[str, tuple[TestOutcome, bool, TestOutcome | None]]
 ) -> None:
     tests = {name: {"outcome": then, "flaky": flaky} for name, (then, flaky, _) in drawn.items()}
@@ -202,7 +202,7 @@ def test_all_stay_green_just_where_each_test_that_was_green_is_green(
         assert found is not Verdict.PASSED
 
 
-def test_a_renamed_file_has_the_same_tests_and_one_that_may_be_gone_demands_none(tmp_path: Path) -> None:
+def test_renamed_file_keeps_its_tests_and_an_accepted_removal_demands_none(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(
         "todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
     )
@@ -263,7 +263,7 @@ def missing(text: str, problem: str = "missing_id") -> Evidence:
         (missing("t.py", "empty"), False),
     ],
 )
-def test_only_a_failure_of_what_was_not_green_is_borne(
+def test_only_failures_of_tests_not_green_at_the_baseline_are_forgiven(
     flat: FlatPlan, evidence: Evidence, borne: bool
 ) -> None:
     asked = todo(must_stay_green=["t.py"])
@@ -281,7 +281,7 @@ def test_only_a_failure_of_what_was_not_green_is_borne(
     assert failing("t.py::green") in both.evidence
 
 
-def test_what_is_green_but_failed_all_the_same_is_not_borne(flat: FlatPlan) -> None:
+def test_failure_of_a_test_reported_as_passed_is_not_forgiven(flat: FlatPlan) -> None:
     view = demands(flat).view(todo(must_stay_green=["t.py"]), STAY_GREEN)
     assert view is not None
     slow = TestResult(nodeid="t.py::red", outcome=TestOutcome.PASSED)
@@ -289,7 +289,7 @@ def test_what_is_green_but_failed_all_the_same_is_not_borne(flat: FlatPlan) -> N
     assert view(red) is red
 
 
-def test_where_tests_did_not_run_nothing_is_known_of_them(flat: FlatPlan) -> None:
+def test_tests_that_did_not_run_make_the_check_inconclusive(flat: FlatPlan) -> None:
     view = demands(flat).view(todo(must_stay_green=["t.py"]), STAY_GREEN)
     assert view is not None
     tests = (
@@ -301,12 +301,12 @@ def test_where_tests_did_not_run_nothing_is_known_of_them(flat: FlatPlan) -> Non
     assert view(Judgement(verdict=Verdict.PASSED)).verdict is Verdict.PASSED
 
 
-def test_only_the_demand_to_stay_green_bears_anything(flat: FlatPlan) -> None:
+def test_only_must_stay_green_forgives_failures(flat: FlatPlan) -> None:
     assert demands(flat).view(todo(must_turn_green=["t.py"]), TURN_GREEN) is None
     assert Demands(flat, None).view(todo(must_stay_green="all"), STAY_GREEN) is None
 
 
-def test_the_demands_of_a_sub_plan_speak_of_its_own_root(tmp_path: Path) -> None:
+def test_criteria_of_a_sub_plan_apply_to_its_own_root(tmp_path: Path) -> None:
     (tmp_path / "part").mkdir()
     (tmp_path / "plan.yaml").write_text(
         "todo_list_id: p\nitems:\n- {id: up, title: U, sub_plan: part/plan.yaml}\n"

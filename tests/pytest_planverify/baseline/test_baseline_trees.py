@@ -48,7 +48,7 @@ def repository(tmp_path: Path) -> Path:
 # -- the files of a project ----------------------------------------------------------------------
 
 
-def test_under_git_what_is_ignored_counts_only_where_it_may_judge(repository: Path) -> None:
+def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path) -> None:
     write(repository, "new.py", "ignored/data.txt", "ignored/conftest.py", "a.so", ".venv/pyvenv.cfg")
     write(
         repository, ".venv/conftest.py", ".planverify/x.json", "diagnostics/r.json", "pkg/__pycache__/m.pyc"
@@ -62,13 +62,13 @@ def test_under_git_what_is_ignored_counts_only_where_it_may_judge(repository: Pa
     assert tree.digests()["new.py"] == hashlib.sha256(b"new.py\n").hexdigest()
 
 
-def test_excluding_a_judge_for_git_does_not_hide_it(repository: Path) -> None:
+def test_git_exclude_does_not_hide_test_files(repository: Path) -> None:
     (repository / ".git" / "info" / "exclude").write_text("conftest.py\ntest_*.py\n")
     write(repository, "conftest.py", "tests/test_more.py")
     assert {"conftest.py", "tests/test_more.py"} <= set(WorkTree(repository).paths())
 
 
-def test_without_git_all_files_count_but_those_of_caches_and_environments(tmp_path: Path) -> None:
+def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path) -> None:
     write(
         tmp_path, "a.py", "build/b.py", "node_modules/m.js", "env/pyvenv.cfg", "env/lib.py", ".coverage.1"
     )
@@ -78,13 +78,13 @@ def test_without_git_all_files_count_but_those_of_caches_and_environments(tmp_pa
     assert set(WorkTree(tmp_path).paths()) == {"a.py", "build/b.py", ".coveragerc"}
 
 
-def test_a_root_that_its_repository_ignores_is_read_as_if_there_were_none(repository: Path) -> None:
+def test_root_ignored_by_its_repository_is_read_without_git(repository: Path) -> None:
     write(repository, "ignored/project/a.py")
     assert Repository.around(repository / "ignored" / "project") is None
     assert "a.py" in WorkTree(repository / "ignored" / "project").paths()
 
 
-def test_configuration_above_the_root_belongs_to_it(repository: Path) -> None:
+def test_configuration_above_the_root_belongs_to_the_tree(repository: Path) -> None:
     write(repository, "conftest.py", "sub/conftest.py")
     write(repository.parent, "conftest.py")
     tree = WorkTree(repository / "sub" / "plan")
@@ -94,7 +94,7 @@ def test_configuration_above_the_root_belongs_to_it(repository: Path) -> None:
     assert tree.read("/etc/hostname") is None
 
 
-def test_without_git_the_folder_with_the_configuration_is_the_last_above(tmp_path: Path) -> None:
+def test_search_above_ends_at_the_configuration_folder_without_git(tmp_path: Path) -> None:
     write(tmp_path, "conftest.py", "a/pyproject.toml", "a/conftest.py", "a/b/conftest.py", "a/b/c/x.py")
     assert set(WorkTree(tmp_path / "a/b/c").paths()) == {
         "x.py", "../conftest.py", "../../conftest.py", "../../pyproject.toml"
@@ -112,7 +112,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert set(tree.digests()) == {"a.py", "file", "folder"}
 
 
-def test_of_too_many_files_those_that_judge_come_first(
+def test_test_files_come_first_when_files_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work_tree, "MOST_FILES", 2)
@@ -133,7 +133,7 @@ def test_a_changed_or_missing_file_makes_the_tree_dirty(repository: Path) -> Non
     assert seen.contents == {seen.files["pkg/mod.py"].sha256: b"changed\n"}
 
 
-def test_of_large_files_that_no_commit_holds_only_the_digest_is_kept(
+def test_large_uncommitted_files_are_kept_only_as_digests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(record, "LARGEST_COPY", 10)
@@ -145,7 +145,7 @@ def test_of_large_files_that_no_commit_holds_only_the_digest_is_kept(
     assert all(file.sha256 and not file.committed for file in seen.files.values())
 
 
-def test_a_content_has_the_name_that_git_gives_it(repository: Path) -> None:
+def test_object_id_equals_that_of_git(repository: Path) -> None:
     blobs = Repository.around(repository).blobs("HEAD")  # type: ignore[union-attr]
     assert blobs["pkg/mod.py"] == object_id(b"pkg/mod.py\n")
 
@@ -212,7 +212,7 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
     }
 
 
-def test_words_of_later_lines_are_no_plugins_of_a_line_that_names_one(tmp_path: Path) -> None:
+def test_only_the_pytest_plugins_line_names_plugins(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text("todo_list_id: p\nitems: [{id: a, title: A}]\n")
     flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
     conftest = b'pytest_plugins = "pkg.plug"\nNAME = "pkg.mod"\nOTHERS = ["pkg.latest"]\n'
@@ -234,7 +234,7 @@ def checkout_of(root: Path, revision: str) -> AbstractContextManager[Path]:
 # -- copies --------------------------------------------------------------------------------------
 
 
-def test_a_checkout_has_the_revision_and_what_imports_need_and_leaves_nothing_behind(
+def test_checkout_contains_the_revision_and_imports_and_is_removed_completely(
     repository: Path,
 ) -> None:
     write(repository, "pkg/fast.so", "ignored/big.bin", "new.py", "node_modules/m.js")
@@ -273,7 +273,7 @@ def with_submodules(repository: Path, tmp_path: Path) -> Path:
     return repository
 
 
-def test_submodules_belong_to_the_tree_and_to_its_copies(with_submodules: Path) -> None:
+def test_submodules_belong_to_the_tree_and_its_copies(with_submodules: Path) -> None:
     repository = with_submodules
     write(repository, "stray/own.py")
     git(repository / "stray", "init", "-q")
@@ -292,7 +292,7 @@ def test_submodules_belong_to_the_tree_and_to_its_copies(with_submodules: Path) 
         assert git(each, "worktree", "list").count("\n") == 0
 
 
-def test_a_submodule_without_the_commit_of_a_revision_is_named(with_submodules: Path) -> None:
+def test_submodule_without_the_required_commit_is_named(with_submodules: Path) -> None:
     listed = git(with_submodules, "ls-files", "--stage", "vendor/lib").split()[1]
     index = f"160000,{'1' * len(listed)},vendor/lib"
     git(with_submodules, "update-index", "--cacheinfo", index)
@@ -309,7 +309,7 @@ def test_a_submodule_without_the_commit_of_a_revision_is_named(with_submodules: 
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_a_copy_is_gone_whatever_happens(repository: Path, error: type[BaseException]) -> None:
+def test_copy_is_removed_after_any_exception(repository: Path, error: type[BaseException]) -> None:
     made: list[Path] = []
     for copying in (checkout_of(repository, "HEAD"), copy_as_is(repository)):
         with pytest.raises(error), copying as root:  # noqa: PT012  # the copy must not swallow it
@@ -319,7 +319,7 @@ def test_a_copy_is_gone_whatever_happens(repository: Path, error: type[BaseExcep
     assert git(repository, "worktree", "list").count("\n") == 0
 
 
-def test_a_copy_has_the_tree_as_it_is(repository: Path) -> None:
+def test_copy_equals_the_working_tree(repository: Path) -> None:
     write(repository, "new.py", "ignored/made.py", ".venv/pyvenv.cfg", "pkg/__pycache__/m.pyc")
     (repository / "gone.py").unlink()
     (repository / "link").symlink_to("pkg")
@@ -333,7 +333,7 @@ def test_a_copy_has_the_tree_as_it_is(repository: Path) -> None:
     assert (repository / "pkg" / "mod.py").read_text() == "pkg/mod.py\n"
 
 
-def test_a_tree_without_git_or_without_a_commit_is_copied_too(tmp_path: Path) -> None:
+def test_tree_without_git_or_commit_is_copied(tmp_path: Path) -> None:
     write(tmp_path, "plain/a.py", "fresh/a.py")
     git(tmp_path / "fresh", "init", "-q")
     for name in ("plain", "fresh"):
@@ -342,7 +342,7 @@ def test_a_tree_without_git_or_without_a_commit_is_copied_too(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MOST_FILES", 1), ("MOST_BYTES", 1)])
-def test_a_tree_that_is_too_large_is_not_copied(
+def test_too_large_tree_is_not_copied(
     repository: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
     monkeypatch.setattr(worktrees, limit, most)
@@ -350,14 +350,14 @@ def test_a_tree_that_is_too_large_is_not_copied(
         pass
 
 
-def test_a_commit_without_the_folder_cannot_be_checked_out(repository: Path) -> None:
+def test_commit_without_the_folder_cannot_be_checked_out(repository: Path) -> None:
     write(repository, "later/plan.yaml")
     with pytest.raises(BaselineError, match="no folder later/"), checkout_of(repository / "later", "HEAD"):
         pass
     assert git(repository, "worktree", "list").count("\n") == 0
 
 
-def test_hooks_of_the_repository_have_no_part_in_a_checkout(repository: Path) -> None:
+def test_repository_hooks_do_not_run_in_a_checkout(repository: Path) -> None:
     hook = repository / ".git" / "hooks" / "post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\ntouch hooked\n")
@@ -366,7 +366,7 @@ def test_hooks_of_the_repository_have_no_part_in_a_checkout(repository: Path) ->
         assert not (root / "hooked").exists()
 
 
-def test_git_of_a_hook_that_runs_this_does_not_mislead(
+def test_git_environment_variables_of_a_hook_are_ignored(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, "other/x")
@@ -397,7 +397,7 @@ def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_copy_is_imported_from_wherever_the_original_was(repository: Path) -> None:
+def test_import_paths_of_a_copy_match_the_original(repository: Path) -> None:
     with copy_as_is(repository / "sub" / "plan") as root:
         top = root.parent.parent
         given = environment_for(root, repository / "sub" / "plan")["PYTHONPATH"].split(os.pathsep)
@@ -406,7 +406,7 @@ def test_a_copy_is_imported_from_wherever_the_original_was(repository: Path) -> 
         assert counterpart(repository.parent, root, repository / "sub" / "plan") is None
 
 
-def test_where_a_program_was_started_is_no_place_that_the_copy_imports_from(
+def test_current_directory_is_not_an_import_path_of_the_copy(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)

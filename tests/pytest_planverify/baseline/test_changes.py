@@ -38,7 +38,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_changed_new_and_deleted_files_are_told_with_a_digest_of_their_contents(repository: Path):
+def test_changed_new_and_deleted_files_are_listed_with_a_digest(repository: Path):
     none, clean = Changes(repository).of(None)
     assert none == ()
     assert (clean or "").startswith("sha256:")
@@ -54,7 +54,7 @@ def test_changed_new_and_deleted_files_are_told_with_a_digest_of_their_contents(
     assert Changes(repository).of(None)[1] != digest
 
 
-def test_below_a_folder_only_its_own_files_count(repository: Path):
+def test_only_files_below_the_folder_count(repository: Path):
     (repository / "a.py").write_text("2\n")
     (repository / "sub/c.py").write_text("2\n")
 
@@ -72,7 +72,7 @@ def test_below_a_folder_only_its_own_files_count(repository: Path):
         (("*.py", "!sub/**"), ("a.py",)),
     ],
 )
-def test_a_todo_is_told_what_it_may_touch(
+def test_changed_files_of_a_todo_are_limited_to_its_allowed_files(
     allowed: tuple[str, ...], touched: tuple[str, ...], repository: Path
 ):
     (repository / "sub/deep").mkdir()
@@ -82,7 +82,7 @@ def test_a_todo_is_told_what_it_may_touch(
     assert Changes(repository).of(allowed)[0] == touched
 
 
-def test_what_the_plugin_itself_writes_is_no_change(repository: Path):
+def test_files_written_by_the_plugin_are_not_changes(repository: Path):
     for name in (".planverify/outcomes.json", "diagnostics/a_failure_report.json"):
         (repository / name).parent.mkdir()
         (repository / name).touch()
@@ -90,7 +90,7 @@ def test_what_the_plugin_itself_writes_is_no_change(repository: Path):
     assert Changes(repository).of(None)[0] == ()
 
 
-def test_the_plans_of_the_run_and_others_beside_them_are_no_change_of_the_product(repository: Path):
+def test_plan_files_are_not_changes_of_the_product(repository: Path):
     plan = "x-a: 1\ntodo_list_id: p\nitems: []\n"
     apart = [repository / "plans/plan.yaml", repository / "sub/phase.json", repository / "sub/diagnostics"]
     (repository / "plans").mkdir()
@@ -113,13 +113,13 @@ def test_the_plans_of_the_run_and_others_beside_them_are_no_change_of_the_produc
     assert Changes(repository, apart).of(None)[1] != clean
 
 
-def test_a_folder_of_plans_that_is_gone_is_no_trouble(repository: Path):
+def test_missing_plan_folder_is_ignored(repository: Path):
     outside = repository.parent / "elsewhere/plan.yaml"
 
     assert Changes(repository, [repository / "gone/plan.yaml", outside, repository]).of(None)[0] == ()
 
 
-def test_without_a_repository_the_digest_is_of_the_code(tmp_path: Path):
+def test_digest_covers_only_code_without_a_repository(tmp_path: Path):
     (tmp_path / "a.py").write_text("1\n")
     first = Changes(tmp_path).of(None)
     (tmp_path / "out.csv").write_text("data\n")
@@ -132,7 +132,7 @@ def test_without_a_repository_the_digest_is_of_the_code(tmp_path: Path):
     assert changed[1] != first[1]
 
 
-def test_without_git_no_change_is_known(repository: Path, monkeypatch: pytest.MonkeyPatch):
+def test_no_changed_files_are_known_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
 
     files, digest = Changes(repository).of(None)
@@ -141,9 +141,7 @@ def test_without_git_no_change_is_known(repository: Path, monkeypatch: pytest.Mo
     assert digest is not None, "the files themselves are digested"
 
 
-def test_a_repository_that_git_refuses_is_told_with_the_remedy(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_git_refusal_is_reported_with_a_remedy(repository: Path, monkeypatch: pytest.MonkeyPatch):
     """Git refuses a repository of another user, which is common in containers."""
     assert Changes(repository).refusal() is None
     for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
@@ -162,7 +160,7 @@ def test_a_repository_that_git_refuses_is_told_with_the_remedy(
     assert Changes(repository).of(None)[1] != before, "the files themselves are digested"
 
 
-def test_a_git_that_does_not_answer_is_ended(repository: Path, monkeypatch: pytest.MonkeyPatch):
+def test_hanging_git_is_ended(repository: Path, monkeypatch: pytest.MonkeyPatch):
     (repository / "bin").mkdir()
     slow = repository / "bin/git"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
@@ -173,7 +171,7 @@ def test_a_git_that_does_not_answer_is_ended(repository: Path, monkeypatch: pyte
     assert Changes(repository).of(None)[0] == ()
 
 
-def test_without_a_commit_that_knows_the_folder_there_is_nothing_to_compare_with(tmp_path: Path):
+def test_changes_are_unknown_without_a_commit_of_the_folder(tmp_path: Path):
     assert Changes(tmp_path).files() is None
     assert Changes(tmp_path).new_files() == ()
     git(tmp_path, "init", "-q")
@@ -187,9 +185,7 @@ def test_without_a_commit_that_knows_the_folder_there_is_nothing_to_compare_with
     assert Changes(tmp_path / "other").files() is None
 
 
-def test_every_changed_file_is_told_where_there_is_a_commit_to_compare_with(
-    repository: Path, tmp_path: Path
-):
+def test_changed_files_are_listed_if_a_commit_exists(repository: Path, tmp_path: Path):
     (repository / "a.py").write_text("2\n")
     (repository / ".planverify").mkdir()
     (repository / ".planverify/x").touch()
@@ -202,7 +198,7 @@ def test_every_changed_file_is_told_where_there_is_a_commit_to_compare_with(
     assert changed.new_files() == ("new.py",)
 
 
-def test_whoever_knows_an_earlier_state_says_what_has_changed(tmp_path: Path):
+def test_changed_files_can_be_set_from_an_earlier_state(tmp_path: Path):
     changed = Changes(tmp_path, [tmp_path / "plan.yaml"])
     changed.are(["b.py", "a.py", "diagnostics/x.json"])
 
@@ -249,7 +245,7 @@ def flat(tmp_path: Path) -> FlatPlan:
     return load_tree(tmp_path / "top" / "plan.yaml", boundary=tmp_path).load_all().flat()
 
 
-def test_a_root_below_the_top_one_has_its_part_of_the_same_baseline(flat: FlatPlan) -> None:
+def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan) -> None:
     top = flat.loaded.root
     files = {path.relative_to(top).as_posix(): path.read_text() for path in top.rglob("*.*")}
     then = held("top", {**files, "part/x.py": "1\n", "part/gone.py": ""}, {"part/new.py": ""})
@@ -262,9 +258,7 @@ def test_a_root_below_the_top_one_has_its_part_of_the_same_baseline(flat: FlatPl
     )
 
 
-def test_a_root_elsewhere_has_its_own_or_is_compared_with_the_commit_that_was_asked_for(
-    flat: FlatPlan, tmp_path: Path
-) -> None:
+def test_separate_root_uses_its_own_baseline_or_the_given_commit(flat: FlatPlan, tmp_path: Path) -> None:
     beside = tmp_path / "beside"
     assert since(beside, flat, None) is None
     assert since(beside, flat, None, "0" * 40) is None
@@ -336,13 +330,13 @@ def changed(old: str, new: str) -> list[tuple[str | None, int, int, int]]:
         ("\n\ndef spare():\n    return 1\n", "", [(None, 23, 0, 4)]),
     ],
 )
-def test_a_change_belongs_to_the_innermost_function_around_it(
+def test_change_belongs_to_its_innermost_function(
     old: str, new: str, expected: list[tuple[str | None, int, int, int]]
 ):
     assert changed(old, new) == expected
 
 
-def test_all_changes_of_a_function_are_one_hunk_and_other_functions_have_their_own():
+def test_changes_are_grouped_into_one_hunk_per_function():
     now = BEFORE.replace("found = 0", "found = 1").replace("return found", "return 0").replace("> 0", "> 1")
 
     found = list(hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT))
@@ -354,7 +348,7 @@ def test_all_changes_of_a_function_are_one_hunk_and_other_functions_have_their_o
     assert "-    return found\n+    return 0" in found[0].text
 
 
-def test_new_functions_side_by_side_are_told_apart():
+def test_adjacent_new_functions_have_separate_hunks():
     now = BEFORE.replace(
         "def spare", "def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\ndef spare"
     )
@@ -364,7 +358,7 @@ def test_new_functions_side_by_side_are_told_apart():
     assert names == ["one", "two"]
 
 
-def test_a_file_that_does_not_parse_has_hunks_without_functions():
+def test_unparsable_file_has_hunks_without_functions():
     now = BEFORE.replace("def total(items):", "def total(items:")
 
     (hunk,) = hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT)
@@ -372,7 +366,7 @@ def test_a_file_that_does_not_parse_has_hunks_without_functions():
     assert (hunk.function, hunk.line) == (None, 4)
 
 
-def test_a_table_of_data_leaves_room_for_other_files_and_its_last_hunk_counts_the_rest():
+def test_hunks_per_file_are_limited_and_the_last_counts_the_rest():
     before = "".join(f"A{number} = {number}\nB{number} = x\n" for number in range(60))
     now = before.replace("= x\n", "= y\n")
 
@@ -382,7 +376,7 @@ def test_a_table_of_data_leaves_room_for_other_files_and_its_last_hunk_counts_th
     assert sum(each.added for each in found) == 60
 
 
-def test_a_secret_in_a_changed_line_is_not_kept():
+def test_secrets_in_changed_lines_are_removed():
     token = "ghp_" + "a1B2" * 9
     now = BEFORE.replace('RATES = {"a": 1}', f'TOKEN = "{token}"\x1b[2J')
 
@@ -393,7 +387,7 @@ def test_a_secret_in_a_changed_line_is_not_kept():
     assert "\x1b" not in hunk.text
 
 
-def test_a_decorator_is_a_line_of_its_function():
+def test_decorator_belongs_to_its_function():
     assert function_at(spans_of(BEFORE), 14) == "Cart.size"
 
 
@@ -416,7 +410,7 @@ def names(hunks: tuple[Hunk, ...]) -> list[tuple[str, str | None, int, int]]:
     return [(each.path, each.function, each.added, each.removed) for each in hunks]
 
 
-def test_git_tells_changed_new_and_deleted_files(tmp_path: Path):
+def test_hunks_from_git_cover_changed_new_and_deleted_files(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE)
     (tmp_path / "gone.py").write_text("x = 1\n")
     (tmp_path / NAMES[-1]).write_text("x = 1\n")
@@ -434,7 +428,7 @@ def test_git_tells_changed_new_and_deleted_files(tmp_path: Path):
     ]
 
 
-def test_the_settings_of_a_user_do_not_change_what_git_tells(tmp_path: Path):
+def test_git_settings_of_the_user_are_ignored(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE)
     commit(tmp_path)
     for name, value in (("diff.noprefix", "true"), ("color.ui", "always"), ("diff.context", "0")):
@@ -444,7 +438,7 @@ def test_the_settings_of_a_user_do_not_change_what_git_tells(tmp_path: Path):
     assert names(Changes(tmp_path).hunks(SIDES)) == [("shop.py", "Cart.add.check", 1, 1)]
 
 
-def test_without_git_the_files_of_the_baseline_are_compared(tmp_path: Path):
+def test_files_are_compared_with_the_baseline_without_git(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
     (tmp_path / "new.py").write_text("def made():\n    return 1\n")
     changes = Changes(tmp_path)
@@ -466,9 +460,7 @@ def test_without_git_the_files_of_the_baseline_are_compared(tmp_path: Path):
     ],
     ids=["binary now", "binary before", "too large now"],
 )
-def test_a_file_that_cannot_be_compared_with_the_baseline_has_no_hunks(
-    then: bytes, now: bytes, tmp_path: Path
-):
+def test_binary_and_large_files_have_no_hunks(then: bytes, now: bytes, tmp_path: Path):
     (tmp_path / "shop.py").write_bytes(now)
     changes = Changes(tmp_path)
     before = HeldFiles({"shop.py": then})
@@ -477,13 +469,13 @@ def test_a_file_that_cannot_be_compared_with_the_baseline_has_no_hunks(
     assert changes.hunks(SIDES, before) == ()
 
 
-def test_without_git_and_baseline_nothing_is_known_to_have_changed(tmp_path: Path):
+def test_no_changes_are_known_without_git_and_baseline(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE)
 
     assert Changes(tmp_path).hunks(SIDES) == ()
 
 
-def test_binary_files_are_passed_over_and_the_number_of_hunks_is_bounded(tmp_path: Path):
+def test_binary_files_are_skipped_and_hunks_are_limited(tmp_path: Path):
     (tmp_path / "shop.py").write_text(
         "\n\n".join(f"def f{n}():\n    return 1" for n in range(MOST_HUNKS + 9))
     )
@@ -499,7 +491,7 @@ def test_binary_files_are_passed_over_and_the_number_of_hunks_is_bounded(tmp_pat
 
 
 @pytest.mark.parametrize("size", [10, 300_000])
-def test_equal_contents_have_one_digest_and_an_executable_bit_another(size: int, repository: Path):
+def test_digest_depends_only_on_content_and_executable_bit(size: int, repository: Path):
     file = repository / "tool.sh"
     file.write_text("x" * size)
     digest = Changes(repository).of(None)[1]

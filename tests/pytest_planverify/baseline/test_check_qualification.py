@@ -47,7 +47,9 @@ R, G = "red", "green"
         ([], None, Quality.UNRUNNABLE),
     ],
 )
-def test_a_check_is_worth_what_its_answers_say(as_is: list[str], broken: str | None, quality: Quality):
+def test_quality_of_a_check_follows_from_its_results(
+    as_is: list[str], broken: str | None, quality: Quality
+):
     worth = worth_of([answer(each) for each in as_is], None if broken is None else answer(broken))
 
     assert worth.quality is quality
@@ -65,19 +67,19 @@ def test_a_check_is_worth_what_its_answers_say(as_is: list[str], broken: str | N
         (Category.TEST_TIMEOUT, Owner.PRODUCT, Quality.RED_OK),
     ],
 )
-def test_a_red_for_a_reason_that_is_not_the_works_is_no_good_check(
+def test_failure_unrelated_to_the_work_does_not_qualify_a_check(
     category: Category, owner: Owner, quality: Quality
 ):
     assert worth_of([answer(R, category, owner)]).quality is quality
 
 
-def test_tests_that_a_todo_is_still_to_write_may_be_missing():
+def test_tests_still_to_be_written_may_be_missing():
     missing = answer(R, Category.TEST_NOT_FOUND, Owner.PLAN)
 
     assert worth_of([missing], to_be_written=True).quality is Quality.RED_OK
 
 
-def test_a_control_that_does_not_apply_is_a_fault_only_where_there_is_a_feature_to_break():
+def test_inapplicable_control_is_a_fault_only_for_a_green_check():
     assert worth_of([answer(G)], control_fault="no").quality is Quality.UNRUNNABLE
     assert worth_of([answer(R)], control_fault="no").quality is Quality.RED_OK
 
@@ -92,7 +94,7 @@ def test_the_reason_quotes_the_first_line_of_the_failure():
     st.none() | st.just("no"),
     st.booleans(),
 )
-def test_no_check_is_good_that_was_never_red(
+def test_check_that_was_never_red_does_not_qualify(
     verdicts: list[Verdict], broken: Verdict | None, fault: str | None, to_be_written: bool
 ):
     worth = worth_of(
@@ -107,7 +109,7 @@ def test_no_check_is_good_that_was_never_red(
     assert worth.because
 
 
-def test_the_failure_of_a_check_is_its_own_or_one_that_its_tests_share():
+def test_failure_of_a_check_is_its_own_or_shared_through_its_tests():
     own = Failure(category=Category.LINT_ERROR, check_id="tests[0]")
     shared = Failure(category=Category.TYPE_ERROR, check_id="other", tests=("t.py::a",))
     red = TestResult(nodeid="t.py::a", outcome=TestOutcome.FAILED)
@@ -125,7 +127,7 @@ def test_the_failure_of_a_check_is_its_own_or_one_that_its_tests_share():
     assert [answer_of(outcome, check.id).failure for check in outcome.checks] == [own, shared, None]
 
 
-def test_questions_to_people_and_what_must_stay_green_are_not_qualified():
+def test_manual_and_stay_green_criteria_are_not_qualified():
     todo = Todo.model_validate(
         {
             "id": "a",
@@ -166,7 +168,7 @@ def qualification(*checks: QualifiedCheck) -> Qualification:
         ((Quality.UNSTABLE, CheckKind.TEST), (Quality.RED_OK, CheckKind.TEST), ["0"]),
     ],
 )
-def test_a_linter_that_is_green_already_is_no_bad_check_beside_a_good_one(
+def test_green_linter_is_accepted_beside_a_qualified_check(
     first: tuple[Quality, CheckKind], second: tuple[Quality, CheckKind], bad: list[str]
 ):
     document = qualification(qualified("0", *first), qualified("1", *second))
@@ -174,7 +176,7 @@ def test_a_linter_that_is_green_already_is_no_bad_check_beside_a_good_one(
     assert [check.check_id for check in document.bad_checks] == bad
 
 
-def test_a_linter_that_its_own_control_does_not_turn_red_is_bad():
+def test_linter_that_its_control_does_not_turn_red_is_bad():
     good = qualified("0", Quality.RED_OK, CheckKind.TEST)
     lint = qualified("1", Quality.VACUOUS, CheckKind.COMMAND, control="c.patch")
 

@@ -126,14 +126,14 @@ def test_what_is_written_is_read_back(held: Baseline) -> None:
     assert parse_baseline(baseline_bytes(held), "x") == held
 
 
-def test_without_one_there_is_none(repository: Path, tmp_path: Path) -> None:
+def test_missing_baseline_is_none(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
 
     assert load_baseline(repository, "shop") is None
     assert load_baseline(tmp_path / "plain", "shop") is None
 
 
-def test_only_the_owner_reads_the_file_and_git_ignores_it(repository: Path) -> None:
+def test_baseline_file_is_private_and_ignored_by_git(repository: Path) -> None:
     path, unkept = keep_baseline(repository, document(), {})
     assert unkept is None
     assert path.stat().st_mode & 0o077 == 0
@@ -142,14 +142,14 @@ def test_only_the_owner_reads_the_file_and_git_ignores_it(repository: Path) -> N
 
 
 @pytest.mark.parametrize("plan", ["shop", "a b", "x/../y", "ä", "a.lock", "-x", "@{", "a" * 150])
-def test_any_name_of_a_plan_is_kept_by_git(repository: Path, plan: str) -> None:
+def test_any_plan_name_is_a_valid_git_ref(repository: Path, plan: str) -> None:
     _, unkept = keep_baseline(repository, document(plan), {})
     assert unkept is None
     PlanFolder(repository, plan).baseline.unlink()
     assert loaded(repository, plan).document.plan == plan
 
 
-def test_the_plans_of_one_root_have_a_baseline_each(tmp_path: Path) -> None:
+def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path) -> None:
     keep_baseline(tmp_path, document("one"), {})
     keep_baseline(tmp_path, document("two"), {})
     assert loaded(tmp_path, "one").document.plan == "one"
@@ -160,13 +160,13 @@ def test_the_plans_of_one_root_have_a_baseline_each(tmp_path: Path) -> None:
         load_baseline(tmp_path, "two")
 
 
-def test_a_sub_plan_by_itself_has_its_part_of_the_parents_baseline(tmp_path: Path) -> None:
+def test_sub_plan_alone_uses_its_part_of_the_parent_baseline(tmp_path: Path) -> None:
     todos = {"p": BaselineTodo(), "p/a": BaselineTodo(claimed=True), "q": BaselineTodo()}
     keep_baseline(tmp_path, document(todos=todos, sub_plans={"p": "part"}), {})
     assert loaded(tmp_path, "part").document.todos == {"a": BaselineTodo(claimed=True)}
 
 
-def test_two_roots_of_a_repository_do_not_share_a_ref(repository: Path) -> None:
+def test_two_roots_of_a_repository_have_separate_refs(repository: Path) -> None:
     for name in ("a", "b"):
         (repository / name).mkdir()
         keep_baseline(repository / name, document(revision=name), {})
@@ -174,7 +174,7 @@ def test_two_roots_of_a_repository_do_not_share_a_ref(repository: Path) -> None:
     assert loaded(repository / "b").doubts == ()
 
 
-def test_a_linked_work_tree_has_its_own_and_else_that_of_the_repository(
+def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(
     repository: Path, tmp_path: Path
 ) -> None:
     keep_baseline(repository, document(revision="main"), {})
@@ -186,7 +186,7 @@ def test_a_linked_work_tree_has_its_own_and_else_that_of_the_repository(
     assert loaded(repository).doubts == ()
 
 
-def test_a_file_that_differs_from_what_git_keeps_is_a_doubt_and_does_not_count(repository: Path) -> None:
+def test_edited_baseline_file_is_reported_and_ignored(repository: Path) -> None:
     path, _ = keep_baseline(repository, document(revision="true"), {})
     path.write_bytes(baseline_bytes(document(revision="false")))
     assert loaded(repository).document.revision == "true"
@@ -199,7 +199,7 @@ def test_a_file_that_differs_from_what_git_keeps_is_a_doubt_and_does_not_count(r
     assert loaded(repository).doubts == ()
 
 
-def test_contents_come_from_git_or_from_a_copy_and_only_if_they_are_what_they_were(
+def test_contents_are_read_from_git_or_a_copy_and_verified(
     repository: Path,
 ) -> None:
     def of(content: bytes, **keys: bool) -> BaselineFile:
@@ -230,7 +230,7 @@ def test_contents_come_from_git_or_from_a_copy_and_only_if_they_are_what_they_we
     assert loaded(repository).read("b.txt") == b"two\n"
 
 
-def test_only_just_what_was_accepted_is_accepted(tmp_path: Path) -> None:
+def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path) -> None:
     entry = Acceptance(todo_id="t", reason="r", at="now", files={"a.py": "1" * 64, "gone.py": None})
     keep_baseline(tmp_path, document(accepted=(entry,)), {})
     kept = loaded(tmp_path)
@@ -253,7 +253,7 @@ def test_only_just_what_was_accepted_is_accepted(tmp_path: Path) -> None:
         ("test_broken.py::test_x", True),
     ],
 )
-def test_a_test_was_there_where_it_was_run_or_its_file_speaks_of_it(
+def test_test_existed_if_it_was_run_or_its_file_defined_it(
     tmp_path: Path, nodeid: str, there: bool
 ) -> None:
     content = b"def test_run(n): ...\ndef test_other(): ...\nclass Test:\n    def test_inner(self): ...\n"
@@ -270,7 +270,7 @@ def test_a_test_was_there_where_it_was_run_or_its_file_speaks_of_it(
     assert kept.kind_of("new/conftest.py") is JudgeKind.CONFTEST
 
 
-def test_a_file_that_was_only_renamed_has_its_tests(tmp_path: Path) -> None:
+def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
     digests = {name: hashlib.sha256(text).hexdigest() for name, text in (("a", b"1"), ("twin", b"2"))}
     files = {
         name: {"sha256": digests[kind], "size": 1, "kind": "test"}
@@ -305,7 +305,7 @@ def test_a_file_that_was_only_renamed_has_its_tests(tmp_path: Path) -> None:
         (b'{"plan": 1}', "does not fit a baseline"),
     ],
 )
-def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str) -> None:
+def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str) -> None:
     path = tmp_path / "baseline.json"
     path.write_bytes(data)
     with pytest.raises(BaselineError, match=said) as caught:
@@ -313,7 +313,7 @@ def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes,
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+def test_unreadable_or_unwritable_file_is_named(tmp_path: Path) -> None:
     path = PlanFolder(tmp_path, "shop").baseline
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "nowhere")
@@ -394,7 +394,7 @@ def verify(folder: Path) -> tuple[bool, list[tuple[str, str, int]], dict[str, An
     return outcome["success"], hunks, failure
 
 
-def test_a_committed_step_that_turned_the_todo_red_is_the_place_and_stands_in_the_brief(project: Path):
+def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: Path):
     write(project, SHOP)
     assert verify(project)[0]
     write(project, RED)
@@ -415,7 +415,7 @@ def test_a_committed_step_that_turned_the_todo_red_is_the_place_and_stands_in_th
     assert "-    return 1 if len(prices) >= 3 else 0" in told
 
 
-def test_a_step_that_was_green_before_it_was_committed_is_not_told(project: Path):
+def test_change_that_was_green_before_its_commit_is_not_reported(project: Path):
     write(project, SHOP)
     write(project, LOUD, commit=False)
     (project / "notes.txt").write_text("of nobody's interest")
@@ -427,7 +427,7 @@ def test_a_step_that_was_green_before_it_was_committed_is_not_told(project: Path
     assert verify(project)[1] == [("shop.py", "discount", 6)]
 
 
-def test_where_the_green_state_is_lost_the_last_commit_counts(project: Path):
+def test_last_commit_is_compared_if_the_green_state_is_lost(project: Path):
     write(project, SHOP)
     assert verify(project)[0]
     state = project / ".planverify/plans/p/green.json"
@@ -457,7 +457,7 @@ def test_where_the_green_state_is_lost_the_last_commit_counts(project: Path):
         assert hunks == [*since_green, ("shop.py", "name", 10)], damage
 
 
-def test_a_todo_that_was_never_green_has_no_green_state(project: Path):
+def test_todo_that_was_never_green_has_no_green_state(project: Path):
     write(project, RED)
 
     assert verify(project)[1] == []
