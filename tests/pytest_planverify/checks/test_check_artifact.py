@@ -44,18 +44,18 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_file_that_is_there_and_not_empty_passes(root: Path) -> None:
+def test_existing_non_empty_file_passes(root: Path) -> None:
     assert check(root, "out/a.json").verdict is Verdict.PASSED
     assert check(root, "./out/../out/a.json").verdict is Verdict.PASSED
 
 
-def test_a_missing_file_names_what_looks_like_it(root: Path) -> None:
+def test_missing_file_suggests_similar_names(root: Path) -> None:
     result = check(root, "out/a.jsn")
     assert result.reason == "out/a.jsn does not exist; did you mean out/a.json?"
     assert problem(root, "nowhere/x.txt") == "missing"
 
 
-def test_sizes_are_kept_to(root: Path) -> None:
+def test_file_sizes_are_checked_against_their_limits(root: Path) -> None:
     assert problem(root, "out/empty.txt") == "empty"
     assert check(root, "out/empty.txt", min_bytes=0).verdict is Verdict.PASSED
     assert problem(root, "out/a.json", min_bytes=12) == "too_small"
@@ -63,7 +63,7 @@ def test_sizes_are_kept_to(root: Path) -> None:
     assert check(root, "out/a.json", min_bytes=11, max_bytes=11).verdict is Verdict.PASSED
 
 
-def test_every_match_of_a_glob_is_checked(root: Path) -> None:
+def test_every_glob_match_is_checked(root: Path) -> None:
     assert check(root, "out/*.json").verdict is Verdict.PASSED
     assert check(root, "**/a.json").verdict is Verdict.PASSED
     assert problem(root, "out/*.csv") == "no_match"
@@ -76,7 +76,7 @@ def test_every_match_of_a_glob_is_checked(root: Path) -> None:
     assert "(and 2 more)" in (result.reason or "")
 
 
-def test_a_file_whose_name_looks_like_a_glob_is_that_file(root: Path) -> None:
+def test_existing_file_takes_precedence_over_a_glob(root: Path) -> None:
     (root / "out" / "[id].txt").write_text("x")
     assert check(root, "out/[id].txt").verdict is Verdict.PASSED
 
@@ -86,7 +86,7 @@ def test_too_many_matches_are_refused(root: Path, monkeypatch: pytest.MonkeyPatc
     assert problem(root, "out/*.json") == "too_large"
 
 
-def test_a_folder_counts_if_it_holds_a_file(root: Path) -> None:
+def test_folder_passes_if_it_contains_a_file(root: Path) -> None:
     assert check(root, "out").verdict is Verdict.PASSED
     assert problem(root, "out/deep") == "empty"
     assert check(root, "out/deep", min_bytes=0).verdict is Verdict.PASSED
@@ -97,31 +97,31 @@ def test_a_folder_counts_if_it_holds_a_file(root: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["../secret.txt", "/etc/passwd", "link", "loop/secret.txt", "../*.txt", "/etc/*"]
 )
-def test_no_path_leads_out_of_the_root(root: Path, path: str) -> None:
+def test_path_outside_the_root_is_refused(root: Path, path: str) -> None:
     (root / "link").symlink_to(root.parent / "secret.txt")
     (root / "loop").symlink_to(root.parent)
     assert problem(root, path) == "outside_root"
 
 
-def test_a_match_that_is_a_link_out_of_the_root_is_refused(root: Path) -> None:
+def test_glob_match_that_links_outside_the_root_is_refused(root: Path) -> None:
     (root / "out" / "c.json").symlink_to(root.parent / "secret.txt")
     assert problem(root, "out/*.json") == "outside_root"
 
 
-def test_links_in_a_circle_and_broken_links_never_pass(root: Path) -> None:
+def test_cyclic_and_broken_links_never_pass(root: Path) -> None:
     (root / "circle").symlink_to("circle")
     (root / "broken").symlink_to("gone")
     assert check(root, "circle").verdict is not Verdict.PASSED
     assert problem(root, "broken") == "missing"
 
 
-def test_a_pipe_is_not_waited_for(root: Path) -> None:
+def test_pipe_is_refused_without_blocking(root: Path) -> None:
     os.mkfifo(root / "pipe")
     assert problem(root, "pipe") == "not_a_file"
     assert problem(root, "out/a.json", schema="pipe") == "bad_schema"
 
 
-def test_a_file_that_cannot_be_read_is_inconclusive(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_inconclusive(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> str:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -131,25 +131,25 @@ def test_a_file_that_cannot_be_read_is_inconclusive(root: Path, monkeypatch: pyt
     assert result.reason == "out/a.json cannot be read: Permission denied"
 
 
-def test_a_name_that_is_too_long_is_no_crash(root: Path) -> None:
+def test_invalid_file_name_does_not_crash(root: Path) -> None:
     assert check(root, "x" * 4_000).verdict is not Verdict.PASSED
     assert check(root, "a\0b").verdict is not Verdict.PASSED
 
 
-def test_json_is_checked_against_its_schema_and_the_path_is_told(root: Path) -> None:
+def test_json_file_is_validated_with_the_path_of_the_error(root: Path) -> None:
     assert check(root, "out/a.json", schema="schema.json").verdict is Verdict.PASSED
     result = check(root, "out/b.json", schema="schema.json")
     assert result.reason == "out/b.json does not satisfy schema.json: $.rows: 'x' is not of type 'integer'"
 
 
 @pytest.mark.parametrize("text", ["{", "NaN", '{"rows": Infinity}', "[" * 100_000, "1" * 5_000, "\udcff"])
-def test_what_is_no_json_never_satisfies_a_schema(root: Path, text: str) -> None:
+def test_invalid_json_never_satisfies_a_schema(root: Path, text: str) -> None:
     (root / "x.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     (root / "any.json").write_text('{"type": "object"}')
     assert problem(root, "x.json", schema="any.json") in ("not_json", "schema")
 
 
-def test_deep_recursion_of_a_schema_is_no_crash(root: Path) -> None:
+def test_deeply_recursive_schema_does_not_crash(root: Path) -> None:
     (root / "rec.json").write_text('{"items": {"$ref": "#"}}')
     (root / "deep.json").write_text("[" * 900 + "]" * 900)
     check(root, "deep.json", schema="rec.json")
@@ -169,25 +169,25 @@ def test_deep_recursion_of_a_schema_is_no_crash(root: Path) -> None:
         ('{"patternProperties": {"(": {}}}', "pattern"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_a_failure(root: Path, schema: str, said: str) -> None:
+def test_unusable_schema_fails(root: Path, schema: str, said: str) -> None:
     (root / "bad.json").write_text(schema)
     result = check(root, "out/a.json", schema="bad.json")
     assert problem(root, "out/a.json", schema="bad.json") == "bad_schema"
     assert said in (result.reason or "")
 
 
-def test_a_schema_that_is_missing_or_outside_is_a_failure(root: Path) -> None:
+def test_missing_or_outside_schema_fails(root: Path) -> None:
     assert problem(root, "out/a.json", schema="gone.json") == "bad_schema"
     assert problem(root, "out/a.json", schema="../secret.txt") == "bad_schema"
 
 
-def test_a_json_file_beyond_all_bounds_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_json_file_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_JSON_BYTES", 5)
     (root / "true.json").write_text("true")
     assert problem(root, "out/a.json", schema="true.json") == "too_large"
 
 
-def test_another_document_is_not_fetched_even_where_it_could_be(root: Path) -> None:
+def test_remote_schema_reference_is_not_fetched(root: Path) -> None:
     (root / "any.json").write_text("{}")
     (root / "remote.json").write_text(json.dumps({"$ref": (root / "any.json").as_uri()}))
     assert problem(root, "out/a.json", schema="remote.json") == "bad_schema"
@@ -204,7 +204,7 @@ def test_another_document_is_not_fetched_even_where_it_could_be(root: Path) -> N
         ("a\0b", "unreadable", "cannot be read"),
     ],
 )
-def test_a_fixture_that_cannot_be_used_says_why(tmp_path: Path, path: str, problem: str, said: str) -> None:
+def test_unusable_fixture_has_a_reason(tmp_path: Path, path: str, problem: str, said: str) -> None:
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
     (root / "rsi.json").write_text("[1]")
@@ -217,9 +217,7 @@ def test_a_fixture_that_cannot_be_used_says_why(tmp_path: Path, path: str, probl
     assert said in evidence.headline
 
 
-def test_a_fixture_that_may_not_be_read_is_no_crash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_fixture_does_not_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> str:
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -28,13 +28,13 @@ def needs(program: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(found is None, reason=f"{program} is not installed")
 
 
-def test_a_command_that_succeeds_passes(tmp_path: Path) -> None:
+def test_successful_command_passes(tmp_path: Path) -> None:
     (tmp_path / "ok.py").write_text("import os\nprint(os.environ['A'], os.getcwd())\n")
     result = run("A=1 python ok.py", tmp_path)
     assert (result.verdict, result.exit_code, result.evidence) == (Verdict.PASSED, 0, ())
 
 
-def test_a_failure_carries_its_place_relative_to_the_root(tmp_path: Path) -> None:
+def test_failure_has_a_location_relative_to_the_root(tmp_path: Path) -> None:
     (tmp_path / "boom.py").write_text("def f():\n    raise ValueError('x')\nf()\n")
     result = run("python boom.py", tmp_path)
     assert (result.verdict, result.exit_code, result.reason) == (Verdict.FAILED, 1, "it exited with 1")
@@ -47,7 +47,7 @@ def test_a_failure_carries_its_place_relative_to_the_root(tmp_path: Path) -> Non
     assert "Traceback" in evidence.command.output_tail
 
 
-def test_a_syntax_error_is_found_by_py_compile(tmp_path: Path) -> None:
+def test_syntax_error_is_parsed_from_py_compile(tmp_path: Path) -> None:
     (tmp_path / "syn.py").write_text("def g(:\n")
     (evidence,) = run("python -m py_compile syn.py", tmp_path).evidence
     assert evidence.command is not None
@@ -56,14 +56,14 @@ def test_a_syntax_error_is_found_by_py_compile(tmp_path: Path) -> None:
     assert evidence.command.purpose == "validate"
 
 
-def test_compiling_a_folder_that_is_not_there_proves_nothing(tmp_path: Path) -> None:
+def test_compiling_a_missing_folder_is_vacuous(tmp_path: Path) -> None:
     result = run("python -m compileall -q missing", tmp_path)
     assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
     assert result.evidence[0].vacuous == "nothing_collected"
     assert "proves nothing" in (result.reason or "")
 
 
-def test_unit_tests_that_fail_are_named_and_skipped_ones_prove_nothing(tmp_path: Path) -> None:
+def test_failed_unittest_is_named_and_skipped_tests_are_vacuous(tmp_path: Path) -> None:
     case = "import unittest\nclass T(unittest.TestCase):\n"
     (tmp_path / "test_u.py").write_text(f"{case}    def test_a(self): self.assertEqual(1, 2)\n")
     (tmp_path / "test_s.py").write_text(f"{case}    @unittest.skip('x')\n    def test(self): pass\n")
@@ -76,7 +76,7 @@ def test_unit_tests_that_fail_are_named_and_skipped_ones_prove_nothing(tmp_path:
 
 
 @needs("ruff")
-def test_ruff_really_complains_as_it_is_read(tmp_path: Path) -> None:
+def test_real_ruff_output_is_parsed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import os\n")
     (evidence,) = run("ruff check --no-cache --isolated a.py", tmp_path).evidence
     assert evidence.command is not None
@@ -86,7 +86,7 @@ def test_ruff_really_complains_as_it_is_read(tmp_path: Path) -> None:
 
 
 @needs("mypy")
-def test_mypy_really_complains_as_it_is_read(tmp_path: Path) -> None:
+def test_real_mypy_output_is_parsed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x: int = 'a'\n")
     (evidence,) = run("mypy --no-incremental a.py", tmp_path).evidence
     assert evidence.command is not None
@@ -94,20 +94,20 @@ def test_mypy_really_complains_as_it_is_read(tmp_path: Path) -> None:
 
 
 @needs("make")
-def test_make_really_complains_as_it_is_read(tmp_path: Path) -> None:
+def test_real_make_output_is_parsed(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text('fail:\n\t@python3 -c "raise SystemExit(3)"\n')
     (evidence,) = run("make fail", tmp_path).evidence
     assert evidence.headline == "Makefile:2: fail: Error 3"
 
 
 @needs("node")
-def test_node_is_read(tmp_path: Path) -> None:
+def test_real_node_output_is_parsed(tmp_path: Path) -> None:
     (tmp_path / "a.js").write_text("const x = {\n")
     (evidence,) = run("node a.js", tmp_path).evidence
     assert evidence.headline.startswith("a.js:2: SyntaxError")
 
 
-def test_a_limit_that_passed_is_a_failure(tmp_path: Path) -> None:
+def test_command_over_its_time_limit_fails(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
     result = run("python slow.py", tmp_path, 0.5)
     (evidence,) = result.evidence
@@ -117,7 +117,7 @@ def test_a_limit_that_passed_is_a_failure(tmp_path: Path) -> None:
     assert evidence.process.timed_out
 
 
-def test_a_signal_is_a_failure(tmp_path: Path) -> None:
+def test_command_killed_by_a_signal_fails(tmp_path: Path) -> None:
     (tmp_path / "die.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     result = run("python die.py", tmp_path)
     assert (result.verdict, result.reason, result.exit_code) == (
@@ -130,7 +130,7 @@ def test_a_signal_is_a_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cmd", ["./gradlew test", "lib/mypy src"])
-def test_a_program_that_is_not_there_is_inconclusive(cmd: str, tmp_path: Path) -> None:
+def test_missing_program_is_inconclusive(cmd: str, tmp_path: Path) -> None:
     result = run(cmd, tmp_path)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.reason == f"{cmd.split()[0]} is not installed"
@@ -138,7 +138,7 @@ def test_a_program_that_is_not_there_is_inconclusive(cmd: str, tmp_path: Path) -
     assert not result.evidence[0].command.found
 
 
-def test_a_program_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
+def test_program_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
     broken = tmp_path / "gradlew"
     broken.write_text("\x7fELF no program")
     broken.chmod(0o755)
@@ -147,11 +147,11 @@ def test_a_program_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> Non
     assert "cannot be started" in (result.reason or "")
 
 
-def test_a_root_that_is_gone_is_inconclusive(tmp_path: Path) -> None:
+def test_missing_root_is_inconclusive(tmp_path: Path) -> None:
     assert run("python -m compileall -q .", tmp_path / "gone").verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_tool_whose_module_is_missing_is_inconclusive(tmp_path: Path) -> None:
+def test_tool_with_a_missing_module_is_inconclusive(tmp_path: Path) -> None:
     isolated = tmp_path / "python"
     isolated.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
     isolated.chmod(0o755)
@@ -163,7 +163,7 @@ def test_a_tool_whose_module_is_missing_is_inconclusive(tmp_path: Path) -> None:
     assert run("./python -m mypkg.check", tmp_path).verdict is Verdict.FAILED
 
 
-def test_python_is_the_running_interpreter_and_tools_beside_it_come_first(tmp_path: Path) -> None:
+def test_python_is_the_running_interpreter_and_its_tools_come_first(tmp_path: Path) -> None:
     assert find_program("python", tmp_path) == find_program("python3", tmp_path) == sys.executable
     assert find_program("sh", tmp_path, os.defpath) == shutil.which("sh", path=os.defpath)
     assert find_program("nonexistent-program", tmp_path, "") is None
@@ -172,7 +172,7 @@ def test_python_is_the_running_interpreter_and_tools_beside_it_come_first(tmp_pa
         assert find_program("pytest", tmp_path, "") == str(beside)
 
 
-def test_output_in_evidence_is_clean_and_bounded(tmp_path: Path) -> None:
+def test_output_in_evidence_is_sanitised_and_limited(tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text("print('\\x1b[31mred\\u202e' + 'x' * 100_000); raise SystemExit(1)")
     (evidence,) = run("python loud.py", tmp_path).evidence
     assert evidence.stdout_tail.startswith("redx")
@@ -180,7 +180,7 @@ def test_output_in_evidence_is_clean_and_bounded(tmp_path: Path) -> None:
     assert evidence.model_dump_json()
 
 
-def test_the_environment_may_be_given(tmp_path: Path) -> None:
+def test_environment_of_a_command_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "ok.py").write_text(
         "import os\nassert 'HOME' not in os.environ and os.environ['B'] == '2'\n"
     )
@@ -222,7 +222,9 @@ def pytest_run(folder: Path, text: str, *args: str, without: str = "", seconds: 
 @pytest.mark.parametrize(
     ("without", "family"), [("", "xunit2"), ("json-report", "xunit1"), ("json-report", "xunit2")]
 )
-def test_every_outcome_is_read_with_its_node_id_from_either_file(without: str, family: str, tmp_path: Path):
+def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
+    without: str, family: str, tmp_path: Path
+):
     (tmp_path / "pytest.ini").write_text(f"[pytest]\njunit_family = {family}\n")
 
     judgement, witness = pytest_run(tmp_path, TESTS, without=without)
@@ -248,7 +250,7 @@ def test_every_outcome_is_read_with_its_node_id_from_either_file(without: str, f
     assert judgement.reason
 
 
-def test_a_green_exit_without_a_test_that_passed_proves_nothing(tmp_path: Path):
+def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
     text = "import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n"
 
     judgement, _ = pytest_run(tmp_path, text, without="json-report")
@@ -257,7 +259,7 @@ def test_a_green_exit_without_a_test_that_passed_proves_nothing(tmp_path: Path):
     assert [evidence.vacuous for evidence in judgement.evidence] == ["only_xfailed"]
 
 
-def test_a_file_that_cannot_be_imported_is_a_failed_collection(tmp_path: Path):
+def test_import_error_is_a_failed_collection(tmp_path: Path):
     judgement, _ = pytest_run(tmp_path, "import no_such_thing\n", without="json-report")
 
     assert judgement.verdict is Verdict.FAILED
@@ -265,7 +267,7 @@ def test_a_file_that_cannot_be_imported_is_a_failed_collection(tmp_path: Path):
     assert judgement.evidence[0].nodeid == "test_x.py"
 
 
-def test_a_command_that_is_refused_is_judged_by_its_exit_status(tmp_path: Path):
+def test_refused_command_is_judged_by_its_exit_status(tmp_path: Path):
     judgement, witness = pytest_run(tmp_path, "def test_1(): pass\n", "--no-such-option")
 
     assert witness is Witness.EXIT_CODE
@@ -273,7 +275,7 @@ def test_a_command_that_is_refused_is_judged_by_its_exit_status(tmp_path: Path):
     assert "exit status 4" in (judgement.reason or "")
 
 
-def test_a_process_that_dies_is_told_with_how(tmp_path: Path):
+def test_killed_process_is_reported_with_its_signal(tmp_path: Path):
     judgement, witness = pytest_run(
         tmp_path, "import os, signal\ndef test_1(): os.kill(os.getpid(), signal.SIGSEGV)\n"
     )
@@ -282,14 +284,14 @@ def test_a_process_that_dies_is_told_with_how(tmp_path: Path):
     assert "SIGSEGV" in (judgement.reason or "")
 
 
-def test_a_process_that_does_not_end_is_ended(tmp_path: Path):
+def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
     judgement, _ = pytest_run(tmp_path, "import time\ndef test_1(): time.sleep(60)\n", seconds=1.5)
 
     assert judgement.verdict is Verdict.FAILED
     assert judgement.evidence[-1].timed_out
 
 
-def test_a_status_that_no_test_explains_is_red(tmp_path: Path):
+def test_unexplained_exit_status_fails(tmp_path: Path):
     (tmp_path / "conftest.py").write_text("def pytest_sessionfinish(session): session.exitstatus = 1\n")
 
     judgement, _ = pytest_run(tmp_path, "def test_1(): pass\n")
@@ -299,7 +301,7 @@ def test_a_status_that_no_test_explains_is_red(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"tests": [{}]}', "<testsuites>"])
-def test_a_file_that_is_no_json_report_is_refused(content: str, tmp_path: Path):
+def test_invalid_json_report_is_refused(content: str, tmp_path: Path):
     (tmp_path / "r").write_text(content)
 
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
@@ -307,14 +309,14 @@ def test_a_file_that_is_no_json_report_is_refused(content: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["", "<html/>", "{}", "<testsuites>"])
-def test_a_file_that_is_no_junit_xml_is_refused(content: str, tmp_path: Path):
+def test_invalid_junit_xml_is_refused(content: str, tmp_path: Path):
     (tmp_path / "r").write_text(content)
 
     with pytest.raises((ValueError, SyntaxError)):
         read_junit(tmp_path / "r", COMMAND)
 
 
-def test_a_crash_at_a_place_is_told_with_the_place(tmp_path: Path):
+def test_crash_location_becomes_the_frame_of_the_exception(tmp_path: Path):
     crash = {"path": "/r/a.py", "lineno": 7, "message": "pkg.errors.Broken: it broke"}
     test = {"nodeid": "a.py::t", "outcome": "failed", "call": {"outcome": "failed", "crash": crash}}
     (tmp_path / "r").write_text(json.dumps({"summary": {}, "tests": [test]}))

@@ -72,7 +72,7 @@ def project(tmp_path: Path) -> Project:
         "def compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ...",
     ],
 )
-def test_a_promise_that_is_kept_passes_however_it_is_spelled(project: Project, source: str) -> None:
+def test_satisfied_contract_passes_in_any_spelling(project: Project, source: str) -> None:
     result = project.source(source, RSI)
     assert (result.verdict, result.reason) == (Verdict.PASSED, None)
 
@@ -110,7 +110,7 @@ def test_a_promise_that_is_kept_passes_however_it_is_spelled(project: Project, s
         ("class compute_rsi: ...", "is a class"),
     ],
 )
-def test_a_broken_promise_names_what_was_expected_and_what_is_there(
+def test_violated_contract_reports_expected_and_actual_signature(
     project: Project, source: str, said: str
 ) -> None:
     result = project.source(f"import pandas as pd\n{source}", RSI)
@@ -155,22 +155,20 @@ def test_a_broken_promise_names_what_was_expected_and_what_is_there(
         ),
     ],
 )
-def test_what_only_running_the_code_would_tell_is_inconclusive(
-    project: Project, source: str, said: str
-) -> None:
+def test_contract_that_needs_execution_is_inconclusive(project: Project, source: str, said: str) -> None:
     result = project.source(source, RSI)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert said in (result.reason or "")
     assert fact(result).problem == "unresolved"
 
 
-def test_a_missing_function_tells_what_there_is(project: Project) -> None:
+def test_missing_function_lists_the_defined_names(project: Project) -> None:
     result = project.source("def rsi(series): ...", RSI)
     assert (result.verdict, fact(result).problem) == (Verdict.FAILED, "missing_function")
     assert fact(result).actual == "it defines rsi"
 
 
-def test_what_the_contract_leaves_out_is_not_compared(project: Project) -> None:
+def test_parts_omitted_from_the_contract_are_not_compared(project: Project) -> None:
     source = "async def f(a: int = 1, *args, b, **kw) -> str: ..."
     assert project.source(source, {"name": "f"}).verdict is Verdict.PASSED
     parameters = [
@@ -190,12 +188,12 @@ def test_what_the_contract_leaves_out_is_not_compared(project: Project) -> None:
     assert project.source("def f(): ...", {"name": "f", "async": True}).verdict is Verdict.FAILED
 
 
-def test_a_number_may_be_given_as_a_default(project: Project) -> None:
+def test_default_in_a_contract_may_be_a_number(project: Project) -> None:
     function = {"name": "f", "parameters": [{"name": "a", "default": 14}, {"name": "b", "default": None}]}
     assert project.source("def f(a=14, b=None): ...", function).verdict is Verdict.PASSED
 
 
-def test_a_name_is_followed_to_where_the_project_defines_it(project: Project) -> None:
+def test_reexported_name_is_followed_to_its_definition(project: Project) -> None:
     project.write("indicators/__init__.py", "from .rsi import compute as compute_rsi\nfrom . import rsi\n")
     project.write("indicators/rsi.py", "def compute(a): ...\nclass C: ...\n")
     function = {"name": "compute_rsi", "parameters": [{"name": "a"}]}
@@ -207,19 +205,19 @@ def test_a_name_is_followed_to_where_the_project_defines_it(project: Project) ->
     assert project.check(module="indicators", classes=[{"name": "D"}]).verdict is Verdict.PASSED
 
 
-def test_names_that_run_in_a_circle_are_inconclusive(project: Project) -> None:
+def test_cyclic_imports_are_inconclusive(project: Project) -> None:
     project.write("a.py", "from b import f\n").write("b.py", "from a import f\n")
     assert project.check(module="a", functions=[{"name": "f"}]).verdict is Verdict.INCONCLUSIVE
     project.write("b.py", "def (")
     assert project.check(module="a", functions=[{"name": "f"}]).verdict is Verdict.INCONCLUSIVE
 
 
-def test_modules_are_found_in_the_usual_source_folders(project: Project) -> None:
+def test_modules_are_found_in_usual_source_folders(project: Project) -> None:
     project.write("src/pkg/sub/__init__.py", "def f(): ...")
     assert project.check(module="pkg.sub", functions=[{"name": "f"}]).verdict is Verdict.PASSED
 
 
-def test_a_module_that_is_missing_compiled_or_broken_is_told_apart(project: Project) -> None:
+def test_missing_compiled_and_broken_modules_are_distinguished(project: Project) -> None:
     result = project.check(functions=[RSI])
     assert (result.verdict, fact(result).problem) == (Verdict.FAILED, "missing_module")
     project.write("indicators/rsi.cpython-311.so", "")
@@ -234,7 +232,7 @@ def test_a_module_that_is_missing_compiled_or_broken_is_told_apart(project: Proj
     project.source("x = " + "-" * 50_000 + "1", RSI)
 
 
-def test_a_module_outside_of_the_root_is_none(
+def test_module_outside_the_root_is_missing(
     project: Project, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -309,7 +307,7 @@ def test_classes_are_compared_with_their_methods(
     assert project.source(CLASS, classes=[wanted]).verdict is verdict
 
 
-def test_a_broken_promise_outweighs_an_open_one(project: Project) -> None:
+def test_violated_contract_outweighs_an_unresolved_one(project: Project) -> None:
     project.write("indicators/rsi.py", "f = 1\n")
     result = project.check(functions=[{"name": "f"}, {"name": "g"}])
     assert result.verdict is Verdict.FAILED
@@ -335,7 +333,7 @@ def test_a_broken_promise_outweighs_an_open_one(project: Project) -> None:
         ("[" * 100_000, "contract"),
     ],
 )
-def test_a_contract_that_cannot_be_used_has_failed(project: Project, text: str, said: str) -> None:
+def test_unusable_contract_fails(project: Project, text: str, said: str) -> None:
     project.write("c.json", text)
     result = check_contract("c.json", project.root)
     assert result.verdict is Verdict.FAILED
@@ -344,24 +342,24 @@ def test_a_contract_that_cannot_be_used_has_failed(project: Project, text: str, 
 
 
 @pytest.mark.parametrize("path", ["gone.json", "../c.json", "folder", "a\0b"])
-def test_a_contract_that_is_not_there_has_failed(project: Project, path: str) -> None:
+def test_missing_contract_fails(project: Project, path: str) -> None:
     (project.root / "folder").mkdir()
     assert check_contract(path, project.root).verdict is Verdict.FAILED
 
 
-def test_a_contract_of_schemas_alone_needs_its_module(project: Project) -> None:
+def test_contract_with_only_schemas_needs_its_module(project: Project) -> None:
     schemas = [{"type": "object"}]
     assert project.check(schemas=schemas).verdict is Verdict.FAILED
     assert project.source("", schemas=schemas).verdict is Verdict.PASSED
 
 
-def test_what_the_system_cannot_look_for_has_failed(project: Project) -> None:
+def test_module_path_that_the_system_rejects_fails(project: Project) -> None:
     result = project.check(module="a" * 300, functions=[RSI])
     assert (result.verdict, fact(result).problem) == (Verdict.FAILED, "unreadable")
     assert "cannot be checked" in (result.reason or "")
 
 
-def test_every_broken_promise_is_evidence_of_its_own(project: Project) -> None:
+def test_each_contract_violation_is_separate_evidence(project: Project) -> None:
     project.write("indicators/rsi.py", "def f(a): ...\ndef g(): ...\nh = 1")
     promised = [{"name": name, "parameters": []} for name in "fghi"]
     result = project.check(functions=promised)

@@ -44,7 +44,7 @@ def ask(root: Path, *entries: dict[str, Any], question: str = QUESTION) -> Judge
     return check_manual(ManualSpec(question=question), LOADED, "t", "manual[0]", answers, alone=True)
 
 
-def test_yes_passes_and_no_fails(tmp_path: Path) -> None:
+def test_manual_answer_yes_passes_and_no_fails(tmp_path: Path) -> None:
     assert ask(tmp_path, entry()).verdict is Verdict.PASSED
     result = ask(tmp_path, entry(answer="no", note="axis \x1b[31mwrong"))
     assert (result.verdict, result.reason) == (Verdict.FAILED, "Ada answered no: axis wrong")
@@ -57,18 +57,18 @@ def test_the_last_answer_counts(tmp_path: Path) -> None:
     assert ask(tmp_path, entry(), entry(question="Other?", answer="no")).verdict is Verdict.PASSED
 
 
-def test_an_answer_to_other_words_is_stale(tmp_path: Path) -> None:
+def test_answer_to_a_reworded_question_is_stale(tmp_path: Path) -> None:
     result = ask(tmp_path, entry(question="Does it look right?"))
     assert result.verdict is Verdict.STALE
     assert "'Does it look right?'" in (result.reason or "")
 
 
 @pytest.mark.parametrize("changes", [{"plan": "q"}, {"todo_id": "u"}, {"check_id": "manual[1]"}])
-def test_an_answer_to_another_check_is_none(tmp_path: Path, changes: dict[str, str]) -> None:
+def test_answer_to_another_check_is_ignored(tmp_path: Path, changes: dict[str, str]) -> None:
     assert ask(tmp_path, entry(**changes)).verdict is Verdict.NEEDS_HUMAN
 
 
-def test_an_open_question_shows_the_command_that_answers_it_also_without_a_file(tmp_path: Path) -> None:
+def test_open_question_shows_the_command_to_answer_it(tmp_path: Path) -> None:
     spec = ManualSpec(question=QUESTION)
     without = check_manual(spec, LOADED, "t", "manual[0]", read_answers(tmp_path), alone=True)
     for result in (without, ask(tmp_path)):
@@ -88,7 +88,7 @@ def test_an_open_question_shows_the_command_that_answers_it_also_without_a_file(
         json.dumps({"answers": [entry(answer=True)]}),
     ],
 )
-def test_a_broken_answers_file_never_passes(tmp_path: Path, content: str) -> None:
+def test_invalid_answers_file_never_passes(tmp_path: Path, content: str) -> None:
     (tmp_path / ".planverify").mkdir()
     (tmp_path / ANSWERS_FILE).write_text(content)
     answers = read_answers(tmp_path)
@@ -98,7 +98,7 @@ def test_a_broken_answers_file_never_passes(tmp_path: Path, content: str) -> Non
     assert (result.reason or "").startswith(f"{tmp_path / ANSWERS_FILE}: the answers file cannot be used")
 
 
-def test_an_answers_file_that_is_none_is_a_problem(tmp_path: Path) -> None:
+def test_answers_file_that_is_a_folder_or_outside_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "root" / ANSWERS_FILE).mkdir(parents=True)
     assert "cannot be read" in (read_answers(tmp_path / "root").problem or "")
     (tmp_path / "link").mkdir()
@@ -131,7 +131,7 @@ def test_every_recorded_value_must_satisfy(sign: str, value: float, recorded: li
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, False, "250", None, [1], 1j])
-def test_only_finite_numbers_are_values(value: object) -> None:
+def test_only_finite_numbers_are_metric_values(value: object) -> None:
     result = check_metric(spec("!=", 7), [250, value], check_id="metrics[0]")
     assert result.verdict is Verdict.FAILED
     assert result.evidence[0].metric is not None
@@ -139,25 +139,25 @@ def test_only_finite_numbers_are_values(value: object) -> None:
     assert result.evidence[0].metric.recorded == ("250", repr(value))
 
 
-def test_a_metric_that_nobody_recorded_has_failed() -> None:
+def test_unrecorded_metric_fails() -> None:
     result = check_metric(spec("<=", 7), [])
     assert (result.verdict, result.reason) == (Verdict.FAILED, "no test recorded rows_min")
     assert result.evidence[0].metric is not None
     assert result.evidence[0].metric.problem == "not_recorded"
 
 
-def test_an_unmet_metric_is_told_in_one_line() -> None:
+def test_unmet_metric_is_reported_in_one_line() -> None:
     result = check_metric(spec(">=", 300), [400, 250])
     assert result.reason == "rows_min is 250, not >= 300 (1 of 2 recorded values)"
     assert check_metric(spec(">=", 300), [250]).reason == "rows_min is 250, not >= 300"
 
 
-def test_equality_of_floats_is_exact() -> None:
+def test_floats_are_compared_exactly() -> None:
     assert check_metric(spec("==", 0.3), [0.1 + 0.2]).verdict is Verdict.FAILED
     assert check_metric(spec("==", 0.3), [0.3]).verdict is Verdict.PASSED
 
 
-def test_whole_numbers_beyond_floats_are_compared_and_shown() -> None:
+def test_huge_integers_are_compared_and_displayed() -> None:
     assert check_metric(spec(">=", 1), [10**400]).verdict is Verdict.PASSED
     result = check_metric(spec("<", 1), [10**5_000])
     assert result.verdict is Verdict.FAILED

@@ -47,7 +47,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_output_even_if_it_is_no_text_and_the_exit_code_are_told_and_the_input_is_empty(
+def test_output_and_exit_code_are_captured_and_input_is_empty(
     tmp_path: Path,
 ) -> None:
     code = """
@@ -63,14 +63,16 @@ sys.exit(3)
     assert 0 < result.duration_ms < 30_000
 
 
-def test_a_signal_is_named(tmp_path: Path) -> None:
+def test_terminating_signal_is_named(tmp_path: Path) -> None:
     result = run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
     assert (result.exit_code, result.signal) == (None, "SIGSEGV")
     assert signal_name(99) == "signal 99"
 
 
 @pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM", "SIGINT"])
-def test_what_a_command_sends_to_its_parent_does_not_reach_this_process(sent: str, tmp_path: Path) -> None:
+def test_signal_sent_to_the_parent_of_a_command_does_not_reach_this_process(
+    sent: str, tmp_path: Path
+) -> None:
     result = run(
         f"import os, signal, time\nos.kill(os.getppid(), signal.{sent})\ntime.sleep(0.3)\nprint('on')",
         tmp_path,
@@ -81,7 +83,7 @@ def test_what_a_command_sends_to_its_parent_does_not_reach_this_process(sent: st
     assert result.stdout == ("" if killed else "on\n")
 
 
-def test_both_streams_may_be_flooded_and_only_head_and_tail_are_kept(tmp_path: Path) -> None:
+def test_large_output_keeps_only_head_and_tail_of_both_streams(tmp_path: Path) -> None:
     code = """
 import sys
 sys.stdout.write("start")
@@ -100,7 +102,7 @@ sys.stdout.write("end"); sys.stderr.write("fin")
     assert left_out == 20 * 500_000 + len("startend") - HEAD_BYTES - TAIL_BYTES
 
 
-def test_a_limit_ends_a_process_that_ignores_sigterm(tmp_path: Path) -> None:
+def test_process_that_ignores_sigterm_is_killed_at_its_limit(tmp_path: Path) -> None:
     started = time.monotonic()
     result = run(
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)\n"
@@ -134,7 +136,7 @@ def test_a_machine_that_stands_still_uses_up_no_limit(
     assert (result.exit_code, result.timed_out) == (0, False)
 
 
-def test_a_limit_that_the_process_answers_with_an_exit_code_is_still_a_limit(tmp_path: Path) -> None:
+def test_exit_code_after_the_limit_still_counts_as_a_timeout(tmp_path: Path) -> None:
     code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(60)"
     result = run(code, tmp_path, 1.0)
     assert result.timed_out
@@ -165,9 +167,7 @@ if os.environ.get("STAY"):
 
 
 @pytest.mark.parametrize("stay", [False, True], ids=["after an exit", "after the limit"])
-def test_nothing_that_the_process_started_is_left(
-    tmp_path: Path, stay: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_child_processes_are_ended(tmp_path: Path, stay: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if stay:
         monkeypatch.setenv("STAY", "1")
     result = run(OFFSPRING, tmp_path, 1.5 if stay else 30)
@@ -190,7 +190,7 @@ print("done", flush=True)
 """
 
 
-def test_a_stream_that_an_escaped_process_holds_is_not_closed_under_its_reader(tmp_path: Path) -> None:
+def test_stream_held_by_an_escaped_process_stays_open(tmp_path: Path) -> None:
     written = tmp_path / "written"
     started = time.monotonic()
     result = run(ESCAPED, tmp_path, 30, str(written))
@@ -201,12 +201,12 @@ def test_a_stream_that_an_escaped_process_holds_is_not_closed_under_its_reader(t
         time.sleep(0.05)
 
 
-def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
+def test_missing_program_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         run_process(["/nonexistent/program"], cwd=tmp_path, env={}, timeout_seconds=1)
 
 
-def test_an_interruption_ends_the_tree_and_goes_on(tmp_path: Path) -> None:
+def test_interrupt_ends_the_process_tree_and_propagates(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     started = time.monotonic()
 
@@ -223,13 +223,13 @@ def test_an_interruption_ends_the_tree_and_goes_on(tmp_path: Path) -> None:
     assert time.monotonic() - started < 20
 
 
-def test_ending_a_tree_leaves_the_exit_status_to_the_parent() -> None:
+def test_ending_a_process_tree_leaves_the_exit_status_to_its_parent() -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
         end_process_tree(child.pid)
         assert child.wait() == -signal.SIGTERM
 
 
-def test_ending_what_is_gone_or_what_runs_this_test_does_nothing() -> None:
+def test_ending_a_finished_process_or_an_ancestor_does_nothing() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
     parent = psutil.Process(os.getppid())
@@ -239,7 +239,7 @@ def test_ending_what_is_gone_or_what_runs_this_test_does_nothing() -> None:
     assert parent.is_running()
 
 
-def test_a_platform_without_waitid_is_served_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_platform_without_waitid_is_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(processes.os, "waitid", raising=False)
     assert run("raise SystemExit(4)", tmp_path).exit_code == 4
     assert run("import time; time.sleep(60)", tmp_path, 0.5).timed_out
@@ -273,7 +273,7 @@ def wait_for(mark: str, count: int) -> None:
 
 
 @linux_only
-def test_everything_below_this_process_ends_and_this_process_does_not():
+def test_ending_orphans_ends_all_descendants_but_not_this_process():
     mark = uuid.uuid4().hex
 
     def end() -> int:
@@ -287,7 +287,7 @@ def test_everything_below_this_process_ends_and_this_process_does_not():
 
 
 @linux_only
-def test_commands_of_the_dead_parent_end_with_all_that_they_started():
+def test_commands_of_a_dead_parent_end_with_their_descendants():
     mine, others = uuid.uuid4().hex, uuid.uuid4().hex
     # The first command removes the token of its run from the environment of its child processes.
     script = f"env -u {TOKEN_VARIABLE} sleep 60 & env -u {TOKEN_VARIABLE} setsid sleep 60 & exec sleep 60"
@@ -307,7 +307,7 @@ def test_commands_of_the_dead_parent_end_with_all_that_they_started():
 
 
 @linux_only
-def test_the_parent_marks_its_commands_with_its_number(tmp_path: Path):
+def test_parent_marks_its_commands_with_its_process_id(tmp_path: Path):
     from pytest_planverify.checks.processes import run_process
 
     script = f"import os; print(os.environ['{TOKEN_VARIABLE}'])"
