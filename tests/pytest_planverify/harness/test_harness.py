@@ -60,14 +60,14 @@ def kept(tmp_path: Path) -> Generator[Kept]:
         records.close()
 
 
-def test_what_nobody_has_changed_stays_as_it_is(kept: Kept):
+def test_unchanged_records_are_not_restored(kept: Kept):
     (kept.run / "turns/0001").mkdir(parents=True)
     (kept.run / "turns/0001/output.txt").write_text("an agent at work")
     assert kept.records.put_back() == ([], False)
 
 
 @pytest.mark.parametrize("name", ["plan.yaml", "phases/a.yaml", "first_look.json"])
-def test_the_plan_of_the_run_and_what_it_has_found_are_put_back(kept: Kept, name: str):
+def test_plan_and_results_of_the_run_are_restored(kept: Kept, name: str):
     path = kept.run / name
     before = path.read_text() if path.exists() else None
     path.parent.mkdir(exist_ok=True)
@@ -77,7 +77,7 @@ def test_the_plan_of_the_run_and_what_it_has_found_are_put_back(kept: Kept, name
 
 
 @pytest.mark.parametrize("how", ["emptied", "edited", "removed", "replaced"])
-def test_the_log_is_put_back_and_goes_on(kept: Kept, how: str):
+def test_log_is_restored_and_continued(kept: Kept, how: str):
     content = kept.log.read_bytes()
     if how == "emptied":
         kept.log.write_bytes(b"")
@@ -94,13 +94,13 @@ def test_the_log_is_put_back_and_goes_on(kept: Kept, how: str):
     assert len(kept.log.read_bytes()) > len(content)
 
 
-def test_answers_of_people_count_while_nobody_works(kept: Kept):
+def test_answers_changed_between_turns_are_kept(kept: Kept):
     (kept.root / ".planverify/answers.json").write_text("{}")
     assert kept.records.put_back(by_people=False) == ([], False)
     assert kept.records.put_back() == ([".planverify/answers.json"], False)
 
 
-def test_what_an_agent_writes_while_the_run_writes_is_not_taken_for_the_runs_own(kept: Kept):
+def test_agent_writes_during_an_own_write_are_still_restored(kept: Kept):
     kept.session.tell(RunResumed(at=datetime(2026, 1, 2, tzinfo=UTC)))
     (kept.run / "plan.yaml").write_text("the next version")
     (kept.root / ".planverify/answers.json").write_text("{}")
@@ -108,7 +108,7 @@ def test_what_an_agent_writes_while_the_run_writes_is_not_taken_for_the_runs_own
     assert kept.records.put_back() == ([".planverify/answers.json"], False)
 
 
-def test_a_tree_that_an_agent_has_cleaned_is_no_forgery_and_can_be_restored(kept: Kept):
+def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept):
     before = kept.snapshots.take("turn")
     kept.records.keep_copy()
     log = kept.log.read_bytes()
@@ -131,7 +131,7 @@ def test_a_tree_that_an_agent_has_cleaned_is_no_forgery_and_can_be_restored(kept
         ('[tool.planverify.agents]\nchief = "x"\n', "unknown role 'chief'"),
     ],
 )
-def test_agents_of_another_form_are_refused_with_their_place(
+def test_invalid_agents_configuration_is_refused_with_its_location(
     text: str, problem: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
@@ -143,7 +143,7 @@ def test_agents_of_another_form_are_refused_with_their_place(
     assert "\n" not in str(caught.value)
 
 
-def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
+def test_command_line_overrides_the_agents_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[tool.planverify.agents]\ncoder = "echo"\ntester = ["sh", "x"]\n'
     )
@@ -154,7 +154,7 @@ def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     assert (agents.vector(Role.TESTER) or ())[:2] == ("sh", "x")
 
 
-def test_several_questions_of_a_todo_are_asked_one_after_the_other(
+def test_several_questions_of_a_todo_are_asked_in_sequence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     command = Command(tmp_path, monkeypatch, capsys)
@@ -186,7 +186,7 @@ def sent(todo_id: str) -> SentTurn:
     return SentTurn(cast("Any", SimpleNamespace(turn=turn)), merges=0)
 
 
-def test_a_dropped_turn_has_ended_and_one_that_had_not_begun_leaves_nothing(
+def test_dropped_turn_ends_and_a_waiting_one_never_starts(
     monkeypatch: pytest.MonkeyPatch,
 ):
     begun, written = threading.Event(), list[str]()
