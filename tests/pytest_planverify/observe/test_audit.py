@@ -73,7 +73,7 @@ WORKERS = (str(Path(str(sys.modules["_pytest"].__file__)).parents[1] / "xdist/wo
     ],
     ids=["test", "fixture", "pytester", "conftest", "thread", "plugin", "pytest", "start", "venv", "xdist"],
 )
-def test_the_innermost_call_that_somebody_answers_for_decides(calls: Any, expected: Any):
+def test_innermost_known_call_decides_the_origin(calls: Any, expected: Any):
     origin = origin_finder(("/root/of/plan",))(frame(*calls))
 
     assert (origin and (origin.in_test, origin.phase, origin.path)) == expected
@@ -102,7 +102,7 @@ def close_all(path: Path) -> None:
             os.close(int(name))
 
 
-def test_the_hook_refuses_what_is_denied_and_records_each_access_once(tmp_path: Path):
+def test_hook_denies_and_records_each_access_once(tmp_path: Path):
     def session() -> None:
         watched = audit.watch(spec(tmp_path, network="deny", writes=("/granted",)))
         assert audit.watching() is watched
@@ -147,7 +147,7 @@ def test_the_hook_refuses_what_is_denied_and_records_each_access_once(tmp_path: 
     assert {each["session"] for each in records} == {"w1"}
 
 
-def test_a_worker_finds_its_spec_in_the_environment_and_takes_it_out(tmp_path: Path):
+def test_worker_takes_its_sandbox_spec_from_the_environment(tmp_path: Path):
     def worker() -> None:
         os.environ["PYTEST_XDIST_WORKER"] = "gw7"
         os.environ[audit.WORKER_VARIABLE] = audit.spec_for_workers(spec(tmp_path, network="deny"))
@@ -166,7 +166,7 @@ def test_a_worker_finds_its_spec_in_the_environment_and_takes_it_out(tmp_path: P
     in_fork(worker)
 
 
-def test_the_hook_returns_at_once_for_what_tells_of_nothing_and_never_for_odd_arguments(
+def test_hook_ignores_irrelevant_events_but_not_unusual_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     hooks: list[Any] = []
@@ -196,9 +196,7 @@ def test_the_hook_returns_at_once_for_what_tells_of_nothing_and_never_for_odd_ar
     assert connects == ["198.51.100.0:9", "198.51.100.1:9"]
 
 
-def test_nothing_is_told_of_by_a_hook_while_it_looks_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_hook_ignores_events_that_it_causes_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     hooks: list[Any] = []
     monkeypatch.setattr(sys, "addaudithook", hooks.append)
     monkeypatch.setattr(audit, "_audit", None)

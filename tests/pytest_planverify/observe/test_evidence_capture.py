@@ -65,7 +65,7 @@ class _ReprRaises:
         raise ValueError("no")
 
 
-def test_a_message_that_raises_hangs_or_is_huge_does_not_hold_up_the_run() -> None:
+def test_failing_hanging_or_huge_message_does_not_block_the_run() -> None:
     assert message_of(_StrRaises()) == "<__str__ raised SystemExit>"
     assert message_of(ValueError(_ReprRaises())) == "<__str__ raised ValueError>"
     started = time.monotonic()
@@ -76,7 +76,7 @@ def test_a_message_that_raises_hangs_or_is_huge_does_not_hold_up_the_run() -> No
     assert huge.endswith("(10000000 characters)")
 
 
-def test_lone_surrogates_can_be_written() -> None:
+def test_lone_surrogates_are_escaped() -> None:
     (fact,), _ = exception_facts(_raise(ValueError("a\udc80b")), HERE)
     assert fact.message == "a\\udc80b"
     assert json.loads(json.dumps(fact))["message"] == fact.message
@@ -92,7 +92,7 @@ def test_a_deep_recursion_keeps_its_first_and_last_frames() -> None:
     assert len(chain[0].frames) == 50
 
 
-def test_a_cycle_of_causes_ends_and_a_long_chain_is_cut() -> None:
+def test_cyclic_cause_chain_ends_and_a_long_one_is_truncated() -> None:
     a, b = ValueError("a"), KeyError("b")
     a.__cause__, b.__cause__ = b, a
     chain, _ = exception_facts(a, HERE)
@@ -105,7 +105,7 @@ def test_a_cycle_of_causes_ends_and_a_long_chain_is_cut() -> None:
     assert len(exception_facts(error, HERE)[0]) == LONGEST_CHAIN
 
 
-def test_a_suppressed_context_is_left_out() -> None:
+def test_suppressed_context_is_omitted() -> None:
     def act() -> None:
         try:
             raise ImportError("hidden")
@@ -115,7 +115,7 @@ def test_a_suppressed_context_is_left_out() -> None:
     assert [fact.type for fact in exception_facts(_raised(act), HERE)[0]] == ["ValueError"]
 
 
-def test_the_leaves_of_nested_groups_are_told_once_also_where_a_group_is_the_cause() -> None:
+def test_leaves_of_nested_exception_groups_are_listed_once() -> None:
     shared = ValueError("a")
     group = ExceptionGroup("outer", [shared, ExceptionGroup("inner", [KeyError("b"), shared])])
     error = ValueError("later")
@@ -126,7 +126,7 @@ def test_the_leaves_of_nested_groups_are_told_once_also_where_a_group_is_the_cau
         assert [leaf.type for leaf in leaves] == ["ValueError", "KeyError"]
 
 
-def test_frames_know_function_side_and_source_also_of_an_error_at_startup() -> None:
+def test_frames_have_function_side_and_source() -> None:
     (fact,), _ = exception_facts(_raise(ValueError("x")), HERE)
     assert fact.frames[-1].side is Side.TEST
     assert fact.frames[-1].path == "test_evidence_capture.py"
@@ -165,9 +165,7 @@ def test_frames_know_function_side_and_source_also_of_an_error_at_startup() -> N
         ),
     ],
 )
-def test_what_an_exception_says_besides_its_message_is_kept(
-    error: BaseException, expected: dict[str, Any]
-) -> None:
+def test_attributes_of_an_exception_are_kept(error: BaseException, expected: dict[str, Any]) -> None:
     (fact,), _ = exception_facts(error, HERE)
     assert {key: getattr(fact, key) for key in expected} == expected
 
@@ -186,14 +184,14 @@ def test_bases_are_told_in_resolution_order() -> None:
         ("\n\n", "AssertionError"),
     ],
 )
-def test_the_headline_is_what_a_person_would_quote(message: str, expected: str) -> None:
+def test_headline_is_the_essential_line_of_the_message(message: str, expected: str) -> None:
     assert (
         headline(ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message))
         == expected
     )
 
 
-def test_only_functions_and_classes_of_the_product_have_a_definition() -> None:
+def test_only_product_functions_and_classes_have_a_definition() -> None:
     assert definition(len, HERE) is None
     assert definition(test_bases_are_told_in_resolution_order, HERE) is None
     project = ProjectMap(root=Path(headline.__code__.co_filename).parent.parent)
@@ -203,7 +201,7 @@ def test_only_functions_and_classes_of_the_product_have_a_definition() -> None:
     assert definition(ProjectMap, project).function == "ProjectMap"  # type: ignore[union-attr]
 
 
-def test_the_evidence_of_a_test_tells_phase_output_fixtures_and_subjects(pytester: pytest.Pytester) -> None:
+def test_evidence_of_a_test_has_phase_output_fixtures_and_subjects(pytester: pytest.Pytester) -> None:
     files = {
         "app.py": "def f():\n    return 1\n",
         "test_a.py": "import sys\nfrom app import f\ndef test_a(tmp_path):\n    print('out')\n    print('err', file=sys.stderr)\n    assert f() == 2\n",
@@ -224,7 +222,7 @@ def test_the_evidence_of_a_test_tells_phase_output_fixtures_and_subjects(pyteste
     assert evidence.first_party == ("app",)
 
 
-def test_set_up_and_teardown_failures_are_both_told(pytester: pytest.Pytester) -> None:
+def test_call_and_teardown_failures_are_both_captured(pytester: pytest.Pytester) -> None:
     files = {
         "test_a.py": "import pytest\n@pytest.fixture\ndef a():\n    yield 1\n    raise ValueError('late')\n"
         "def test_a(a):\n    assert 0\n"
@@ -234,7 +232,7 @@ def test_set_up_and_teardown_failures_are_both_told(pytester: pytest.Pytester) -
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="subtests came with pytest 9")
-def test_failures_of_every_subtest_and_of_their_test_are_told(pytester: pytest.Pytester) -> None:
+def test_failures_of_subtests_and_their_test_are_captured(pytester: pytest.Pytester) -> None:
     files = {
         "test_a.py": "def test_a(subtests):\n    for i in range(3):\n        with subtests.test(i=i):\n            assert i == 1\n"
     }
@@ -253,13 +251,13 @@ def test_one_root_cause_in_many_tests_has_one_signature(pytester: pytest.Pyteste
     assert len({diagnose(evidence).signature for evidence in captured}) == 1
 
 
-def test_a_module_of_another_name_that_holds_tests_is_on_their_side(pytester: pytest.Pytester) -> None:
+def test_collected_module_with_an_unusual_name_is_on_the_test_side(pytester: pytest.Pytester) -> None:
     files = {"check_a.py": "def test_a():\n    raise ValueError('x')\n"}
     evidence = capture(pytester, files, "-o", "python_files=check_*.py").first
     assert evidence.exceptions[0].frames[-1].side is Side.TEST
 
 
-def test_a_hostile_object_in_a_test_leaves_evidence(pytester: pytest.Pytester) -> None:
+def test_hostile_object_in_a_test_still_leaves_evidence(pytester: pytest.Pytester) -> None:
     files = {
         "test_a.py": "class Bad:\n    def __repr__(self):\n        raise SystemExit(1)\n    def __eq__(self, o):\n        raise KeyError('eq')\n"
         "    def __getattr__(self, n):\n        raise RuntimeError(n)\ndef test_a():\n    bad = Bad()\n    raise ValueError(bad)\n"
@@ -326,7 +324,7 @@ def test_every_file_has_a_side(tmp_path: Path, name: str, module: str, side: Sid
     assert project.side(name.format(root=root), module) is side
 
 
-def test_a_folder_of_tests_that_shares_a_librarys_name_does_not_hide_it(tmp_path: Path) -> None:
+def test_test_folder_named_like_a_library_does_not_hide_it(tmp_path: Path) -> None:
     _tree(
         tmp_path,
         "tests/__init__.py",
@@ -340,7 +338,7 @@ def test_a_folder_of_tests_that_shares_a_librarys_name_does_not_hide_it(tmp_path
     assert not found & {"redis", "kafka"}
 
 
-def test_a_module_is_found_and_a_path_told_relative_to_the_root(tmp_path: Path) -> None:
+def test_module_is_located_and_paths_are_relative_to_the_root(tmp_path: Path) -> None:
     _tree(tmp_path, "src/shop/cart.py", "tests/helpers.py")
     project = ProjectMap.discover(tmp_path)
     assert project.locate("shop.cart") == "src/shop/cart.py"
@@ -351,7 +349,7 @@ def test_a_module_is_found_and_a_path_told_relative_to_the_root(tmp_path: Path) 
     assert project.relative("<string>") == "<string>"
 
 
-def test_a_known_test_file_changes_its_side_and_nothing_else(tmp_path: Path) -> None:
+def test_declared_test_file_is_on_the_test_side(tmp_path: Path) -> None:
     _tree(tmp_path, "check.py", "other.py")
     project = ProjectMap.discover(tmp_path)
     assert project.side(str(tmp_path / "check.py")) is Side.PRODUCT

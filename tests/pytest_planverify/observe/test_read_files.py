@@ -52,13 +52,13 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
     return Events(tmp_path)
 
 
-def test_what_was_opened_for_reading_was_read(events: Events):
+def test_file_opened_for_reading_counts_as_read(events: Events):
     events.opened("data.csv").opened("both.db", os.O_RDWR | os.O_CREAT).opened("sub/../none.json")
 
     assert events.names == {"data.csv", "both.db", "none.json"}
 
 
-def test_what_was_written_first_is_the_workers_own(events: Events):
+def test_file_first_written_by_the_worker_does_not_count_as_read(events: Events):
     events.opened("out.txt", WRITE | os.O_TRUNC).opened("out.txt")
     events.opened("log.txt", WRITE | os.O_APPEND)
     events.raised("os.rename", "whatever", str(events.root / "made.txt"), -1, -1).opened("made.txt")
@@ -67,7 +67,7 @@ def test_what_was_written_first_is_the_workers_own(events: Events):
     assert events.names == {"read.txt"}
 
 
-def test_bytecode_stands_for_its_source_and_caches_for_nothing(events: Events):
+def test_bytecode_counts_as_its_source_and_caches_are_ignored(events: Events):
     name = sys.implementation.cache_tag
     events.opened(f"pkg/__pycache__/test_a.{name}-pytest-9.0.pyc").opened(
         ".pytest_cache/v/cache/lastfailed"
@@ -76,7 +76,7 @@ def test_bytecode_stands_for_its_source_and_caches_for_nothing(events: Events):
     assert events.names == {"pkg/test_a.py"}
 
 
-def test_a_relative_path_starts_from_the_folder_of_that_moment(
+def test_relative_path_is_resolved_against_the_current_directory_of_its_event(
     events: Events, monkeypatch: pytest.MonkeyPatch
 ):
     (events.root / "sub").mkdir()
@@ -89,7 +89,7 @@ def test_a_relative_path_starts_from_the_folder_of_that_moment(
     assert events.names == {"sub/a.txt", "sub/b.txt"}
 
 
-def test_files_of_the_system_and_temporary_ones_are_nobodys(events: Events):
+def test_system_and_temporary_files_are_ignored(events: Events):
     events.raised("open", "/proc/self/status", "r", READ).raised("open", "/etc/hosts", "r", READ)
     events.raised("open", os.__file__, "r", READ).raised("open", "/somewhere/else.csv", "r", READ)
 
@@ -106,7 +106,7 @@ def test_files_of_the_system_and_temporary_ones_are_nobodys(events: Events):
         ("open", ("not-there", None, READ)),
     ],
 )
-def test_where_nobody_can_tell_what_was_read_that_is_said(
+def test_events_with_unknown_reads_are_reported_as_unknown(
     event: str, args: tuple[Any, ...], events: Events
 ):
     events.opened("a.py").raised(event, *args)
@@ -115,17 +115,17 @@ def test_where_nobody_can_tell_what_was_read_that_is_said(
     assert "files" not in events.facts
 
 
-def test_asking_for_the_kind_of_machine_reads_nothing(events: Events):
+def test_machine_type_query_reads_nothing(events: Events):
     assert "unknown" not in events.raised("subprocess.Popen", "uname", ["uname", "-p"], None, None).facts
 
 
 @pytest.mark.parametrize("event", ["sqlite3.connect", "ctypes.dlopen"])
-def test_code_that_is_not_python_may_read_any_data(event: str, events: Events):
+def test_native_code_may_read_any_data(event: str, events: Events):
     assert not events.facts["native"]
     assert events.raised(event, "x").facts["native"]
 
 
-def test_more_files_than_can_be_kept_and_names_that_are_no_text_are_not_told(
+def test_too_many_files_or_undecodable_names_make_reads_unknown(
     events: Events, monkeypatch: pytest.MonkeyPatch
 ):
     events.opened("\udcff.txt")
@@ -134,7 +134,7 @@ def test_more_files_than_can_be_kept_and_names_that_are_no_text_are_not_told(
     assert "too many" in Events(events.root).opened("a").facts["unknown"]
 
 
-def test_a_project_that_was_imported_before_the_worker_began_may_have_read_anything(
+def test_project_imported_before_the_worker_makes_reads_unknown(
     events: Events, monkeypatch: pytest.MonkeyPatch
 ):
     product = ModuleType("product")

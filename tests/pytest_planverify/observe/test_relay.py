@@ -49,9 +49,7 @@ def circle() -> list[object]:
         ({("a", 1): 2}, "a dict that cannot be shown"),
     ],
 )
-def test_what_json_cannot_hold_is_told_in_a_word_and_the_rest_stays(
-    value: object, expected: object
-) -> None:
+def test_values_without_a_json_form_are_replaced_by_text(value: object, expected: object) -> None:
     data: dict[str, Any] = {"nodeid": "a.py::test_a", "metadata": value}
     data["user_properties"] = [("odd", value), ("plain", [1, None])]
 
@@ -63,7 +61,7 @@ def test_what_json_cannot_hold_is_told_in_a_word_and_the_rest_stays(
     assert told["user_properties"] == [["odd", expected], ["plain", [1, None]]]
 
 
-def test_the_limit_ends_a_test_only_while_its_body_runs(monkeypatch: pytest.MonkeyPatch):
+def test_soft_limit_applies_only_to_the_test_body(monkeypatch: pytest.MonkeyPatch):
     asked: list[float] = []
     plugin = SimpleNamespace(timeout_sigalrm=lambda item, settings: asked.append(settings.timeout))
     monkeypatch.setitem(sys.modules, "pytest_timeout", cast("ModuleType", plugin))
@@ -84,7 +82,7 @@ def test_the_limit_ends_a_test_only_while_its_body_runs(monkeypatch: pytest.Monk
     assert asked == [7.5]
 
 
-def test_a_spec_survives_the_way_to_a_process():
+def test_worker_spec_round_trips_through_json():
     spec = WorkerSpec(
         worker_id="w1",
         check="plan::t::tests[0]",

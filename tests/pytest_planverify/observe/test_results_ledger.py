@@ -99,13 +99,13 @@ OUTCOMES: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize("what", OUTCOMES)
-def test_the_phases_of_a_test_make_one_outcome(what: str, tmp_path: Path):
+def test_phases_of_a_test_yield_one_outcome(what: str, tmp_path: Path):
     reports, outcome = OUTCOMES[what]
 
     assert finished(tmp_path, *reports)["outcome"] == outcome
 
 
-def test_times_add_up_and_a_subtest_is_part_of_its_test(tmp_path: Path):
+def test_durations_are_summed_and_subtests_belong_to_their_test(tmp_path: Path):
     subtest = report("call", context=1, duration=9)
 
     assert (
@@ -114,14 +114,14 @@ def test_times_add_up_and_a_subtest_is_part_of_its_test(tmp_path: Path):
     )
 
 
-def test_a_failure_is_written_when_it_is_reported(tmp_path: Path):
+def test_failure_is_written_when_it_is_reported(tmp_path: Path):
     (written,) = told(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})}))
 
     assert (written["record"], written["evidence"]) == ("test_failure", {"kind": "test"})
     assert (written["when"], written["attempt"]) == ("call", None)
 
 
-def test_a_report_without_evidence_says_the_little_it_knows(tmp_path: Path):
+def test_report_without_evidence_has_a_minimal_record(tmp_path: Path):
     (crash, over) = told(
         tmp_path, report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None)
     )
@@ -131,7 +131,7 @@ def test_a_report_without_evidence_says_the_little_it_knows(tmp_path: Path):
     assert over["outcome"] == "crashed"
 
 
-def test_an_attempt_is_told_with_its_number(tmp_path: Path):
+def test_rerun_attempt_is_recorded_with_its_number(tmp_path: Path):
     journal = told(
         tmp_path, report("call", "rerun"), report("call", "rerun"), report("call"), report("teardown")
     )
@@ -140,7 +140,7 @@ def test_an_attempt_is_told_with_its_number(tmp_path: Path):
     assert journal[-1]["reruns"] == 2
 
 
-def test_reasons_and_properties_come_along(tmp_path: Path):
+def test_reasons_and_properties_are_recorded(tmp_path: Path):
     properties = [("rows", 3), ("odd", object()), ("t", (1, 2))]
 
     skip = finished(
@@ -155,7 +155,7 @@ def test_reasons_and_properties_come_along(tmp_path: Path):
     assert recorded["properties"][1][1].startswith("<object object")
 
 
-def test_ids_are_those_of_the_plans_root(tmp_path: Path):
+def test_node_ids_in_records_are_relative_to_the_root_of_the_plan(tmp_path: Path):
     journal = told(tmp_path, report("teardown", nodeid="sub/a.py::t"), root="/r/sub")
 
     assert [record["nodeid"] for record in journal] == ["a.py::t"]
@@ -172,9 +172,7 @@ def test_ids_are_those_of_the_plans_root(tmp_path: Path):
         max_size=12,
     )
 )
-def test_whatever_is_reported_every_failure_is_on_record(
-    reports: list[tuple[str, str, str]], tmp_path_factory
-):
+def test_every_reported_failure_is_recorded(reports: list[tuple[str, str, str]], tmp_path_factory):
     folder = tmp_path_factory.mktemp("ledger")
 
     journal = told(folder, *(report(when, outcome, nodeid=nodeid) for when, outcome, nodeid in reports))
@@ -185,7 +183,7 @@ def test_whatever_is_reported_every_failure_is_on_record(
     assert len(ends) <= sum(when in ("teardown", "???") for when, _, _ in reports)
 
 
-def test_the_teardown_of_an_attempt_that_is_run_again_ends_nothing(tmp_path: Path):
+def test_teardown_of_a_rerun_attempt_does_not_finish_the_test(tmp_path: Path):
     first = [report("setup"), report("call", "rerun"), report("teardown")]
     assert [record["record"] for record in told(tmp_path, *first)] == ["test_failure"]
 
@@ -193,9 +191,7 @@ def test_the_teardown_of_an_attempt_that_is_run_again_ends_nothing(tmp_path: Pat
 
 
 @pytest.mark.parametrize("before", [(), (report("setup"), report("call", "rerun"), report("teardown"))])
-def test_a_failure_that_was_turned_round_is_told_also_where_the_test_was_run_again(
-    before: tuple[Any, ...], tmp_path: Path
-):
+def test_overturned_failure_is_recorded_even_after_a_rerun(before: tuple[Any, ...], tmp_path: Path):
     turned = report("call", planverify_evidence='{"kind": "test"}')
 
     written = told(tmp_path, *before, report("setup"), turned, report("teardown"))
@@ -215,7 +211,7 @@ def test_a_failure_that_was_turned_round_is_told_also_where_the_test_was_run_aga
         ("/x", "/r", "a.py::t", "a.py::t"),
     ],
 )
-def test_ids_are_told_from_the_plans_root(rootdir: str, root: str, nodeid: str, seen: str):
+def test_node_ids_are_relative_to_the_root_of_the_plan(rootdir: str, root: str, nodeid: str, seen: str):
     assert NodeIds(rootdir, root).of(nodeid) == seen
 
 
@@ -226,7 +222,7 @@ def write(root: Path, files: dict[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def test_tests_that_look_alike_come_from_the_text_of_the_file(tmp_path: Path):
+def test_similar_test_names_come_from_the_text_of_the_file(tmp_path: Path):
     text = "def test_total(): pass\nclass TestCart:\n    def test_add(self): pass\ndef helper(): pass\n"
     write(tmp_path, {"test_a.py": text, "test_broken.py": "def test_total(:\n"})
 
@@ -237,7 +233,7 @@ def test_tests_that_look_alike_come_from_the_text_of_the_file(tmp_path: Path):
     assert alike_names("test_gone.py::test_totla", tmp_path) == []
 
 
-def test_names_that_look_alike_come_from_the_nearest_folder_that_exists(tmp_path: Path):
+def test_similar_paths_come_from_the_nearest_existing_folder(tmp_path: Path):
     write(tmp_path, {"tests/test_one.py": "", "tests/test_two.py": ""})
 
     assert alike_paths(tmp_path / "tests/test_onee.py") == ["test_one.py"]
@@ -245,7 +241,7 @@ def test_names_that_look_alike_come_from_the_nearest_folder_that_exists(tmp_path
     assert alike_paths(tmp_path / "tests/zzz.txt") == []
 
 
-def test_what_all_tests_have_in_common_makes_no_two_of_them_alike(tmp_path: Path):
+def test_common_test_prefixes_do_not_make_names_similar(tmp_path: Path):
     write(tmp_path, {"tests/test_terminal.py": "", "tests/gift_wrap_test.py": ""})
 
     assert alike_paths(tmp_path / "tests/test_gift_wrap.py") == ["gift_wrap_test.py"]

@@ -49,7 +49,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def test_a_module_is_imported_once_and_found_when_it_is_asked_for(world: World):
+def test_preloaded_module_is_imported_once_and_found_on_import(world: World):
     world.install({**HEAVY, "heavy/__init__.py": "import sys\nsys.heavy_count = 1\n"})
 
     def work() -> None:
@@ -69,7 +69,7 @@ def test_a_module_is_imported_once_and_found_when_it_is_asked_for(world: World):
     in_fork(work)
 
 
-def test_a_module_of_the_project_of_the_same_name_wins(world: World):
+def test_project_module_takes_precedence_over_a_preloaded_one(world: World):
     world.install(HEAVY)
 
     def work() -> None:
@@ -90,7 +90,7 @@ def test_a_module_of_the_project_of_the_same_name_wins(world: World):
     [(None, True, 0), ("Agg", True, 1), ("Agg", False, 0)],
     ids=["the same value", "another value", "another value once tests have begun"],
 )
-def test_a_module_that_reads_a_variable_is_imported_anew_where_the_variable_has_another_value(
+def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
     value: str | None, collecting: bool, restarts: int, world: World
 ):
     world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
@@ -129,7 +129,7 @@ def test_a_module_that_reads_a_variable_is_imported_anew_where_the_variable_has_
     ],
     ids=lambda text: text if "\n" not in text else "",
 )
-def test_a_module_whose_import_has_other_effects_is_unfit(text: str, effect: str, world: World):
+def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world: World):
     world.install({"heavy.py": text + "\n"})
 
     def work() -> tuple[str, str]:
@@ -144,7 +144,7 @@ def test_a_module_whose_import_has_other_effects_is_unfit(text: str, effect: str
     assert effect in said
 
 
-def test_what_stands_for_a_package_and_keeps_its_modules_is_unfit(world: World):
+def test_proxy_in_place_of_a_package_is_unfit(world: World):
     world.install(
         {
             "heavy/__init__.py": """import sys
@@ -173,7 +173,7 @@ sys.modules['heavy'] = Proxy(sys.modules['heavy'])
     assert in_fork(work) == "heavy"
 
 
-def test_filters_of_warnings_that_an_import_sets_are_in_force_once_it_is_asked_for(world: World):
+def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World):
     lines = (
         "import warnings",
         "warnings.filterwarnings('ignore', 'heavy.size')",
@@ -196,7 +196,7 @@ def test_filters_of_warnings_that_an_import_sets_are_in_force_once_it_is_asked_f
     in_fork(work)
 
 
-def test_a_module_that_cannot_be_imported_ahead_is_left_to_the_worker(world: World):
+def test_module_that_cannot_be_preloaded_is_left_to_the_worker(world: World):
     def work() -> bool:
         world.shelf.fill(["no_such_module"])
         return "no_such_module" in sys.modules
@@ -204,7 +204,7 @@ def test_a_module_that_cannot_be_imported_ahead_is_left_to_the_worker(world: Wor
     assert not in_fork(work)
 
 
-def test_a_submodule_is_no_attribute_before_it_is_imported(world: World):
+def test_submodule_is_not_an_attribute_before_its_import(world: World):
     world.install(HEAVY)
 
     def work() -> None:
@@ -221,7 +221,7 @@ def test_a_submodule_is_no_attribute_before_it_is_imported(world: World):
     in_fork(work)
 
 
-def test_a_module_brings_along_what_its_own_import_loads_and_nothing_else(world: World):
+def test_module_provides_only_what_its_own_import_loads(world: World):
     world.install(
         {
             **HEAVY,
@@ -251,9 +251,7 @@ def test_a_module_brings_along_what_its_own_import_loads_and_nothing_else(world:
 @pytest.mark.parametrize(
     "import_of_part", ["import heavy.part", "import importlib; importlib.import_module('heavy.part')"]
 )
-def test_a_module_brings_along_what_its_code_imports_though_another_has_loaded_it(
-    import_of_part: str, world: World
-):
+def test_module_provides_its_imports_even_if_another_loaded_them(import_of_part: str, world: World):
     world.install({**HEAVY, "user.py": f"{import_of_part}\nimport heavy\n"})
 
     def work() -> None:
@@ -266,7 +264,7 @@ def test_a_module_brings_along_what_its_code_imports_though_another_has_loaded_i
     in_fork(work)
 
 
-def test_a_name_that_a_package_gives_to_something_else_than_its_module_stays(world: World):
+def test_package_attribute_that_shadows_a_submodule_is_kept(world: World):
     world.install({"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"})
 
     def work() -> None:
@@ -280,7 +278,7 @@ def test_a_name_that_a_package_gives_to_something_else_than_its_module_stays(wor
     in_fork(work)
 
 
-def test_what_needs_a_module_that_is_another_here_is_imported_anew(world: World):
+def test_dependent_of_a_shadowed_module_is_reimported(world: World):
     world.install({**HEAVY, "user.py": "import heavy\nkept = heavy\n"})
 
     def work() -> None:
@@ -299,9 +297,7 @@ def test_what_needs_a_module_that_is_another_here_is_imported_anew(world: World)
 
 
 @pytest.mark.parametrize("stub", [ModuleType("heavy"), None], ids=["a stub", "none"])
-def test_what_needs_a_module_that_a_test_has_put_in_its_place_is_imported_anew(
-    stub: ModuleType | None, world: World
-):
+def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, world: World):
     text = "try: import heavy\nexcept ImportError: heavy = None\n"
     world.install({**HEAVY, "user.py": text})
 
@@ -318,7 +314,7 @@ def test_what_needs_a_module_that_a_test_has_put_in_its_place_is_imported_anew(
     in_fork(work)
 
 
-def test_extension_modules_are_told_when_they_are_handed_out_and_are_never_loaded_twice(world: World):
+def test_extension_modules_are_reported_and_never_loaded_twice(world: World):
     name = "numpy"
     if name in sys.modules or find_spec(name) is None:
         pytest.skip("it is loaded already, or not installed")
@@ -368,7 +364,7 @@ TOUCHING = {
 
 
 @pytest.mark.parametrize("name", [*ALONE, *TOUCHING])
-def test_a_test_is_self_contained_only_where_every_name_is_bound_in_its_file(name: str):
+def test_self_contained_test_binds_every_name_in_its_file(name: str):
     source = (ALONE | TOUCHING)[name]
     owner = "Test" if name == "class" else None
 
@@ -388,13 +384,13 @@ def failure_of(pytester: pytest.Pytester, **files: str) -> dict[str, object]:
     return {name: failure[name] for name in ("category", "owner", "target_agent")}
 
 
-def test_a_check_that_is_nonsense_goes_to_the_tester(pytester: pytest.Pytester):
+def test_self_contradictory_assertion_goes_to_the_tester(pytester: pytest.Pytester):
     found = failure_of(pytester, test_sum="def test_sum():\n    one = 1\n    assert one + 1 == 3\n")
 
     assert found == {"category": "TEST_REGRESSION", "owner": "test", "target_agent": "tester"}
 
 
-def test_what_the_test_executed_of_the_product_keeps_it_the_products(
+def test_failure_of_a_test_that_executed_product_code_belongs_to_the_product(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):
     for name in MEASURING:  # coverage would already trace
