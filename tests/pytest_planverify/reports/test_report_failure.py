@@ -63,7 +63,7 @@ def report(plan: LoadedPlan, *facts: Evidence) -> FailureReport:
     return FailureReport.model_validate(failure_report(samples.indicator_todo(), facts, plan=plan))
 
 
-def test_the_report_holds_the_failures_and_their_evidence_as_they_are(plan: LoadedPlan) -> None:
+def test_report_contains_failures_and_evidence_unchanged(plan: LoadedPlan) -> None:
     found = report(plan, evidence())
     assert (found.schema_version, found.state) == (1, TodoState.TEST_FAILED)
     assert (found.plan.todo_list_id, found.plan.path, found.plan.digest) == (
@@ -80,7 +80,7 @@ def test_the_report_holds_the_failures_and_their_evidence_as_they_are(plan: Load
     assert found.evidence == (evidence(),)
 
 
-def test_source_is_shown_at_the_location_and_in_the_test(plan: LoadedPlan) -> None:
+def test_source_excerpts_show_the_location_and_the_test(plan: LoadedPlan) -> None:
     found = report(plan, evidence())
     assert [(each.path, each.line, each.first_line) for each in found.excerpts] == [
         ("indicators/rsi.py", 31, 23),
@@ -89,7 +89,7 @@ def test_source_is_shown_at_the_location_and_in_the_test(plan: LoadedPlan) -> No
     assert found.excerpts[0].lines == tuple(f"line {number}" for number in range(23, 35))
 
 
-def test_equal_evidence_stands_once_and_what_belongs_to_no_failure_stands_last(plan: LoadedPlan) -> None:
+def test_equal_evidence_is_listed_once_and_unrelated_evidence_last(plan: LoadedPlan) -> None:
     metric = evidence(
         None,
         kind=EvidenceKind.METRIC,
@@ -101,7 +101,7 @@ def test_equal_evidence_stands_once_and_what_belongs_to_no_failure_stands_last(p
     assert found.evidence == (evidence(), metric, stray)
 
 
-def test_of_the_tests_of_a_criterion_only_the_red_ones_are_named(plan: LoadedPlan) -> None:
+def test_only_red_tests_of_a_criterion_are_named(plan: LoadedPlan) -> None:
     green = TestResult(nodeid="tests/a.py::b", outcome=TestOutcome.PASSED)
     outcome = samples.indicator_todo()
     first = outcome.checks[0]
@@ -110,7 +110,7 @@ def test_of_the_tests_of_a_criterion_only_the_red_ones_are_named(plan: LoadedPla
     assert "tests/a.py::b" not in json.dumps(found)
 
 
-def test_secrets_of_the_run_are_taken_out_and_what_names_things_stays(plan: LoadedPlan) -> None:
+def test_secrets_are_redacted_but_identifiers_are_kept(plan: LoadedPlan) -> None:
     said = (
         "PASSWORD=hunter2\n\x1b[31mAuthorization: Bearer abcdef123456\x1b[0m\ncommit 4237bcea260702abcdef"
     )
@@ -136,7 +136,7 @@ def test_secrets_of_the_run_are_taken_out_and_what_names_things_stays(plan: Load
     assert data["failures"][0]["signature"] == RSI_FAILURE.signature
 
 
-def test_an_option_and_its_secret_are_told_apart_in_an_argument_vector(plan: LoadedPlan) -> None:
+def test_secret_in_an_argument_vector_is_redacted_but_not_its_option(plan: LoadedPlan) -> None:
     argv = ("x", "--token", "s3cr3t99", "--password=hunter2", "--verbose", "file")
     command = CommandFact(argv=argv, tool="x", purpose="test")
     data = failure_report(samples.indicator_todo(), [evidence(command=command)], plan=plan)
@@ -151,7 +151,7 @@ def test_an_option_and_its_secret_are_told_apart_in_an_argument_vector(plan: Loa
     ]
 
 
-def test_the_file_is_private_complete_and_below_the_root(plan: LoadedPlan) -> None:
+def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) -> None:
     data = failure_report(samples.indicator_todo(), [evidence()], plan=plan)
     path = write_failure_report(data, root=plan.root, name="t2_indicators")
     assert path == plan.root.resolve() / "diagnostics" / "t2_indicators_failure_report.json"
@@ -161,7 +161,7 @@ def test_the_file_is_private_complete_and_below_the_root(plan: LoadedPlan) -> No
     assert {entry.name for entry in path.parent.iterdir()} == {".gitignore", path.name}
 
 
-def test_a_folder_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+def test_symbolic_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     root = tmp_path / "root"
     root.mkdir()
@@ -222,11 +222,11 @@ def test_one_broken_module_is_one_cause_with_1700_consequences() -> None:
 
 
 @pytest.mark.parametrize("causes", [(), (cause(1, "t3"),)])
-def test_what_the_todos_show_themselves_is_not_told_again(causes: tuple[Cause, ...]) -> None:
+def test_causes_already_shown_by_their_todos_are_omitted(causes: tuple[Cause, ...]) -> None:
     assert shown(*causes) == ""
 
 
-def test_many_causes_are_told_only_when_asked_for() -> None:
+def test_further_causes_are_shown_only_when_verbose() -> None:
     many = [cause(rank, "t3") for rank in range(1, 13)]
     text = shown(*many)
     assert "and 8 causes more; -v shows them" in text
@@ -238,23 +238,23 @@ def test_many_causes_are_told_only_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60])
-def test_a_narrow_terminal_cuts_no_path(width: int) -> None:
+def test_narrow_terminal_does_not_truncate_paths(width: int) -> None:
     long = Location(path="shop/of/things/that/people/buy.py", line=3)
     text = shown(cause(1, "a", "b", location=long, tests=2), width=width)
     assert "\n             shop/of/things/that/people/buy.py:3\n" in text
 
 
-def test_a_cause_may_have_no_place_and_no_words() -> None:
+def test_cause_without_location_and_headline_is_shown() -> None:
     text = shown(cause(1, "a", "b", location=None, headline="", because="", tests=0))
     assert text == "fix first 1  TEST_REGRESSION  in 2 todos\n"
 
 
-def test_nothing_that_a_test_says_can_move_the_cursor() -> None:
+def test_control_characters_in_a_headline_are_removed() -> None:
     text = shown(cause(1, "a", "b", headline="bad\x1b[2J\nline"))
     assert "\x1b" not in text
 
 
-def test_a_report_names_the_causes_of_its_failures(tmp_path: Path) -> None:
+def test_report_lists_the_causes_of_its_failures(tmp_path: Path) -> None:
     own = cause(2, "t2_indicators", signatures=("0" * 12, SIGNATURE))
     other = cause(3, "other")
     data = failure_report(samples.indicator_todo(), [], plan=momentum_plan(tmp_path), causes=(own, other))

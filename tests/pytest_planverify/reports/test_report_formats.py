@@ -107,7 +107,7 @@ def junit(found: OutcomeDocument) -> Any:
         ),
     ],
 )
-def test_every_format_that_counts_is_red_where_the_exit_status_is(found: OutcomeDocument) -> None:
+def test_formats_are_red_if_the_exit_status_is(found: OutcomeDocument) -> None:
     read = junit(found)
     assert read.failures > 0
     assert read.failures == sum(
@@ -126,7 +126,7 @@ def test_every_format_that_counts_is_red_where_the_exit_status_is(found: Outcome
         only(CheckKind.TEST, Verdict.FLAKY, 0, quarantined="SHOP-1"),
     ],
 )
-def test_no_format_is_red_where_the_exit_status_is_not(found: OutcomeDocument) -> None:
+def test_formats_are_not_red_if_the_exit_status_is_not(found: OutcomeDocument) -> None:
     assert junit(found).failures == 0
     assert json.loads(render("ctrf", told(found)))["results"]["summary"]["failed"] == 0
     levels = [each["level"] for each in json.loads(render("sarif", told(found)))["runs"][0]["results"]]
@@ -134,7 +134,7 @@ def test_no_format_is_red_where_the_exit_status_is_not(found: OutcomeDocument) -
     assert list(report_to_github(told(found), {"GITHUB_ACTIONS": "true"})) == []
 
 
-def test_junit_has_a_suite_a_todo_and_says_why_a_case_is_red() -> None:
+def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
     suites = {suite.name: list(suite) for suite in junit(red())}
     assert list(suites) == ["tax", "inv", "ok"]
     [case] = suites["tax"]
@@ -143,7 +143,7 @@ def test_junit_has_a_suite_a_todo_and_says_why_a_case_is_red() -> None:
     assert [each.name for each in suites["ok"]] == ["tests/test_ok.py::a", "tests/test_ok.py::b"]
 
 
-def test_ctrf_has_what_its_schema_requires() -> None:
+def test_ctrf_report_has_the_required_fields() -> None:
     report = json.loads(render("ctrf", told(red())))
     assert (report["reportFormat"], report["specVersion"]) == ("CTRF", "0.0.0")
     results = report["results"]
@@ -155,7 +155,7 @@ def test_ctrf_has_what_its_schema_requires() -> None:
         assert isinstance(test["duration"], int)
 
 
-def test_sarif_and_gitlab_name_the_place_of_the_fault_from_the_top_of_the_repository() -> None:
+def test_sarif_and_gitlab_paths_start_at_the_repository_root() -> None:
     given = told(red(2), "services/shop")
     [run] = json.loads(render("sarif", given))["runs"]
     assert run["tool"]["driver"]["rules"] == [{"id": "TEST_REGRESSION"}]
@@ -171,7 +171,7 @@ def test_sarif_and_gitlab_name_the_place_of_the_fault_from_the_top_of_the_reposi
         assert each["location"]["lines"]["begin"] == 7
 
 
-def test_failures_of_one_cause_are_one_problem_and_what_nothing_explains_is_one_too() -> None:
+def test_failures_of_one_cause_are_one_problem_as_is_an_unexplained_check() -> None:
     found = red(3)
     cause = Cause(
         rank=1,
@@ -186,7 +186,7 @@ def test_failures_of_one_cause_are_one_problem_and_what_nothing_explains_is_one_
     assert "gone" in unexplained.headline
 
 
-def test_prometheus_reads_the_exposition() -> None:
+def test_prometheus_output_is_parsable() -> None:
     families = {
         each.name: each for each in text_string_to_metric_families(render("prometheus", told(red())))
     }
@@ -197,7 +197,7 @@ def test_prometheus_reads_the_exposition() -> None:
     assert {sample.labels["verdict"] for sample in criteria} == {each.value for each in Verdict}
 
 
-def test_markdown_says_what_failed_where_who_and_how_to_rerun_and_one_line_when_green() -> None:
+def test_markdown_has_location_role_and_rerun_or_one_line_when_green() -> None:
     text = render("markdown", told(red()))
     for said in (
         "shop/tax,0:x.py:7",
@@ -210,7 +210,7 @@ def test_markdown_says_what_failed_where_who_and_how_to_rerun_and_one_line_when_
     assert len(green.strip().splitlines()) == 1
 
 
-def test_hostile_text_stays_text_in_every_format() -> None:
+def test_hostile_text_is_escaped_in_every_format() -> None:
     for name in FORMATS:
         text = render(name, told(red()))
         assert "\x1b" not in text
@@ -221,7 +221,7 @@ def test_hostile_text_stays_text_in_every_format() -> None:
     assert all("\n" not in line and "100%25" not in line.split("::")[1] for line in lines)
 
 
-def test_github_shows_ten_errors_of_a_step_so_the_tenth_counts_the_rest() -> None:
+def test_github_annotations_are_limited_to_ten_and_the_last_counts_the_rest() -> None:
     lines = list(report_to_github(told(red(30)), {"GITHUB_ACTIONS": "true"}))
     assert len(lines) == 10
     assert "and 21 more root causes" in lines[-1]
@@ -230,7 +230,7 @@ def test_github_shows_ten_errors_of_a_step_so_the_tenth_counts_the_rest() -> Non
     assert "exit status 5" in line
 
 
-def test_the_step_summary_grows_to_one_mebibyte_and_no_further(tmp_path: Path) -> None:
+def test_step_summary_is_limited_to_one_mebibyte(tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     summary.write_text("before\n")
@@ -244,7 +244,7 @@ def test_the_step_summary_grows_to_one_mebibyte_and_no_further(tmp_path: Path) -
     assert "GITHUB_STEP_SUMMARY: cannot be written" in list(report_to_github(told(red()), broken))[-1]
 
 
-def test_a_report_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_error_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = [Report("junit", Path("/dev/full")), Report("sarif", None)]
     [line] = write_reports(told(red()), full, tmp_path)
     assert line.startswith("report junit: /dev/full: cannot be written")
@@ -259,7 +259,7 @@ def test_a_report_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: p
     ("suggestion", "label"),
     [("Correct tax (shop/tax.py:7).", "fix"), ("tax gave 3 instead of 2.", "found")],
 )
-def test_what_only_states_a_fact_is_not_called_a_fix(suggestion: str, label: str) -> None:
+def test_suggestion_is_labelled_as_fix_or_finding(suggestion: str, label: str) -> None:
     found = red()
     first, *rest = found.outcomes
     stated = first.failures[0].model_copy(update={"suggestion": suggestion})
@@ -269,7 +269,7 @@ def test_what_only_states_a_fact_is_not_called_a_fix(suggestion: str, label: str
     assert f"<dt>{label}</dt><dd>{suggestion}</dd>" in render("html", told(found))
 
 
-def test_a_long_markdown_report_counts_what_it_leaves_out() -> None:
+def test_long_markdown_report_counts_omitted_entries() -> None:
     found = red(30)
     done = [outcome(f"d{number}", "D", TodoState.DONE, check("c")) for number in range(300)]
     text = render("markdown", told(found.model_copy(update={"outcomes": (*done, *found.outcomes)})))
@@ -327,7 +327,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     assert said == []  # no script or policy error, no dialog, no request
 
 
-def test_a_red_page_has_the_graph_the_cause_beside_its_hunk_and_the_todos(show: Any) -> None:
+def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
     hunk = Hunk(path="shop/tax.py", line=7, text="@@ -7 +7 @@\n-    return x * 2\n+    return x * 3")
     candidate = Candidate(path="shop/tax.py", line=7, function="tax", reasons=("changed",), hunk=hunk)
     found = red()
@@ -352,14 +352,14 @@ def test_a_red_page_has_the_graph_the_cause_beside_its_hunk_and_the_todos(show: 
     assert page.locator("header").get_attribute("class") == "red"
 
 
-def test_hostile_names_are_text(show: Any) -> None:
+def test_hostile_names_are_escaped_in_html(show: Any) -> None:
     page = show(page_of(red(), todo("tax")))
     assert page.locator("script").count() == 1
     assert "<script>alert(1)</script>" in page.locator("details.todo").first.inner_text()
     assert HOSTILE not in page.content()
 
 
-def test_the_filter_and_the_keys_find_a_todo_among_two_thousand(show: Any) -> None:
+def test_filter_and_keys_find_a_todo_among_two_thousand(show: Any) -> None:
     todos = [
         outcome(f"todo-{n}", "T", TodoState.DONE, check("c", tests=results("t.py", "a")))
         for n in range(2000)
@@ -379,14 +379,14 @@ def test_the_filter_and_the_keys_find_a_todo_among_two_thousand(show: Any) -> No
     assert page.evaluate("document.activeElement.textContent").split()[1] == "todo-0"
 
 
-def test_columns_of_the_graph_are_waves() -> None:
+def test_graph_columns_are_dependency_waves() -> None:
     graph = draw([todo("a"), todo("b", "a"), todo("c", "a")], [], PLAN)
     columns = {node.todo_id: node.x for node in graph.nodes}
     assert columns["a"] < columns["b"] == columns["c"]
     assert len(graph.edges) == 2
 
 
-def test_a_circle_of_dependencies_and_a_long_name_are_drawn_all_the_same() -> None:
+def test_cyclic_dependencies_and_long_names_are_drawn() -> None:
     graph = draw([todo("a" * 40, "b"), todo("b", "a" * 40)], [], PLAN)
     assert [len(node.label) for node in graph.nodes] == [22, 1]
 
@@ -411,7 +411,7 @@ def merged(target: Path) -> list[str]:
         ("skipped", "passed", "a"),
     ],
 )
-def test_the_first_result_of_a_test_counts_unless_only_a_later_is_red(
+def test_first_allure_result_of_a_test_counts_unless_only_a_later_one_is_red(
     tmp_path: Path, first: str, second: str, kept: str
 ) -> None:
     write(tmp_path / "c1", "a", "test", first)
@@ -424,7 +424,7 @@ def test_the_first_result_of_a_test_counts_unless_only_a_later_is_red(
     assert merged(tmp_path / "all") == [kept]
 
 
-def test_reruns_of_one_worker_stay_together(tmp_path: Path) -> None:
+def test_allure_reruns_of_one_worker_are_kept_together(tmp_path: Path) -> None:
     write(tmp_path / "c1", "a1", "test", "failed")
     write(tmp_path / "c1", "a2", "test", "passed")
     write(tmp_path / "c2", "b", "test", "passed")
@@ -435,9 +435,7 @@ def test_reruns_of_one_worker_stay_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("clean", "kept"), [(True, ["a"]), (False, ["a", "old"])])
-def test_the_folder_is_emptied_where_that_is_asked_for(
-    tmp_path: Path, clean: bool, kept: list[str]
-) -> None:
+def test_allure_folder_is_emptied_on_request(tmp_path: Path, clean: bool, kept: list[str]) -> None:
     write(tmp_path / "all", "old", "old", "passed")
     write(tmp_path / "c1", "a", "test", "passed")
     (tmp_path / "c1/shot-attachment.png").write_bytes(b"png")

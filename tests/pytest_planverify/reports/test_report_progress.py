@@ -144,7 +144,7 @@ def started(run: Run, workers: int = 2) -> Progress:
 # -- on a terminal -------------------------------------------------------------------------------
 
 
-def test_the_block_shows_what_runs_now_and_its_time_against_the_limit(terminal: Terminal) -> None:
+def test_progress_block_shows_running_tests_with_time_and_limit(terminal: Terminal) -> None:
     run = Run(terminal)
     progress = started(run)
     progress.worker_started("b", "lint", "ruff check .", None)
@@ -169,7 +169,7 @@ def test_the_block_shows_what_runs_now_and_its_time_against_the_limit(terminal: 
     ]
 
 
-def test_the_block_is_wiped_at_the_end(terminal: Terminal) -> None:
+def test_progress_block_is_cleared_at_the_end(terminal: Terminal) -> None:
     run = Run(terminal)
     progress = started(run)
     run.screen()
@@ -179,14 +179,14 @@ def test_the_block_is_wiped_at_the_end(terminal: Terminal) -> None:
     assert terminal.read() == ["verifying 21 criteria of 1 plan, 2 at once", ""]
 
 
-def test_a_confirmation_is_told_apart(terminal: Terminal) -> None:
+def test_confirmation_is_marked_in_the_progress(terminal: Terminal) -> None:
     run = Run(terminal)
     run.progress.worker_started("a", "t2", "pytest t.py", 30, confirming=True)
     run.progress.test_started("a", "t.py::test_0")
     assert run.screen()[-1] == "  t2  0s of 30s  again: t.py::test_0"
 
 
-def test_a_low_terminal_counts_what_it_has_no_line_for(terminal: Terminal) -> None:
+def test_low_terminal_counts_omitted_workers(terminal: Terminal) -> None:
     terminal.resize(60, 6)
     run = Run(terminal)
     progress = started(run, workers=8)
@@ -198,7 +198,7 @@ def test_a_low_terminal_counts_what_it_has_no_line_for(terminal: Terminal) -> No
 
 
 @pytest.mark.parametrize("columns", [30, 45, 60, 120])
-def test_a_name_that_is_too_long_is_cut_in_its_middle_and_no_line_wraps(columns: int) -> None:
+def test_long_name_is_shortened_in_the_middle_and_no_line_wraps(columns: int) -> None:
     terminal = Terminal(columns)
     run = Run(terminal)
     progress = started(run, workers=1)
@@ -213,7 +213,7 @@ def test_a_name_that_is_too_long_is_cut_in_its_middle_and_no_line_wraps(columns:
 
 
 @pytest.mark.parametrize("columns", [25, 41, 100])
-def test_a_terminal_that_changes_its_width_keeps_nothing_of_the_old_block(columns: int) -> None:
+def test_resized_terminal_keeps_no_old_progress(columns: int) -> None:
     terminal = Terminal(60)
     run = Run(terminal)
     progress = started(run)
@@ -228,7 +228,7 @@ def test_a_terminal_that_changes_its_width_keeps_nothing_of_the_old_block(column
     terminal.close()
 
 
-def test_the_block_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None:
+def test_progress_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None:
     run = Run(terminal)
     progress = started(run)
     run.screen()
@@ -240,7 +240,7 @@ def test_the_block_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None
     assert 19 <= terminal.written.count("criteria  0:") - before <= 21
 
 
-def test_what_a_test_is_called_cannot_steer_the_terminal(terminal: Terminal) -> None:
+def test_test_name_cannot_control_the_terminal(terminal: Terminal) -> None:
     run = Run(terminal)
     started(run).test_started("a", "t.py::\x1b[2J[\x07]")
     assert "\x07" not in "".join(run.screen())
@@ -248,7 +248,7 @@ def test_what_a_test_is_called_cannot_steer_the_terminal(terminal: Terminal) -> 
 
 
 @pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("CI", "true")])
-def test_where_nobody_watches_nothing_is_rewritten(
+def test_nothing_is_rewritten_on_dumb_terminals_and_in_ci(
     name: str, value: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -260,7 +260,7 @@ def test_where_nobody_watches_nothing_is_rewritten(
 # -- without a terminal --------------------------------------------------------------------------
 
 
-def test_without_a_terminal_each_todo_is_one_line_when_it_is_decided() -> None:
+def test_each_decided_todo_is_one_line_without_a_terminal() -> None:
     run = Run()
     progress = started(run, workers=1)
     progress.test_finished("a", "t.py::test_0", "failed")
@@ -282,7 +282,7 @@ def test_without_a_terminal_each_todo_is_one_line_when_it_is_decided() -> None:
     ]
 
 
-def test_a_pipe_has_each_line_at_once() -> None:
+def test_each_line_is_flushed_to_a_pipe() -> None:
     reading, writing = os.pipe()
     with open(writing, "w", encoding="utf-8") as stream:
         progress = Progress(TerminalWriter(stream))
@@ -291,7 +291,7 @@ def test_a_pipe_has_each_line_at_once() -> None:
     os.close(reading)
 
 
-def test_verbose_is_one_line_a_test() -> None:
+def test_verbose_progress_is_one_line_per_test() -> None:
     run = Run(verbosity=1)
     progress = started(run, workers=1)
     nodeid = "t.py::" + "x" * 100
@@ -308,7 +308,7 @@ def test_verbose_is_one_line_a_test() -> None:
 
 
 @pytest.mark.parametrize("at_terminal", [True, False])
-def test_quiet_is_nothing_but_the_end(at_terminal: bool, terminal: Terminal) -> None:
+def test_quiet_progress_prints_nothing(at_terminal: bool, terminal: Terminal) -> None:
     run = Run(terminal if at_terminal else None, verbosity=-1)
     progress = started(run)
     progress.test_finished("a", "t.py::test_0", "failed")
@@ -322,7 +322,7 @@ def test_quiet_is_nothing_but_the_end(at_terminal: bool, terminal: Terminal) -> 
 
 
 @pytest.mark.parametrize("verbosity", [-1, 0, 1])
-def test_what_is_told_of_unknown_workers_is_ignored(verbosity: int, terminal: Terminal) -> None:
+def test_events_of_unknown_workers_are_ignored(verbosity: int, terminal: Terminal) -> None:
     run = Run(terminal, verbosity=verbosity)
     progress = run.progress
     progress.collected("x", 3)

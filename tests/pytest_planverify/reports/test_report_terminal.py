@@ -37,7 +37,7 @@ def expected(text: str) -> str:
     return dedent(text)
 
 
-def test_a_green_run_is_one_line_a_todo() -> None:
+def test_green_run_has_one_line_per_todo() -> None:
     assert summary(samples.green_document(), outcomes_path=OUTCOMES) == expected("""\
 
         workflow_momentum_001  examples/momentum/plan.yaml
@@ -53,7 +53,7 @@ def test_a_green_run_is_one_line_a_todo() -> None:
         """)
 
 
-def test_under_a_failed_todo_stands_why_and_what_to_do_next() -> None:
+def test_failed_todo_shows_reasons_and_next_steps() -> None:
     assert summary(samples.red_document(), outcomes_path=OUTCOMES, width=100) == expected("""\
 
         workflow_momentum_001  examples/momentum/plan.yaml
@@ -80,7 +80,7 @@ def test_under_a_failed_todo_stands_why_and_what_to_do_next() -> None:
         """)
 
 
-def test_a_narrow_terminal_has_title_and_counts_below_and_breaks_no_name() -> None:
+def test_narrow_terminal_moves_title_and_counts_below_and_breaks_no_name() -> None:
     assert summary(samples.red_document(), width=40) == expected("""\
 
         workflow_momentum_001
@@ -121,13 +121,13 @@ def test_a_narrow_terminal_has_title_and_counts_below_and_breaks_no_name() -> No
         """)
 
 
-def test_without_a_terminal_a_todo_is_one_line_however_long() -> None:
+def test_todo_line_is_not_wrapped_without_a_terminal() -> None:
     title = " ".join(["A title of many words"] * 10)
     shown = summary(document(outcome("t1", title, TodoState.DONE)), width=None)
     assert f"✓ done  t1  {title}  no checks  0.21s\n" in shown
 
 
-def test_verdicts_of_an_earlier_run_are_one_quiet_line() -> None:
+def test_reused_verdicts_are_one_dim_line() -> None:
     old = {"taken_from": "20261122T0327"}
     kept = outcome("t1", "One", TodoState.DONE, check("tests[0]").model_copy(update=old))
     checks = [check("tests[0]").model_copy(update=old), check("tests[1]")]
@@ -139,7 +139,7 @@ def test_verdicts_of_an_earlier_run_are_one_quiet_line() -> None:
     assert "✓ done  t2  Two  2 checks  0.21s  1 check from run 20261122T0327\n" in plain
 
 
-def test_why_todos_were_left_out_is_told_with_the_first_of_them() -> None:
+def test_reason_for_omitted_todos_is_shown_once() -> None:
     left_out = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; it is new")
     other = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; its file changed")
     todos = [
@@ -151,7 +151,7 @@ def test_why_todos_were_left_out_is_told_with_the_first_of_them() -> None:
     assert text.count("· not run") == 4
 
 
-def test_every_other_standing_says_what_it_waits_for() -> None:
+def test_unfinished_todos_show_their_reason() -> None:
     shown = summary(samples.mixed_document())
     assert shown.endswith(
         expected("""\
@@ -176,7 +176,7 @@ def test_every_other_standing_says_what_it_waits_for() -> None:
     )
 
 
-def test_quiet_is_one_line_a_failed_todo_and_the_final_line() -> None:
+def test_quiet_summary_has_one_line_per_failed_todo_and_a_final_line() -> None:
     assert summary(samples.red_document(), verbosity=-1) == expected("""\
         ✗ failed t2_indicators:
             TEST_REGRESSION (coder): AssertionError: assert 32.1 == 28.5 ± 0.1
@@ -188,7 +188,7 @@ def test_quiet_is_one_line_a_failed_todo_and_the_final_line() -> None:
     ]
 
 
-def test_verbose_shows_every_check_with_its_isolation_and_the_rule() -> None:
+def test_verbose_summary_shows_every_check_with_isolation_and_rule() -> None:
     shown = summary(samples.red_document(), verbosity=1, width=100)
     assert expected("""\
             ✓ passed  tests[0]               pytest tests/test_adapter.py -q  3 tests  0.19s  worker
@@ -205,7 +205,7 @@ def dedented(text: str) -> str:
     return "".join(line.removeprefix("    ") for line in text.splitlines(keepends=True))
 
 
-def test_a_command_without_room_beside_its_id_stands_below() -> None:
+def test_long_command_is_printed_below_its_check() -> None:
     shown = summary(document(samples.data_todo()), verbosity=1, width=40)
     assert (
         "    ✓ passed  tests[0]\n        pytest tests/test_adapter.py -q\n        3 tests  0.19s  worker\n"
@@ -214,7 +214,7 @@ def test_a_command_without_room_beside_its_id_stands_below() -> None:
     assert "        pytest tests/test_indicators.py -q --json-report\n" in wider
 
 
-def test_a_traceback_is_shown_once_and_only_when_verbose() -> None:
+def test_traceback_is_shown_once_and_only_when_verbose() -> None:
     text = "    def test_rsi():\n>       assert x == 1\nE       assert 2 == 1\n"
     key = (samples.PLAN, "t2_indicators", "tests[0]")
     longreprs = {key: [("a.py::t", text)], (samples.PLAN, "t9", "tests[0]"): [("a.py::t", text)]}
@@ -224,7 +224,7 @@ def test_a_traceback_is_shown_once_and_only_when_verbose() -> None:
     assert shown.splitlines()[1] == " t2_indicators: a.py::t ".center(80, "_")
 
 
-def test_an_ascii_stream_gets_ascii_marks_and_escaped_text() -> None:
+def test_ascii_stream_gets_ascii_marks_and_escaped_text() -> None:
     shown = summary(samples.red_document(), encoding="ascii")
     assert "x failed   t2_indicators        Indicator &" in shown
     assert "+ done     t1_data_integration" in shown
@@ -232,7 +232,7 @@ def test_an_ascii_stream_gets_ascii_marks_and_escaped_text() -> None:
     assert r"    says   AssertionError: assert 32.1 == 28.5 \xb1 0.1" in shown
 
 
-def test_colour_adds_nothing_but_escapes() -> None:
+def test_colour_adds_only_escape_sequences() -> None:
     shown = samples.mixed_document()
     plain = summary(shown, verbosity=2, outcomes_path=OUTCOMES)
     coloured = summary(shown, verbosity=2, outcomes_path=OUTCOMES, color=True)
@@ -254,9 +254,7 @@ def test_colour_adds_nothing_but_escapes() -> None:
         (document(samples.data_todo(), exit_status=77), "exit status 77, 1 done in 1.24s", "\x1b[31m"),
     ],
 )
-def test_the_final_line_counts_and_is_coloured_as_a_whole(
-    shown: OutcomeDocument, text: str, colour: str
-) -> None:
+def test_final_line_has_counts_and_one_colour(shown: OutcomeDocument, text: str, colour: str) -> None:
     assert final_line(shown)[0] == text
     last = summary(shown, color=True).splitlines()[-1]
     assert last.startswith(colour)
@@ -298,7 +296,7 @@ LONG_COMMAND = "pytest --planverify " + "a" * 200 + ".yaml::t2"
         (of_rsi(rerun=LONG_COMMAND), f"    rerun\n    {LONG_COMMAND}\n"),
     ],
 )
-def test_what_a_reader_copies_is_never_cut(todo: Outcome, said: str) -> None:
+def test_text_to_be_copied_is_never_truncated(todo: Outcome, said: str) -> None:
     assert said in summary(document(todo), width=60)
 
 
@@ -336,11 +334,11 @@ ASKED = check(
         ),
     ],
 )
-def test_under_a_todo_stands_what_is_known_of_it(todo: Outcome, said: str) -> None:
+def test_details_are_listed_below_their_todo(todo: Outcome, said: str) -> None:
     assert said in summary(document(todo), width=120)
 
 
-def test_of_a_long_message_whole_lines_are_shown_and_the_rest_is_counted() -> None:
+def test_long_message_is_limited_to_whole_lines_with_a_count() -> None:
     failure = RSI_FAILURE.model_copy(update={"stack_trace_head": "AssertionError: " + "many words " * 100})
     lines = summary(document(failing(failure))).splitlines()
     first = next(index for index, line in enumerate(lines) if line.startswith("    says"))
@@ -360,7 +358,7 @@ def alike(number: int, tests: int = 1) -> Failure:
     )
 
 
-def test_of_many_failures_three_are_shown_and_the_rest_is_counted_by_tests() -> None:
+def test_failures_beyond_three_are_counted_by_tests() -> None:
     several = [alike(number, tests=2) for number in range(20)]
     cause = Cause(rank=1, signatures=tuple(f"{n:012x}" for n in range(19)), category=Category.UNKNOWN)
     found = document(failing(*several)).model_copy(update={"causes": (cause,)})
@@ -371,7 +369,7 @@ def test_of_many_failures_three_are_shown_and_the_rest_is_counted_by_tests() -> 
     assert "same cause" not in summary(document(failing(*several)))
 
 
-def test_what_two_todos_share_is_told_once() -> None:
+def test_failure_shared_by_two_todos_is_described_once() -> None:
     shared = {"category": Category.HYGIENE_VIOLATION, "target_agent": Role.HUMAN}
     one = RSI_FAILURE.model_copy(update=shared)
     other = one.model_copy(update={"signature": "f" * 12})
@@ -383,7 +381,7 @@ def test_what_two_todos_share_is_told_once() -> None:
     assert shown.count("    who    human\n") == 2
 
 
-def test_only_flaky_checks_make_a_todo_flaky() -> None:
+def test_todo_is_flaky_only_if_all_failed_checks_are() -> None:
     flaky = check("tests[0]", verdict=Verdict.FLAKY, reason="red once, green twice")
     shown = summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky)))
     assert "~ flaky  t2" in shown
@@ -392,13 +390,13 @@ def test_only_flaky_checks_make_a_todo_flaky() -> None:
     assert "✗ failed  t2" in summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky, red)))
 
 
-def test_an_outcome_without_a_state_is_judged_by_its_success() -> None:
+def test_outcome_without_a_state_is_judged_by_success() -> None:
     bare = outcome("t1", "One", TodoState.DONE).model_copy(update={"state": None})
     assert final_line(document(bare))[0].startswith("1 done")
     assert final_line(document(bare.model_copy(update={"success": False})))[0].startswith("1 failed")
 
 
-def test_an_outcome_that_names_no_plan_stands_under_the_only_one() -> None:
+def test_outcome_without_a_plan_is_listed_under_the_only_plan() -> None:
     nameless = outcome("t1", "One", TodoState.DONE, plan=None)
     assert summary(document(nameless)).splitlines()[1:3] == [
         "workflow_momentum_001  examples/momentum/plan.yaml",
@@ -408,7 +406,7 @@ def test_an_outcome_that_names_no_plan_stands_under_the_only_one() -> None:
     assert summary(without_file.model_copy(update={"plans": ()}), width=40).splitlines()[1] == "x" * 60
 
 
-def test_the_plan_is_called_by_its_name(tmp_path: Path) -> None:
+def test_plan_is_shown_by_its_name(tmp_path: Path) -> None:
     shown = summary(samples.green_document(), plans=[samples.momentum_plan(tmp_path)])
     assert shown.startswith("\nMomentum Strategy with RSI  examples/momentum/plan.yaml\n")
 
@@ -429,7 +427,7 @@ def test_several_plans_are_grouped_under_their_names() -> None:
     assert order == sorted(order)
 
 
-def test_tests_shared_by_checks_count_once_and_skipped_ones_apart() -> None:
+def test_shared_tests_count_once_and_skipped_ones_separately() -> None:
     tests = samples.results("t.py", "a", "b") + samples.results("t.py", "c", outcome=TestOutcome.SKIPPED)
     one = check("tests[0]", tests=tests)
     shown = summary(document(outcome("t1", "One", TodoState.DONE, one, check("tests[1]", tests=tests))))
@@ -447,12 +445,12 @@ def test_tests_shared_by_checks_count_once_and_skipped_ones_apart() -> None:
         ({"x": (1,), "y": (2,)}, "x=1, y=2"),
     ],
 )
-def test_metric_values_are_written_as_people_write_them(recorded: dict[str, Any], text: str) -> None:
+def test_metric_values_are_formatted_for_reading(recorded: dict[str, Any], text: str) -> None:
     shown = summary(document(outcome("t1", "One", TodoState.DONE, recorded=recorded)))
     assert f"  {text}\n" in shown
 
 
-def test_what_comes_from_outside_cannot_steer_the_terminal() -> None:
+def test_external_text_cannot_control_the_terminal() -> None:
     evil = "\x1b[2J\x1b]0;owned\x07done\r✓ \u202egnp\u200b.py\ttab\nsecond line"
     failure = RSI_FAILURE.model_copy(
         update={
@@ -534,7 +532,7 @@ def documents(draw: st.DrawFn, names: Texts, prose: Texts) -> OutcomeDocument:
     encoding=st.sampled_from(["utf-8", "ascii", "latin-1"]),
     longrepr=ANY_TEXTS,
 )
-def test_whatever_is_said_is_printable(
+def test_summary_is_always_printable(
     shown: OutcomeDocument, width: int | None, verbosity: int, encoding: str, longrepr: str
 ) -> None:
     longreprs = {("p", "t", "c"): [(longrepr, longrepr)]}
@@ -544,8 +542,6 @@ def test_whatever_is_said_is_printable(
 
 @settings(max_examples=60, deadline=None)
 @given(shown=documents(SHORT_TEXTS, PROSE), width=st.integers(80, 200), verbosity=st.integers(-1, 2))
-def test_no_line_of_prose_is_wider_than_the_terminal(
-    shown: OutcomeDocument, width: int, verbosity: int
-) -> None:
+def test_prose_never_exceeds_the_terminal_width(shown: OutcomeDocument, width: int, verbosity: int) -> None:
     text = summary(shown, width=width, verbosity=verbosity)
     assert not [line for line in text.split("\n") if wcswidth(line) > width]

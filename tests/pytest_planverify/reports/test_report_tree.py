@@ -67,13 +67,13 @@ def test_the_tree_shows_todos_criteria_and_tests(plan: LoadedPlan) -> None:
     )
 
 
-def test_a_narrow_ascii_tree_cuts_no_command(plan: LoadedPlan) -> None:
+def test_narrow_ascii_tree_does_not_truncate_commands(plan: LoadedPlan) -> None:
     lines = tree(plan, width=40, encoding="ascii").splitlines()
     assert lines[0] == "Momentum Strategy with RSI  (2 todos, 3 tests)"
     assert lines[2] == "|  |- tests[0]  pytest tests/test_adapter.py -q  (2 tests)"
 
 
-def test_quiet_prints_bare_node_ids_each_once(plan: LoadedPlan) -> None:
+def test_quiet_tree_prints_each_node_id_once(plan: LoadedPlan) -> None:
     assert tree(plan, verbosity=-1, width=24) == (
         "tests/test_adapter.py::test_rows\n"
         "tests/test_adapter.py::test_types\n"
@@ -81,7 +81,7 @@ def test_quiet_prints_bare_node_ids_each_once(plan: LoadedPlan) -> None:
     )
 
 
-def test_only_the_todos_that_were_asked_for_are_shown(plan: LoadedPlan) -> None:
+def test_tree_shows_only_the_requested_todos(plan: LoadedPlan) -> None:
     selected = {("t2_indicators", "tests[0]"): ["a.py::b"]}
     shown = screen_text(lambda tw: render_tree(tw, plan, selected, todo_ids={"t2_indicators"}))
     assert shown.splitlines()[:2] == [
@@ -90,7 +90,7 @@ def test_only_the_todos_that_were_asked_for_are_shown(plan: LoadedPlan) -> None:
     ]
 
 
-def test_todos_of_a_sub_plan_stand_below_their_parent(tmp_path: Path) -> None:
+def test_todos_of_a_sub_plan_are_shown_below_their_parent(tmp_path: Path) -> None:
     phases = unpack_bundle(Path(__file__).parents[3] / "fixtures/projects/phases.txt", tmp_path)
     flat = load_tree(phases / "plan.yaml", boundary=phases).load_all().flat()
 
@@ -151,7 +151,7 @@ def summary(*shown: Outcome, width: int = 90, **how: Any) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_todos_stand_indented_below_the_parents_that_are_shown() -> None:
+def test_todos_are_indented_below_shown_parents() -> None:
     columns = [line for line in summary(*PHASES) if line[:1] in ("✓", "✗", "!")]
 
     assert [line[15:40].rstrip() for line in columns] == [
@@ -164,7 +164,7 @@ def test_todos_stand_indented_below_the_parents_that_are_shown() -> None:
     ]
 
 
-def test_the_line_of_a_parent_is_its_progress() -> None:
+def test_parent_line_shows_its_progress() -> None:
     (line,) = (line for line in summary(*PHASES) if "phase-2 " in line and "Phase" in line)
 
     assert "Phase 2: Buffer Management (2/3)" in line
@@ -174,7 +174,7 @@ def test_the_line_of_a_parent_is_its_progress() -> None:
 
 
 @pytest.mark.parametrize("width", [50, 60, 70])
-def test_a_narrow_terminal_keeps_the_progress_of_a_parent(width: int) -> None:
+def test_narrow_terminal_shows_the_progress_of_a_parent(width: int) -> None:
     lines = summary(*PHASES, width=width)
     first = next(number for number, line in enumerate(lines) if "in progress" in line)
 
@@ -182,13 +182,13 @@ def test_a_narrow_terminal_keeps_the_progress_of_a_parent(width: int) -> None:
     assert all(len(line) <= width for line in lines)
 
 
-def test_a_parent_without_a_title_has_its_progress_all_the_same() -> None:
+def test_parent_without_a_title_shows_its_progress() -> None:
     shown = summary(parent("p", "p", DONE, Verdict.PASSED), child("p/a"))
 
     assert any(line.startswith("✓ done  p    (1/1)") for line in shown)
 
 
-def test_a_parent_that_is_done_through_its_todos_is_not_called_unverified() -> None:
+def test_parent_verified_through_its_todos_is_not_unverified() -> None:
     assert not any("not verified" in line for line in summary(*PHASES[3:5]))
 
 
@@ -203,17 +203,17 @@ def test_a_parent_that_is_done_through_its_todos_is_not_called_unverified() -> N
         (Verdict.NOT_RUN, [Verdict.INCONCLUSIVE], Standing.INCONCLUSIVE),
     ],
 )
-def test_a_parent_is_in_progress_while_only_its_todos_keep_it(
+def test_parent_is_in_progress_while_only_its_todos_are_unfinished(
     verdict: Verdict, own: list[Verdict], expected: Standing
 ) -> None:
     assert standing(parent("p", "P", TESTING, verdict, *own)) is expected
 
 
-def test_quiet_names_a_parent_by_its_whole_id() -> None:
+def test_quiet_summary_names_a_parent_by_its_full_id() -> None:
     assert "! in progress phase-2: p/a failed" in summary(*PHASES, verbosity=-1)
 
 
-def test_tests_of_one_name_in_two_sub_plans_each_show_their_traceback() -> None:
+def test_equally_named_tests_of_two_sub_plans_show_both_tracebacks() -> None:
     longreprs = {(samples.PLAN, todo, "tests[0]"): [("a.py::t", todo)] for todo in ("p/a", "p/b", "q/a")}
 
     shown = summary(*PHASES, longreprs=longreprs, verbosity=1)

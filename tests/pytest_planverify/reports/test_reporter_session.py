@@ -65,7 +65,7 @@ def check(kind: str, verdict: str, **keys: Any) -> dict[str, Any]:
     return {"id": f"{kind}[0]", "kind": kind, "verdict": verdict, **keys}
 
 
-def test_a_criterion_is_named_after_plan_todo_and_what_it_checks() -> None:
+def test_criterion_is_named_by_plan_todo_and_subject() -> None:
     found = results(
         check("artifact", "passed", title="out/x.json"),
         check("artifact", "failed", title="out/x.json", id="artifact[1]"),
@@ -104,7 +104,7 @@ def test_only_a_passed_criterion_is_reported_as_passed(
     assert [report.outcome for report in found.own_reports()] == outcomes
 
 
-def test_a_failure_has_the_reason_and_what_the_diagnosis_adds() -> None:
+def test_failure_has_the_reason_and_the_diagnosis() -> None:
     failure = {
         "category": "ARTIFACT_MISSING",
         "check_id": "artifact[0]",
@@ -128,7 +128,7 @@ def test_a_failure_has_the_reason_and_what_the_diagnosis_adds() -> None:
         *((each, "skipped") for each in ("skipped", "xfailed", "not_run")),
     ],
 )
-def test_a_test_that_no_worker_reported_has_the_outcome_of_the_document(outcome: str, told: str) -> None:
+def test_test_without_worker_reports_has_the_recorded_outcome(outcome: str, told: str) -> None:
     (found,) = results(check("test", "failed", tests=[{"nodeid": "a.py::test_x", "outcome": outcome}]))
     ((nodeid, *rest),) = found.tests
 
@@ -204,7 +204,7 @@ def confirmation(options: GivenOptions, command: str = "tests") -> str:
         ),
     ],
 )
-def test_each_option_goes_where_the_table_says(
+def test_options_are_routed_by_the_table(
     options: str, in_worker: str, in_confirmation: str, in_reporting: str
 ) -> None:
     found = given(options)
@@ -217,7 +217,7 @@ def test_each_option_goes_where_the_table_says(
     )
 
 
-def test_the_rest_of_addopts_is_given_to_workers_in_its_place() -> None:
+def test_remaining_addopts_are_passed_to_workers() -> None:
     found = given(ini="-rA --strict-markers -k quick", environment="--html=a.html -v")
 
     start = worker_start(found, ["tests"], scratch=SCRATCH, name="c1")
@@ -229,7 +229,7 @@ def test_the_rest_of_addopts_is_given_to_workers_in_its_place() -> None:
     assert (start.args, start.env) == (("tests",), {})
 
 
-def test_a_command_has_the_reporters_that_it_asks_for_itself() -> None:
+def test_reporters_of_a_command_override_those_of_the_run() -> None:
     found = given("--json-report --cov=shop --junitxml=j.xml")
     command = "tests --json-report --cov=other --cov-fail-under=9"
 
@@ -239,7 +239,7 @@ def test_a_command_has_the_reporters_that_it_asks_for_itself() -> None:
     assert "COVERAGE_FILE" not in start.env
 
 
-def test_a_confirmation_lacks_the_commands_own_reporters_but_keeps_what_decides_its_verdict() -> None:
+def test_confirmation_drops_reporters_but_keeps_options_that_affect_the_verdict() -> None:
     reporters = "--html=a.html -rA --json-report --log-file=l"
     command = f"tests {reporters} --cov=shop --cov-fail-under=9 --max-warnings=2 -k a"
 
@@ -249,7 +249,7 @@ def test_a_confirmation_lacks_the_commands_own_reporters_but_keeps_what_decides_
     assert start.env["COVERAGE_FILE"].startswith(str(SCRATCH))
 
 
-def test_a_source_of_coverage_that_is_a_folder_is_found_from_every_folder(tmp_path: Path) -> None:
+def test_coverage_source_folder_is_made_absolute(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     found = GivenOptions(command_line=("--cov=src", "--cov=shop"), directory=tmp_path)
 
@@ -259,7 +259,7 @@ def test_a_source_of_coverage_that_is_a_folder_is_found_from_every_folder(tmp_pa
 @pytest.mark.parametrize(
     "options", ["", "-q -x -k a -n2", "--strict-markers -p xdist --planverify-scope=all"]
 )
-def test_a_run_without_reporters_needs_no_reporting_session(
+def test_run_without_reporters_needs_no_reporting_session(
     options: str, pytestconfig: pytest.Config
 ) -> None:
     own = os.path.dirname(pytest.__file__)
@@ -277,14 +277,14 @@ def test_a_run_without_reporters_needs_no_reporting_session(
     "options",
     ["-rA", "--html=a", "--strange=x", "--cov", "--durations=3", "--alluredir=a", "--max-warnings=1"],
 )
-def test_an_option_of_a_reporter_or_one_that_is_not_known_needs_it(options: str) -> None:
+def test_reporter_or_unknown_option_needs_a_reporting_session(options: str) -> None:
     assert is_reporting_needed(given(options), (), ())
     everywhere = options not in ("-rA", "--durations=3")  # in an ini file alone they do not count
     assert is_reporting_needed(given(ini=options), (), ()) is everywhere
     assert is_reporting_needed(given(environment=options), (), ()) is everywhere
 
 
-def test_a_plugin_that_listens_in_every_session_needs_it() -> None:
+def test_plugin_with_reporting_hooks_needs_a_reporting_session() -> None:
     listening, silent = ModuleType("loud_plugin"), ModuleType("other_plugin")
     listening.pytest_runtest_logreport = lambda report: None  # type: ignore[attr-defined]
 
@@ -294,7 +294,7 @@ def test_a_plugin_that_listens_in_every_session_needs_it() -> None:
     assert not is_reporting_needed(given(), [(ANNOTATIONS, silent)], ())
 
 
-def test_a_conftest_that_reports_needs_it(tmp_path: Path) -> None:
+def test_conftest_with_reporting_hooks_needs_a_reporting_session(tmp_path: Path) -> None:
     for name in ("tests/unit", "tests/deep", "other"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "tests/conftest.py").write_text("def pytest_terminal_summary(terminalreporter): pass\n")
