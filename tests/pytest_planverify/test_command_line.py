@@ -77,7 +77,7 @@ def told(line: CommandLine) -> dict[str, Any]:
         ("-y", {"worker_args": ["-y"]}),
     ],
 )
-def test_each_word_goes_where_it_belongs(line: str, found: dict[str, Any]):
+def test_command_line_arguments_are_sorted(line: str, found: dict[str, Any]):
     assert told(sort(line)) == found
 
 
@@ -96,7 +96,7 @@ def test_each_word_goes_where_it_belongs(line: str, found: dict[str, Any]):
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_the_remedy(line: str, said: str):
+def test_invalid_arguments_are_refused_with_a_remedy(line: str, said: str):
     with pytest.raises(pytest.UsageError) as refused:
         sort(line)
 
@@ -104,14 +104,14 @@ def test_what_cannot_be_meant_is_refused_with_the_remedy(line: str, said: str):
 
 
 @pytest.mark.parametrize("word", ["-nauto", "-n logical", "--numprocesses auto"])
-def test_auto_is_one_worker_a_core_and_no_more_than_are_allowed(word: str, monkeypatch: pytest.MonkeyPatch):
+def test_auto_means_one_worker_per_core_up_to_the_maximum(word: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(100)), raising=False)
     assert sort(word).workers == MOST_WORKERS
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5})
     assert sort(word).workers == 2
 
 
-def test_a_file_of_any_name_may_be_a_plan_if_it_is_there(tmp_path: Path):
+def test_existing_file_of_any_name_may_be_a_plan(tmp_path: Path):
     (tmp_path / "todo.txt").touch()
 
     assert sort("todo.txt::a", folder=tmp_path).plan_words == ("todo.txt::a",)
@@ -142,7 +142,7 @@ def test_help_names_each_command_and_the_exit_statuses() -> None:
         assert "Exit status" in text
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_version_option_prints_the_package_version() -> None:
     status, text = said("--version")
     assert status == 0
     assert text.startswith("planverify ")
@@ -153,7 +153,7 @@ def test_an_unknown_command_is_refused() -> None:
     assert said("baseline", "accept")[0] == 2
 
 
-def test_one_program_has_the_commands_of_both_by_the_functions_of_the_planner(
+def test_program_includes_the_planner_commands_under_its_own_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(exits, "_program", list(exits._program))
@@ -170,20 +170,20 @@ def test_one_program_has_the_commands_of_both_by_the_functions_of_the_planner(
     assert not re.search(r"\bplanner (next|step|explain|undo)", text)
 
 
-def test_a_word_that_is_no_command_is_a_plan_or_refused_with_the_nearest() -> None:
+def test_unknown_word_is_refused_with_the_nearest_command() -> None:
     status, text = said("statis")
 
     assert status == 2
     assert "there is no command, not a plan 'statis'; did you mean 'status'?" in text
 
 
-def test_a_request_to_terminate_ends_it_in_order() -> None:
+def test_sigterm_raises_keyboard_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt):
         cli._interrupt(15, None)
 
 
 @pytest.mark.usefixtures("folder")
-def test_without_a_baseline_there_is_nothing_to_show_or_accept() -> None:
+def test_missing_baseline_cannot_be_shown_or_accepted() -> None:
     status, text = said("baseline", "show")
     assert status == 1
     assert "the plan has no baseline; record one: planverify baseline PLAN" in text
@@ -208,7 +208,7 @@ def settings(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     return read
 
 
-def test_what_holds_when_nothing_is_said(settings, pytester: pytest.Pytester):
+def test_settings_have_defaults(settings, pytester: pytest.Pytester):
     found = settings("plan.yaml")
 
     assert [plan.path for plan in found.plans] == [pytester.path / "plan.yaml"]
@@ -220,7 +220,7 @@ def test_what_holds_when_nothing_is_said(settings, pytester: pytest.Pytester):
     assert found.worker_args[:2] == ("-p", "pytest_planverify.plugin")
 
 
-def test_what_is_said_is_kept(settings, pytester: pytest.Pytester):
+def test_settings_follow_the_options(settings, pytester: pytest.Pytester):
     found = settings(
         "plan.yaml::a,phase/b", "--planverify-isolate", "--planverify-keep-going",
         "--planverify-scope=ready",
@@ -245,7 +245,7 @@ def test_what_is_said_is_kept(settings, pytester: pytest.Pytester):
         ("-v", False),
     ],
 )
-def test_what_leaves_tests_out_narrows(option: str, narrows: bool, settings):
+def test_only_options_that_deselect_tests_narrow_the_run(option: str, narrows: bool, settings):
     assert settings("plan.yaml", option).narrows is narrows
 
 
@@ -269,13 +269,13 @@ def test_what_cannot_be_meant_is_refused(args: tuple[str, ...], said: str, setti
     assert said in str(refused.value)
 
 
-def test_without_an_argument_the_ini_file_names_the_plan(settings, pytester: pytest.Pytester):
+def test_ini_file_names_the_plan_by_default(settings, pytester: pytest.Pytester):
     pytester.makeini("[pytest]\nplanverify_plan = todo.yaml::x\n")
 
     assert [(plan.shown, plan.todo_ids) for plan in settings().plans] == [("todo.yaml", ("x",))]
 
 
-def test_a_plans_root_may_not_leave_the_widest_folder_around_it(settings, pytester: pytest.Pytester):
+def test_boundary_of_a_plan_is_its_outermost_folder(settings, pytester: pytest.Pytester):
     (pytester.path / "sub").mkdir()
     (pytester.path / "sub/plan.yaml").touch()
     outside = pytester.path.parent / "outside.yaml"
@@ -288,7 +288,7 @@ def test_a_plans_root_may_not_leave_the_widest_folder_around_it(settings, pytest
     outside.unlink()
 
 
-def test_without_the_option_nothing_is_put_aside(pytester: pytest.Pytester):
+def test_options_are_not_stored_without_planverify(pytester: pytest.Pytester):
     config = pytester.parseconfig()
 
     assert GIVEN not in config.stash

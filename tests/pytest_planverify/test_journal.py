@@ -25,7 +25,7 @@ def write_many(path: str, session: str, count: int) -> None:
     journal.close()
 
 
-def test_a_record_carries_its_tag_its_session_and_its_time(tmp_path: Path):
+def test_record_has_its_tag_session_and_time(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     journal = JournalWriter(path, 's"1')
 
@@ -39,7 +39,7 @@ def test_a_record_carries_its_tag_its_session_and_its_time(tmp_path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_odd_characters_come_back_and_never_break_a_line(tmp_path: Path):
+def test_special_characters_round_trip_on_one_line(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     journal = JournalWriter(path, "s1")
 
@@ -53,7 +53,7 @@ def test_odd_characters_come_back_and_never_break_a_line(tmp_path: Path):
     assert path.read_bytes().count(b"\n") == 2
 
 
-def test_a_torn_last_line_waits_until_it_is_whole(tmp_path: Path):
+def test_incomplete_last_line_is_read_once_complete(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     tail = JournalTail(path)
     assert list(tail.read()) == []  # there is no file yet
@@ -68,7 +68,7 @@ def test_a_torn_last_line_waits_until_it_is_whole(tmp_path: Path):
     assert [record["record"] for record in read_journal(path)] == ["a", "b", "c"]
 
 
-def test_a_killed_writer_costs_no_more_than_its_own_line(tmp_path: Path):
+def test_killed_writer_loses_only_its_own_line(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"record": "a"}\n{"record": "to')
 
@@ -81,14 +81,14 @@ def test_a_killed_writer_costs_no_more_than_its_own_line(tmp_path: Path):
 @pytest.mark.parametrize(
     "line", [b"", b"null", b"[]", b"3", b'{"no": "tag"}', b"{", b"\xff\xfe", b"plain text", b'"record"']
 )
-def test_lines_that_are_no_records_are_passed_over(line: bytes, tmp_path: Path):
+def test_lines_that_are_not_records_are_skipped(line: bytes, tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"record": "a"}\n' + line + b'\n{"record": "b"}\n')
 
     assert [record["record"] for record in read_journal(path)] == ["a", "b"]
 
 
-def test_several_processes_may_append_at_once(tmp_path: Path):
+def test_several_processes_may_append_concurrently(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     context = multiprocessing.get_context("fork")
     writers = [
@@ -106,7 +106,7 @@ def test_several_processes_may_append_at_once(tmp_path: Path):
         assert own == list(range(200))
 
 
-def test_what_a_forked_child_of_a_test_records_is_numbered_apart_from_its_parent(tmp_path: Path):
+def test_records_of_a_forked_child_are_numbered_separately(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     journal = JournalWriter(path, "s1", "key")
     journal.write("test_started")
@@ -123,7 +123,7 @@ def test_what_a_forked_child_of_a_test_records_is_numbered_apart_from_its_parent
 
 @settings(max_examples=60, deadline=None)
 @given(cuts=st.lists(st.integers(0, 400), max_size=6), texts=st.lists(st.text(), min_size=1, max_size=6))
-def test_how_a_file_is_read_in_pieces_does_not_matter(cuts: list[int], texts: list[str], tmp_path_factory):
+def test_reading_in_pieces_yields_all_records(cuts: list[int], texts: list[str], tmp_path_factory):
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
     journal = JournalWriter(path, "s1")
     for text in texts:
@@ -144,7 +144,7 @@ def test_how_a_file_is_read_in_pieces_does_not_matter(cuts: list[int], texts: li
     assert seen == texts
 
 
-def test_what_is_written_to_a_journal_after_its_name_was_removed_is_still_read(tmp_path: Path) -> None:
+def test_records_written_after_the_file_was_unlinked_are_read(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     tail = JournalTail(path)
     tail.follow(create=True)
@@ -159,7 +159,7 @@ LONG = '{"record": "long", "text": "%s"}\n' % ("y" * 500)
 
 
 @pytest.mark.parametrize("grown", ["", "x\n", LONG, "as long"])
-def test_a_journal_that_was_cut_is_noticed_even_if_it_has_grown_again(grown: str, tmp_path: Path) -> None:
+def test_truncated_journal_is_detected_even_if_it_has_grown_again(grown: str, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     writer = JournalWriter(path, "s1")
     writer.write("first")
@@ -177,7 +177,7 @@ def test_a_journal_that_was_cut_is_noticed_even_if_it_has_grown_again(grown: str
 
 
 @pytest.mark.skipif(os.name != "posix", reason="descriptors have no numbers elsewhere")
-def test_the_journal_is_out_of_the_way_of_other_files(tmp_path: Path) -> None:
+def test_journal_descriptor_does_not_conflict_with_other_files(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path / "journal.jsonl", "s1")
     assert writer._descriptor >= 200
     assert not os.get_inheritable(writer._descriptor)
