@@ -262,7 +262,7 @@ def test_only_options_that_deselect_tests_narrow_the_run(option: str, narrows: b
         (("gone.txt",), "gone.txt: there is no such plan"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(args: tuple[str, ...], said: str, settings):
+def test_invalid_option_values_are_refused(args: tuple[str, ...], said: str, settings):
     with pytest.raises(pytest.UsageError) as refused:
         settings(*args)
 
@@ -275,7 +275,7 @@ def test_ini_file_names_the_plan_by_default(settings, pytester: pytest.Pytester)
     assert [(plan.shown, plan.todo_ids) for plan in settings().plans] == [("todo.yaml", ("x",))]
 
 
-def test_boundary_of_a_plan_is_its_outermost_folder(settings, pytester: pytest.Pytester):
+def test_boundary_of_a_plan_is_the_rootdir_or_its_folder_outside_it(settings, pytester: pytest.Pytester):
     (pytester.path / "sub").mkdir()
     (pytester.path / "sub/plan.yaml").touch()
     outside = pytester.path.parent / "outside.yaml"

@@ -122,7 +122,7 @@ def loaded(root: Path, plan: str = "shop") -> KeptBaseline:
 
 
 @given(documents)
-def test_what_is_written_is_read_back(held: Baseline) -> None:
+def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
     assert parse_baseline(baseline_bytes(held), "x") == held
 
 

@@ -51,7 +51,7 @@ def test_manual_answer_yes_passes_and_no_fails(tmp_path: Path) -> None:
     assert len(result.evidence) == 1
 
 
-def test_the_last_answer_counts(tmp_path: Path) -> None:
+def test_last_manual_answer_counts(tmp_path: Path) -> None:
     assert ask(tmp_path, entry(), entry(answer="no")).verdict is Verdict.FAILED
     assert ask(tmp_path, entry(answer="no"), entry()).verdict is Verdict.PASSED
     assert ask(tmp_path, entry(), entry(question="Other?", answer="no")).verdict is Verdict.PASSED
@@ -125,7 +125,9 @@ def spec(sign: str, value: float) -> MetricSpec:
     st.floats(allow_nan=False, allow_infinity=False, width=16),
     st.lists(st.integers(-5, 5) | st.floats(-5, 5, width=16), min_size=1),
 )
-def test_every_recorded_value_must_satisfy(sign: str, value: float, recorded: list[float]) -> None:
+def test_every_recorded_value_must_satisfy_the_metric(
+    sign: str, value: float, recorded: list[float]
+) -> None:
     result = check_metric(spec(sign, value), recorded)
     assert (result.verdict is Verdict.PASSED) == all(REFERENCE[sign](each, value) for each in recorded)
 

@@ -116,7 +116,7 @@ def test_process_that_ignores_sigterm_is_killed_at_its_limit(tmp_path: Path) -> 
     assert time.monotonic() - started < 10
 
 
-def test_a_machine_that_stands_still_uses_up_no_limit(
+def test_suspended_time_does_not_count_towards_the_limit_of_a_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "LONGEST_GAP", 0.1)

@@ -94,13 +94,13 @@ def test_log_is_restored_and_continued(kept: Kept, how: str):
     assert len(kept.log.read_bytes()) > len(content)
 
 
-def test_answers_changed_between_turns_are_kept(kept: Kept):
+def test_answers_are_restored_only_while_an_agent_works(kept: Kept):
     (kept.root / ".planverify/answers.json").write_text("{}")
     assert kept.records.put_back(by_people=False) == ([], False)
     assert kept.records.put_back() == ([".planverify/answers.json"], False)
 
 
-def test_agent_writes_during_an_own_write_are_still_restored(kept: Kept):
+def test_agent_writes_during_a_write_of_the_run_are_still_restored(kept: Kept):
     kept.session.tell(RunResumed(at=datetime(2026, 1, 2, tzinfo=UTC)))
     (kept.run / "plan.yaml").write_text("the next version")
     (kept.root / ".planverify/answers.json").write_text("{}")

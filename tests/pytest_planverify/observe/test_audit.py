@@ -166,7 +166,7 @@ def test_worker_takes_its_sandbox_spec_from_the_environment(tmp_path: Path):
     in_fork(worker)
 
 
-def test_hook_ignores_irrelevant_events_but_not_unusual_arguments(
+def test_only_a_denying_hook_raises_on_invalid_or_denied_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     hooks: list[Any] = []

@@ -62,7 +62,7 @@ def test_folders_pipes_and_links_in_place_of_the_journal_are_kept(kind: str, tmp
     assert target.exists() is (kind == "link")
 
 
-def test_removed_journal_is_created_again(tmp_path: Path):
+def test_missing_journal_is_created(tmp_path: Path):
     RunJournal(tmp_path / "journal.jsonl", samples.PLAN).close(samples.document())
 
     assert [each["record"] for each in read_journal(tmp_path / "journal.jsonl")] == ["run_finished"]

@@ -187,7 +187,7 @@ def test_only_pytest_commands_of_this_interpreter_are_workers(
     assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
 
 
-def test_spawned_command_keeps_its_own_launcher(tmp_path: Path):
+def test_spawned_command_is_started_by_the_program_it_names(tmp_path: Path):
     def launcher(command: str) -> tuple[str, ...]:
         return only_job(plan_of(tmp_path, todo("a", command))).launcher
 

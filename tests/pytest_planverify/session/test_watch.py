@@ -133,7 +133,9 @@ def test_endless_test_is_killed_with_its_stack(bench: Bench):
 
 
 @forked_only
-def test_a_machine_that_stands_still_uses_up_no_limit(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(processes, "LONGEST_GAP", 0.1)
     begun, awake = bench.root / "begun", bench.root / "awake"
 
