@@ -63,7 +63,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, "there")
 
 
-def test_each_test_file_is_a_todo_where_there_are_few(tmp_path: Path) -> None:
+def test_a_few_test_files_become_one_todo_each(tmp_path: Path) -> None:
     written(
         tmp_path,
         {
@@ -83,7 +83,7 @@ def test_each_test_file_is_a_todo_where_there_are_few(tmp_path: Path) -> None:
     }
 
 
-def test_many_test_files_are_grouped_by_folder_and_selected_once(tmp_path: Path) -> None:
+def test_many_test_files_are_grouped_by_folder_without_overlap(tmp_path: Path) -> None:
     written(tmp_path, {f"tests/{part}/test_{n}.py": TEST for part in ("api", "db") for n in range(8)})
     written(tmp_path, {"tests/test_top.py": TEST})
 
@@ -94,7 +94,7 @@ def test_many_test_files_are_grouped_by_folder_and_selected_once(tmp_path: Path)
     }
 
 
-def test_the_settings_of_pytest_say_where_tests_are(tmp_path: Path) -> None:
+def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path) -> None:
     written(
         tmp_path,
         {
@@ -107,7 +107,7 @@ def test_the_settings_of_pytest_say_where_tests_are(tmp_path: Path) -> None:
     assert commands(plan_of(tmp_path)) == {"check_it": ["pytest checks/check_it.py"]}
 
 
-def test_pytest_is_started_as_a_module_where_only_that_finds_the_product(
+def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(
     tmp_path: Path,
 ) -> None:
     written(tmp_path, {"shop.py": "def x(): return 1\n", "tests/test_shop.py": TEST})
@@ -118,7 +118,7 @@ def test_pytest_is_started_as_a_module_where_only_that_finds_the_product(
 
 
 @pytest.mark.usefixtures("tools")
-def test_checks_are_those_that_the_repository_runs_one_for_each_tool(tmp_path: Path) -> None:
+def test_each_tool_that_the_repository_runs_becomes_one_check(tmp_path: Path) -> None:
     written(
         tmp_path,
         {
@@ -159,7 +159,7 @@ def test_checks_are_those_that_the_repository_runs_one_for_each_tool(tmp_path: P
     }
 
 
-def test_a_check_whose_tool_is_not_installed_is_named_in_a_comment(
+def test_a_check_with_a_missing_tool_is_mentioned_in_a_comment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, None)
@@ -172,13 +172,13 @@ def test_a_check_whose_tool_is_not_installed_is_named_in_a_comment(
 
 
 @pytest.mark.usefixtures("tools")
-def test_without_tests_of_python_those_of_the_language_count(tmp_path: Path) -> None:
+def test_without_python_tests_the_test_command_of_the_language_is_used(tmp_path: Path) -> None:
     written(tmp_path, {"Cargo.toml": "[package]\n"})
 
     assert commands(plan_of(tmp_path)) == {"tests": ["cargo test"]}
 
 
-def test_a_box_is_a_todo_claimed_where_it_is_checked_and_proved_by_the_command_in_it(
+def test_a_checkbox_becomes_a_todo_with_its_commands_as_criteria(
     tmp_path: Path,
 ) -> None:
     page = """\
@@ -224,7 +224,7 @@ lines = st.lists(
 
 
 @given(lines)
-def test_whatever_a_list_holds_the_plan_of_it_loads(found: list[str]) -> None:
+def test_any_task_list_gives_a_plan_that_loads(found: list[str]) -> None:
     page = read_outline("\n".join(["- [ ] first", *found]))
     text, plan = plan_of_list(page, "x", "TODO.md")
 
@@ -232,7 +232,7 @@ def test_whatever_a_list_holds_the_plan_of_it_loads(found: list[str]) -> None:
     assert len(plan.items) == page.count_boxes()
 
 
-def test_a_list_that_is_nested_without_end_is_read_as_far_as_anybody_reads() -> None:
+def test_a_deeply_nested_task_list_is_read_whole() -> None:
     page = read_outline("\n".join(f"{' ' * depth}- [ ] item {depth}" for depth in range(900)))
     text, plan = plan_of_list(page, "x", "TODO.md")
 
@@ -240,7 +240,7 @@ def test_a_list_that_is_nested_without_end_is_read_as_far_as_anybody_reads() -> 
     assert load_plan_text(text, Path("planverify.yaml")).plan == plan
 
 
-def test_the_section_for_agents_is_renewed_between_its_markers() -> None:
+def test_the_generated_section_is_replaced_between_its_markers() -> None:
     page = with_section("# Agents\n\nBe kind.\n", "plan.yaml")
     renewed = with_section(page + "\nAfter.\n", "other.yaml")
 
@@ -261,7 +261,7 @@ def filled(folder: Path, name: str, goal: str) -> str:
     return PlanTemplates().fill(name, {**read_values(goal, folder), "root": "."})
 
 
-def test_every_named_template_is_there_and_says_what_it_is_for() -> None:
+def test_every_named_template_exists_with_a_description() -> None:
     names = PlanTemplates().names()
 
     assert tuple(names) == NAMES
@@ -279,7 +279,9 @@ def test_a_plan_from_a_template_has_no_findings(tmp_path: Path, name: str, manif
 
 
 @pytest.mark.parametrize("name", ["feature", "strategy"])
-def test_a_goal_is_text_whatever_it_holds(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_goal_is_inserted_into_a_template_as_plain_text(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("goals")
     todos = len(load_plan_text(filled(folder, name, "x"), folder / "p.yaml").plan.items)
 
@@ -292,7 +294,7 @@ def test_a_goal_is_text_whatever_it_holds(name: str, tmp_path_factory: pytest.Te
     is_text()
 
 
-def test_strategy_is_the_four_steps_with_contracts_fixtures_and_routing(tmp_path: Path) -> None:
+def test_the_strategy_template_has_four_steps_with_contracts_fixtures_and_routing(tmp_path: Path) -> None:
     plan = load_plan_text(filled(tmp_path, "strategy", "momentum with RSI"), tmp_path / "p.yaml").plan
     steps = {todo.id: todo for todo in plan.items}
 
@@ -303,7 +305,7 @@ def test_strategy_is_the_four_steps_with_contracts_fixtures_and_routing(tmp_path
     assert [each.name for each in steps[names[0]].acceptance_criteria.metrics] == ["rows_min"]
 
 
-def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
+def test_a_custom_template_folder_adds_and_replaces_templates(tmp_path: Path) -> None:
     (tmp_path / "feature.yaml").write_text("# Ours.\ntodo_list_id: {{ id }}\n")
     (tmp_path / "report.yaml").write_text("# A report.\n{% include '_head.yaml' %}")
     templates = PlanTemplates(tmp_path)
@@ -328,9 +330,7 @@ def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
         ("{{ 1 / 0 }}", "correct it"),
     ],
 )
-def test_a_template_that_fails_or_reaches_out_is_refused_in_one_line(
-    tmp_path: Path, text: str, told: str
-) -> None:
+def test_a_failing_or_unsafe_template_is_refused_in_one_line(tmp_path: Path, text: str, told: str) -> None:
     folder = tmp_path / "templates"
     folder.mkdir()
     (tmp_path / "secret.yaml").write_text("secret: 1\n")
@@ -343,7 +343,7 @@ def test_a_template_that_fails_or_reaches_out_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_link_out_of_the_folder_is_no_template(tmp_path: Path) -> None:
+def test_a_link_out_of_the_template_folder_is_not_a_template(tmp_path: Path) -> None:
     folder = tmp_path / "templates"
     folder.mkdir()
     (tmp_path / "secret.yaml").write_text("secret: 1\n")
@@ -353,6 +353,6 @@ def test_a_link_out_of_the_folder_is_no_template(tmp_path: Path) -> None:
         PlanTemplates(folder).fill("linked", {})
 
 
-def test_a_folder_of_templates_must_be_there(tmp_path: Path) -> None:
+def test_a_missing_template_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TemplateFault, match="does not exist"):
         PlanTemplates(tmp_path / "missing")

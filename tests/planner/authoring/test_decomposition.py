@@ -55,7 +55,7 @@ def titles(piece: Piece) -> list[object]:
         ),
     ],
 )
-def test_headings_items_and_semicolons_are_the_pieces_of_a_goal(
+def test_headings_items_and_semicolons_split_a_goal_into_pieces(
     goal: str, title: str | None, parts: list[object]
 ) -> None:
     piece = read_goal(goal)
@@ -99,7 +99,7 @@ def test_every_goal_has_a_title_and_a_bounded_number_of_pieces(goal: str) -> Non
         ("Export as CSV", "feature"),
     ],
 )
-def test_words_choose_the_template(words: str, template: str) -> None:
+def test_words_of_a_goal_select_the_template(words: str, template: str) -> None:
     assert template_for(words) == template
 
 
@@ -119,7 +119,7 @@ def test_words_choose_the_template(words: str, template: str) -> None:
         ),
     ],
 )
-def test_many_todos_listed_phases_or_several_domains_suggest_phases(
+def test_phases_are_suggested_for_many_todos_listed_phases_or_domains(
     goal: str, todos: int, reason: str | None
 ) -> None:
     found = reasons_for_phases(read_goal(goal), todos)
@@ -129,7 +129,7 @@ def test_many_todos_listed_phases_or_several_domains_suggest_phases(
 
 
 @pytest.mark.parametrize("goal", ["Export as CSV", EDITOR, "A; B; C", "1. cart\n2. pay\n3. fix the cart"])
-def test_a_flat_plan_has_no_findings_and_every_piece(tmp_path: Path, goal: str) -> None:
+def test_a_flat_plan_covers_every_piece_without_findings(tmp_path: Path, goal: str) -> None:
     piece, path = read_goal(goal), tmp_path / "plan.yaml"
 
     plan = decomposer(tmp_path).flat(piece, path)
@@ -139,7 +139,7 @@ def test_a_flat_plan_has_no_findings_and_every_piece(tmp_path: Path, goal: str) 
     assert {each.title for each in piece.leaves()} <= {todo.title for todo in plan.items}
 
 
-def test_numbered_pieces_build_on_one_another(tmp_path: Path) -> None:
+def test_numbered_pieces_depend_on_one_another(tmp_path: Path) -> None:
     plan = decomposer(tmp_path).flat(read_goal("1. cart\n2. pay"), tmp_path / "plan.yaml")
     before = {todo.id: todo.dependencies for todo in plan.items}
 
@@ -147,7 +147,7 @@ def test_numbered_pieces_build_on_one_another(tmp_path: Path) -> None:
     assert before["cart-tests"] == ()
 
 
-def test_pieces_with_the_same_name_have_files_of_their_own(tmp_path: Path) -> None:
+def test_pieces_with_the_same_name_have_different_files(tmp_path: Path) -> None:
     plan = decomposer(tmp_path).flat(read_goal("- cart\n- cart"), tmp_path / "plan.yaml")
     files = [
         each for todo in plan.items if todo.agent_role == "tester" for each in todo.allowed_files or ()
@@ -156,7 +156,7 @@ def test_pieces_with_the_same_name_have_files_of_their_own(tmp_path: Path) -> No
     assert files == ["tests/test_cart.py", "tests/test_cart_2.py"]
 
 
-def test_each_phase_is_a_plan_below_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_phase_becomes_a_sub_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # a root may be above its plan, up to the current directory
     path = tmp_path / "plans" / "plan.yaml"
     plans = decomposer(tmp_path).phased(read_goal(EDITOR), path, depth=2)
@@ -175,7 +175,7 @@ def test_each_phase_is_a_plan_below_the_first(tmp_path: Path, monkeypatch: pytes
     assert validate_plan_tree(load_tree(path)) == ()
 
 
-def test_the_depth_is_bounded(tmp_path: Path) -> None:
+def test_the_depth_of_phases_is_bounded(tmp_path: Path) -> None:
     goal = read_goal("# G\n## a\n- b\n  - c\n    - d\n  - e\n## f")
     maker = decomposer(tmp_path)
 
@@ -183,7 +183,7 @@ def test_the_depth_is_bounded(tmp_path: Path) -> None:
     assert len(maker.phased(goal, tmp_path / "plan.yaml", depth=3)) == 4
 
 
-def test_later_phases_wait_to_be_planned_from_the_results_of_the_first(tmp_path: Path) -> None:
+def test_later_phases_are_planned_from_the_results_of_the_first(tmp_path: Path) -> None:
     plans = decomposer(tmp_path).phased(read_goal(EDITOR), tmp_path / "plan.yaml", depth=2, detailed=1)
     _, buffer, navigation, _ = plans.values()
 
@@ -192,7 +192,7 @@ def test_later_phases_wait_to_be_planned_from_the_results_of_the_first(tmp_path:
     assert "--after plan.yaml" in (navigation.items[0].intent or "")
 
 
-def test_what_was_done_before_is_told_to_whoever_works(tmp_path: Path) -> None:
+def test_earlier_results_are_included_in_the_intent_of_every_todo(tmp_path: Path) -> None:
     plan = decomposer(tmp_path, done_before="Done before:\n- Buffer").flat(
         read_goal("Navigation"), tmp_path / "plan.yaml"
     )
@@ -201,9 +201,7 @@ def test_what_was_done_before_is_told_to_whoever_works(tmp_path: Path) -> None:
 
 
 @given(goal=st.lists(st.text("ab#-1. \n;", min_size=1, max_size=30), min_size=1, max_size=6).map("\n".join))
-def test_whatever_is_asked_for_the_plan_can_be_loaded(
-    goal: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_goal_gives_a_plan_that_loads(goal: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp() / "goals"
     folder.mkdir(exist_ok=True)
     if not goal.strip():

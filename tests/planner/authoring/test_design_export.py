@@ -49,7 +49,7 @@ def write_files(folder: Path, files: dict[str, str]) -> None:
 # -- export ----------------------------------------------------------------------------------------
 
 
-def test_milestones_become_todos_that_wait_for_the_whole_wave_before(tmp_path: Path) -> None:
+def test_a_milestone_becomes_a_todo_that_depends_on_the_previous_wave(tmp_path: Path) -> None:
     def change(plan: DesignPlan) -> DesignPlan:
         for number in (3, 4):
             plan = add(
@@ -75,7 +75,7 @@ def test_milestones_become_todos_that_wait_for_the_whole_wave_before(tmp_path: P
     assert plan.extensions == {EXTENSION: str(design.plan_id)}
 
 
-def test_test_files_and_criteria_that_are_commands_are_run(tmp_path: Path) -> None:
+def test_test_files_and_command_criteria_become_commands(tmp_path: Path) -> None:
     words = ["acceptance_criteria=`ruff check shop`", "acceptance_criteria+=pytest tests/test_total.py"]
     todo = exported(tmp_path, *words, "acceptance_criteria+=halves go up")
 
@@ -90,14 +90,14 @@ def test_test_files_and_criteria_that_are_commands_are_run(tmp_path: Path) -> No
     )
 
 
-def test_criteria_are_questions_where_nothing_can_be_run(tmp_path: Path) -> None:
+def test_criteria_become_questions_if_nothing_can_be_run(tmp_path: Path) -> None:
     todo = exported(tmp_path, "tests.files=", "tests.skip_reason=nothing to run")
 
     assert not todo.acceptance_criteria.tests
     assert [each.question for each in todo.acceptance_criteria.manual] == ["Is this true: halves go up"]
 
 
-def test_files_are_to_be_there_and_may_be_written_with_the_pages_of_their_folders(tmp_path: Path) -> None:
+def test_the_files_of_a_milestone_are_expected_and_allowed_with_their_pages(tmp_path: Path) -> None:
     todo = exported(tmp_path, "files+=shop/rates.csv")
 
     files = ("shop/cart.py", "shop/rates.csv", "tests/test_total.py")
@@ -106,14 +106,14 @@ def test_files_are_to_be_there_and_may_be_written_with_the_pages_of_their_folder
     assert todo.allowed_files == (*files, *pages)
 
 
-def test_a_file_that_is_deleted_is_not_expected(tmp_path: Path) -> None:
+def test_a_deleted_file_is_not_expected(tmp_path: Path) -> None:
     diff = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
     criteria = exported(tmp_path, f"diff={diff}", part="CC-001").acceptance_criteria
 
     assert [each.path for each in criteria.expected_artifacts] == ["tests/test_total.py"]
 
 
-def test_whoever_works_is_told_what_the_design_says(tmp_path: Path) -> None:
+def test_the_intent_of_a_todo_contains_the_design(tmp_path: Path) -> None:
     def change(plan: DesignPlan) -> DesignPlan:
         plan = add(plan, "constraint", "type=MUST", "description=no new dependency")
         plan = change_part(plan, "invisible_knowledge", ["invariants=totals are never negative"])
@@ -132,7 +132,7 @@ def test_whoever_works_is_told_what_the_design_says(tmp_path: Path) -> None:
         assert part in intent
 
 
-def test_a_diff_for_which_there_is_no_room_is_named(tmp_path: Path) -> None:
+def test_an_overlong_diff_is_replaced_by_a_reference(tmp_path: Path) -> None:
     intent = exported(tmp_path, "diff=@@ \n" + "+a\n" * 40_000, part="CC-001").intent or ""
 
     assert intent.endswith("see planner design show CC-001")
@@ -149,7 +149,7 @@ def test_only_a_frozen_plan_is_exported(planner: Command) -> None:
     assert not (planner.folder / "plan.yaml").exists()
 
 
-def test_a_file_that_is_there_is_not_replaced_unless_forced(planner: Command) -> None:
+def test_an_existing_file_is_replaced_only_with_force(planner: Command) -> None:
     begin_frozen(planner.folder / "state")
     (planner.folder / "plans").mkdir()
     plan = planner.folder / "plans/plan.yaml"
@@ -179,7 +179,7 @@ ODD = st.text(max_size=20) | st.sampled_from(
 
 @settings(deadline=None, max_examples=60)
 @given(st.dictionaries(st.sampled_from(["name", "requirements", "acceptance_criteria"]), ODD), ODD)
-def test_whatever_a_design_says_can_be_shown_and_exported(
+def test_any_design_can_be_shown_and_exported(
     tmp_path_factory: pytest.TempPathFactory, odd: dict[str, str], title: str
 ) -> None:
     folder = begin_complete(tmp_path_factory.mktemp("state"))
@@ -201,7 +201,7 @@ def test_whatever_a_design_says_can_be_shown_and_exported(
 
 
 @pytest.mark.parametrize("file", ["pages/[id].tsx", "a*.py"])
-def test_a_file_whose_name_is_a_glob_stands_for_itself(file: str, tmp_path: Path) -> None:
+def test_a_file_name_with_glob_characters_is_escaped(file: str, tmp_path: Path) -> None:
     todo = exported(tmp_path, f"files={file}")
 
     assert todo.allowed_files is not None
@@ -254,7 +254,7 @@ def check(kind: str, verdict: str, **keys: str) -> dict[str, Any]:
         (failed("M-001") | {"checks": []}, "missing", "it is not done"),
     ],
 )
-def test_a_milestone_that_is_not_done_is_missing_or_deviating(
+def test_an_unfinished_milestone_is_missing_or_deviating(
     outcome: dict[str, Any], match: str, because: str, verified: Command
 ) -> None:
     rows = told(verified, outcome, done("M-002"))
@@ -264,7 +264,7 @@ def test_a_milestone_that_is_not_done_is_missing_or_deviating(
     assert rows["M-002"] == ("verified", "")
 
 
-def test_a_milestone_of_which_nothing_is_known_is_missing(verified: Command) -> None:
+def test_an_unverified_milestone_is_missing(verified: Command) -> None:
     assert told(verified, done("M-002"))["M-001"] == ("missing", "it was not verified")
 
 
@@ -276,7 +276,7 @@ def test_a_milestone_of_which_nothing_is_known_is_missing(verified: Command) -> 
         ("def tax(:\n", "shop/tax.py cannot be parsed as Python"),
     ],
 )
-def test_an_intent_that_is_not_there_is_missing_whatever_the_tests_say(
+def test_an_unimplemented_intent_is_missing_even_if_the_tests_pass(
     source: str | None, because: str, verified: Command
 ) -> None:
     path = verified.folder / "shop/tax.py"
@@ -297,7 +297,7 @@ def test_a_function_is_found_by_its_qualified_name(function: str, planner: Comma
     assert told(planner, done("M-001"), done("M-002"))["CI-002"] == ("verified", "")
 
 
-def test_criteria_that_were_softened_in_the_plan_are_found(verified: Command) -> None:
+def test_criteria_weakened_in_the_plan_are_detected(verified: Command) -> None:
     path = verified.folder / "plan.yaml"
     path.write_text(path.read_text().replace("pytest tests/test_total.py", "pytest tests/test_tax.py"))
 
@@ -309,7 +309,7 @@ def test_criteria_that_were_softened_in_the_plan_are_found(verified: Command) ->
     )
 
 
-def test_a_todo_that_was_taken_out_is_missing(verified: Command) -> None:
+def test_a_removed_todo_is_missing(verified: Command) -> None:
     path = verified.folder / "plan.yaml"
     text = path.read_text()
     path.write_text(text[: text.index("- id: M-002")] + text[text.index("x-design-plan") :])
@@ -317,7 +317,7 @@ def test_a_todo_that_was_taken_out_is_missing(verified: Command) -> None:
     assert told(verified, done("M-001"))["M-002"] == ("missing", "its todo was removed from the plan")
 
 
-def test_outcomes_of_another_plan_or_of_none_are_refused(verified: Command) -> None:
+def test_unverified_plans_and_outcomes_of_another_plan_are_refused(verified: Command) -> None:
     unverified = verified("design", "reconcile", "plan.yaml")
     assert (unverified.status, unverified.err.count("\n")) == (4, 1)
     assert (

@@ -105,7 +105,7 @@ def test_qr_phase_json_has_the_fields_of_the_schema(tmp_path: Path) -> None:
         folder.decide_gate(phase, passed=True)
 
 
-def test_an_item_without_a_severity_blocks_as_a_must() -> None:
+def test_an_item_without_a_severity_counts_as_must() -> None:
     item = ReviewItem.model_validate({"id": "qa-001", "scope": "*", "check": "a", "status": "TODO"})
 
     assert item.severity is ReviewSeverity.MUST
@@ -123,7 +123,7 @@ def test_an_item_without_a_severity_blocks_as_a_must() -> None:
         (["note=b"], "unknown field 'note'"),
     ],
 )
-def test_an_item_is_answered_and_not_rewritten(words: list[str], told: str, planner: Command) -> None:
+def test_an_item_can_be_answered_but_not_rewritten(words: list[str], told: str, planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     review(folder, DESIGN)
 
@@ -134,7 +134,7 @@ def test_an_item_is_answered_and_not_rewritten(words: list[str], told: str, plan
     assert folder.review(DESIGN).items[0].status is ItemStatus.TODO
 
 
-def test_an_item_is_about_something_that_is_there(tmp_path: Path) -> None:
+def test_an_item_must_refer_to_an_existing_part(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
 
     for scope in ("*", "M-002", "CC-001", "shop/cart.py"):
@@ -145,7 +145,7 @@ def test_an_item_is_about_something_that_is_there(tmp_path: Path) -> None:
         folder.answer_item(DESIGN, "qa-009", ["status=PASS"])
 
 
-def test_two_items_of_one_id_are_refused() -> None:
+def test_duplicate_item_ids_are_refused() -> None:
     item = ReviewItem(id="qa-001", check="a")
 
     with pytest.raises(ValidationError, match="qa-001 occurs more than once"):
@@ -167,12 +167,12 @@ def test_two_items_of_one_id_are_refused() -> None:
         (100, "MUST"),
     ],
 )
-def test_qr_iteration_blocking_is_by_severity(iteration: int, blocks: str) -> None:
+def test_blocking_severities_depend_on_the_iteration(iteration: int, blocks: str) -> None:
     assert " ".join(blocking_severities(iteration)) == blocks
 
 
 @pytest.mark.parametrize("severity", ReviewSeverity)
-def test_a_failed_item_blocks_the_gate_as_long_as_its_severity_does(
+def test_a_failed_item_blocks_the_gate_while_its_severity_is_blocking(
     severity: ReviewSeverity, tmp_path: Path
 ) -> None:
     folder = begin_complete(tmp_path)
@@ -193,7 +193,7 @@ def test_a_failed_item_blocks_the_gate_as_long_as_its_severity_does(
 # -- gates -----------------------------------------------------------------------------------------
 
 
-def test_a_gate_does_not_pass_where_nothing_was_reviewed(planner: Command) -> None:
+def test_a_gate_without_reviewed_items_does_not_pass(planner: Command) -> None:
     begin_complete(planner.folder / "state")
 
     done = planner("design", "gate", "plan-design", "pass")
@@ -202,7 +202,7 @@ def test_a_gate_does_not_pass_where_nothing_was_reviewed(planner: Command) -> No
     assert "nothing was reviewed; add items: planner design add item --to plan-design" in done.err
 
 
-def test_a_gate_does_not_pass_while_the_plan_lacks_something(planner: Command) -> None:
+def test_a_gate_does_not_pass_while_the_plan_has_gaps(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     planner("design", "set", "overview", "problem=")
     review(folder, DESIGN, "status=PASS")
@@ -217,7 +217,7 @@ def test_a_gate_does_not_pass_while_the_plan_lacks_something(planner: Command) -
     assert not folder.gates().gates
 
 
-def test_phases_pass_in_their_order(tmp_path: Path) -> None:
+def test_phases_must_pass_in_order(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     for phase in ReviewPhase:
         for later in list(ReviewPhase)[list(ReviewPhase).index(phase) + 1 :]:
@@ -230,7 +230,7 @@ def test_phases_pass_in_their_order(tmp_path: Path) -> None:
     assert all(folder.gates().gate(phase).is_complete for phase in ReviewPhase)
 
 
-def test_a_phase_is_reviewed_when_the_context_is_frozen(tmp_path: Path) -> None:
+def test_a_review_requires_a_frozen_context(tmp_path: Path) -> None:
     folder = begin(tmp_path)
     folder.context_file.write_text(json.dumps(CONTEXT))
 
@@ -238,7 +238,7 @@ def test_a_phase_is_reviewed_when_the_context_is_frozen(tmp_path: Path) -> None:
         review(folder, DESIGN)
 
 
-def test_the_gate_of_the_documentation_sets_frozen_at_and_writes_the_page(planner: Command) -> None:
+def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     pass_gates(folder, DESIGN, CODE)
     assert planner("design", "gate", "plan-docs", "pass").status == 4
@@ -255,7 +255,7 @@ def test_the_gate_of_the_documentation_sets_frozen_at_and_writes_the_page(planne
     assert folder.page_file.read_text() == planner("design", "show").out
 
 
-def test_a_kill_while_freezing_is_made_good_by_deciding_again(tmp_path: Path) -> None:
+def test_an_interrupted_freeze_is_completed_by_deciding_again(tmp_path: Path) -> None:
     """The plan is written before the gates; a plan that is already frozen is not frozen again."""
     folder = begin_complete(tmp_path)
     pass_gates(folder, DESIGN, CODE)
@@ -298,7 +298,7 @@ ITEMS = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(items=ITEMS, failures=st.integers(0, 5), passed=st.booleans(), broken=st.booleans())
-def test_a_gate_passed_with_a_blocking_item_is_impossible(
+def test_a_gate_cannot_pass_with_a_blocking_item(
     tmp_path_factory: pytest.TempPathFactory, items: list[Any], failures: int, passed: bool, broken: bool
 ) -> None:
     folder = begin_complete(tmp_path_factory.mktemp("state"))
@@ -328,7 +328,7 @@ def test_a_gate_passed_with_a_blocking_item_is_impossible(
     assert (after.iteration > before.iteration) == (not passed and bool(blocking))
 
 
-def test_a_gate_tells_how_often_it_was_decided_and_what_blocks_it(planner: Command) -> None:
+def test_a_gate_shows_its_number_of_decisions_and_blocking_items(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     fail_gate(folder, DESIGN, 1)
     (item,) = planner("design", "show", "plan-design").json["items"]
@@ -352,7 +352,9 @@ def test_a_gate_tells_how_often_it_was_decided_and_what_blocks_it(planner: Comma
         ("impl-docs", ("execute", 9), ("execute", 6)),
     ],
 )
-def test_a_gate_leads_on_or_back(phase: str, on_pass: tuple[str, int], on_fail: tuple[str, int]) -> None:
+def test_a_gate_leads_to_the_next_or_an_earlier_step(
+    phase: str, on_pass: tuple[str, int], on_fail: tuple[str, int]
+) -> None:
     assert step_after_gate(ReviewPhase(phase), passed=True) == on_pass
     assert step_after_gate(ReviewPhase(phase), passed=False) == on_fail
 
@@ -382,7 +384,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], St
 
 
 @pytest.mark.parametrize(("workflow", "number", "name", "agent", "mutates"), ROWS)
-def test_the_guidance_of_a_step_has_role_inputs_outputs_and_the_next_command(
+def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
     workflow: str,
     number: str,
     name: str,
@@ -423,7 +425,7 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_the_next_command(
     assert files == {path: path.read_bytes() for path in folder.path.iterdir()}, "guidance changes nothing"
 
 
-def test_a_retry_tells_what_is_to_be_mended(tmp_path: Path) -> None:
+def test_a_retry_lists_the_failed_items(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     review(folder, DESIGN, "status=FAIL", "finding=<no> & \x1b[31mno", "scope=M-001")
     review(folder, DESIGN, "status=PASS")
@@ -442,7 +444,7 @@ def test_a_retry_tells_what_is_to_be_mended(tmp_path: Path) -> None:
     assert item.findtext("finding") == "<no> & no"
 
 
-def test_a_gate_tells_what_blocks_and_what_is_missing(tmp_path: Path) -> None:
+def test_a_gate_lists_blocking_items_and_gaps(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     review(folder, DESIGN)
     folder.edit_plan(lambda plan: plan.model_copy(update={"overview": {"title": "a"}}))
@@ -453,7 +455,7 @@ def test_a_gate_tells_what_blocks_and_what_is_missing(tmp_path: Path) -> None:
     assert [each.tag for each in loop] == ["item", "missing", "missing"]
 
 
-def test_implementation_is_told_wave_by_wave(tmp_path: Path) -> None:
+def test_milestones_are_listed_by_wave_for_implementation(tmp_path: Path) -> None:
     begin_frozen(tmp_path)
 
     step = ET.fromstring(render_step("execute", 3, tmp_path, program="planner"))
@@ -472,7 +474,7 @@ def test_implementation_is_told_wave_by_wave(tmp_path: Path) -> None:
         ("execute", 9, "the phase impl-docs is not finished"),
     ],
 )
-def test_a_step_waits_for_its_turn(workflow: str, step: int, told: str, planner: Command) -> None:
+def test_a_step_out_of_turn_is_refused(workflow: str, step: int, told: str, planner: Command) -> None:
     begin_complete(planner.folder / "state")
 
     done = planner("workflow", workflow, "--step", str(step))
@@ -481,7 +483,7 @@ def test_a_step_waits_for_its_turn(workflow: str, step: int, told: str, planner:
     assert told in done.err
 
 
-def test_a_phase_that_is_over_leads_on(planner: Command) -> None:
+def test_a_step_of_a_passed_phase_names_the_next_step(planner: Command) -> None:
     pass_gates(begin_complete(planner.folder / "state"), DESIGN)
 
     done = planner("workflow", "plan", "--step", "3")
@@ -498,14 +500,14 @@ def test_a_phase_that_is_over_leads_on(planner: Command) -> None:
         (["execute", "--step", "0"], "the steps of execute are 1 to 9"),
     ],
 )
-def test_a_step_that_is_not_there_is_told(words: list[str], told: str, planner: Command) -> None:
+def test_an_unknown_step_is_refused(words: list[str], told: str, planner: Command) -> None:
     done = planner("workflow", *words)
 
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert told in done.err
 
 
-def test_the_first_step_needs_no_state_directory_and_the_others_do(
+def test_only_the_first_step_needs_no_state_directory(
     planner: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PLANNER_STATE_DIR")
@@ -516,12 +518,12 @@ def test_the_first_step_needs_no_state_directory_and_the_others_do(
 
 
 @pytest.mark.parametrize(("state", "iteration"), [("INITIAL", 2), ("RETRY", 1), ("RETRY", 0)])
-def test_a_gate_has_an_iteration_that_fits_its_state(state: str, iteration: int) -> None:
+def test_a_gate_with_an_iteration_that_contradicts_its_state_is_invalid(state: str, iteration: int) -> None:
     with pytest.raises(ValidationError):
         Gate.model_validate({"state": state, "iteration": iteration})
 
 
-def test_gates_out_of_turn_in_their_file_are_refused(tmp_path: Path) -> None:
+def test_a_gate_file_with_gates_out_of_order_is_refused(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     folder.gates_file.write_text('{"gates": {"plan-code": {"state": "COMPLETE", "iteration": 1}}}')
 

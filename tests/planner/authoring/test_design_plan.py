@@ -100,7 +100,7 @@ def test_plan_json_is_self_contained_for_execution(made: DesignPlan) -> None:
 
 
 @pytest.mark.parametrize("prefix", [each.prefix for each in KINDS.values() if each.prefix != "W"])
-def test_an_id_has_the_prefix_of_its_kind_and_at_least_three_digits(prefix: str, made: DesignPlan) -> None:
+def test_an_id_has_the_prefix_of_its_kind_and_three_or_more_digits(prefix: str, made: DesignPlan) -> None:
     assert f"{prefix}-001" in made.ids()
     text = made.model_dump_json()
     for wrong in ("X-001", f"{prefix}-01", f"{prefix}-abc"):
@@ -111,7 +111,7 @@ def test_an_id_has_the_prefix_of_its_kind_and_at_least_three_digits(prefix: str,
 @pytest.mark.parametrize(
     "file", ["/etc/passwd", "../a.py", "a/../../b.py", "a\\b.py", "", "a\nb", ".", "a//b"]
 )
-def test_a_file_is_inside_the_project(file: str) -> None:
+def test_a_file_outside_the_project_is_invalid(file: str) -> None:
     with pytest.raises(ValidationError):
         Milestone.model_validate({"id": "M-001", "number": 1, "name": "a", "files": [file]})
 
@@ -125,7 +125,7 @@ def test_a_file_may_have_any_name(file: str) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_reference_is_refused_by_the_command(name: str, planner: Command) -> None:
+def test_a_broken_reference_is_refused(name: str, planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     before = folder.plan_file.read_bytes()
     (kind, *words), field = BROKEN[name]
@@ -140,7 +140,7 @@ def test_a_broken_reference_is_refused_by_the_command(name: str, planner: Comman
     assert folder.plan_file.read_bytes() == before
 
 
-def test_a_reference_in_a_comment_or_in_the_documentation_is_one(made: DesignPlan) -> None:
+def test_references_in_comments_and_documentation_are_checked(made: DesignPlan) -> None:
     for name, word in (
         ("CC-001", "why_comments+=see DL-077"),
         ("M-001", "documentation.docstrings+=DL-077"),
@@ -149,12 +149,12 @@ def test_a_reference_in_a_comment_or_in_the_documentation_is_one(made: DesignPla
             change_part(made, name, [word])
 
 
-def test_an_intent_of_another_milestone_is_no_intent_of_this_one(made: DesignPlan) -> None:
+def test_a_change_may_not_refer_to_an_intent_of_another_milestone(made: DesignPlan) -> None:
     with pytest.raises(DesignError, match="M-001 has no code intent CI-002"):
         change_part(made, "CC-001", ["intent_ref=CI-002"])
 
 
-def test_all_violations_are_told_at_once(made: DesignPlan) -> None:
+def test_all_violations_are_reported_together(made: DesignPlan) -> None:
     data = made.model_dump(mode="json")
     data["planning_context"]["rejected_alternatives"][0]["decision_ref"] = "DL-101"
     data["planning_context"]["known_risks"][0]["decision_ref"] = "DL-102"
@@ -176,7 +176,7 @@ def test_all_violations_are_told_at_once(made: DesignPlan) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_a_wrong_reference_is_impossible_through_the_api(made: DesignPlan, data: st.DataObject) -> None:
+def test_the_api_never_leaves_a_broken_reference(made: DesignPlan, data: st.DataObject) -> None:
     """Every removal and every new reference leaves all references valid, or is refused."""
     plan = made
     for _ in range(data.draw(st.integers(1, 6))):
@@ -196,7 +196,7 @@ def test_a_wrong_reference_is_impossible_through_the_api(made: DesignPlan, data:
         assert DesignPlan.model_validate(plan.model_dump()) == plan
 
 
-def test_an_unchecked_copy_with_a_wrong_reference_is_not_written(tmp_path: Path) -> None:
+def test_an_unchecked_copy_with_a_broken_reference_is_not_written(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     before = folder.plan_file.read_bytes()
 
@@ -205,7 +205,7 @@ def test_an_unchecked_copy_with_a_wrong_reference_is_not_written(tmp_path: Path)
     assert folder.plan_file.read_bytes() == before
 
 
-def test_a_part_to_which_something_refers_is_not_removed(planner: Command) -> None:
+def test_a_referenced_part_cannot_be_removed(planner: Command) -> None:
     begin_complete(planner.folder / "state")
 
     done = planner("design", "remove", "DL-001")
@@ -219,7 +219,7 @@ def test_a_part_to_which_something_refers_is_not_removed(planner: Command) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_added_set_shown_and_removed_by_commands(kind: str, planner: Command) -> None:
+def test_every_kind_of_part_can_be_added_set_shown_and_removed(kind: str, planner: Command) -> None:
     begin_complete(planner.folder / "state")
     fields = {
         "decision": ["decision=a"],
@@ -247,7 +247,7 @@ def test_every_kind_is_added_set_shown_and_removed_by_commands(kind: str, planne
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_is_there_once_is_set_and_not_removed(part: str, planner: Command) -> None:
+def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command) -> None:
     begin_complete(planner.folder / "state")
     field = next(fields_of(PARTS[part])).removesuffix("[]")
 
@@ -271,7 +271,7 @@ def test_what_is_there_once_is_set_and_not_removed(part: str, planner: Command) 
         (["name=a=b"], "name", "a=b"),
     ],
 )
-def test_words_are_assigned_as_the_field_has_them(
+def test_assigned_words_are_converted_to_the_type_of_the_field(
     words: list[str], field: str, value: object, made: DesignPlan
 ) -> None:
     changed = change_part(made, "M-001", words).milestones[0].model_dump(mode="json")
@@ -303,7 +303,7 @@ def test_parameters_are_json_or_text(made: DesignPlan) -> None:
         ("wave", ["name=a"], "unknown part"),
     ],
 )
-def test_a_wrong_assignment_is_told_and_changes_nothing(
+def test_a_wrong_assignment_is_refused_and_changes_nothing(
     name: str, words: list[str], told: str, planner: Command
 ) -> None:
     folder = begin_complete(planner.folder / "state")
@@ -316,7 +316,7 @@ def test_a_wrong_assignment_is_told_and_changes_nothing(
     assert folder.plan_file.read_bytes() == before
 
 
-def test_texts_come_from_files(planner: Command) -> None:
+def test_texts_can_be_read_from_files(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     (planner.folder / "a.diff").write_text("@@ -1 +1 @@\n-a\n+b\n")
 
@@ -354,7 +354,9 @@ def test_texts_come_from_files(planner: Command) -> None:
         (["gate", "plan-design", "maybe"], 2, "'maybe' is not a decision"),
     ],
 )
-def test_wrong_use_is_one_line(words: list[str], status: int, told: str, planner: Command) -> None:
+def test_wrong_usage_of_design_is_reported_in_one_line(
+    words: list[str], status: int, told: str, planner: Command
+) -> None:
     begin_complete(planner.folder / "state")
 
     done = planner("design", *words)
@@ -366,7 +368,7 @@ def test_wrong_use_is_one_line(words: list[str], status: int, told: str, planner
 # -- the state directory ---------------------------------------------------------------------------
 
 
-def test_init_makes_a_folder_for_temporary_files_and_tells_the_next_step(
+def test_init_creates_a_temporary_folder_and_shows_the_next_step(
     planner: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PLANNER_STATE_DIR")
@@ -406,7 +408,7 @@ def test_init_makes_a_folder_for_temporary_files_and_tells_the_next_step(
         ("qr-plan-design.json", '{"phase": "plan-code"}', "it is the review of another phase, plan-code"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_one_line_with_a_remedy(
+def test_an_unusable_file_is_reported_in_one_line_with_a_remedy(
     file: str, text: str | bytes | None, told: str, planner: Command
 ) -> None:
     path = begin_complete(planner.folder / "state").path / file
@@ -422,7 +424,7 @@ def test_a_file_that_cannot_be_used_is_one_line_with_a_remedy(
     assert "; " in done.err
 
 
-def test_every_fault_of_a_plan_file_is_told(planner: Command) -> None:
+def test_every_fault_of_a_design_file_is_reported(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     data = json.loads(folder.plan_file.read_text())
     data["milestones"][0] |= {"number": "one", "nmae": "a"}
@@ -436,7 +438,7 @@ def test_every_fault_of_a_plan_file_is_told(planner: Command) -> None:
 
 
 @pytest.mark.parametrize("key", CONTEXT_KEYS)
-def test_context_json_has_every_key_as_a_list_of_texts(key: str, planner: Command) -> None:
+def test_every_context_key_must_be_a_list_of_texts(key: str, planner: Command) -> None:
     folder = begin(planner.folder / "state")
     for wrong in ({name: held for name, held in CONTEXT.items() if name != key}, {**CONTEXT, key: "text"}):
         folder.context_file.write_text(json.dumps(wrong))
@@ -461,7 +463,7 @@ def test_context_json_is_frozen_after_step_2(planner: Command) -> None:
         assert "changed after it was frozen" in done.err
 
 
-def test_two_writers_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_writers_lose_no_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = begin(tmp_path)
     monkeypatch.setattr("planner.authoring.design.state_folder.LOCK_SECONDS", 0.1)
 
@@ -489,7 +491,7 @@ GAPS = {
 
 
 @pytest.mark.parametrize("told", GAPS)
-def test_what_a_phase_asks_for_is_told_where_it_is_missing(told: str, made: DesignPlan) -> None:
+def test_each_gap_of_a_phase_is_reported(told: str, made: DesignPlan) -> None:
     phase, part, words = GAPS[told]
 
     (gap,) = find_gaps(change_part(made, part, words), ReviewPhase(phase))
@@ -497,7 +499,7 @@ def test_what_a_phase_asks_for_is_told_where_it_is_missing(told: str, made: Desi
     assert gap.startswith(told)
 
 
-def test_milestones_intents_and_changes_are_asked_for(made: DesignPlan) -> None:
+def test_milestones_intents_and_changes_are_required(made: DesignPlan) -> None:
     empty = DesignPlan.model_validate({**made.model_dump(), "milestones": (), "milestone_dependencies": {}})
     assert [gap[:21] for gap in find_gaps(empty, ReviewPhase.PLAN_DOCS)] == ["the plan has no miles"]
 
@@ -511,7 +513,7 @@ def test_milestones_intents_and_changes_are_asked_for(made: DesignPlan) -> None:
     ]
 
 
-def test_a_milestone_of_documentation_alone_needs_neither_tests_nor_code(made: DesignPlan) -> None:
+def test_a_documentation_only_milestone_needs_neither_tests_nor_code(made: DesignPlan) -> None:
     plan = add(
         made,
         "milestone",
@@ -522,7 +524,7 @@ def test_a_milestone_of_documentation_alone_needs_neither_tests_nor_code(made: D
     assert not find_gaps(change_part(plan, "W-2", ["milestones+=M-003"]), ReviewPhase.PLAN_DOCS)
 
 
-def test_milestones_of_one_wave_change_no_file_both(made: DesignPlan) -> None:
+def test_milestones_of_one_wave_may_not_change_the_same_file(made: DesignPlan) -> None:
     plan = change_part(made, "CI-002", ["file=shop/cart.py"])
     assert not find_gaps(plan, ReviewPhase.PLAN_DESIGN)
 
@@ -546,7 +548,7 @@ def test_plan_md_is_derived_and_reproducible_byte_for_byte(planner: Command, mad
     assert render_page(DesignPlan.model_validate_json(made.model_dump_json())) == render_page(made)
 
 
-def test_plan_md_says_everything_that_the_plan_says(made: DesignPlan) -> None:
+def test_plan_md_contains_every_text_of_the_plan(made: DesignPlan) -> None:
     data = deepcopy(made.model_dump(mode="json"))
     told: list[str] = []
 
@@ -595,7 +597,7 @@ def test_frozen_plan_json_is_immutable(words: list[str], planner: Command) -> No
     assert folder.plan().frozen_at == NOW
 
 
-def test_a_write_after_freeze_is_impossible_through_the_api(tmp_path: Path) -> None:
+def test_the_api_cannot_write_after_the_freeze(tmp_path: Path) -> None:
     folder = begin_frozen(tmp_path)
 
     with pytest.raises(DesignError, match="the plan was frozen on 2026-01-02 03:04 UTC"):
@@ -606,7 +608,7 @@ def test_a_write_after_freeze_is_impossible_through_the_api(tmp_path: Path) -> N
 
 @settings(deadline=None, max_examples=30)
 @given(st.data())
-def test_a_change_by_hand_after_freeze_is_found(
+def test_a_manual_change_after_the_freeze_is_detected(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = begin_frozen(tmp_path_factory.mktemp("state"))
@@ -619,7 +621,7 @@ def test_a_change_by_hand_after_freeze_is_found(
         folder.plan()
 
 
-def test_taking_frozen_at_out_by_hand_does_not_thaw(planner: Command) -> None:
+def test_removing_frozen_at_by_hand_does_not_unfreeze_the_plan(planner: Command) -> None:
     folder = begin_frozen(planner.folder / "state")
     data = json.loads(folder.plan_file.read_text())
     folder.plan_file.write_text(json.dumps({**data, "frozen_at": None}))

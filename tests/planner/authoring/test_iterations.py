@@ -78,7 +78,7 @@ def test_a_report_without_gaps_gives_no_plan() -> None:
     )
 
 
-def test_one_roadmap_gap_gives_a_plan_of_it() -> None:
+def test_a_single_roadmap_gap_is_planned() -> None:
     plan = planned(roadmap())
     assert plan.gap == roadmap()
     assert targets(plan) == [("create", ("modules/prices/",))]
@@ -98,18 +98,18 @@ def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:
     "path",
     ["seed.py", "VISION.md", "kernel/core.py", "./seed.py", "a/../seed.py", "kernel/", "Seed.py"],
 )
-def test_an_action_on_a_protected_file_is_removed_and_with_the_last_the_plan(path: str) -> None:
+def test_a_plan_with_only_protected_targets_is_not_made(path: str) -> None:
     report = GapReport(gaps=(roadmap(f"Create `{path}`"),))
     assert Planner(Files()).plan(report, [], ProjectState()) is None
 
 
-def test_actions_beside_one_on_a_protected_file_stay() -> None:
+def test_other_actions_remain_when_a_protected_file_is_dropped() -> None:
     gap = Gap(category="inbox", description="Split `seed.py` into `parts.py`")
     assert targets(planned(gap, files=("seed.py",))) == [("create", ("parts.py",))]
 
 
 @pytest.mark.parametrize("path", ["../other.py", "/etc/passwd", "a/../../b.py"])
-def test_a_path_that_leaves_the_project_counts_as_protected(path: str) -> None:
+def test_a_path_outside_the_project_counts_as_protected(path: str) -> None:
     assert is_protected(path)
 
 
@@ -125,13 +125,13 @@ FIRST, OTHER = roadmap("Create `a.py`"), roadmap("Create `b.py`")
         ([*[record(FIRST)] * 3, *[record(OTHER, SUCCESS)] * 3], False),  # only the last five records count
     ],
 )
-def test_a_gap_that_failed_three_times_in_a_row_waits_behind_the_next(
+def test_a_gap_with_three_consecutive_failures_is_postponed(
     records: list[IterationRecord], waits: bool
 ) -> None:
     assert planned(FIRST, OTHER, records=records).gap == (OTHER if waits else FIRST)
 
 
-def test_where_every_gap_is_exhausted_the_first_is_planned_at_high_risk_with_a_warning() -> None:
+def test_if_every_gap_is_exhausted_the_first_is_planned_at_high_risk() -> None:
     gap = roadmap("Create `a.py`")
     plan = planned(gap, records=[record(gap)] * 4)
     assert plan.gap == gap
@@ -149,7 +149,7 @@ def test_where_every_gap_is_exhausted_the_first_is_planned_at_high_risk_with_a_w
         ("Create the domain", (), "low"),
     ],
 )
-def test_risk_is_that_of_the_files_that_are_changed(
+def test_the_risk_follows_from_the_changed_files(
     description: str, files: tuple[str, ...], risk: str
 ) -> None:
     assert planned(roadmap(description), files=files).estimated_risk == risk
@@ -163,13 +163,13 @@ def test_risk_is_that_of_the_files_that_are_changed(
         [record(roadmap()), *[record(roadmap("Other"), SUCCESS)] * 6],
     ],
 )
-def test_a_gap_that_failed_before_however_long_ago_is_of_high_risk(
+def test_a_gap_with_any_earlier_failure_has_high_risk(
     records: list[IterationRecord],
 ) -> None:
     assert planned(roadmap(), records=records).estimated_risk == "high"
 
 
-def test_the_id_counts_all_records_and_tells_the_time() -> None:
+def test_the_iteration_id_contains_the_record_count_and_the_time() -> None:
     plan = planned(roadmap(), records=[record(roadmap("Other"))] * 11)
     assert plan.iteration_id == "iter-0012-20260304-050607"
 
@@ -177,7 +177,7 @@ def test_the_id_counts_all_records_and_tells_the_time() -> None:
 @given(
     description=st.text(min_size=1, max_size=80), category=st.sampled_from(["quality", "inbox", "roadmap"])
 )
-def test_whatever_the_gap_ruff_and_pyright_are_criteria_and_nothing_protected_is_a_target(
+def test_every_plan_requires_ruff_and_pyright_and_targets_nothing_protected(
     description: str, category: Any
 ) -> None:
     gap = Gap(category=category, description=description)
@@ -210,7 +210,7 @@ def test_roadmap_items_map_to_files(description: str, expected: tuple[str, tuple
     assert targets(planned(gap, files=files)) == [expected]
 
 
-def test_an_inbox_item_makes_what_is_new_and_changes_what_is_there() -> None:
+def test_an_inbox_item_creates_new_files_and_modifies_existing_ones() -> None:
     gap = Gap(
         category="inbox",
         description="Move rounding from `cart.py` to `money.py`",
@@ -221,7 +221,7 @@ def test_an_inbox_item_makes_what_is_new_and_changes_what_is_there() -> None:
     assert "Prices stay decimal" in plan.acceptance_criteria
 
 
-def test_the_constraints_and_the_documents_of_a_module_are_read() -> None:
+def test_the_constraints_and_documents_of_a_module_are_read() -> None:
     texts = Files(
         {
             "inbox/a.md": "# Wish\n\n## Constraints\n- No new dependency\n\n## Else\n- not this\n",
@@ -258,7 +258,7 @@ def test_every_iteration_becomes_a_plan_file_that_loads(
 
 
 @pytest.mark.parametrize("tools", [[], ["ruff check"], ["ruff check", "pyright"]])
-def test_the_instructions_name_the_criteria_that_no_command_checks(tools: list[str]) -> None:
+def test_the_instructions_list_criteria_that_no_command_checks(tools: list[str]) -> None:
     (todo,) = plan_of_iteration(planned(roadmap("Create `shop/prices.py`")), tools=tools).items
     checked = {spec.cmd.removesuffix(" shop/prices.py") for spec in todo.acceptance_criteria.tests}
     _, _, unchecked = (todo.intent or "").partition("Required, but not checked by a command:\n")
