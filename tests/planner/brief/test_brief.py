@@ -124,7 +124,7 @@ def own_words(page: str) -> str:
     return "\n".join(kept)
 
 
-def test_the_brief_says_all_that_a_repair_needs_in_order() -> None:
+def test_the_brief_contains_everything_for_a_repair_in_order() -> None:
     hunk = Hunk(
         path="shop/cart.py",
         line=5,
@@ -184,7 +184,7 @@ does not hold.` (rule `assertion-in-test`)
     )
 
 
-def test_source_that_the_failing_test_did_not_execute_is_not_quoted() -> None:
+def test_source_not_executed_by_the_failing_test_is_not_quoted() -> None:
     other = SourceExcerpt(path="shop/other.py", line=1, first_line=1, lines=("def never_entered(): ...",))
     context = FailureContext(todo_id="t1", evidence=(evidence(),), excerpts=(other,))
     assert "never_entered" not in brief(context=context)
@@ -194,7 +194,7 @@ def raised(*frames: Frame, type: str = "AssertionError", **rest: Any) -> Excepti
     return ExceptionFact(type=type, qualified=f"builtins.{type}", frames=frames, **rest)
 
 
-def test_the_outcome_of_another_controller_is_enough() -> None:
+def test_a_minimal_outcome_of_another_controller_gives_a_brief() -> None:
     minimal = Outcome(
         todo_id="t1",
         success=False,
@@ -217,7 +217,7 @@ def test_the_outcome_of_another_controller_is_enough() -> None:
     assert f"`pytest {TEST_ID}`" in bare
 
 
-def test_an_outcome_without_a_diagnosis_is_told_by_its_red_check() -> None:
+def test_an_outcome_without_a_diagnosis_is_described_by_its_red_check() -> None:
     page = brief(outcome().model_copy(update={"failure_evidence": None, "failures": ()}))
     assert "`UNKNOWN`" in page
     assert f"- Test: `{TEST_ID}`" in page
@@ -226,7 +226,7 @@ def test_an_outcome_without_a_diagnosis_is_told_by_its_red_check() -> None:
 
 @pytest.mark.parametrize("category", list(Category))
 @pytest.mark.parametrize("kind", [None, *CheckKind])
-def test_every_category_and_kind_of_check_gives_a_whole_brief(
+def test_every_category_and_kind_of_check_gives_a_complete_brief(
     category: Category, kind: CheckKind | None
 ) -> None:
     deciding = Failure(category=category, check_id="x[0]" if kind else None)
@@ -265,7 +265,7 @@ RUFF = CommandFact(
         ({"signals": (HygieneSignal(sign="s", hardness=Hardness.HARD, message="m"),)}, "- `m`"),
     ],
 )
-def test_the_facts_of_each_kind_of_check_are_told(fields: dict[str, Any], told: str) -> None:
+def test_the_facts_of_each_kind_of_check_are_shown(fields: dict[str, Any], told: str) -> None:
     assert told in brief(None, evidence(**fields)).split("\n")
 
 
@@ -282,28 +282,28 @@ def test_the_facts_of_each_kind_of_check_are_told(fields: dict[str, Any], told: 
         ({"target_agent": Role.TESTER}, "**Who**: tester; "),
     ],
 )
-def test_who_acts_and_why_is_told(fields: dict[str, Any], told: str) -> None:
+def test_the_brief_names_the_role_and_the_reason(fields: dict[str, Any], told: str) -> None:
     assert told in brief(outcome(failure(**fields)))
 
 
-def test_the_role_that_was_decided_goes_before_the_one_of_the_outcome() -> None:
+def test_a_decided_role_overrides_the_role_of_the_outcome() -> None:
     assert "**Who**: debugger; " in brief(role=Role.DEBUGGER)
 
 
-def test_source_of_another_file_than_the_place_is_named() -> None:
+def test_a_quotation_from_another_file_is_labelled_with_its_path() -> None:
     assert "- `shop/cart.py`:\n```python\n> 4 | def total" in brief(
         outcome(failure(location=None)), evidence(exceptions=(raised(CART_FRAME, TEST_FRAME),))
     )
 
 
-def test_other_failures_are_named() -> None:
+def test_other_failures_are_listed() -> None:
     other = failure(Category.LINT_ERROR, signature="0", check_id="tests[1]")
     assert "- Also failing, to be repaired as well: `LINT_ERROR tests[1]`" in brief(
         outcome(failure(), other)
     )
 
 
-def test_what_changed_is_told_from_the_evidence_where_the_outcome_does_not_say() -> None:
+def test_changed_files_are_taken_from_the_evidence_if_the_outcome_has_none() -> None:
     changed = (ChangedFile(path="shop/cart.py"),)
     assert line(brief(None, evidence(changed=changed)), "Changed") == "**Changed**: `shop/cart.py`"
 
@@ -341,7 +341,9 @@ NO_MODULE = evidence(
     ],
     ids=["test", "artifact", "module"],
 )
-def test_nobody_is_told_to_create_what_exists(seen: Outcome, fact: Evidence, path: str) -> None:
+def test_the_brief_never_requests_creating_an_existing_file(
+    seen: Outcome, fact: Evidence, path: str
+) -> None:
     anything: dict[str, Any] = {"allowed_files": ("**",)}
     assert re.search(r"\b(?:[Ww]rite|make)\b", line(brief(seen, fact, **anything), "Next"))
     there = line(brief(seen, fact, present=(path,), **anything), "Next")
@@ -349,7 +351,7 @@ def test_nobody_is_told_to_create_what_exists(seen: Outcome, fact: Evidence, pat
     assert "rite" not in there
 
 
-def test_a_suggestion_to_create_what_exists_or_may_not_be_edited_is_left_out() -> None:
+def test_a_suggestion_to_create_an_existing_or_forbidden_file_is_omitted() -> None:
     seen = outcome(
         failure(Category.ARTIFACT_MISSING, suggestion="lib.report is missing: write lib/report.py.")
     )
@@ -360,7 +362,7 @@ def test_a_suggestion_to_create_what_exists_or_may_not_be_edited_is_left_out() -
     )
 
 
-def test_a_test_that_only_skips_is_not_told_to_be_written() -> None:
+def test_the_brief_does_not_request_writing_a_test_that_only_skips() -> None:
     action = "**Next**: Find out why the existing tests are skipped or expected to fail, and make them run"
     skipped = evidence(vacuous="all_skipped")
     assert line(brief(NO_TEST, skipped, allowed_files=("tests/**",)), "Next") == f"{action}."
@@ -370,7 +372,7 @@ def test_a_test_that_only_skips_is_not_told_to_be_written() -> None:
     )
 
 
-def test_a_renamed_test_is_no_test_to_write() -> None:
+def test_the_brief_does_not_request_writing_a_renamed_test() -> None:
     fact = selection("tests/test_a.py::test_x", "missing_id", nearest=("tests/test_a.py::test_y",))
     assert "does not exist but `tests/test_a.py::test_y` does" in line(brief(NO_TEST, fact), "Next")
 
@@ -386,32 +388,32 @@ def test_a_renamed_test_is_no_test_to_write() -> None:
         (outcome(failure(location=Location(path="elsewhere/a.py", line=1))), evidence()),
     ],
 )
-def test_nobody_is_told_to_edit_what_they_may_not_edit(seen: Outcome, fact: Evidence) -> None:
+def test_the_brief_never_requests_a_forbidden_edit(seen: Outcome, fact: Evidence) -> None:
     action = line(brief(seen, fact, allowed_files=("shop/**", "contracts/**", "*.ini")), "Next")
     assert re.search(r"\b[Rr]eport\b", action)
     assert not re.search(r"\b(?:Write|write it|Correct)\b", action)
 
 
-def test_a_test_at_fault_that_may_be_edited_is_to_prove_no_less() -> None:
+def test_a_faulty_test_may_be_corrected_but_not_weakened() -> None:
     seen = outcome(failure(owner=Owner.TEST, location=Location(path="tests/test_cart.py", line=9)))
     page = brief(seen, allowed_files=("tests/**",))
     assert "without weakening it" in line(page, "Next")
     assert "- Never edit: a test so that it becomes weaker" in page
 
 
-def test_a_place_in_a_test_is_not_what_to_correct_where_the_product_is_at_fault() -> None:
+def test_a_location_in_a_test_is_not_to_be_corrected_if_the_product_is_at_fault() -> None:
     seen = outcome(failure(location=Location(path="tests/common.py", line=9, function="assert_equal")))
     assert line(brief(seen), "Next") == f"**Next**: {ADVICE[Category.TEST_REGRESSION].search}"
 
 
-def test_a_metric_that_nobody_records_is_recorded_only_by_who_may_change_tests() -> None:
+def test_recording_a_metric_is_requested_only_if_tests_may_be_changed() -> None:
     fact = evidence(metric=MetricFact(name="rows", operator=">=", expected=1, problem="not_recorded"))
     deciding = failure(Category.METRIC_UNMET)
     assert "Report that no test records" in next_action(deciding, fact, EditScope())
     assert "record_property" in next_action(deciding, fact, EditScope(tests=True))
 
 
-def test_a_source_file_that_is_missing_is_to_be_written_and_a_made_one_to_be_made() -> None:
+def test_a_missing_source_file_is_to_be_written_and_a_generated_one_generated() -> None:
     def action(path: str, scope: EditScope) -> str:
         fact = evidence(artifact=ArtifactFact(path=path, problem="missing"))
         return next_action(failure(Category.ARTIFACT_MISSING), fact, scope)
@@ -423,25 +425,25 @@ def test_a_source_file_that_is_missing_is_to_be_written_and_a_made_one_to_be_mad
     assert action("out/a.csv", EditScope()).startswith("Find the code that should make")
 
 
-def test_a_contract_that_is_missing_is_not_forbidden_to_be_made() -> None:
+def test_creating_a_missing_contract_is_not_forbidden() -> None:
     seen = outcome(failure(Category.ARTIFACT_MISSING))
     fact = evidence(artifact=ArtifactFact(path="contracts/cart.json", problem="missing"))
     assert "contracts/cart.json" not in brief(seen, fact).partition("- Never edit: ")[2].partition("\n")[0]
 
 
-def test_a_file_that_is_made_is_not_corrected_by_hand() -> None:
+def test_a_generated_file_is_not_corrected_by_hand() -> None:
     at = Location(path="out/report.json", line=3)
     fact = evidence(artifact=ArtifactFact(path="out/report.json", problem="schema"))
     action = next_action(failure(Category.ARTIFACT_MISSING, location=at), fact, EditScope())
     assert action == ADVICE[Category.ARTIFACT_MISSING].search
 
 
-def test_a_contract_that_cannot_be_compared_is_not_told_to_be_broken() -> None:
+def test_an_uncomparable_contract_is_not_called_broken() -> None:
     fact = evidence(contract=ContractFact(path="c.json", function="f", problem="unresolved"))
     assert "without running it" in next_action(failure(Category.SPEC_MISMATCH), fact, EditScope())
 
 
-def test_what_the_raising_line_of_a_test_names_is_the_place_where_the_product_is_at_fault() -> None:
+def test_the_product_function_named_in_the_raising_line_is_the_location() -> None:
     subject = Frame(path="shop/points.py", line=8, function="award", side=Side.PRODUCT)
     seen = failure(Category.SPEC_MISMATCH, location=Location(path="tests/test_points.py", line=15))
     page = brief(outcome(seen), evidence(subjects=(subject,)))
@@ -462,20 +464,20 @@ def test_what_the_raising_line_of_a_test_names_is_the_place_where_the_product_is
         Category.HARNESS_ERROR,
     ],
 )
-def test_where_no_edit_helps_none_is_asked_for(category: Category) -> None:
+def test_no_edit_is_requested_if_no_edit_can_help(category: Category) -> None:
     page = brief(outcome(failure(category)), evidence(), MISSING_FILE)
     assert line(page, "Next").startswith("**Next**: Change no")
     assert line(page, "May edit") == "**May edit**: nothing"
 
 
-def test_the_files_of_the_branch_come_before_those_of_the_todo() -> None:
+def test_the_files_of_the_branch_override_those_of_the_todo() -> None:
     assert line(brief(allowed_files=("shop/cart.py",)), "May edit") == "**May edit**: `shop/cart.py`"
     assert line(brief(allowed_files=()), "May edit") == "**May edit**: nothing"
     unlimited = SHOP.todo("t1").model_copy(update={"allowed_files": None})
     assert "only what the repair needs" in line(brief(todo=unlimited), "May edit")
 
 
-def test_a_todo_about_nothing_but_tests_may_edit_them() -> None:
+def test_a_todo_about_tests_alone_may_edit_them() -> None:
     assert "a test so that it becomes weaker" in brief(allowed_files=("tests/test_cart.py", "!tests/x.py"))
     assert "the tests, their fixtures" in brief(allowed_files=("tests/test_cart.py", "shop/**"))
 
@@ -484,7 +486,7 @@ def test_a_todo_about_nothing_but_tests_may_edit_them() -> None:
 
 
 @pytest.mark.parametrize("tokens", [300, 500, 1200])
-def test_a_brief_stays_in_its_budget_and_keeps_the_essentials(tokens: int) -> None:
+def test_the_essentials_of_a_brief_fit_into_its_token_budget(tokens: int) -> None:
     long = "\n".join(f"some long line number {n} of what was printed" for n in range(2000))
     facts = evidence(headline=long, exceptions=(raised(message=long),), stdout_tail=long)
     page = brief(outcome(failure(stack_trace_head=long)), facts, max_tokens=tokens)
@@ -494,7 +496,7 @@ def test_a_brief_stays_in_its_budget_and_keeps_the_essentials(tokens: int) -> No
     assert RERUN in page
 
 
-def test_the_source_is_shown_shorter_before_it_is_left_out() -> None:
+def test_the_source_is_shortened_before_it_is_omitted() -> None:
     lines = tuple(
         f"    step_{n} = first_operand_{n} + second_operand_{n} + third_operand_{n}" for n in range(20)
     )
@@ -506,14 +508,14 @@ def test_the_source_is_shown_shorter_before_it_is_left_out() -> None:
     assert set(shown) == {20, 12, 8, 5, 0}
 
 
-def test_a_command_is_never_cut() -> None:
+def test_a_command_is_never_truncated() -> None:
     long = "pytest " + " ".join(f"tests/test_{n}.py" for n in range(40))
     assert f"```sh\n{long}\n```" in brief(rerun=long)
     spaced = "pytest -k 'a  b'"
     assert f"```sh\n{spaced}\n```" in brief(rerun=spaced)
 
 
-def test_a_real_project_gives_a_brief_within_the_default_budget(tmp_path: Path) -> None:
+def test_the_brief_of_a_real_project_fits_into_the_default_budget(tmp_path: Path) -> None:
     plan = samples.project(tmp_path)
     seen = outcome()
     context = load_failure_context(plan, seen)
@@ -616,7 +618,7 @@ def names_in_bold(page: str) -> set[str]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("tokens", [2_000, 500])
-def test_no_foreign_text_leaves_its_quotation(text: str, tokens: int) -> None:
+def test_hostile_text_cannot_leave_its_quotation(text: str, tokens: int) -> None:
     page = hostile_brief(text, tokens)
     words = own_words(page)
     assert [marker for marker in MARKERS if marker in words] == []
@@ -627,13 +629,13 @@ def test_no_foreign_text_leaves_its_quotation(text: str, tokens: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="`~#>-*_[]()<>!\n\r\t ab\\{}\x1b\u202e", max_size=60), st.integers(20, 1000))
-def test_any_text_stays_in_its_quotation_and_the_brief_in_its_budget(text: str, tokens: int) -> None:
+def test_any_text_stays_quoted_and_the_brief_within_its_budget(text: str, tokens: int) -> None:
     page = hostile_brief(f"MARKER{text}MARKER", tokens)
     assert "MARKER" not in own_words(page)
     assert len(page) <= 4 * tokens
 
 
-def test_a_secret_over_several_lines_of_source_is_taken_out_whole() -> None:
+def test_a_multi_line_secret_in_source_is_redacted_whole() -> None:
     body = [
         "KEY = '''",
         "-----BEGIN PRIVATE KEY-----",

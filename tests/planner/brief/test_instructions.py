@@ -124,7 +124,7 @@ def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: l
     assert len(page) <= 800 * 4
 
 
-def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permissions() -> None:
+def test_instructions_for_recorded_failures_respect_existing_files_and_permissions() -> None:
     count = 0
     for count, fact in enumerate(recorded(), 1):
         context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(existing(fact)))
@@ -133,7 +133,7 @@ def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permi
     assert count > 2_500
 
 
-def test_a_file_that_exists_is_never_to_be_made_and_a_missing_one_never_to_be_edited() -> None:
+def test_an_existing_file_is_never_to_be_made_nor_a_missing_one_edited() -> None:
     near = {"shop/slugifi.py": "shop/slugify.py"}
     tree = FailureContext(todo_id="t1", present=("a.py",), absent=("b.py",), near=near)
     free = EditScope(tests=True)
@@ -148,14 +148,14 @@ def test_a_file_that_exists_is_never_to_be_made_and_a_missing_one_never_to_be_ed
     assert objection(Instruction("Look around"), EditScope(allowed=()), tree) is None
 
 
-def test_the_files_of_a_foreign_sentence_are_read_from_its_verbs() -> None:
+def test_the_files_of_a_suggestion_are_classified_by_its_verbs() -> None:
     told = read_instruction("slugify.slugifi is missing: write `slugify/slugifi.py`, then fix setup.cfg.")
     assert (told.makes, told.changes) == (("slugify/slugifi.py",), ("setup.cfg",))
     assert read_instruction("total (shop/cart.py:4) gave 0 where 3 is expected.")[1:] == ((), ())
     assert read_instruction("No todo may change shop/cart.py; do not edit shop/tax.py.")[1:] == ((), ())
 
 
-def test_a_misspelt_module_is_told_with_the_existing_name_and_not_to_be_written(tmp_path: Path) -> None:
+def test_a_misspelt_module_is_reported_with_the_existing_name(tmp_path: Path) -> None:
     (tmp_path / "slugify").mkdir()
     (tmp_path / "slugify/slugify.py").write_text("")
     files = RootedFiles(tmp_path)
@@ -189,7 +189,7 @@ def test_a_misspelt_module_is_told_with_the_existing_name_and_not_to_be_written(
             assert edit.todo.allowed_files == ("slugify/__init__.py", "slugify/slugify.py")
 
 
-def test_a_product_that_loops_gets_no_more_time() -> None:
+def test_a_product_with_an_endless_loop_gets_no_more_time() -> None:
     item = todo("t1", "pytest tests")
     at = Location(path="slugify/slugify.py", line=12, function="spin")
     ended = Failure(category=Category.TEST_TIMEOUT, check_id="tests[0]", location=at)
@@ -198,7 +198,7 @@ def test_a_product_that_loops_gets_no_more_time() -> None:
     assert [edit for edit in revise(situation(slow, item)) if isinstance(edit, RaiseLimit)]
 
 
-def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
+def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
     said = Failure(
         category=Category.ARTIFACT_MISSING, suggestion="lib.report is missing: write lib/report.py."
     )
@@ -220,11 +220,11 @@ def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
         ("Give the function a value.", True),
     ],
 )
-def test_what_only_states_a_fact_is_told_apart_from_what_asks_for_work(said: str, asks: bool):
+def test_statements_of_fact_are_distinguished_from_requests_for_work(said: str, asks: bool):
     assert asks_for_work(said) is asks
 
 
-def test_the_change_of_a_test_is_not_shown_as_what_broke_the_product() -> None:
+def test_a_change_of_a_test_is_not_shown_as_the_cause_of_a_product_fault() -> None:
     def change(path: str, side: Side) -> Candidate:
         hunk = Hunk(path=path, line=3, added=1, side=side, text="+import shop")
         return Candidate(path=path, line=3, score=0.5, hunk=hunk)
@@ -244,7 +244,7 @@ def test_the_change_of_a_test_is_not_shown_as_what_broke_the_product() -> None:
     assert "**Next**: Change `shop/cart.py` to the interface" in page
 
 
-def test_changed_data_is_to_be_corrected_and_calls_nothing() -> None:
+def test_faulty_data_is_to_be_corrected_as_read_by_the_failing_tests() -> None:
     failure = Failure(
         category=Category.TEST_REGRESSION,
         owner=Owner.PRODUCT,
@@ -291,7 +291,7 @@ def test_changed_data_is_to_be_corrected_and_calls_nothing() -> None:
         ),
     ],
 )
-def test_what_a_change_removed_is_to_be_restored(
+def test_content_removed_by_a_change_is_to_be_restored(
     failure: Failure, error: ExceptionFact, action: str
 ) -> None:
     fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
