@@ -39,9 +39,7 @@ def refusal(cmd: str) -> str:
         ("pytest a\\\\ \n", ("pytest", "a\\")),
     ],
 )
-def test_quotes_and_harmless_characters_reach_the_program_as_they_are(
-    cmd: str, argv: tuple[str, ...]
-) -> None:
+def test_quoted_and_harmless_characters_are_passed_on_unchanged(cmd: str, argv: tuple[str, ...]) -> None:
     assert parse_command(cmd).argv == argv
 
 
@@ -88,18 +86,18 @@ def test_quotes_and_harmless_characters_reach_the_program_as_they_are(
         ("cd sub; pytest", "set the plan's root"),
     ],
 )
-def test_shell_syntax_is_refused_with_what_to_write_instead(cmd: str, said: str) -> None:
+def test_shell_syntax_is_refused_with_an_alternative(cmd: str, said: str) -> None:
     assert said in refusal(cmd)
 
 
-def test_variables_in_front_are_taken_off_the_argument_vector() -> None:
+def test_leading_variables_are_separated_from_the_arguments() -> None:
     command = parse_command('A=1 B_2="x y" C= pytest D=4')
     assert command.env == (("A", "1"), ("B_2", "x y"), ("C", ""))
     assert command.argv == ("pytest", "D=4")
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "PYTHONHOME", "MAKEFLAGS"])
-def test_variables_that_decide_what_programs_mean_are_refused(name: str) -> None:
+def test_variables_that_alter_the_meaning_of_programs_are_refused(name: str) -> None:
     assert name in refusal(f"{name}=x pytest")
 
 
@@ -162,7 +160,7 @@ def test_variables_that_decide_what_programs_mean_are_refused(name: str) -> None
         ("cmake --build build", "cmake", Purpose.BUILD),
     ],
 )
-def test_a_command_names_its_tool_and_purpose(cmd: str, tool: str, purpose: Purpose) -> None:
+def test_a_command_has_a_tool_and_a_purpose(cmd: str, tool: str, purpose: Purpose) -> None:
     command = parse_command(cmd)
     assert (command.tool.name, command.tool.purpose) == (tool, purpose)
     assert command.text == cmd
@@ -232,11 +230,11 @@ def test_a_command_names_its_tool_and_purpose(cmd: str, tool: str, purpose: Purp
         ("go test -exec=./x ./...", "remove -exec=./x"),
     ],
 )
-def test_what_is_not_in_the_catalog_or_proves_nothing_is_refused(cmd: str, said: str) -> None:
+def test_a_command_outside_the_catalog_or_without_proof_is_refused(cmd: str, said: str) -> None:
     assert said in refusal(cmd)
 
 
-def test_refused_options_after_the_double_dash_belong_to_another_program() -> None:
+def test_options_after_a_double_dash_are_not_refused() -> None:
     for cmd in ("npm test -- --version", "cargo test -- --help"):
         assert parse_command(cmd).argv == tuple(cmd.split())
 
@@ -247,7 +245,7 @@ def test_every_command_of_a_recipe_is_allowed(recipe: str) -> None:
     assert [parse_command(cmd).text for cmd in RECIPES[recipe]] == list(RECIPES[recipe])
 
 
-def test_rows_of_one_program_differ_in_their_subcommands() -> None:
+def test_catalog_rows_of_one_program_have_different_subcommands() -> None:
     seen: set[tuple[str, str]] = set()
     for tool in TOOLS:
         for program in tool.programs:
@@ -262,7 +260,7 @@ def test_rows_of_one_program_differ_in_their_subcommands() -> None:
 @example("hatch run :")
 @example("uv run -m")
 @example("A='\\")
-def test_any_text_is_understood_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         command = parse_command(text)
     except CommandSyntaxError as error:
@@ -278,7 +276,7 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES.split()), max_size=8).map(" ".join), st.booleans())
-def test_any_mixture_of_words_is_understood_or_refused(text: str, tight: bool) -> None:
+def test_any_mixture_of_words_is_parsed_or_refused(text: str, tight: bool) -> None:
     try:
         parse_command(text.replace(" ", "") if tight else text)
     except CommandSyntaxError as error:
@@ -294,12 +292,12 @@ def _check_message(error: CommandSyntaxError) -> None:
 @given(
     st.lists(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20))
 )
-def test_quoted_words_come_back_exactly(words: list[str]) -> None:
+def test_quoted_words_are_split_back_exactly(words: list[str]) -> None:
     assert split_words(shlex.join(words)) == words
 
 
 @given(st.text(alphabet="ab '\"\\/.:[]-=", max_size=30))
-def test_splitting_agrees_with_shlex_where_no_shell_is_needed(text: str) -> None:
+def test_splitting_agrees_with_shlex_for_commands_without_shell_syntax(text: str) -> None:
     try:
         ours = split_words(text)
     except CommandSyntaxError as error:

@@ -463,7 +463,9 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
 @pytest.mark.parametrize(
     ("cmd", "output", "rows"), EXPECTED, ids=[f"{n}-{row[0]}" for n, row in enumerate(EXPECTED)]
 )
-def test_complaints_are_read_with_their_place_errors_first(cmd: str, output: str, rows: list[str]) -> None:
+def test_findings_are_read_with_their_places_and_errors_come_first(
+    cmd: str, output: str, rows: list[str]
+) -> None:
     tool = parse_command(cmd).tool
     for streams in ((output, ""), ("", output)):
         assert list(map(shown, read_findings(tool, *streams))) == rows
@@ -476,7 +478,7 @@ def shown(finding: Finding) -> str:
     return f"{path}:{line}:{column} {code} {finding.message}"
 
 
-def test_every_name_in_the_tables_of_output_is_there() -> None:
+def test_every_name_in_the_output_tables_exists() -> None:
     rows = [row for rows in load_table("tools")["tools"].values() for row in rows]
     table = output_table()
     formats = table["formats"]
@@ -489,12 +491,12 @@ def test_every_name_in_the_tables_of_output_is_there() -> None:
     assert set(table["headings"]) <= set(table["grouped"])
 
 
-def test_only_so_many_complaints_are_kept() -> None:
+def test_the_number_of_findings_is_limited() -> None:
     lines = "".join(f"a.py:{number}:1: E501 too long\n" for number in range(1, 1_000))
     assert len(read_findings(parse_command("flake8").tool, lines, "")) == MAX_FINDINGS
 
 
-def test_a_line_number_that_is_none_is_left_out() -> None:
+def test_an_invalid_line_number_is_omitted() -> None:
     (finding,) = read_findings(parse_command("flake8").tool, f"a.py:{'9' * 50}:1: E501 too long\n", "")
     assert (finding.path, finding.line) == ("a.py", None)
 
@@ -620,14 +622,16 @@ CARGO_OK = "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 mea
         ("mix test", "2 doctests, 3 tests, 0 failures, 1 skipped\n", None),
     ],
 )
-def test_success_on_nothing_is_told_from_success(cmd: str, output: str, said: str | None) -> None:
+def test_success_without_any_work_is_distinguished_from_success(
+    cmd: str, output: str, said: str | None
+) -> None:
     reason = proves_nothing(parse_command(cmd).tool, output, "")
     assert (said is None) == (reason is None), reason
     assert (said or "") in (reason or "")
 
 
 @given(st.sampled_from(TOOLS), st.text(), st.text())
-def test_no_output_is_an_error(tool: object, stdout: str, stderr: str) -> None:
+def test_any_output_is_read_without_an_exception(tool: object, stdout: str, stderr: str) -> None:
     assert all(found.message for found in read_findings(tool, stdout, stderr))  # type: ignore[arg-type]
     assert proves_nothing(tool, stdout, stderr) != ""  # type: ignore[arg-type]
 
@@ -635,7 +639,7 @@ def test_no_output_is_an_error(tool: object, stdout: str, stderr: str) -> None:
 @pytest.mark.parametrize(
     "tool", {tool.output: tool for tool in TOOLS}.values(), ids=lambda tool: tool.output
 )
-def test_output_without_end_is_read_in_little_time(tool: object) -> None:
+def test_hostile_output_is_read_in_bounded_time(tool: object) -> None:
     hostile = ["a" * 100_000, " \n" * 50_000, "a:1:1: " * 15_000, "  ● a\n" * 20_000, "error: x\n" * 10_000]
     hostile += [
         '  File "a", line 1\n' * 6_000,
@@ -652,7 +656,7 @@ def test_output_without_end_is_read_in_little_time(tool: object) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/usr/bin", "/home/a b/.venv/bin", "C:"])
-def test_a_missing_module_is_told_wherever_the_interpreter_lies(folder: str) -> None:
+def test_a_missing_module_is_reported_for_any_interpreter_path(folder: str) -> None:
     (python,) = (each for each in TOOLS if each.output == "python")
 
     found = read_findings(python, "", f"{folder}/python: No module named nothing\n")

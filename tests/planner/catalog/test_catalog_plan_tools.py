@@ -51,7 +51,9 @@ OWN_TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
         ("mkdocs build", "mkdocs build", "mkdocs", Purpose.BUILD),
     ],
 )
-def test_the_name_of_a_tool_stands_for_its_words(cmd: str, argv: str, tool: str, purpose: Purpose) -> None:
+def test_the_name_of_a_plan_tool_is_replaced_by_its_arguments(
+    cmd: str, argv: str, tool: str, purpose: Purpose
+) -> None:
     command = parse_command(cmd, OWN_TOOLS)
     assert (" ".join(command.argv), command.tool.name, command.tool.purpose) == (argv, tool, purpose)
 
@@ -66,13 +68,13 @@ def test_the_name_of_a_tool_stands_for_its_words(cmd: str, argv: str, tool: str,
         ("mkdocs serve", "mkdocs serve is not allowed"),
     ],
 )
-def test_another_use_of_the_program_is_refused(cmd: str, said: str) -> None:
+def test_other_uses_of_the_program_of_a_plan_tool_are_refused(cmd: str, said: str) -> None:
     with pytest.raises(CommandSyntaxError) as refused:
         parse_command(cmd, OWN_TOOLS)
     assert said in str(refused.value)
 
 
-def test_only_the_exit_status_of_such_a_tool_judges() -> None:
+def test_a_plan_tool_is_judged_only_by_its_exit_status() -> None:
     tool = parse_command("seq 0", (ToolSpec(name="seq", kind=Purpose.TEST),)).tool
     assert proves_nothing(tool, "Ran 0 tests in 0.0s\n\nOK\n", "") is None
 
@@ -80,7 +82,7 @@ def test_only_the_exit_status_of_such_a_tool_judges() -> None:
 @given(
     st.from_regex(r"[a-z][a-z0-9_.+-]{0,12}", fullmatch=True), st.sampled_from(["", " check", " a/b -x"])
 )
-def test_the_line_that_a_refusal_tells_to_add_lets_the_command_in(name: str, rest: str) -> None:
+def test_the_entry_suggested_by_a_refusal_makes_the_command_valid(name: str, rest: str) -> None:
     told = refusal(name + rest)
     if "name it in the plan: " not in told:
         return
@@ -111,7 +113,7 @@ def refusal(cmd: str) -> str:
         ("cargo zzz", ""),
     ],
 )
-def test_a_hint_names_something_near_or_nothing(cmd: str, hint: str) -> None:
+def test_a_hint_suggests_a_similar_name_or_nothing(cmd: str, hint: str) -> None:
     with pytest.raises(CommandSyntaxError) as refused:
         parse_command(cmd)
     assert ("did you mean" in str(refused.value)) == bool(hint)
@@ -149,7 +151,7 @@ def write(path: Path, *cmds: str, tools: list[dict[str, Any]] | None = None, **k
     ],
     ids=str,
 )
-def test_no_tool_of_a_plan_is_a_shell_or_gets_round_the_catalog(
+def test_a_plan_tool_may_not_be_a_shell_or_bypass_the_catalog(
     tool: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(PlannerError) as refused:
@@ -158,7 +160,7 @@ def test_no_tool_of_a_plan_is_a_shell_or_gets_round_the_catalog(
     assert said in str(refused.value)
 
 
-def test_a_tool_is_named_once(tmp_path: Path) -> None:
+def test_a_duplicate_tool_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlannerError, match="the tool 'seq' is named twice"):
         loaded(tmp_path, "seq 1", tools=[{"name": "seq"}, {"name": "seq"}])
 
@@ -173,7 +175,7 @@ WORDS = st.lists(
     st.lists(st.tuples(NAMES, WORDS), max_size=4),
     st.lists(st.one_of(NAMES, WORDS.map(" ".join)), max_size=3),
 )
-def test_whatever_tools_a_plan_names_a_command_is_understood_or_refused(
+def test_with_any_plan_tools_a_command_is_parsed_or_refused(
     tools: list[tuple[str, list[str]]], words: list[str]
 ) -> None:
     specs = tuple(ToolSpec(name=name, argv=tuple(argv)) for name, argv in dict(tools).items())
@@ -185,7 +187,7 @@ def test_whatever_tools_a_plan_names_a_command_is_understood_or_refused(
     assert (command.pytest is not None) == (command.tool is PYTEST)
 
 
-def test_a_sub_plan_has_the_tools_of_the_plan_above(tmp_path: Path) -> None:
+def test_a_sub_plan_inherits_the_tools_of_its_parent_plan(tmp_path: Path) -> None:
     write(tmp_path / "sub.json", "seq 1")
     plan = write(tmp_path / "plan.json", tools=[{"name": "seq"}], sub_plan="sub.json")
     with pytest.raises(PlannerError, match="'seq' is no tool of the catalog"):
@@ -210,7 +212,7 @@ def test_a_sub_plan_has_the_tools_of_the_plan_above(tmp_path: Path) -> None:
     ],
     ids=["longer", "none", "shorter", "new"],
 )
-def test_a_sub_plan_may_only_narrow_the_tools(
+def test_a_sub_plan_may_only_narrow_the_inherited_tools(
     above: list[dict[str, Any]] | None, own: list[dict[str, Any]], said: str | None, tmp_path: Path
 ) -> None:
     write(tmp_path / "sub.json", "seq -w 1", tools=own)
@@ -223,7 +225,7 @@ def test_a_sub_plan_may_only_narrow_the_tools(
     assert said in str(refused.value)
 
 
-def test_a_stricter_tool_begins_with_the_words_of_the_one_above() -> None:
+def test_a_stricter_tool_extends_the_arguments_of_the_inherited_tool() -> None:
     assert is_stricter_tool(ToolSpec(name="x", argv=("seq", "-w")), SEQ)
     assert not is_stricter_tool(SEQ, ToolSpec(name="x", argv=("seq", "-w")))
 
@@ -243,7 +245,7 @@ bundle exec rspec | mix test | stylelint a.css | sqlfluff lint | tflint | ruboco
 
 
 @pytest.mark.parametrize("cmd", [cmd.strip() for cmd in EVERYDAY.strip().replace("\n", "|").split("|")])
-def test_everyday_checks_are_in_the_catalog(cmd: str) -> None:
+def test_common_checks_are_in_the_catalog(cmd: str) -> None:
     assert parse_command(cmd).tool.name
 
 
@@ -266,7 +268,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_repository_names_tools(here: Path) -> None:
+def test_a_repository_may_define_tools(here: Path) -> None:
     assert [(each.name, each.kind, each.argv) for each in repository_tools(here)] == [
         ("sorted", "validate", ("sort", "--check")),
         ("schemas", "lint", ("python", "tools/schemas.py")),
@@ -284,7 +286,7 @@ def test_a_repository_names_tools(here: Path) -> None:
         ('tools.x = {colour = "red"}', "unknown key colour"),
     ],
 )
-def test_a_tool_that_a_plan_may_not_name_is_refused_with_its_place(
+def test_an_invalid_repository_tool_is_refused_with_its_place(
     tmp_path: Path, value: str, told: str
 ) -> None:
     (tmp_path / "pyproject.toml").write_text(f"[tool.planverify]\n{value}\n")
@@ -304,7 +306,7 @@ def test_a_tool_that_a_plan_may_not_name_is_refused_with_its_place(
         ["decompose", "Prices"],
     ],
 )
-def test_plans_that_use_the_tools_name_them(here: Path, words: list[str]) -> None:
+def test_generated_plans_name_the_repository_tools_they_use(here: Path, words: list[str]) -> None:
     status, told = planner(*words, "-o", "made.yaml")
     assert status == 0, told
 
@@ -313,7 +315,7 @@ def test_plans_that_use_the_tools_name_them(here: Path, words: list[str]) -> Non
     assert used == {"sorted", "schemas"}
 
 
-def test_a_tool_of_the_repository_judges_no_plan_that_does_not_name_it(here: Path) -> None:
+def test_a_repository_tool_is_unavailable_to_plans_that_do_not_name_it(here: Path) -> None:
     (here / "plan.yaml").write_text(
         "todo_list_id: x\nitems: [{id: a, title: A, verify: sorted names.txt}]\n"
     )
@@ -322,7 +324,7 @@ def test_a_tool_of_the_repository_judges_no_plan_that_does_not_name_it(here: Pat
         load_plan(here / "plan.yaml")
 
 
-def test_tools_lists_the_repositorys_the_catalogs_and_the_recipes(here: Path) -> None:
+def test_tools_lists_the_tools_of_repository_and_catalog_and_the_recipes(here: Path) -> None:
     told = json.loads(planner("tools", "--json")[1])
 
     assert [each["name"] for each in told["tools"][:2]] == ["sorted", "schemas"]
@@ -349,16 +351,16 @@ def test_tools_lists_the_repositorys_the_catalogs_and_the_recipes(here: Path) ->
         "tests\\data\\a.txt",
     ],
 )
-def test_names_and_folders_of_tests_are_known(path: str):
+def test_test_files_are_recognised_by_name_and_folder(path: str):
     assert is_test_path(path)
 
 
 @pytest.mark.parametrize("path", ["pkg/contest.py", "latest.py", "pkg/testable.py", "src/attest/a.py", ""])
-def test_other_names_are_the_products(path: str):
+def test_other_paths_belong_to_the_product(path: str):
     assert not is_test_path(path)
 
 
-def test_pytest_collects_two_kinds_of_names():
+def test_pytest_collects_two_file_name_patterns():
     assert is_test_module("tests/test_a.py")
     assert is_test_module("pkg/a_test.py")
     assert not is_test_module("tests/helpers.py")

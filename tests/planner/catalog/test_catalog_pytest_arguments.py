@@ -50,7 +50,7 @@ def read(arguments: str) -> PytestInvocation:
         ),
     ],
 )
-def test_the_launcher_is_told_from_the_arguments(
+def test_the_launcher_is_separated_from_the_arguments(
     cmd: str, launcher: tuple[str, ...], foreign: bool, as_module: bool
 ) -> None:
     command = parse_command(cmd)
@@ -83,7 +83,7 @@ def test_the_launcher_is_told_from_the_arguments(
         "--disable-warnings --show-capture no",
     ],
 )
-def test_options_do_not_hide_the_selections(arguments: str) -> None:
+def test_options_are_distinguished_from_selections(arguments: str) -> None:
     found = read(f"{arguments} tests/a.py")
     assert found.selections == ("tests/a.py",)
     assert found.args == (*arguments.split(), "tests/a.py")
@@ -102,7 +102,7 @@ def test_options_do_not_hide_the_selections(arguments: str) -> None:
         ("--cov -n 2 --lf --junitxml=x.xml --pdb", ()),
     ],
 )
-def test_options_are_kept_but_those_that_select_or_belong_to_one_run(
+def test_options_are_kept_except_those_that_select_or_apply_to_one_run(
     arguments: str, kept: tuple[str, ...]
 ) -> None:
     found = read(f"tests/a.py {arguments}")
@@ -111,7 +111,7 @@ def test_options_are_kept_but_those_that_select_or_belong_to_one_run(
 
 
 @pytest.mark.parametrize("arguments", ["--foo bar", "--foo=bar", "-z", "-qz"])
-def test_an_unknown_option_makes_the_selections_a_guess(arguments: str) -> None:
+def test_an_unknown_option_makes_the_selections_uncertain(arguments: str) -> None:
     found, known = read(arguments), read("-q --tb=short -k a --json-report")
     assert (found.guessed, found.alone) == (True, True)
     assert (known.guessed, known.alone) == (False, False)
@@ -121,33 +121,33 @@ def test_an_unknown_option_makes_the_selections_a_guess(arguments: str) -> None:
     "arguments",
     ["--cov", "-n2", "--lf", "--junitxml=x", "--json-report-file=x.json", "-p no:planverify", "--pdb"],
 )
-def test_a_command_with_an_option_of_its_own_run_starts_alone(arguments: str) -> None:
+def test_a_command_with_a_per_run_option_is_run_alone(arguments: str) -> None:
     assert read(arguments).alone
 
 
-def test_an_option_with_an_optional_value_takes_the_word_that_is_no_option() -> None:
+def test_a_word_after_an_option_with_an_optional_value_is_a_selection() -> None:
     assert read("--cov src tests").selections == ("tests",)
     assert read("--cov -q tests").selections == ("tests",)
     assert read("--cov=src tests").selections == ("tests",)
     assert read("tests --cov").selections == ("tests",)
 
 
-def test_the_last_of_several_expressions_wins() -> None:
+def test_the_last_of_several_expressions_applies() -> None:
     assert read("-k a -k b").keyword == "b"
     assert read("-m a -mb").markexpr == "b"
 
 
-def test_clusters_of_short_options_are_taken_apart() -> None:
+def test_combined_short_options_are_split() -> None:
     found = read("-qk 'a and b' -xvm slow -kc=d")
     assert (found.keyword, found.markexpr) == ("c=d", "slow")
     assert read("-k=a").keyword == "a"
 
 
-def test_every_deselection_counts() -> None:
+def test_every_deselect_option_counts() -> None:
     assert read("--deselect a.py::b --deselect=c.py").deselect == ("a.py::b", "c.py")
 
 
-def test_all_after_two_dashes_is_a_selection() -> None:
+def test_everything_after_a_double_dash_is_a_selection() -> None:
     assert read("-q -- -k a").selections == ("-k", "a")
 
 
@@ -157,7 +157,7 @@ def test_a_missing_value_is_refused(arguments: str) -> None:
         read(arguments)
 
 
-def test_a_value_for_an_option_that_has_none_is_refused() -> None:
+def test_a_value_for_a_flag_is_refused() -> None:
     with pytest.raises(CommandSyntaxError, match="takes no value"):
         read("--lf=yes")
 
@@ -176,12 +176,12 @@ def test_a_value_for_an_option_that_has_none_is_refused() -> None:
         ("--json-report-file=/dev/null -c /dev/null -q -k ../x", ()),
     ],
 )
-def test_the_paths_that_options_name_are_told(args: str, paths: tuple[tuple[str, str], ...]) -> None:
+def test_paths_in_options_are_listed(args: str, paths: tuple[tuple[str, str], ...]) -> None:
     assert read(args).option_paths == paths
 
 
 @given(st.lists(st.sampled_from([*module.OPTIONS, "x", "y.py", "--", "-rA"]), max_size=6))
-def test_any_sequence_of_known_options_is_understood_or_refused(words: list[str]) -> None:
+def test_any_sequence_of_known_options_is_parsed_or_refused(words: list[str]) -> None:
     try:
         found = module.parse_pytest_arguments(("pytest",), tuple(words), foreign=False, as_module=False)
     except CommandSyntaxError:
@@ -190,7 +190,7 @@ def test_any_sequence_of_known_options_is_understood_or_refused(words: list[str]
     assert set(found.selections) <= set(words)
 
 
-def test_the_table_agrees_with_the_options_of_the_installed_pytest(pytestconfig: pytest.Config) -> None:
+def test_the_option_table_matches_the_installed_pytest(pytestconfig: pytest.Config) -> None:
     """Each option of pytest is in the table, with the number of values that pytest accepts."""
     parser = pytestconfig._parser
     actions = parser.optparser._actions if hasattr(parser, "optparser") else parser._getparser()._actions
@@ -229,7 +229,7 @@ def test_a_command_line_is_split_into_options_with_their_values(
     assert [(each.name, each.words) for each in module.split_options(words.split())] == options
 
 
-def test_only_options_that_are_not_known_are_told_to_be_unknown() -> None:
+def test_only_unknown_options_are_marked_unknown() -> None:
     assert [
         each.name for each in module.split_options(["-q", "--strange", "t.py", "-Z"]) if not each.known
     ] == [
