@@ -40,7 +40,7 @@ def asked(command: Command) -> dict[str, dict[str, Any]]:
         (("a",), "ada"),  # the default plan and the login name
     ],
 )
-def test_a_branch_that_is_approved_is_worked_on(asking: Command, words: tuple[str, ...], by: str):
+def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...], by: str):
     ran = asking("approve", *words)
 
     assert (ran.status, ran.err) == (0, "")
@@ -50,7 +50,7 @@ def test_a_branch_that_is_approved_is_worked_on(asking: Command, words: tuple[st
     assert now["b"]["action"] == "ask_human"
 
 
-def test_a_branch_that_is_rejected_leaves_the_question_how_it_goes_on(asking: Command):
+def test_a_rejected_branch_asks_how_to_continue(asking: Command):
     asking("reject", "a", "--because", "too early")
 
     now = asked(asking)["a"]
@@ -58,7 +58,7 @@ def test_a_branch_that_is_rejected_leaves_the_question_how_it_goes_on(asking: Co
     assert "planner answer plan.yaml a retry # or give_up, stop" in asking("next", "plan.yaml").out
 
 
-def test_a_branch_is_approved_with_changes(asking: Command):
+def test_a_branch_can_be_approved_with_changes(asking: Command):
     words = ("--role", "tester", "--instructions", "Look at the clock.", "--allow", "shop/a.py")
 
     ran = asking("modify", "a", *words, "--attempts", "1")
@@ -70,7 +70,7 @@ def test_a_branch_is_approved_with_changes(asking: Command):
     assert "attempt 1 of 1" in asking("next", "plan.yaml").out
 
 
-def test_one_approval_may_hold_for_all_of_its_class(command: Command):
+def test_an_approval_can_cover_its_class(command: Command):
     command.plan(with_test("a"), with_test("b", dependencies=["a"]), metadata={"auto_fix_mode": False})
     command.outcomes(failed("a"))
 
@@ -79,7 +79,7 @@ def test_one_approval_may_hold_for_all_of_its_class(command: Command):
     )
 
 
-def test_an_approval_is_of_what_was_looked_at(asking: Command):
+def test_an_approval_must_name_the_digest_of_the_question(asking: Command):
     digest = asked(asking)["a"]["digest"]
 
     refused = asking("approve", "a", "--digest", "sha256:0")
@@ -113,7 +113,7 @@ def answers(command: Command) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("said", "answer", "note"), [("yes", "yes", None), ("No", "no", None), ("too dark", "no", "too dark")]
 )
-def test_a_question_of_the_plan_is_answered_for_the_next_run(
+def test_a_manual_criterion_is_answered_for_the_next_run(
     manual: Command, said: str, answer: str, note: str | None
 ):
     assert "planner answer plan.yaml chart yes # or no, or a reason" in manual("next", "plan.yaml").out
@@ -157,9 +157,7 @@ def given_up(command: Command) -> Command:
         ("stop", "halted"),
     ],
 )
-def test_how_it_goes_on_is_answered_by_an_option_by_yes_or_by_advice(
-    command: Command, said: str, state: str
-):
+def test_a_review_is_answered_by_an_option_by_yes_or_by_advice(command: Command, said: str, state: str):
     ran = given_up(command)("answer", "a", said)
 
     assert ran.status == 0, ran.err
@@ -168,7 +166,7 @@ def test_how_it_goes_on_is_answered_by_an_option_by_yes_or_by_advice(
         assert said in command("next", "plan.yaml", "--brief", "a").out
 
 
-def test_a_todo_is_given_up_by_no(command: Command):
+def test_the_answer_no_gives_up_a_todo(command: Command):
     given_up(command)("answer", "a", "no")
 
     assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == "failed"
@@ -190,7 +188,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("row", REFUSED)
-def test_what_is_refused_changes_nothing(asking: Command, row: str):
+def test_a_refused_answer_changes_nothing(asking: Command, row: str):
     words, said = REFUSED[row]
     before = asked(asking)
 
@@ -201,7 +199,7 @@ def test_what_is_refused_changes_nothing(asking: Command, row: str):
     assert asked(asking) == before
 
 
-def test_an_answer_that_cannot_be_kept_is_no_answer(asking: Command):
+def test_an_answer_that_cannot_be_stored_is_an_error(asking: Command):
     (asking.folder / ".planverify/logs").write_text("a file where a folder should be")
 
     ran = asking("approve", "a")

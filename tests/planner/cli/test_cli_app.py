@@ -20,7 +20,7 @@ from planner.planfile import schemas
 PLAN = Path(__file__).parents[3] / "examples" / "rsi_bug" / "plan.yaml"
 
 
-def test_help_imports_no_command_and_nothing_that_only_commands_need() -> None:
+def test_help_imports_no_command_and_no_heavy_dependency() -> None:
     code = """\
 import sys
 sys.argv = ["planner", "--help"]
@@ -46,7 +46,7 @@ finally:
         ("validate", {"planner.engine", "planner.store", "planner.model.actions", "planner.model.outcome"}),
     ],
 )
-def test_a_frequent_command_imports_only_what_it_needs(command: str, unneeded: set[str]) -> None:
+def test_a_frequent_command_imports_only_its_dependencies(command: str, unneeded: set[str]) -> None:
     heavy = {"sqlalchemy", "griffe", "jsonschema", "jinja2", "rich", "ruamel", "prometheus_client"}
     code = f"""\
 import sys
@@ -63,7 +63,7 @@ finally:
     assert done.stderr == "[]\n"
 
 
-def test_no_validator_is_built_while_the_vocabulary_is_imported() -> None:
+def test_importing_the_model_builds_no_validator() -> None:
     """Building a validator takes milliseconds, and most commands need few of about a hundred."""
     code = """\
 from pydantic import BaseModel
@@ -112,13 +112,15 @@ def ended(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[obj
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
-def test_an_error_is_one_line_and_a_status(
+def test_an_error_has_one_line_and_an_exit_status(
     capsys: pytest.CaptureFixture[str], error: BaseException, status: int, said: str
 ) -> None:
     assert ended(capsys, error) == (status, said)
 
 
-def test_a_fault_of_the_program_is_called_one_and_tells_where(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_internal_error_is_reported_as_a_bug_with_its_location(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     status, said = ended(capsys, ZeroDivisionError("oh\nno"))
 
     assert status == Status.INTERNAL_ERROR
@@ -126,7 +128,7 @@ def test_a_fault_of_the_program_is_called_one_and_tells_where(capsys: pytest.Cap
     assert "a bug of planner, not a fault of your input: ZeroDivisionError: oh no (test_cli_app.py:" in said
 
 
-def test_the_whole_of_a_fault_is_shown_on_demand(
+def test_a_full_traceback_is_shown_on_request(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(TRACEBACK, "1")
@@ -135,7 +137,7 @@ def test_the_whole_of_a_fault_is_shown_on_demand(
         guarded(lambda: 1 / 0)
 
 
-def test_standard_error_that_nobody_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_error_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.StringIO):
         asked = 0
 
@@ -164,7 +166,7 @@ def test_help_lists_every_command_and_every_exit_status(command: Command) -> Non
 
 
 @pytest.mark.parametrize("name", ["next", "validate", "status", "explain", "schema"])
-def test_every_command_tells_its_exit_statuses(command: Command, name: str) -> None:
+def test_the_help_of_every_command_lists_exit_statuses(command: Command, name: str) -> None:
     ran = command(name, "--help")
 
     assert ran.status == 0
@@ -172,14 +174,14 @@ def test_every_command_tells_its_exit_statuses(command: Command, name: str) -> N
     assert f"Usage: planner {name}" in ran.out
 
 
-def test_an_unknown_command_or_option_is_wrong_usage(command: Command) -> None:
+def test_an_unknown_command_or_option_is_a_usage_error(command: Command) -> None:
     assert "did you mean 'status'" in command("statsu").err
     assert "the commands are init, new" in command("xyzzy").err
     assert command("--nonsense").status == 2
     assert command().status == 2
 
 
-def test_every_schema_has_a_name_and_is_printed(command: Command) -> None:
+def test_every_schema_is_named_and_printed(command: Command) -> None:
     assert set(SCHEMAS) == set(schemas.names())
     for name in SCHEMAS:
         ran = command("schema", name)
@@ -192,11 +194,11 @@ def test_every_schema_has_a_name_and_is_printed(command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", ["outcomes", "Failure-Report", "plans"])
-def test_a_name_that_is_nearly_right_is_understood(command: Command, name: str) -> None:
+def test_a_near_miss_of_a_schema_name_is_accepted(command: Command, name: str) -> None:
     assert command("schema", name).json["title"]
 
 
-def test_an_unknown_schema_is_answered_with_the_names(command: Command) -> None:
+def test_an_unknown_schema_is_reported_with_a_suggestion(command: Command) -> None:
     ran = command("schema", "basline")
 
     assert (ran.status, ran.err) == (2, "planner: unknown schema 'basline'; did you mean 'baseline'?\n")

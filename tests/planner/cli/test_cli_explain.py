@@ -56,17 +56,17 @@ def test_every_word_of_the_vocabulary_is_explained(kind: str, words: object) -> 
     assert set(KINDS[kind]) == set(words)  # type: ignore[call-overload]
 
 
-def test_every_state_of_a_todo_is_explained() -> None:
+def test_every_todo_state_is_explained() -> None:
     assert set(TodoState) <= set(KINDS["state of a todo"])
 
 
-def test_every_explanation_says_something() -> None:
+def test_every_explanation_is_a_sentence() -> None:
     for entry in load_glossary().entries:
         assert entry.means.strip()
         assert entry.means.strip().endswith((".", "?")), f"{entry.kind} {entry.word}: {entry.means}"
 
 
-def test_the_data_file_of_the_diagnosis_is_current(tmp_path: Path) -> None:
+def test_the_rule_data_of_the_diagnosis_is_up_to_date(tmp_path: Path) -> None:
     written = tmp_path / "rules.json"
     catalogue.write(written)
 
@@ -75,7 +75,7 @@ def test_the_data_file_of_the_diagnosis_is_current(tmp_path: Path) -> None:
     )
 
 
-def test_rules_tell_what_they_say_and_what_to_do(command: Command) -> None:
+def test_explain_shows_the_meaning_and_remedy_of_a_rule(command: Command) -> None:
     diagnosis = command("explain", "assertion-in-test").out
     assert "rule of the diagnosis" in diagnosis
     assert "says     TEST_REGRESSION" in diagnosis
@@ -85,7 +85,7 @@ def test_rules_tell_what_they_say_and_what_to_do(command: Command) -> None:
     assert "10  exit status" in command("explain", "10").out
 
 
-def test_without_a_word_the_topics_are_listed_on_one_screen(command: Command) -> None:
+def test_explain_without_a_word_lists_the_topics_on_one_screen(command: Command) -> None:
     ran = command("explain")
 
     assert ran.status == 0
@@ -94,7 +94,7 @@ def test_without_a_word_the_topics_are_listed_on_one_screen(command: Command) ->
         assert f"  {kind}" in ran.out
 
 
-def test_recipes_and_keys_of_a_plan_are_explained(command: Command) -> None:
+def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
     assert "runs     mypy ." in command("explain", "python-full").out
     assert set(KINDS["recipe"]) == set(RECIPES)
     key = " ".join(command("explain", "allowed_files").out.split())
@@ -102,7 +102,7 @@ def test_recipes_and_keys_of_a_plan_are_explained(command: Command) -> None:
     assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
 
 
-def test_a_todo_is_told_of_by_status(command: Command) -> None:
+def test_explain_refers_to_status_for_a_todo(command: Command) -> None:
     command.plan(with_test("red"))
     ran = command("explain", "red")
 
@@ -113,19 +113,19 @@ def test_a_todo_is_told_of_by_status(command: Command) -> None:
 PAGES = reference_pages.pages()
 
 
-def test_writing_makes_these_pages(tmp_path: Path) -> None:
+def test_the_committed_reference_pages_are_up_to_date(tmp_path: Path) -> None:
     reference_pages.write(tmp_path / "reference")
 
     assert {page.name: page.read_text() for page in (tmp_path / "reference").iterdir()} == PAGES
 
 
-def test_every_meaning_is_of_a_key_that_there_is() -> None:
+def test_every_described_key_exists() -> None:
     told = {(part, key) for part, keys in meanings().items() for key in keys}
 
     assert told <= KeyTables(meanings()).used()
 
 
-def test_a_key_without_a_meaning_is_named() -> None:
+def test_a_key_without_a_description_is_reported() -> None:
     told = meanings()
     del told["Todo"]["title"]
 
@@ -133,23 +133,23 @@ def test_a_key_without_a_meaning_is_named() -> None:
         KeyTables(told).page("plan")
 
 
-def test_every_rule_stands_in_a_table() -> None:
+def test_every_rule_is_in_a_table() -> None:
     named = set(re.findall(r"^\| `([^`]+)`", PAGES["rules.md"], re.MULTILINE))
 
     assert named == {*ENGINE_RULES, *REVISION_RULES, *LINT_RULES}
 
 
-def test_every_rule_of_the_diagnosis_has_its_section() -> None:
+def test_every_diagnosis_rule_has_a_section() -> None:
     sections = re.findall(r"^## ([\w-]+)$", PAGES["diagnosis-rules.md"], re.MULTILINE)
 
     assert set(sections) == set(load_glossary().kinds()["rule of the diagnosis"])
 
 
-def test_every_category_has_its_section() -> None:
+def test_every_failure_category_has_a_section() -> None:
     assert re.findall(r"^## (\w+)$", PAGES["failure-categories.md"], re.MULTILINE) == list(Category)
 
 
-def test_everything_that_can_be_explained_stands_on_a_page() -> None:
+def test_every_explained_word_is_on_a_page() -> None:
     told = "\n".join(PAGES.values())
 
     assert [
@@ -169,10 +169,10 @@ def test_everything_that_can_be_explained_stands_on_a_page() -> None:
         ("outcome-keys.md", "| `confidence` | number, at least 0, at most 1 | – |"),
     ],
 )
-def test_a_row_tells_the_type_and_default_of_a_key(page: str, row: str) -> None:
+def test_a_table_row_has_the_type_and_default_of_a_key(page: str, row: str) -> None:
     assert f"\n{row} " in PAGES[page]
 
 
-def test_a_table_survives_what_stands_in_its_cells() -> None:
+def test_special_characters_in_table_cells_are_escaped() -> None:
     assert cell("a|b\n c ``d``") == r"a\|b c `d`"
     assert list(rows(("x", "y"), [("1", "a|b")])) == ["| x | y |", "| --- | --- |", r"| 1 | a\|b |"]

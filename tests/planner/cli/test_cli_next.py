@@ -41,7 +41,7 @@ def commands_of(ran: Ran) -> list[str]:
 # --- output ----------------------------------------------------------------------------------------------
 
 
-def test_what_was_changed_in_the_first_candidate_is_where_to_look(command: Command):
+def test_a_candidate_with_a_change_is_shown_as_the_location(command: Command):
     command.plan(with_test("a"))
     hunk = {"path": "shop/a.py", "line": 131, "added": 1, "removed": 1, "function": "cut"}
     changed = {"path": "shop/a.py", "line": 130, "hunk": hunk, "score": 0.6}
@@ -52,7 +52,7 @@ def test_what_was_changed_in_the_first_candidate_is_where_to_look(command: Comma
     assert "  where    changed shop/a.py:131 (+1 -1) in cut\n" in command("status", "plan.yaml", "a").out
 
 
-def test_a_change_without_a_part_in_the_failure_is_no_place_to_look(command: Command):
+def test_an_unrelated_change_is_not_shown_as_the_location(command: Command):
     command.plan(with_test("a"))
     hunk = {"path": "tests/test_new.py", "line": 1, "added": 2, "side": "test"}
     unrelated = {"path": "tests/test_new.py", "line": 1, "hunk": hunk, "score": 0.05}
@@ -63,7 +63,7 @@ def test_a_change_without_a_part_in_the_failure_is_no_place_to_look(command: Com
 
 
 @pytest.mark.parametrize("count", [1, 6, 25])
-def test_no_todo_takes_more_than_eight_lines_however_much_is_said(command: Command, count: int):
+def test_next_shows_at_most_eight_lines_per_todo(command: Command, count: int):
     names = [f"t{number}" for number in range(count)]
     long = {"stack_trace_head": "long\n" * 500, "suggestion": "edit " * 500}
     command.plan(*map(with_test, names), metadata={"max_concurrent_branches": 100})
@@ -81,19 +81,19 @@ def test_no_todo_takes_more_than_eight_lines_however_much_is_said(command: Comma
     assert max(map(len, paragraphs)) <= 8
 
 
-def test_an_agent_reads_at_most_600_tokens_for_one_failing_todo(shop: Command):
+def test_next_shows_one_failing_todo_in_at_most_600_tokens(shop: Command):
     for words in ((), ("--json",)):
         assert len(shop("next", "plan.yaml", *words).out) / 4 <= 600
 
 
-def test_todos_that_fail_by_one_cause_are_named_with_the_first(command: Command):
+def test_todos_with_the_same_cause_are_listed_with_the_first(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b"))
 
     assert "; also b, with the same cause\n" in command("next", "plan.yaml").out
 
 
-def test_next_and_brief_count_the_tests_of_a_cause_alike(command: Command):
+def test_next_and_brief_agree_on_the_number_of_tests_of_a_cause(command: Command):
     command.plan(with_test("a"), with_test("b"))
     todos = [{"todo_id": "a", "tests": 2}, {"todo_id": "b", "tests": 1}]
     cause = {"rank": 1, "signatures": ["s1"], "category": "TEST_REGRESSION", "todos": todos, "tests": 3}
@@ -103,7 +103,7 @@ def test_next_and_brief_count_the_tests_of_a_cause_alike(command: Command):
     assert "  failed tests/test_a.py::test_it (+2)\n" in command("next", "plan.yaml").out
 
 
-def test_what_nobody_began_is_ready_with_the_files_that_it_may_write(command: Command):
+def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Command):
     command.plan(with_test("a", allowed_files=["shop/**"]), with_test("b"))
     command.outcomes(failed("a", "TEST_NOT_FOUND"), failed("b", "TEST_NOT_FOUND"))
 
@@ -119,7 +119,7 @@ def test_what_nobody_began_is_ready_with_the_files_that_it_may_write(command: Co
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
-def test_only_one_todo_is_shown_when_one_is_asked_for(command: Command):
+def test_selecting_one_todo_hides_the_others(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b", signature="b" * 12))
 
@@ -131,7 +131,7 @@ def test_only_one_todo_is_shown_when_one_is_asked_for(command: Command):
 # --- required first steps --------------------------------------------------------------------------------
 
 
-def test_before_the_first_run_the_command_that_makes_one_is_told(command: Command):
+def test_before_the_first_run_next_shows_the_verify_command(command: Command):
     command.plan(with_test("a"))
 
     ran = command("next", "plan.yaml")
@@ -141,7 +141,7 @@ def test_before_the_first_run_the_command_that_makes_one_is_told(command: Comman
     assert command("next", "plan.yaml", "--json").json["do"] == "pytest --planverify plan.yaml"
 
 
-def test_a_plan_that_has_changed_is_verified_anew(shop: Command):
+def test_a_changed_plan_needs_another_run(shop: Command):
     shop.plan(with_test("a"), with_test("b"), with_test("new"))
 
     ran = shop("next", "plan.yaml")
@@ -156,7 +156,7 @@ RESUME = "pytest --planverify plan.yaml --planverify-resume"
     ("state", "said", "do"),
     [("interrupted", "was interrupted", RESUME), ("killed", "was killed", RESUME), ("running", "is", None)],
 )
-def test_a_run_that_was_cut_short_is_gone_on_with(
+def test_an_interrupted_run_can_be_resumed(
     shop: Command,
     monkeypatch: pytest.MonkeyPatch,
     state: Literal["running", "killed", "interrupted"],
@@ -173,7 +173,7 @@ def test_a_run_that_was_cut_short_is_gone_on_with(
     assert (do is None) or (f"  {do}\n" in shop("next", "plan.yaml").out)
 
 
-def test_files_that_changed_since_the_run_are_named_with_the_verdicts_that_are_old(
+def test_files_changed_since_the_run_are_listed_with_outdated_verdicts(
     shop: Command, monkeypatch: pytest.MonkeyPatch
 ):
     changed = ChangedFiles(paths=("shop/b.py",), by_todo={"b": ("shop/b.py",)})
@@ -188,7 +188,7 @@ def test_files_that_changed_since_the_run_are_named_with_the_verdicts_that_are_o
 @pytest.mark.parametrize(
     ("unexplained", "status", "word"), [(None, 0, "completed"), ("coverage is 41 %", 1, "not accepted")]
 )
-def test_a_run_that_was_not_accepted_completes_nothing(
+def test_an_unaccepted_run_completes_nothing(
     command: Command, unexplained: str | None, status: int, word: str
 ):
     command.plan(with_test("a"))
@@ -204,7 +204,7 @@ def test_a_run_that_was_not_accepted_completes_nothing(
     assert (unexplained is None) or (f"! the run was not accepted: {unexplained}" in ran.out)
 
 
-def test_a_violation_says_to_remove_its_cause_and_to_verify_again(command: Command):
+def test_a_violation_is_to_be_removed_and_verified_again(command: Command):
     command.plan(with_test("a"))
     command.outcomes(failed("a", "SANDBOX_VIOLATION"))
 
@@ -218,7 +218,7 @@ def test_a_violation_says_to_remove_its_cause_and_to_verify_again(command: Comma
 # --- for programs ----------------------------------------------------------------------------------------
 
 
-def test_json_holds_the_actions_in_short_and_with_full_all_of_them(shop: Command):
+def test_json_has_short_actions_and_with_full_all_details(shop: Command):
     told = shop("next", "plan.yaml", "--json").json
 
     assert told == {
@@ -251,7 +251,7 @@ def test_json_holds_the_actions_in_short_and_with_full_all_of_them(shop: Command
     assert {"brief", "bounds", "facts"} <= full.keys()
 
 
-def test_the_brief_is_printed_alone_for_a_branch_or_for_the_todo_that_it_repairs(shop: Command):
+def test_a_brief_is_printed_for_a_branch_or_for_its_parent(shop: Command):
     brief = shop("next", "plan.yaml", "--brief", "b_branch_01")
 
     assert brief.status == 0
@@ -260,7 +260,7 @@ def test_the_brief_is_printed_alone_for_a_branch_or_for_the_todo_that_it_repairs
     assert shop("next", "plan.yaml", "--brief", "b").out == brief.out
 
 
-def test_the_brief_of_a_todo_that_nobody_began_says_when_it_is_done(command: Command):
+def test_the_brief_of_a_ready_todo_shows_its_criteria(command: Command):
     command.plan(with_test("a", intent="Add the totals."))
 
     out = command("next", "plan.yaml", "--brief", "a").out
@@ -270,7 +270,7 @@ def test_the_brief_of_a_todo_that_nobody_began_says_when_it_is_done(command: Com
 
 
 @pytest.mark.parametrize("left", ["", '{"n":0,"event":{"event":"plan_sub'], ids=["nothing", "a part"])
-def test_a_log_that_a_kill_has_left_without_its_first_line_is_begun_again(shop: Command, left: str):
+def test_an_empty_or_torn_log_is_started_again(shop: Command, left: str):
     folder = shop.folder / ".planverify" / "logs"
     folder.mkdir(parents=True)
     (folder / "shop.jsonl").write_text(left)
@@ -283,7 +283,7 @@ def test_a_log_that_a_kill_has_left_without_its_first_line_is_begun_again(shop: 
     assert (folder / "shop.jsonl").read_text().count("\n") > 2
 
 
-def test_the_plan_is_revised_in_place_once_and_the_version_before_can_be_had_again(shop: Command):
+def test_an_in_place_revision_is_written_once_and_can_be_undone(shop: Command):
     before = (shop.folder / "plan.yaml").read_text()
 
     assert "wrote plan.yaml" in shop("next", "plan.yaml", "--in-place").out
@@ -298,7 +298,7 @@ def test_the_plan_is_revised_in_place_once_and_the_version_before_can_be_had_aga
     assert (shop.folder / "plan.yaml").read_text() == before
 
 
-def test_no_copy_is_written_of_a_sub_plan_that_has_not_changed(command: Command):
+def test_an_unchanged_sub_plan_is_not_copied(command: Command):
     command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
     command.plan(
         {"id": "p", "title": "Phase", "sub_plan": "phase.yaml"},
@@ -327,7 +327,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("row", REFUSED)
-def test_what_is_refused_is_said_in_one_line(shop: Command, row: str):
+def test_wrong_options_of_next_are_refused_in_one_line(shop: Command, row: str):
     words, status, said = REFUSED[row]
 
     ran = shop("next", "plan.yaml", *words)
@@ -337,7 +337,7 @@ def test_what_is_refused_is_said_in_one_line(shop: Command, row: str):
     assert "Traceback" not in ran.err
 
 
-def test_a_flaky_test_without_a_name_is_not_quarantined(command: Command):
+def test_a_flaky_test_without_a_node_id_is_not_quarantined(command: Command):
     command.plan(with_test("a"))
     names = ["", "tests/test_a.py::test_it"]
     command.outcomes(failed("a", category="FLAKY_TEST", tests=[], top_failing_tests=names))
@@ -347,7 +347,7 @@ def test_a_flaky_test_without_a_name_is_not_quarantined(command: Command):
     assert '"nodeid": ""' not in ran.out
 
 
-def test_a_log_that_cannot_be_written_is_one_remark(shop: Command):
+def test_an_unwritable_log_gives_one_remark(shop: Command):
     (shop.folder / ".planverify/logs").write_text("a file where a folder should be")
 
     ran = shop("next", "plan.yaml")
@@ -357,7 +357,7 @@ def test_a_log_that_cannot_be_written_is_one_remark(shop: Command):
     assert "✗ b" in ran.out
 
 
-def test_named_outcomes_are_looked_at_without_any_log(shop: Command):
+def test_named_outcomes_are_read_without_a_log(shop: Command):
     shop.outcomes(failed("a"), done("b"), pending("c"), path="other.json")
 
     ran = shop("next", "plan.yaml", "--outcomes", "other.json")
@@ -366,7 +366,7 @@ def test_named_outcomes_are_looked_at_without_any_log(shop: Command):
     assert not (shop.folder / ".planverify/logs").exists()
 
 
-def test_a_log_that_is_named_is_kept(shop: Command):
+def test_a_named_log_is_written(shop: Command):
     shop("next", "plan.yaml", "--log", "mine.jsonl")
 
     assert (shop.folder / "mine.jsonl").exists()
@@ -426,7 +426,7 @@ DOCUMENTS = st.lists(OUTCOMES, max_size=4, unique_by=lambda each: each["todo_id"
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(named=st.booleans(), outcomes=DOCUMENTS, at=TEXT, retries=st.integers(0, 2))
-def test_odd_outcomes_never_end_in_a_traceback(
+def test_unusual_outcomes_never_cause_a_traceback(
     command: Command, named: bool, outcomes: list[dict[str, Any]], at: str, retries: int
 ):
     command.plan(

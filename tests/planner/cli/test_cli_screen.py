@@ -21,29 +21,29 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_pipe_gets_no_colours_and_a_terminal_does() -> None:
+def test_only_a_terminal_gets_colours() -> None:
     assert Screen(io.StringIO()).style("x", "bad") == "x"
     assert Screen(Terminal()).style("x", "bad") == "\x1b[31;1mx\x1b[0m"
     assert Screen(Terminal()).style("", "bad") == ""
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_who_wants_no_colours_gets_none(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_can_be_disabled_by_environment_variables(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, value)
 
     assert Screen(Terminal()).style("x", "bad") == "x"
 
 
 @pytest.mark.parametrize(("columns", "expected"), [("10", 40), ("80", 80), ("400", 120)])
-def test_lines_are_neither_too_narrow_nor_too_wide(
-    columns: str, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_width_is_bounded(columns: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
 
     assert Screen(io.StringIO()).width == expected
 
 
-def test_an_encoding_without_the_glyphs_gets_others_and_never_fails() -> None:
+def test_an_encoding_without_the_glyphs_uses_ascii_substitutes() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
     screen = Screen(stream)
@@ -54,7 +54,7 @@ def test_an_encoding_without_the_glyphs_gets_others_and_never_fails() -> None:
     assert raw.getvalue() == b"+ n\\xe4\\xefve\n"
 
 
-def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
+def test_a_lone_surrogate_is_written_as_an_escape() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="utf-8")
     write("a\ud800b", stream)
@@ -63,20 +63,20 @@ def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
     assert raw.getvalue() == b"a\\ud800b"
 
 
-def test_wide_characters_take_two_columns_and_marks_none() -> None:
+def test_wide_characters_take_two_columns_and_combining_marks_none() -> None:
     assert cells("日本") == 4
     assert cells("e\u0301") == 1
     assert padded("日", 4) == "日  "
 
 
-def test_a_clipped_text_fits_and_shows_that_it_was_cut() -> None:
+def test_a_clipped_text_fits_and_ends_with_an_ellipsis() -> None:
     screen = Screen(io.StringIO())
 
     assert screen.clip("日本語です", 5) == "日本…"
     assert screen.clip("short", 5) == "short"
 
 
-def test_a_word_that_is_too_long_stands_whole_on_a_line_of_its_own() -> None:
+def test_an_overlong_word_is_not_split_when_wrapping() -> None:
     assert wrapped("see tests/test_a_very_long_name.py now", 10) == [
         "see",
         "tests/test_a_very_long_name.py",
@@ -84,7 +84,7 @@ def test_a_word_that_is_too_long_stands_whole_on_a_line_of_its_own() -> None:
     ]
 
 
-def test_a_table_has_columns_as_wide_as_they_need_to_be_and_no_empty_one() -> None:
+def test_table_columns_fit_their_contents_and_empty_columns_are_omitted() -> None:
     stream = io.StringIO()
     screen = Screen(stream)
     screen.table(("A", "EMPTY", "B"), [("long", "", 1), ("x\n", "", 22)])
@@ -102,11 +102,11 @@ def test_a_table_has_columns_as_wide_as_they_need_to_be_and_no_empty_one() -> No
         ("yesterday", "yesterday"),
     ],
 )
-def test_times_are_told_to_the_minute(text: str, expected: str) -> None:
+def test_times_are_shown_to_the_minute(text: str, expected: str) -> None:
     assert moment(text) == expected
 
 
-def test_counts_and_lists_read_as_words() -> None:
+def test_counts_and_lists_are_written_in_words() -> None:
     assert [counted(1, "todo"), counted(2, "criterion"), counted(2, "branch")] == [
         "1 todo",
         "2 criteria",
@@ -115,7 +115,7 @@ def test_counts_and_lists_read_as_words() -> None:
     assert listed("abc", 2) == "a, b and 1 more"
 
 
-def test_a_table_fits_the_terminal_and_is_whole_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_fitted_to_a_terminal_but_whole_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("NO_COLOR", "1")
     rows = [("a", "word " * 20, "yes"), ("b", "", "no")]

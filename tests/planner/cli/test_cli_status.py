@@ -41,7 +41,7 @@ def verified(phases: Command) -> Command:
     return phases
 
 
-def test_the_tree_shows_states_progress_branches_and_what_blocks(verified: Command) -> None:
+def test_the_tree_shows_states_progress_branches_and_blockers(verified: Command) -> None:
     ran = verified("status", "plan.yaml")
 
     assert [" ".join(line.split()) for line in ran.out.splitlines()] == [
@@ -57,7 +57,7 @@ def test_the_tree_shows_states_progress_branches_and_what_blocks(verified: Comma
     ]
 
 
-def test_a_todo_is_shown_from_near_by_its_id(verified: Command) -> None:
+def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     ran = verified("status", "plan.yaml", "a")
 
     assert ran.status == 0
@@ -69,7 +69,7 @@ def test_a_todo_is_shown_from_near_by_its_id(verified: Command) -> None:
     assert "└─ a_branch_01" in ran.out
 
 
-def test_a_todo_of_a_sub_plan_is_found_by_its_qualified_and_by_its_own_id(verified: Command) -> None:
+def test_a_todo_of_a_sub_plan_is_found_by_qualified_or_plain_id(verified: Command) -> None:
     qualified = verified("status", "plan.yaml", "phase-2/buffer-impl")
 
     assert qualified.out.splitlines()[0] == "phase-2/buffer-impl  ✓ done"
@@ -77,14 +77,14 @@ def test_a_todo_of_a_sub_plan_is_found_by_its_qualified_and_by_its_own_id(verifi
     assert verified("status", "plan.yaml", "buffer-impl").out == qualified.out
 
 
-def test_a_phase_from_near_shows_its_children(verified: Command) -> None:
+def test_status_of_a_phase_shows_its_children(verified: Command) -> None:
     ran = verified("status", "plan.yaml", "phase-2")
 
     assert ran.out.splitlines()[0] == "phase-2  Phase 2: Buffer Management (2/2)  ✓ done"
     assert "buffer-impl" in ran.out
 
 
-def test_after_a_change_of_the_plan_verdicts_of_other_todos_count_and_a_run_is_asked_for(
+def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(
     verified: Command,
 ) -> None:
     verified.plan(with_test("a"), with_test("new"))
@@ -99,7 +99,7 @@ def test_after_a_change_of_the_plan_verdicts_of_other_todos_count_and_a_run_is_a
     assert "1 failed, 1 ready, 1 branch" in ran.out
 
 
-def test_a_sub_plan_that_is_not_written_yet_is_told_and_the_rest_shown(command: Command) -> None:
+def test_a_missing_sub_plan_is_reported_and_the_rest_shown(command: Command) -> None:
     command.plan({"id": "later", "sub_plan": "later.yaml"}, with_test("a"))
 
     ran = command("status", "plan.yaml")
@@ -109,7 +109,7 @@ def test_a_sub_plan_that_is_not_written_yet_is_told_and_the_rest_shown(command: 
     assert "├─ later         » ready" in ran.out
 
 
-def test_json_holds_the_same_tree(verified: Command) -> None:
+def test_json_contains_the_same_tree(verified: Command) -> None:
     ran = verified("status", "plan.yaml", "--json")
 
     assert ran.json["progress"] == {"done": 2, "total": 5}
@@ -121,7 +121,7 @@ def test_json_holds_the_same_tree(verified: Command) -> None:
     assert verified("status", "plan.yaml", "--json").out == ran.out
 
 
-def test_json_of_one_todo_and_of_no_depth(verified: Command) -> None:
+def test_json_can_be_limited_to_one_todo_or_a_depth(verified: Command) -> None:
     assert [each["todo_id"] for each in verified("status", "plan.yaml", "b", "--json").json["todos"]] == [
         "b"
     ]
@@ -129,7 +129,7 @@ def test_json_of_one_todo_and_of_no_depth(verified: Command) -> None:
     assert "branches" not in verified("status", "plan.yaml", "--json", "--depth", "1").json["todos"][1]
 
 
-def test_hostile_titles_are_cleaned(command: Command) -> None:
+def test_control_characters_in_titles_are_removed(command: Command) -> None:
     command.plan(
         {**with_test("a"), "title": "x\u202e\u200b y", "intent": "z\u2066"}, workflow_name="n\u202e"
     )
@@ -138,7 +138,7 @@ def test_hostile_titles_are_cleaned(command: Command) -> None:
         assert not set("\u202e\u200b\u2066\x1b") & set(command(*words).out)
 
 
-def test_the_id_of_a_todo_goes_before_a_folder_of_that_name(verified: Command) -> None:
+def test_a_todo_id_takes_precedence_over_a_folder_of_that_name(verified: Command) -> None:
     shown = verified("status", "buffer-impl").out
     (verified.folder / "buffer-impl").mkdir()
     (verified.folder / "notes").mkdir()
@@ -148,7 +148,7 @@ def test_the_id_of_a_todo_goes_before_a_folder_of_that_name(verified: Command) -
     assert "notes: this is a directory" in verified("status", "notes").err
 
 
-def test_a_todo_of_the_usual_plan_may_be_named_alone(verified: Command) -> None:
+def test_a_todo_of_the_default_plan_may_be_named_without_the_plan(verified: Command) -> None:
     assert verified("status", "b").out == verified("status", "plan.yaml", "b").out
     unknown = verified("status", "a_branch_1")
     assert unknown.status == 2

@@ -41,7 +41,7 @@ def finds(monkeypatch: pytest.MonkeyPatch, *findings: PlanFinding) -> None:
     monkeypatch.setattr(plan_file, "validate_plan_tree", lambda tree, **_: findings)
 
 
-def test_each_finding_tells_where_and_what_to_do(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_finding_shows_its_place_and_remedy(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, WARNING, ADVICE)
 
     assert command("validate", "plan.yaml").out == (
@@ -57,7 +57,7 @@ def test_each_finding_tells_where_and_what_to_do(command: Command, monkeypatch: 
     ("found", "usual", "strict"),
     [((), 0, 0), ((ADVICE,), 0, 0), ((WARNING, ADVICE), 0, 1), ((ERROR, WARNING), 1, 1)],
 )
-def test_only_errors_fail_and_warnings_where_that_is_wanted(
+def test_only_errors_fail_unless_strict_includes_warnings(
     command: Command,
     monkeypatch: pytest.MonkeyPatch,
     found: tuple[PlanFinding, ...],
@@ -71,7 +71,7 @@ def test_only_errors_fail_and_warnings_where_that_is_wanted(
     assert (ran.status, ran.json["ready"]) == (strict, not strict)
 
 
-def test_of_many_findings_of_one_rule_three_are_shown(
+def test_at_most_three_findings_per_rule_are_shown(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finds(monkeypatch, *[WARNING] * 9, ADVICE)
@@ -93,7 +93,7 @@ def test_of_many_findings_of_one_rule_three_are_shown(
         (("--ignore", "no-test", "--ignore", "routing-missing"), []),
     ],
 )
-def test_rules_are_left_out_or_asked_alone(
+def test_rules_can_be_ignored_or_selected(
     command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], rules: list[str]
 ) -> None:
     finds(monkeypatch, WARNING, ADVICE)
@@ -119,7 +119,7 @@ UNLIMITED = "name no allowed_files: without a baseline, changed tests or plans a
         ({"protected_files": ["tests/**"]}, None, []),
     ],
 )
-def test_one_remark_says_what_todos_without_allowed_files_leave_unprotected(
+def test_one_remark_summarises_todos_without_allowed_files(
     command: Command, policy: dict[str, object], limited: list[str] | None, remarks: list[str]
 ) -> None:
     first = with_test("a") if limited is None else with_test("a", allowed_files=limited)
@@ -131,7 +131,7 @@ def test_one_remark_says_what_todos_without_allowed_files_leave_unprotected(
     assert "allowed_files:" not in command("validate", "plan.yaml", "--select", "no-test").out
 
 
-def test_a_parent_is_not_counted_beside_the_todos_of_its_sub_plan(command: Command) -> None:
+def test_a_parent_is_not_counted_as_a_todo_without_allowed_files(command: Command) -> None:
     command.plan(with_test("b"), path="part.yaml", todo_list_id="part")
     command.plan({"id": "a", "sub_plan": "part.yaml"})
 
@@ -140,7 +140,7 @@ def test_a_parent_is_not_counted_beside_the_todos_of_its_sub_plan(command: Comma
     assert remark.startswith("1 todo names no allowed_files")
 
 
-def test_an_unknown_rule_is_answered_with_the_nearest(command: Command) -> None:
+def test_an_unknown_rule_is_reported_with_the_nearest(command: Command) -> None:
     ran = command("validate", "plan.yaml", "--ignore", "no-tset")
 
     assert ran.status == 2
@@ -184,7 +184,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "plan.yaml"
 
 
-def test_safe_corrections_are_written_to_a_new_file_with_all_comments(plan: Path) -> None:
+def test_safe_fixes_are_written_to_a_new_file_with_all_comments(plan: Path) -> None:
     status, told, remarks = validate("plan.yaml", "--fix", "better.yaml")
 
     text = Path("better.yaml").read_text()
@@ -202,7 +202,7 @@ def test_safe_corrections_are_written_to_a_new_file_with_all_comments(plan: Path
     assert plan.read_text() == PLAN
 
 
-def test_no_file_that_is_there_is_replaced(plan: Path) -> None:
+def test_fix_does_not_replace_an_existing_file(plan: Path) -> None:
     status, _, told = validate("plan.yaml", "--fix", "plan.yaml")
 
     assert status == 2
@@ -210,9 +210,7 @@ def test_no_file_that_is_there_is_replaced(plan: Path) -> None:
     assert plan.read_text() == PLAN
 
 
-def test_two_todos_that_need_each_others_files_are_not_tied_into_a_circle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fix_does_not_create_a_dependency_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     todo = (
         "- {{id: {0}, title: {0}, acceptance_criteria: {{expected_artifacts: [{0}.json],\n"
@@ -228,7 +226,7 @@ def test_two_todos_that_need_each_others_files_are_not_tied_into_a_circle(
     assert "dependency-missing" in validate("better.yaml")[1]
 
 
-def test_sarif_names_the_rule_the_line_and_the_remedy(plan: Path) -> None:
+def test_sarif_contains_the_rule_the_line_and_the_remedy(plan: Path) -> None:
     status, told, _ = validate("plan.yaml", "--format", "sarif")
 
     run = json.loads(told)["runs"][0]
@@ -243,7 +241,7 @@ def test_sarif_names_the_rule_the_line_and_the_remedy(plan: Path) -> None:
     jsonschema.validate(run["results"], {"type": "array", "minItems": 3})
 
 
-def test_the_faults_of_an_unusable_plan_are_in_the_documents_for_programs(
+def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -270,7 +268,7 @@ def test_the_faults_of_an_unusable_plan_are_in_the_documents_for_programs(
     assert (finding["path"], finding["line"]) == ("sub.yaml", 1)
 
 
-def test_what_a_parent_must_make_is_made_by_a_todo_below_it(
+def test_an_artifact_of_a_parent_may_be_made_by_a_child(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

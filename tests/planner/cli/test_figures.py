@@ -51,15 +51,15 @@ def figure(name: str, figures: Figures) -> Reviewed:
         ("hierarchy-depth", {"levels": 4}, False),
     ],
 )
-def test_each_figure_turns_at_its_limit(name: str, counts: dict[str, Any], met: bool | None) -> None:
+def test_each_figure_is_met_up_to_its_limit(name: str, counts: dict[str, Any], met: bool | None) -> None:
     assert figure(name, Figures(**counts)).met is met
 
 
-def test_every_figure_is_judged_and_explained() -> None:
+def test_every_figure_is_judged() -> None:
     assert [each.id for each in review(Figures())] == list(LIMITS)
 
 
-def test_sentences_tell_the_counts_and_the_limit() -> None:
+def test_figures_are_described_with_counts_and_limit() -> None:
     tally = Figures(fixed_repairs=3, repairs=4, levels=2, work_seconds=0.5, verification_seconds=0.0894)
 
     assert (
@@ -71,7 +71,7 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
     assert "0.0894 of 0.5 (18%" in figure("verification-time", tally).sentence
 
 
-def test_a_turn_that_a_person_granted_is_a_repair_in_review_history_and_status(tmp_path: Path) -> None:
+def test_a_turn_granted_by_a_person_counts_as_a_repair_in_every_report(tmp_path: Path) -> None:
     story = Story(todo("t1"), max_branch_depth=0, run={"driven": False})
     story.is_red("t1")
     story.answers("retry", story.questions[0])
@@ -87,7 +87,7 @@ def test_a_turn_that_a_person_granted_is_a_repair_in_review_history_and_status(t
     assert (found["tried"], found["fixed"]) == (1, 1)
 
 
-def test_what_persons_decide_is_counted_and_what_goes_against_the_engine() -> None:
+def test_human_decisions_and_overrides_are_counted() -> None:
     story = Story(todo("t1"), todo("t2", risk_level="HIGH"), auto_fix_mode=False, max_branch_depth=1)
     start_of_t2 = next(action for action in story.all if getattr(action, "question_id", ""))
     story.is_red("t1")
@@ -102,7 +102,7 @@ def test_what_persons_decide_is_counted_and_what_goes_against_the_engine() -> No
     assert (story.figures.decisions, story.figures.overrides) == (4, 3)
 
 
-def test_a_verification_takes_as_long_as_its_run_not_as_its_tests() -> None:
+def test_verification_time_is_measured_by_run_and_not_by_test() -> None:
     # Ten seconds pass before each event.
     story = Story(todo("t1"), todo("t2"), run={"allow_unproved": True})
     story.works("t1", duration_ms=4_000)
@@ -133,7 +133,7 @@ def conventional(todo_id: str, *, found: bool) -> Outcome:
     )
 
 
-def test_tests_that_are_missed_by_convention_are_counted_once_a_todo() -> None:
+def test_todos_without_conventional_tests_are_counted_once() -> None:
     untested = {"acceptance_criteria": AcceptanceCriteria()}
     story = Story(todo("t1", max_retries=2, **untested), todo("t2", **untested), todo("t3"))
     story.works("t1")
@@ -148,7 +148,7 @@ def test_tests_that_are_missed_by_convention_are_counted_once_a_todo() -> None:
     assert (story.figures.conventional_todos, story.figures.missed_todos) == (2, 1)
 
 
-def test_depth_counts_the_plans_within_plans_that_were_loaded() -> None:
+def test_hierarchy_depth_counts_the_loaded_sub_plans() -> None:
     story = Story(todo("p", sub_plan="p.yaml"))
     assert story.figures.levels == 1
     story.loads("p", todo("q", sub_plan="q.yaml"))
@@ -157,7 +157,7 @@ def test_depth_counts_the_plans_within_plans_that_were_loaded() -> None:
     assert story.figures.levels == 2
 
 
-def test_every_share_of_a_run_is_at_most_one() -> None:
+def test_no_rate_of_a_run_exceeds_one() -> None:
     for seed in range(20):
         kept = Kept()
         Simulation.begin(seed, kept).run()
@@ -166,7 +166,7 @@ def test_every_share_of_a_run_is_at_most_one() -> None:
         assert tally.overrides <= tally.decisions, f"seed {seed}"
 
 
-def test_of_every_run_everything_is_told_that_happened_and_in_clean_lines() -> None:
+def test_every_event_and_action_is_described_in_printable_lines() -> None:
     for seed in range(15):
         kept = Kept()
         Simulation.begin(seed, kept).run()
@@ -178,7 +178,7 @@ def test_of_every_run_everything_is_told_that_happened_and_in_clean_lines() -> N
                 assert any(f"[{action.rule}]" in line for line in lines)
 
 
-def test_a_story_of_one_todo_is_about_it_and_its_branches_alone() -> None:
+def test_the_history_of_one_todo_covers_only_it_and_its_branches() -> None:
     story = Story(todo("t1"), todo("t2"))
     story.is_red("t1")
     story.is_done("t2")
@@ -207,7 +207,7 @@ def test_a_story_of_one_todo_is_about_it_and_its_branches_alone() -> None:
         ),
     ],
 )
-def test_an_event_is_told_in_one_line(event: Any, told: str) -> None:
+def test_an_event_is_described_in_one_line(event: Any, told: str) -> None:
     story = Story(todo("t1"), todo("t2"))
     story.works("t1")
     story.works("t2")
@@ -216,7 +216,7 @@ def test_an_event_is_told_in_one_line(event: Any, told: str) -> None:
     assert story.told()[0] == told
 
 
-def test_what_a_person_decides_stands_in_the_story_of_the_todo() -> None:
+def test_human_decisions_appear_in_the_history_of_their_todo() -> None:
     story = Story(todo("t1"), todo("t2"), auto_fix_mode=False)
     story.is_red("t1")
     assert any(line.startswith("ask human t1: question ") for line in story.told("t1"))
@@ -227,7 +227,7 @@ def test_what_a_person_decides_stands_in_the_story_of_the_todo() -> None:
     assert "answer give_up" in story.told("t1")[0]
 
 
-def test_text_from_outside_cannot_colour_hide_or_break_a_line() -> None:
+def test_external_text_cannot_colour_hide_or_break_a_line() -> None:
     story = Story(todo("t1"))
     story.is_red("t1", message="\x1b[31mred\nsecond\u202e" + "x" * 500)
 
@@ -267,7 +267,9 @@ RED = {"id": "tests[0]", "kind": "test", "verdict": "failed"}
         ({"checks": [RED]}, Verdict.FAILED, "failed, tests[0]"),
     ],
 )
-def test_a_verification_is_told_by_what_it_found(keys: dict[str, Any], verdict: Verdict, told: str) -> None:
+def test_a_verification_is_described_by_its_result(
+    keys: dict[str, Any], verdict: Verdict, told: str
+) -> None:
     outcome = Outcome.model_validate({"todo_id": "t1", "success": False, "tests_passed": False, **keys})
     story = Story(todo("t1"), run={"allow_unproved": True})
     story.works("t1")

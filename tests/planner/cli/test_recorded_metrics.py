@@ -68,7 +68,7 @@ def repaired() -> Story:
     return story
 
 
-def test_a_run_is_counted_from_its_steps() -> None:
+def test_metrics_are_computed_from_the_steps_of_a_run() -> None:
     story = repaired()
     found = of(story.steps)
     assert value(found, "blocked_workflows", cause="failure") == 1
@@ -96,7 +96,7 @@ def test_a_run_is_counted_from_its_steps() -> None:
     assert value(found, "verdicts_total", verdict="passed", category="none") == 3
 
 
-def test_a_halted_run_tells_why_and_waits_for_nobody() -> None:
+def test_a_halted_run_reports_its_reason_and_waits_for_no_person() -> None:
     story = Story(todo("t1"), auto_fix_mode=False)
     story.is_red()
     story.decides(Decision.APPROVE, story.questions[0])
@@ -107,7 +107,7 @@ def test_a_halted_run_tells_why_and_waits_for_nobody() -> None:
     assert value(found, "blocked_workflows", cause="person") == 0
 
 
-def test_counters_add_up_over_runs() -> None:
+def test_counters_are_summed_over_runs() -> None:
     early = Story(todo("t1"))
     early.is_red("t1")
     late = Story(todo("t1"), todo("t2"), todo("t3"))
@@ -121,7 +121,7 @@ def test_counters_add_up_over_runs() -> None:
         assert value(found, "branches_total") == 1
 
 
-def test_simulated_runs_can_be_parsed_and_their_numbers_agree() -> None:
+def test_metrics_of_simulated_runs_are_parsable_and_consistent() -> None:
     for seed in range(10):
         kept = Kept()
         Simulation.begin(seed, kept).run()
@@ -133,7 +133,7 @@ def test_simulated_runs_can_be_parsed_and_their_numbers_agree() -> None:
                 assert number == found["planverify_branch_resolution_seconds_count", result]
 
 
-def test_names_units_and_help_follow_the_rules() -> None:
+def test_metric_names_units_and_help_follow_prometheus_conventions() -> None:
     text = exposition([RecordedRun("run", iter(repaired().steps), [])])[0]
     for family in text_string_to_metric_families(text):
         assert re.fullmatch(r"planverify_[a-z]+(_[a-z]+)*", family.name.removesuffix("_total"))
@@ -145,7 +145,7 @@ def test_names_units_and_help_follow_the_rules() -> None:
 
 
 @pytest.mark.parametrize("name", ['a"b\\c', "a\nb", "a" * 200, "\x1b[31mred"])
-def test_a_plan_may_be_called_anything(name: str) -> None:
+def test_any_plan_name_gives_a_valid_label(name: str) -> None:
     story = Story(todo("t1"))
     last = replace(story.steps[-1].after, plan_id=name)
     found = of([*story.steps[:-1], story.steps[-1]._replace(after=last)])
@@ -163,7 +163,7 @@ def test_a_plan_may_be_called_anything(name: str) -> None:
         ("refused", "line 1 has an event that this"),
     ],
 )
-def test_what_is_no_log_of_a_run_is_refused(name: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_run_log_is_refused(name: str, said: str, tmp_path: Path) -> None:
     steps = repaired().steps
     log = tmp_path / "run.jsonl"
     if name == "empty":
@@ -177,7 +177,7 @@ def test_what_is_no_log_of_a_run_is_refused(name: str, said: str, tmp_path: Path
         list(run_of_log(log).steps)
 
 
-def test_what_cannot_be_read_is_no_log(tmp_path: Path) -> None:
+def test_an_unreadable_path_is_not_a_log(tmp_path: Path) -> None:
     assert not is_log(tmp_path)
     assert not is_log(tmp_path / "nothing")
     os.mkfifo(tmp_path / "pipe")
@@ -209,7 +209,7 @@ def test_metrics_of_several_logs_are_printed(run: Command) -> None:
     assert 'planverify_runs{plan="p2",state="executing"} 1.0' in ran.out
 
 
-def test_a_run_that_cannot_be_read_hides_no_other(run: Command) -> None:
+def test_an_unreadable_run_does_not_hide_others(run: Command) -> None:
     (run.folder / "bad.jsonl").write_text("{}\n")
     ran = run("metrics", "bad.jsonl", "run.jsonl", "--textfile", "x.prom")
 
@@ -221,7 +221,7 @@ def test_a_run_that_cannot_be_read_hides_no_other(run: Command) -> None:
     assert 'planverify_runs{plan="p1",state="executing"} 1.0' in text
 
 
-def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
+def test_the_latest_log_of_a_plan_is_used_by_default(run: Command) -> None:
     for words in (("metrics", "plan.yaml"), ("metrics",)):
         ran = run(*words)
         assert (ran.status, ran.out) == (2, "")
@@ -240,7 +240,7 @@ def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
     assert "\nt2 of p1  times are relative to" in run("explain", "plan.yaml", "t2").out
 
 
-def test_a_run_in_whose_place_another_began_is_interrupted_and_blocks_nothing(run: Command) -> None:
+def test_a_superseded_run_counts_as_interrupted_and_blocks_nothing(run: Command) -> None:
     logs = run.folder / ".planverify" / "logs"
     logs.mkdir(parents=True)
     (run.folder / "run.jsonl").rename(logs / "p1.jsonl")
@@ -260,7 +260,7 @@ def test_a_run_in_whose_place_another_began_is_interrupted_and_blocks_nothing(ru
     assert "now       the plan is interrupted" in run("explain", ".planverify/logs/p1.jsonl").out
 
 
-def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
+def test_an_unwritable_textfile_is_reported(run: Command) -> None:
     ran = run("metrics", "run.jsonl", "--textfile", "run.jsonl/x.prom")
 
     assert ran.status == 4
@@ -269,14 +269,14 @@ def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
     )
 
 
-def test_a_todo_that_the_run_has_not_is_answered_with_the_nearest(run: Command) -> None:
+def test_an_unknown_todo_is_reported_with_the_nearest(run: Command) -> None:
     ran = run("explain", "run.jsonl", "t1_branch")
 
     assert ran.status == 1
     assert ran.err.startswith("planner: the run has no todo 't1_branch'; did you mean 't1_branch_01'")
 
 
-def test_the_review_of_a_run_tells_every_figure(run: Command) -> None:
+def test_the_review_of_a_run_shows_every_figure(run: Command) -> None:
     ran = run("explain", "run.jsonl", "--review")
 
     assert ran.status == 0
