@@ -55,7 +55,7 @@ def refused(text: str | bytes, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_a_written_contract_is_read_back(tmp_path: Path) -> None:
     contract = Contract.model_validate(FULL)
     file = tmp_path / "contracts" / "c.json"
     write_contract_file(contract, file)
@@ -63,7 +63,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert render_contract(contract) == file.read_text()
 
 
-def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None:
+def test_an_existing_contract_is_replaced_only_on_request(tmp_path: Path) -> None:
     contract, file = Contract.model_validate(FULL), tmp_path / "c.json"
     file.write_text("mine")
     with pytest.raises(FileWriteError, match="is not replaced"):
@@ -114,11 +114,13 @@ def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None
         (b'{"a": "\xe4"}', "c.json:1:8: the byte 0xe4 is not UTF-8"),
     ],
 )
-def test_a_fault_is_said_with_its_position_and_remedy(tmp_path: Path, text: str | bytes, said: str) -> None:
+def test_a_fault_in_a_contract_is_reported_with_position_and_remedy(
+    tmp_path: Path, text: str | bytes, said: str
+) -> None:
     assert said in refused(text, tmp_path)
 
 
-def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_a_contract_are_reported_together(tmp_path: Path) -> None:
     text = (
         '{"contract_version": 1, "module": "a-b", "functions": [{"async": "often"}, {"name": "f", "x": 1}]}'
     )
@@ -127,7 +129,7 @@ def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
     assert said == sorted(said, key=lambda line: int(line.split(":")[2].split()[0]))
 
 
-def test_keys_of_ones_own_are_left_alone(tmp_path: Path) -> None:
+def test_unknown_keys_of_a_contract_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     text = (
         '{"contract_version": 1, "module": "a", "x-why": "because", "functions": [{"name": "f", "x-a": 1}]}'
@@ -152,7 +154,7 @@ def test_keys_of_ones_own_are_left_alone(tmp_path: Path) -> None:
         ("large.json", "it is larger than 4 MiB"),
     ],
 )
-def test_only_an_ordinary_file_below_the_root_is_read(tmp_path: Path, path: str, said: str) -> None:
+def test_only_a_regular_file_below_the_root_is_read(tmp_path: Path, path: str, said: str) -> None:
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
     os.mkfifo(root / "pipe")
@@ -166,7 +168,7 @@ def test_only_an_ordinary_file_below_the_root_is_read(tmp_path: Path, path: str,
     read_contract_file(Path("right.json"), root=root)
 
 
-def test_a_default_may_be_given_as_a_value(tmp_path: Path) -> None:
+def test_a_default_may_be_a_json_value(tmp_path: Path) -> None:
     """A null counts as omitted, because it could mean either no default or the default None."""
     values = ["14", "-1.5", "true", "null", '"N"']
     parameters = ", ".join(f'{{"name": "p{at}", "default": {value}}}' for at, value in enumerate(values))
@@ -197,7 +199,7 @@ VALUES = st.recursive(
         lambda more: json.dumps({"contract_version": 1, "module": "a.b", **more}).encode()
     )
 )
-def test_whatever_a_file_holds_it_is_a_contract_or_refused(tmp_path: Path, data: bytes) -> None:
+def test_any_file_is_a_contract_or_refused(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "c.json"
     file.write_bytes(data)
     try:
@@ -290,7 +292,7 @@ def test_defaults_are_compared_by_value(expected: str, actual: str, likeness: Li
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_no_annotation_and_no_default_is_an_error(expected: str, actual: str) -> None:
+def test_any_annotations_and_defaults_can_be_compared(expected: str, actual: str) -> None:
     assert isinstance(compare_annotations(expected, actual, NAMES), Likeness)
     assert compare_defaults(expected, actual) is compare_defaults(actual, expected)
     assert compare_defaults(actual, actual) is Likeness.SAME
@@ -309,11 +311,11 @@ TYPES = st.recursive(
 
 
 @given(TYPES)
-def test_every_annotation_is_like_itself_in_quotes(annotation: str) -> None:
+def test_a_quoted_annotation_equals_the_unquoted_one(annotation: str) -> None:
     assert compare_annotations(annotation, repr(annotation), NAMES) is Likeness.SAME
 
 
-def test_a_star_import_may_bring_the_name_that_is_not_known() -> None:
+def test_an_unknown_name_may_come_from_a_star_import() -> None:
     names = names_of("from lib import *\n")
     assert compare_annotations("int", "Unheard", names) is Likeness.UNKNOWN
     assert compare_annotations("int", "str", names) is Likeness.DIFFERENT

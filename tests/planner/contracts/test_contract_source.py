@@ -56,7 +56,7 @@ def project(tmp_path: Path) -> Project:
 # -- contents of a contract ---------------------------------------------------------------------------
 
 
-def test_a_signature_is_written_as_it_stands(project: Project) -> None:
+def test_a_signature_is_written_as_in_the_source(project: Project) -> None:
     source = """
         import pandas as pd
         from typing import Literal
@@ -72,7 +72,7 @@ def test_a_signature_is_written_as_it_stands(project: Project) -> None:
     ]
 
 
-def test_only_public_names_are_taken_in(project: Project) -> None:
+def test_only_public_names_are_included(project: Project) -> None:
     source = """
         from os.path import join
         def shown(): ...
@@ -91,7 +91,7 @@ def test_only_public_names_are_taken_in(project: Project) -> None:
     ]
 
 
-def test_all_names_what_is_public(project: Project) -> None:
+def test_dunder_all_defines_the_public_names(project: Project) -> None:
     project.write(
         p____init__="from .impl import compute as run, Thing, LIMIT\nfrom os import sep\n"
         "__all__ = ['run', 'own', 'Thing', 'LIMIT', 'gone']\n__all__ += ['_late']\n"
@@ -104,7 +104,7 @@ def test_all_names_what_is_public(project: Project) -> None:
     assert written.left_out == ("LIMIT is assigned, not defined",)
 
 
-def test_classes_are_written_with_bases_methods_and_inner_classes(project: Project) -> None:
+def test_a_contract_describes_bases_methods_and_inner_classes(project: Project) -> None:
     source = """
         import abc, functools
         from dataclasses import dataclass
@@ -141,7 +141,7 @@ def test_classes_are_written_with_bases_methods_and_inner_classes(project: Proje
     ]
 
 
-def test_what_only_running_the_code_would_tell_is_left_out_and_named(project: Project) -> None:
+def test_definitions_known_only_at_run_time_are_left_out_and_listed(project: Project) -> None:
     source = f"""
         @traced(1)
         def a(): ...
@@ -182,7 +182,9 @@ def test_what_only_running_the_code_would_tell_is_left_out_and_named(project: Pr
         ("# coding: nonsense\n", "m.py:"),
     ],
 )
-def test_a_module_that_cannot_be_read_is_one_line(project: Project, source: str | None, said: str) -> None:
+def test_an_unreadable_module_is_reported_in_one_line(
+    project: Project, source: str | None, said: str
+) -> None:
     if source is not None:
         project.write(m=source)
     with pytest.raises(ModuleSourceError, match=r"^[^\n]*$") as caught:
@@ -190,7 +192,7 @@ def test_a_module_that_cannot_be_read_is_one_line(project: Project, source: str 
     assert said in str(caught.value)
 
 
-def test_nothing_of_the_project_is_run_or_imported(project: Project) -> None:
+def test_project_code_is_never_run_or_imported(project: Project) -> None:
     project.write(
         p____init__="open('ran', 'w').close(); raise SystemExit",
         p__m="import p\nopen('ran', 'w').close()\ndef f(a=open('ran', 'w')): ...",
@@ -219,7 +221,7 @@ def test_nothing_of_the_project_is_run_or_imported(project: Project) -> None:
         ("stub", "stub exists only as stub.pyi"),
     ],
 )
-def test_a_module_that_is_not_there_is_told_with_what_is(
+def test_a_missing_module_is_reported_with_the_reason_or_a_suggestion(
     project: Project, tmp_path_factory: pytest.TempPathFactory, module: str, said: str
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -236,7 +238,7 @@ def test_a_module_that_is_not_there_is_told_with_what_is(
 # -- differences --------------------------------------------------------------------------------------
 
 
-def test_the_difference_is_told_as_a_person_writes_signatures(project: Project) -> None:
+def test_a_difference_is_shown_as_python_signatures(project: Project) -> None:
     project.write(m="def compute_rsi(series, window=14): ...")
     promised = {
         "name": "compute_rsi",
@@ -257,7 +259,7 @@ def test_the_difference_is_told_as_a_person_writes_signatures(project: Project) 
     assert (difference.path, difference.line) == ("m.py", 1)
 
 
-def test_a_missing_name_suggests_near_ones(project: Project) -> None:
+def test_a_missing_name_suggests_similar_names(project: Project) -> None:
     (difference,) = project.write(m="def compute_rsis(): ...\ndef other(): ...").function("compute_rsi")
     assert difference.message == "m does not define compute_rsi; did you mean compute_rsis?"
     assert difference.actual == "it defines compute_rsis, other"
@@ -282,7 +284,7 @@ def test_a_missing_name_suggests_near_ones(project: Project) -> None:
         "if TYPE_CHECKING:\n    from x import f\nelse:\n    def f(): ...",
     ],
 )
-def test_a_name_that_is_bound_in_several_ways_is_inconclusive(project: Project, source: str) -> None:
+def test_a_name_bound_in_several_ways_is_inconclusive(project: Project, source: str) -> None:
     (difference,) = project.write(m=source).function("f")
     assert (difference.problem, difference.name) == ("unresolved", "f")
 
@@ -300,7 +302,7 @@ def test_a_name_that_is_bound_in_several_ways_is_inconclusive(project: Project, 
         "def g():\n    f = 1\ndef f(): ...",
     ],
 )
-def test_a_name_that_is_certain_is_compared(project: Project, source: str) -> None:
+def test_an_unambiguous_name_is_compared(project: Project, source: str) -> None:
     assert project.write(m=source).function("f") == ()
     assert project.function("f", "x")[0].problem == "signature"
 
@@ -322,7 +324,7 @@ def test_a_name_that_is_certain_is_compared(project: Project, source: str) -> No
         ("if x:\n        a: int = 1", None),
     ],
 )
-def test_the_constructor_of_a_plain_dataclass_is_known(
+def test_the_constructor_of_a_plain_dataclass_is_derived(
     project: Project, fields: str, init: str | None
 ) -> None:
     imports = "from dataclasses import dataclass, field, KW_ONLY\nfrom typing import ClassVar\n"
@@ -335,7 +337,7 @@ def test_the_constructor_of_a_plain_dataclass_is_known(
         assert difference.problem in ("unresolved", "missing_function")
 
 
-def test_an_inherited_method_is_found_through_the_project(project: Project) -> None:
+def test_an_inherited_method_is_found_across_the_project(project: Project) -> None:
     project.write(
         base="import abc\nclass Base(abc.ABC):\n    def run(self, x): ...\n",
         m="from base import Base\nclass Mid(Base): ...\nclass Leaf(Mid): ...\n"
@@ -361,7 +363,7 @@ def test_inner_classes_are_compared(project: Project) -> None:
     assert (difference.name, difference.problem) == ("A.B.go", "unresolved")
 
 
-def test_a_reexport_is_reported_by_the_name_that_is_promised(project: Project) -> None:
+def test_a_re_export_is_reported_under_its_promised_name(project: Project) -> None:
     project.write(p____init__="from .impl import compute as run", p__impl="def compute(a): ...")
     (difference,) = project.differences("p", functions=[{"name": "run", "parameters": []}])
     assert (difference.name, difference.path) == ("run", "p/impl.py")
@@ -448,7 +450,7 @@ def module(functions: dict[str, Any]) -> str:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FUNCTIONS)
-def test_a_contract_that_is_made_of_code_is_kept_by_it(tmp_path: Path, functions: dict[str, Any]) -> None:
+def test_a_generated_contract_matches_its_source(tmp_path: Path, functions: dict[str, Any]) -> None:
     (tmp_path / "m.py").write_text(module(functions))
     made = write_contract("m", tmp_path)
     assert made.left_out == ()
@@ -461,7 +463,7 @@ def test_a_contract_that_is_made_of_code_is_kept_by_it(tmp_path: Path, functions
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FUNCTIONS, st.data())
-def test_a_change_of_one_signature_names_that_function_alone(
+def test_a_changed_signature_is_reported_for_that_function_alone(
     tmp_path: Path, functions: dict[str, Any], data: st.DataObject
 ) -> None:
     (tmp_path / "m.py").write_text(module(functions))
@@ -494,7 +496,7 @@ def test_a_change_of_one_signature_names_that_function_alone(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))
-def test_no_source_is_a_traceback(tmp_path: Path, source: str) -> None:
+def test_any_source_is_compared_without_an_exception(tmp_path: Path, source: str) -> None:
     (tmp_path / "m.py").write_bytes(source.encode("utf-8", "surrogatepass"))
     contract = Contract.model_validate(
         {"contract_version": 1, "module": "m", "functions": [{"name": "f"}], "classes": [{"name": "C"}]}
