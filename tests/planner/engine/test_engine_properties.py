@@ -37,7 +37,7 @@ def text(actions: tuple[Action, ...]) -> str:
     return "\n".join(map(action_text, actions))
 
 
-def test_every_run_ends_within_its_limits_and_keeps_every_law():
+def test_every_simulated_run_ends_within_its_limits_and_keeps_the_invariants():
     ends = {"completed": 0, "halted": 0, "rejected": 0}
     mistakes = refusals = 0
     for seed in range(SEEDS):
@@ -54,7 +54,7 @@ def test_every_run_ends_within_its_limits_and_keeps_every_law():
     assert refusals > SEEDS / 2
 
 
-def test_the_same_events_give_equal_states_and_the_same_bytes():
+def test_folding_the_same_events_gives_equal_states_and_identical_actions():
     for seed in range(1000, 1030):
         run = Simulation.begin(seed).run()
 
@@ -65,7 +65,7 @@ def test_the_same_events_give_equal_states_and_the_same_bytes():
         assert list(map(text, said)) == [text(actions) for _, actions in run.history], f"seed {seed}"
 
 
-def test_a_log_read_back_gives_equal_states_and_the_same_bytes():
+def test_replaying_a_log_gives_equal_states_and_identical_bytes():
     for seed in range(2000, 2025):
         run = Simulation.begin(seed).run()
         lines: list[str] = []
@@ -86,7 +86,7 @@ def test_a_log_read_back_gives_equal_states_and_the_same_bytes():
         assert list(map(text, said)) == [text(actions) for _, actions in run.history], f"seed {seed}"
 
 
-def test_a_step_leaves_the_state_that_it_began_from_as_it_was():
+def test_a_step_does_not_mutate_the_previous_state():
     for seed in range(3000, 3015):
         run = Simulation.begin(seed).run()
         first, *rest = (event for event, _ in run.history)
@@ -102,7 +102,7 @@ def test_a_step_leaves_the_state_that_it_began_from_as_it_was():
         assert [repr(each) for each in states] == shown, f"seed {seed}"
 
 
-def test_a_driver_that_dies_between_any_two_events_is_asked_again_for_all_that_is_open():
+def test_a_restarted_driver_is_given_all_open_actions_again():
     for seed in range(5000, 5025):
         run = Simulation.begin(seed, Laws())
         while not run.is_over and run.turns < 60:
@@ -115,7 +115,7 @@ def test_a_driver_that_dies_between_any_two_events_is_asked_again_for_all_that_i
 
 @given(random=st.randoms(use_true_random=False))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_any_plan_can_be_submitted_and_nothing_happens_before_it_is_started(random: Random):
+def test_any_plan_can_be_submitted_and_no_todo_starts_before_the_run(random: Random):
     submission = invent_submission(random)
     state, actions = start(submission)
 

@@ -34,7 +34,7 @@ def events_of(log: str) -> Iterator[tuple[str, Event]]:
         yield text, parse_line(text, number)
 
 
-def test_recorded_runs_are_decided_alike():
+def test_recorded_runs_are_replayed_with_identical_actions():
     count = 0
     for name, log in LOGS.items():
         if name == REFUSALS:
@@ -55,7 +55,7 @@ def test_recorded_runs_are_decided_alike():
     assert count > 300
 
 
-def test_what_was_refused_is_refused_alike():
+def test_recorded_refusals_are_replayed_identically():
     for line in LOGS[REFUSALS].splitlines():
         held = json.loads(line)
         events = [event for _, event in islice(events_of(LOGS[held["run"]]), held["after"])]

@@ -30,7 +30,7 @@ def open_branch(run: Told, todo_id: str = "t1", **failure: Any) -> str:
     return branch_of(run).todo_id
 
 
-def test_branches_are_nested_no_deeper_than_max_branch_depth_then_a_person_is_asked():
+def test_branches_are_nested_up_to_max_branch_depth_and_then_a_person_is_asked():
     run = Told(*chain(), max_branch_depth=2)
     run.is_done(open_branch(run))
     run.fails("t1")
@@ -46,7 +46,7 @@ def test_branches_are_nested_no_deeper_than_max_branch_depth_then_a_person_is_as
     assert run.state.plan_state == "awaiting_review"
 
 
-def test_a_branch_that_is_red_for_what_the_environment_lacks_keeps_its_attempts():
+def test_an_environment_error_does_not_use_up_an_attempt_of_a_branch():
     run = Told(todo(), max_debug_attempts=1)
     branch = open_branch(run)
 
@@ -57,7 +57,7 @@ def test_a_branch_that_is_red_for_what_the_environment_lacks_keeps_its_attempts(
 
 
 @pytest.mark.parametrize("category", [Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR])
-def test_what_nobody_is_to_blame_for_is_verified_later_and_then_a_person_is_asked(category: Category):
+def test_an_environment_failure_is_retried_after_a_delay_and_then_a_person_is_asked(category: Category):
     run = Told(todo(max_retries=1), run={"environment_retries": 2, "environment_delay_seconds": 30})
 
     waits: list[str | None] = []
@@ -75,7 +75,7 @@ def test_what_nobody_is_to_blame_for_is_verified_later_and_then_a_person_is_aske
     assert run.life() == "testing"
 
 
-def test_a_question_of_the_plan_waits_for_an_answer_and_is_verified_with_it():
+def test_a_manual_criterion_waits_for_an_answer_and_is_then_verified():
     run = Told(todo())
     run.works()
 
@@ -88,7 +88,7 @@ def test_a_question_of_the_plan_waits_for_an_answer_and_is_verified_with_it():
     assert run.verifying == ["t1"]
 
 
-def test_a_person_can_have_it_tried_once_more():
+def test_a_person_can_grant_one_more_attempt():
     run = Told(todo(), max_branch_depth=0)
     run.is_red()
 
@@ -100,7 +100,9 @@ def test_a_person_can_have_it_tried_once_more():
 
 
 @pytest.mark.parametrize(("tools", "checked"), [((), False), (("mypy",), True)])
-def test_a_type_checker_that_the_project_has_looks_at_it_first(tools: tuple[str, ...], checked: bool):
+def test_a_type_check_is_added_only_if_the_project_has_a_type_checker(
+    tools: tuple[str, ...], checked: bool
+):
     run = Told(todo("t1"), run={"tools": tools})
     run.works()
     outcome = simulate_failure(todo("t1"), Category.TYPE_ERROR, location={"path": "src/a.py", "line": 3})
@@ -122,7 +124,7 @@ def revise(run: Told, *edits: Edit, within: str = "") -> None:
 # Admission of plans
 
 
-def test_all_that_is_wrong_with_a_plan_is_said_at_once():
+def test_all_problems_of_a_plan_are_reported_together():
     plan = plan_of(
         todo("t1"),
         todo("t1"),
@@ -147,7 +149,7 @@ def test_all_that_is_wrong_with_a_plan_is_said_at_once():
     assert (state.stopped.rule, state.stopped.seq) == ("unfit-plan", 1)
 
 
-def test_a_plan_has_only_so_many_todos(monkeypatch: pytest.MonkeyPatch):
+def test_a_plan_with_too_many_todos_is_rejected(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("planner.engine.events.MAX_TODOS", 1)
 
     state = Engine.start(plan_of(todo("t1"), todo("t2")), at=START)
@@ -164,7 +166,7 @@ def test_a_plan_has_only_so_many_todos(monkeypatch: pytest.MonkeyPatch):
         ((todo("a", dependencies=("b",)),), "'a' depends on 'b'"),
     ],
 )
-def test_a_sub_plan_that_is_not_fit_goes_to_a_person(todos: tuple[Any, ...], problem: str):
+def test_an_invalid_sub_plan_is_referred_to_a_person(todos: tuple[Any, ...], problem: str):
     run = Told(todo("p", is_parent=True, sub_project_id="s"), todo("t2", dependencies=("p",)))
 
     run.loads("p", *todos)
@@ -191,7 +193,7 @@ def history(**branch: Any) -> Told:
     )
 
 
-def test_a_todo_that_was_repaired_before_is_verified_before_anybody_works_on_it():
+def test_a_todo_with_an_earlier_branch_is_verified_before_any_work():
     run = history()
 
     assert run.verifying == ["t1"]
@@ -199,7 +201,7 @@ def test_a_todo_that_was_repaired_before_is_verified_before_anybody_works_on_it(
     assert run.life("t1_branch_01") == "pending"
 
 
-def test_the_branch_of_before_is_worked_on_when_its_todo_is_red_again_and_the_next_has_the_next_number():
+def test_an_earlier_branch_is_reused_and_the_next_branch_gets_the_next_number():
     run = history()
 
     run.fails("t1")
@@ -213,7 +215,7 @@ def test_the_branch_of_before_is_worked_on_when_its_todo_is_red_again_and_the_ne
 # Revisions by a person
 
 
-def test_a_todo_that_is_let_wait_for_what_is_gone_is_left_out():
+def test_a_todo_made_dependent_on_a_failed_todo_is_skipped():
     run = Told(todo("t1", requires_testing=False), todo("t2"), todo("t3"), run={"jobs": 1})
     run.works("t1", success=False)
     assert run.life("t1") == "failed"
@@ -223,7 +225,7 @@ def test_a_todo_that_is_let_wait_for_what_is_gone_is_left_out():
     assert run.life("t3") == "skipped"
 
 
-def test_a_todo_that_a_person_adds_to_a_sub_plan_is_one_of_its_parents():
+def test_a_todo_added_to_a_sub_plan_must_be_done_before_its_parent():
     run = Told(todo("p", is_parent=True, sub_project_id="s", requires_testing=False))
     run.loads("p", todo("a"), todo("b", dependencies=("a",)))
 
@@ -237,7 +239,7 @@ def test_a_todo_that_a_person_adds_to_a_sub_plan_is_one_of_its_parents():
     assert run.life("p") == "done"
 
 
-def test_an_approved_change_that_no_longer_fits_the_plan_is_told_and_not_made():
+def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_applied():
     run = Told(todo("t1"))
     run.is_red("t1", Category.TEST_TIMEOUT)
     (question,) = (each for each in run.questions if each.kind == "approve_edits")
@@ -252,7 +254,7 @@ def test_an_approved_change_that_no_longer_fits_the_plan_is_told_and_not_made():
     assert run.last_of(PublishPlan) == []
 
 
-def test_a_change_that_a_person_agrees_to_is_published_and_verified():
+def test_an_approved_edit_is_published_and_verified():
     run = Told(todo("t1"))
     run.is_red("t1", Category.TEST_TIMEOUT)
     (question,) = (each for each in run.questions if each.kind == "approve_edits")
@@ -265,7 +267,7 @@ def test_a_change_that_a_person_agrees_to_is_published_and_verified():
     assert run.record("t1").todo.acceptance_criteria.tests[0].timeout_seconds > 20
 
 
-def test_an_approved_branch_that_had_to_wait_and_no_longer_fits_is_proposed_anew():
+def test_an_approved_branch_that_no_longer_fits_after_waiting_is_proposed_again():
     last = todo("t3", dependencies=("t2",))
     run = Told(todo("t1"), todo("t2"), last, auto_fix_mode=False, max_concurrent_branches=1)
     run.is_red("t1")
@@ -281,7 +283,7 @@ def test_an_approved_branch_that_had_to_wait_and_no_longer_fits_is_proposed_anew
     assert [each.question_id for each in run.questions] == ["t2_branch_02"]
 
 
-def test_a_branch_stands_behind_its_todo_and_a_step_in_front_of_what_waits_for_it():
+def test_a_branch_follows_its_todo_and_a_step_precedes_its_dependant():
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)))
     run.works("t1")
     run.fails("t1")
@@ -291,7 +293,7 @@ def test_a_branch_stands_behind_its_todo_and_a_step_in_front_of_what_waits_for_i
     assert [each.id for each in current_plan(run.state).items] == ["t1", "t1_branch_01", "s1", "t2"]
 
 
-def test_a_step_that_a_revision_adds_stands_right_before_its_branch():
+def test_a_step_added_by_a_revision_directly_precedes_its_branch():
     run = Told(todo("t1"), todo("t2"), todo("t3"))
     run.is_red("t1", Category.IMPORT_ERROR)
 
@@ -307,7 +309,7 @@ def phases() -> list[Todo]:
     ]
 
 
-def test_the_sub_plan_of_a_parent_is_loaded_when_its_turn_comes():
+def test_the_sub_plan_of_a_parent_is_loaded_when_the_parent_becomes_active():
     run = Told(*phases())
 
     (action,) = run.last_of(LoadSubPlan)
@@ -316,7 +318,7 @@ def test_the_sub_plan_of_a_parent_is_loaded_when_its_turn_comes():
     assert run.life("p1") == "active"
 
 
-def test_a_parent_with_criteria_of_its_own_is_verified_when_its_todos_are_done():
+def test_a_parent_with_criteria_is_verified_after_its_children_are_done():
     run = Told(todo("p1", is_parent=True, sub_project_id="s"))
     run.loads("p1", todo("a"))
 
@@ -327,7 +329,7 @@ def test_a_parent_with_criteria_of_its_own_is_verified_when_its_todos_are_done()
     assert run.record("p1").verified
 
 
-def test_a_red_todo_of_a_sub_plan_leaves_its_parent_active_and_blocks_what_waits_for_that():
+def test_a_red_child_leaves_its_parent_active_and_blocks_its_dependants():
     run = Told(*phases())
     run.loads("p1", todo("a"))
 
@@ -337,7 +339,7 @@ def test_a_red_todo_of_a_sub_plan_leaves_its_parent_active_and_blocks_what_waits
     assert run.life("p2") == "blocked"
 
 
-def test_a_parent_fails_when_one_of_its_todos_has_failed_for_good_and_nothing_else_goes_on():
+def test_a_parent_fails_once_a_child_has_failed_and_no_other_can_continue():
     run = Told(*phases(), todo("t9"), max_branch_depth=0)
     run.loads("p1", todo("a", requires_testing=False), todo("b", requires_testing=False))
 
@@ -349,7 +351,7 @@ def test_a_parent_fails_when_one_of_its_todos_has_failed_for_good_and_nothing_el
     assert (run.life("p1"), run.life("p2"), run.life("t9")) == ("failed", "skipped", "active")
 
 
-def test_sub_plans_are_nested_three_levels_deep_and_no_deeper():
+def test_sub_plans_are_nested_at_most_three_levels_deep():
     run = Told(todo("p", is_parent=True, sub_project_id="s", acceptance_criteria=AcceptanceCriteria()))
     name = "p"
     for _ in range(3):
@@ -377,7 +379,7 @@ def branch_files(run: Told) -> tuple[str, ...] | None:
 
 
 @pytest.mark.parametrize("granted", [None, ("src/**",)])
-def test_a_branch_may_change_the_files_of_its_new_cause(granted: tuple[str, ...] | None):
+def test_a_branch_may_change_the_files_of_its_latest_cause(granted: tuple[str, ...] | None):
     run = Told(todo(allowed_files=granted))
     run.works()
     run.fails(**FIRST)
@@ -394,7 +396,7 @@ def test_a_branch_may_change_the_files_of_its_new_cause(granted: tuple[str, ...]
     assert action.bounds.allowed_files == ("src/b/**",)
 
 
-def test_a_branch_whose_new_cause_names_no_file_may_change_those_of_its_parent():
+def test_a_branch_whose_new_cause_names_no_file_may_change_the_files_of_its_parent():
     run = Told(todo())
     run.works()
     run.fails(**FIRST)
@@ -404,7 +406,7 @@ def test_a_branch_whose_new_cause_names_no_file_may_change_those_of_its_parent()
     assert branch_files(run) is None
 
 
-def test_no_cause_widens_the_files_that_a_person_left_to_a_branch():
+def test_a_new_cause_does_not_widen_files_restricted_by_a_person():
     run = Told(todo(), auto_fix_mode=False)
     run.works()
     run.fails(**FIRST)
@@ -416,7 +418,7 @@ def test_no_cause_widens_the_files_that_a_person_left_to_a_branch():
     assert branch_files(run) == ("src/a/x.py",)
 
 
-def test_a_waiting_branch_follows_the_cause_of_its_todo():
+def test_a_waiting_branch_is_updated_to_the_latest_cause_of_its_todo():
     run = Told(todo(), run={"jobs": 1})
     run.works()
     run.fails(**FIRST)
@@ -426,7 +428,7 @@ def test_a_waiting_branch_follows_the_cause_of_its_todo():
 
 
 @pytest.mark.parametrize(("files", "after"), [(None, ("src/b/**",)), (("src/a/x.py",), ("src/a/x.py",))])
-def test_a_branch_of_the_plan_file_follows_its_cause_within_what_a_person_left_it(
+def test_a_branch_in_the_plan_file_follows_its_cause_within_the_files_set_by_a_person(
     files: tuple[str, ...] | None, after: tuple[str, ...]
 ):
     run = Told(todo(), auto_fix_mode=False)
@@ -446,7 +448,7 @@ def test_a_branch_of_the_plan_file_follows_its_cause_within_what_a_person_left_i
     ("todo_id", "files", "after"),
     [("t1", ("src/a/**",), ("src/a/**",)), ("t1_branch_01", ("src/a/x.py",), ("src/a/x.py",))],
 )
-def test_no_cause_widens_the_files_that_a_person_narrowed_while_a_branch_was_open(
+def test_a_new_cause_does_not_widen_files_narrowed_while_a_branch_was_open(
     todo_id: str, files: tuple[str, ...], after: tuple[str, ...]
 ):
     run = Told(todo(allowed_files=("src/**",)))
@@ -461,7 +463,7 @@ def test_no_cause_widens_the_files_that_a_person_narrowed_while_a_branch_was_ope
     assert branch_files(run) == after
 
 
-def test_a_todo_may_be_narrowed_to_no_file():
+def test_allowed_files_may_be_narrowed_to_none():
     run = Told(todo(allowed_files=("src/**",)))
     run.tell(
         PlanRevised(at=run.now, edits=(NarrowFiles(todo_id="t1", allowed_files=(), **SAID),), by="ada")

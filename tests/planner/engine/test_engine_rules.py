@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Success
 
 
-def test_a_claimed_todo_is_verified_before_anybody_works_on_it():
+def test_a_claimed_todo_is_verified_before_any_work():
     run = Told(todo(status="claimed"))
 
     assert run.started == []
@@ -50,7 +50,7 @@ def test_a_claimed_todo_is_verified_before_anybody_works_on_it():
 # Limits, conflicts and refusals
 
 
-def test_a_turn_of_work_that_takes_too_long_is_cancelled():
+def test_a_turn_that_exceeds_its_timeout_is_cancelled():
     run = Told(todo(timeout_seconds=60, max_retries=1))
     run.tell(WorkStarted(at=run.now, todo_id="t1"))
     run.waits(59)
@@ -61,7 +61,7 @@ def test_a_turn_of_work_that_takes_too_long_is_cancelled():
     assert [each.todo_id for each in run.last_of(Cancel)] == ["t1"]
 
 
-def test_failures_that_are_older_than_the_work_are_set_apart_a_few_times_only():
+def test_pre_existing_failures_are_split_off_a_limited_number_of_times():
     run = Told(todo("t1"), halt={"identical_failures": None})
     run.works("t1")
     for number in range(3):
@@ -75,7 +75,7 @@ def test_failures_that_are_older_than_the_work_are_set_apart_a_few_times_only():
     assert [each.rule for each in run.questions] == ["pre-existing-failure"]
 
 
-def test_a_person_may_let_it_go_on_over_its_budget():
+def test_a_person_can_let_a_run_continue_over_its_budget():
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)), budget={"tokens": 9}, halt={"budget": "ask"})
     run.works("t1", tokens=10)
     run.passes("t1")
@@ -88,7 +88,7 @@ def test_a_person_may_let_it_go_on_over_its_budget():
     assert not run.last_of(Halt)
 
 
-def test_a_turn_that_the_budget_leaves_no_more_stops_it_also_when_a_violation_is_asked_about():
+def test_an_exhausted_budget_halts_a_run_even_if_violations_ask_a_person():
     run = Told(todo("t1"), todo("t2"), budget={"tokens": 10}, halt={"security": "ask"}, run={"jobs": 1})
     run.works("t1", tokens=10)
 
@@ -101,7 +101,7 @@ def test_a_turn_that_the_budget_leaves_no_more_stops_it_also_when_a_violation_is
     assert halt.because == "the plan's budget allows no further turn of work (tokens: 10 spent, 10 allowed)"
 
 
-def test_a_todo_that_passes_without_work_is_done_after_the_last_turn_of_the_budget():
+def test_a_todo_that_passes_without_work_is_done_after_the_budget_is_used_up():
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)), budget={"cycles": 1})
     run.works("t1")
     run.passes("t1")
@@ -112,7 +112,7 @@ def test_a_todo_that_passes_without_work_is_done_after_the_last_turn_of_the_budg
     assert run.state.plan_state is PlanState.COMPLETED
 
 
-def test_files_that_were_found_to_collide_are_kept_apart_from_then_on():
+def test_todos_with_a_detected_file_conflict_no_longer_run_in_parallel():
     run = Told(
         todo("t1", allowed_files=("src/a.py",)),
         todo("t2", allowed_files=("src/b.py",), max_retries=1),
@@ -132,7 +132,7 @@ def test_files_that_were_found_to_collide_are_kept_apart_from_then_on():
     assert run.started == ["t3"]
 
 
-def test_time_is_told_up_to_its_end():
+def test_a_delay_past_the_latest_representable_time_is_capped():
     run = Told(todo("t1"), run={"environment_delay_seconds": 3600})
     run.now = datetime(9999, 12, 31, 23, 30, tzinfo=UTC)
     run.works()
@@ -152,7 +152,7 @@ def verified(todo_id: str, **fields: object) -> Callable[[Told], Event]:
     return lambda run: Verified.model_validate({"at": run.now, "outcome": outcome} | fields)
 
 
-def test_a_pass_counts_before_the_answer_of_a_person_and_takes_the_question_back():
+def test_a_pass_before_the_answer_of_a_person_withdraws_the_question():
     run = Told(todo("t1"), run={"environment_retries": 0})
     run.works("t1")
     run.says(Verdict.INCONCLUSIVE)
@@ -172,7 +172,7 @@ def test_a_pass_counts_before_the_answer_of_a_person_and_takes_the_question_back
         ({"tests_passed": False}, "it reports that the tests did not pass"),
     ],
 )
-def test_no_outcome_makes_a_todo_done_that_does_not_prove_it(change: dict[str, object], lack: str):
+def test_an_outcome_without_proof_does_not_complete_a_todo(change: dict[str, object], lack: str):
     run = Told(todo("t1"))
     run.works("t1")
 
@@ -183,7 +183,7 @@ def test_no_outcome_makes_a_todo_done_that_does_not_prove_it(change: dict[str, o
     assert run.life("t1") == "testing"
 
 
-def test_an_outcome_without_checks_counts_where_the_run_allows_it_and_is_shown_as_unproved():
+def test_an_outcome_without_checks_counts_as_unproved_if_the_run_allows_it():
     run = Told(todo("t1"), run={"allow_unproved": True})
     run.works("t1")
 
@@ -193,7 +193,7 @@ def test_an_outcome_without_checks_counts_where_the_run_allows_it_and_is_shown_a
     assert not run.state.todos["t1"].verified
 
 
-def test_before_a_run_is_started_only_time_passes():
+def test_before_run_started_only_clock_events_are_accepted():
     state, _ = start(Told(todo("t1")).submission)
 
     with pytest.raises(RefusedEvent) as refusal:
@@ -205,7 +205,7 @@ def test_before_a_run_is_started_only_time_passes():
     assert (after.plan_state, actions) == ("ready", ())
 
 
-def test_a_fold_begins_with_a_plan():
+def test_the_first_event_must_submit_a_plan():
     for events in ([], [ClockTicked(at=START)]):
         with pytest.raises(
             RefusedEvent, match="the first event does not submit a plan; start with"
@@ -221,7 +221,7 @@ def test_a_fold_begins_with_a_plan():
         ({"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within the proposed files"),
     ],
 )
-def test_a_person_cannot_change_a_proposal_into_what_cannot_be(
+def test_an_approval_with_invalid_changes_is_refused(
     changes: dict[str, Any], rule: str, message: str
 ) -> None:
     run = Told(todo("t1", allowed_files=("src/**",)), auto_fix_mode=False)
@@ -251,7 +251,7 @@ def test_a_person_cannot_change_a_proposal_into_what_cannot_be(
         (BudgetSpent(at=START, todo_id="t9", tokens=1), "unknown-todo"),
     ],
 )
-def test_what_a_driver_cannot_tell_of_a_run_is_refused_by_name(event: Event, rule: str) -> None:
+def test_an_event_that_does_not_fit_the_state_is_refused_with_its_rule(event: Event, rule: str) -> None:
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3"))
 
     with pytest.raises(RefusedEvent) as refusal:
@@ -284,7 +284,9 @@ def asked_about_a_branch(*todos: Todo, **policy: Any) -> tuple[Told, AskHuman]:
 
 
 @pytest.mark.parametrize(("fixes", "requires", "approves", "asks"), MODES)
-def test_the_modes_of_approval(fixes: bool, requires: bool | None, approves: bool, asks: bool):
+def test_approval_settings_decide_whether_a_branch_needs_approval(
+    fixes: bool, requires: bool | None, approves: bool, asks: bool
+):
     run = Told(
         todo(), auto_fix_mode=fixes, require_planner_approval=requires, auto_approve_branches=approves
     )
@@ -295,7 +297,7 @@ def test_the_modes_of_approval(fixes: bool, requires: bool | None, approves: boo
     assert run.started == ([] if asks else ["t1_branch_01"])
 
 
-def test_a_branch_that_is_approved_is_made_as_it_was_shown():
+def test_an_approved_branch_is_created_as_proposed():
     run, question = asked_about_a_branch()
 
     run.decides(Decision.APPROVE, question)
@@ -306,7 +308,7 @@ def test_a_branch_that_is_approved_is_made_as_it_was_shown():
     assert set(run.state.questions) == set()
 
 
-def test_a_branch_is_made_with_what_a_person_changes_in_it():
+def test_an_approved_branch_includes_the_changes_of_the_person():
     run, question = asked_about_a_branch()
 
     run.decides(
@@ -328,7 +330,7 @@ def test_a_branch_is_made_with_what_a_person_changes_in_it():
     assert branch.max_debug_attempts == 1
 
 
-def test_a_person_may_narrow_the_files_of_a_branch_and_not_widen_them():
+def test_an_approval_may_narrow_but_not_widen_the_files_of_a_branch():
     run, question = asked_about_a_branch(todo(allowed_files=("src/**",)))
 
     with pytest.raises(RefusedEvent):
@@ -337,7 +339,7 @@ def test_a_person_may_narrow_the_files_of_a_branch_and_not_widen_them():
     assert set(run.state.questions) == {"t1_branch_01"}
 
 
-def test_who_approves_what_is_similar_is_not_asked_about_failures_of_that_class_again():
+def test_approve_similar_covers_later_failures_of_the_same_class():
     run, question = asked_about_a_branch(todo("t1"), todo("t2"), todo("t3"))
 
     run.decides(Decision.APPROVE_SIMILAR, question)
@@ -348,7 +350,7 @@ def test_who_approves_what_is_similar_is_not_asked_about_failures_of_that_class_
     assert [each.question_id for each in run.questions] == ["t3_branch_01"]
 
 
-def test_an_approval_is_bound_to_what_was_shown():
+def test_an_approval_must_match_the_digest_of_its_question():
     run, question = asked_about_a_branch()
 
     with pytest.raises(RefusedEvent):
@@ -360,7 +362,7 @@ def test_an_approval_is_bound_to_what_was_shown():
 
 
 @pytest.mark.parametrize(("risk", "asks"), [("LOW", False), ("MEDIUM", False), ("HIGH", True)])
-def test_a_todo_of_high_risk_is_begun_when_a_person_agrees(risk: str, asks: bool):
+def test_a_high_risk_todo_starts_only_after_approval(risk: str, asks: bool):
     run = Told(todo(risk_level=risk))
 
     assert [each.kind.value for each in run.questions] == (["approve_start"] if asks else [])
@@ -370,7 +372,7 @@ def test_a_todo_of_high_risk_is_begun_when_a_person_agrees(risk: str, asks: bool
         assert run.started == ["t1"]
 
 
-def test_the_branches_of_a_todo_of_high_risk_need_a_yes_whatever_the_mode():
+def test_branches_of_a_high_risk_todo_need_approval_in_every_mode():
     run = Told(todo(risk_level="HIGH"), auto_fix_mode=True)
     run.decides(Decision.APPROVE, run.questions[0])
 
@@ -379,7 +381,7 @@ def test_the_branches_of_a_todo_of_high_risk_need_a_yes_whatever_the_mode():
     assert [each.kind.value for each in run.questions] == ["approve_branch"]
 
 
-def test_every_version_of_the_plan_has_a_digest_in_a_chain():
+def test_every_published_plan_has_a_digest_chained_to_its_predecessor():
     run = Told(todo("t1"), todo("t2"))
     run.is_red("t1")
     run.is_red("t2")
@@ -390,7 +392,7 @@ def test_every_version_of_the_plan_has_a_digest_in_a_chain():
     assert [each.previous for each in published] == ["sha256:plan", published[0].digest]
 
 
-def test_branches_of_the_approved_class_that_are_asked_about_already_are_made_at_once():
+def test_approve_similar_also_creates_branches_with_open_questions_of_that_class():
     run = Told(todo("t1"), todo("t2"), todo("t3", risk_level="HIGH"), auto_fix_mode=False)
     run.decides(Decision.APPROVE, run.asked())
     for name in ("t1", "t2", "t3"):
@@ -403,7 +405,7 @@ def test_branches_of_the_approved_class_that_are_asked_about_already_are_made_at
     assert set(run.state.questions) == {"t3_branch_01"}
 
 
-def test_nobody_is_asked_to_start_work_that_the_budget_no_longer_allows():
+def test_no_start_approval_is_requested_once_the_budget_is_used_up():
     run = Told(
         todo("t1"),
         todo("t2", dependencies=("t1",), risk_level="HIGH"),

@@ -84,7 +84,7 @@ def green(todo_id: str = "t1") -> Outcome:
     return simulate_success(todo(todo_id))
 
 
-def test_the_same_run_told_twice_changes_nothing():
+def test_reporting_the_same_run_twice_changes_nothing():
     people = People(todo("t1", max_retries=2)).run(red("t1"))
     before = people.state
 
@@ -93,7 +93,7 @@ def test_the_same_run_told_twice_changes_nothing():
     assert after is before
 
 
-def test_the_lifetime_of_a_branch_counts_from_its_first_attempt_on():
+def test_the_lifetime_of_a_branch_counts_from_its_first_attempt():
     people = People(todo("t1"), branch_timeout_seconds=600).run(red("t1"))
     people.now += timedelta(days=1)
 
@@ -105,7 +105,7 @@ def test_the_lifetime_of_a_branch_counts_from_its_first_attempt_on():
     assert question.rule == "branch-lifetime"
 
 
-def test_a_todo_that_passes_ends_its_branch():
+def test_a_passing_todo_closes_its_branch():
     people = People(todo("t1"), todo("t2")).run(red("t1")).run(green("t1"))
 
     assert people.state.records["t1"].life == "done"
@@ -115,7 +115,7 @@ def test_a_todo_that_passes_ends_its_branch():
 
 
 @pytest.mark.parametrize("category", [Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING])
-def test_a_todo_that_nobody_has_begun_is_ready_though_it_is_red(category: Category):
+def test_a_red_todo_without_prior_work_is_ready(category: Category):
     people = People(todo("t1")).run(red("t1", category))
 
     assert people.asked == [("implement", "t1")]
@@ -130,7 +130,7 @@ def test_a_todo_that_nobody_has_begun_is_ready_though_it_is_red(category: Catego
         ({}, {"touched_files": ("a.py",)}),
     ],
 )
-def test_a_todo_that_somebody_has_worked_on_is_repaired(fields: dict[str, Any], changes: dict[str, Any]):
+def test_a_red_todo_with_prior_work_gets_a_repair_branch(fields: dict[str, Any], changes: dict[str, Any]):
     outcome = red("t1", Category.TEST_NOT_FOUND).model_copy(update=changes)
 
     people = People(todo("t1", **fields)).run(outcome)
@@ -138,20 +138,20 @@ def test_a_todo_that_somebody_has_worked_on_is_repaired(fields: dict[str, Any], 
     assert people.asked == [("implement", "t1_branch_01")]
 
 
-def test_what_waits_is_not_judged_before_what_it_waits_for():
+def test_a_dependant_is_not_judged_before_its_dependency():
     people = People(todo("t1"), todo("t2", dependencies=("t1",))).run(red("t2"), red("t1"))
 
     assert people.asked == [("implement", "t1_branch_01")]
     assert people.state.blocked() == {"t2": "t1"}
 
 
-def test_a_dependent_that_is_told_first_is_judged_when_what_it_waits_for_is_done():
+def test_a_dependant_listed_first_is_judged_once_its_dependency_is_done():
     people = People(todo("t2", dependencies=("t1",)), todo("t1")).run(red("t2"), green("t1"))
 
     assert people.asked == [("implement", "t2_branch_01")]
 
 
-def test_todos_that_fail_by_one_cause_share_the_repair_of_the_first():
+def test_todos_with_one_cause_share_the_repair_of_the_first():
     same = {"signature": "a" * 12}
     people = People(todo("t1"), todo("t2")).run(red("t1", **same), red("t2", **same))
 
@@ -162,7 +162,7 @@ def test_todos_that_fail_by_one_cause_share_the_repair_of_the_first():
     assert people.asked == [("implement", "t2_branch_01")]
 
 
-def test_signatures_that_the_run_has_joined_are_one_cause():
+def test_signatures_merged_by_the_run_count_as_one_cause():
     cause = Cause(
         rank=1,
         signatures=("a" * 12, "b" * 12),
@@ -177,7 +177,7 @@ def test_signatures_that_the_run_has_joined_are_one_cause():
     assert people.asked == [("implement", "t1_branch_01")]
 
 
-def test_of_todos_with_one_cause_the_first_that_may_write_the_file_at_fault_is_repaired():
+def test_the_first_todo_allowed_to_edit_the_faulty_file_repairs_a_shared_cause():
     same = {"signature": "a" * 12, "location": {"path": "core/a.py", "line": 1, "function": "f"}}
     people = People(todo("t1", allowed_files=("web/**",)), todo("t2", allowed_files=("core/**",))).run(
         red("t1", **same), red("t2", **same)
@@ -187,7 +187,7 @@ def test_of_todos_with_one_cause_the_first_that_may_write_the_file_at_fault_is_r
     assert people.state.records["t1"].behind == "t2"
 
 
-def test_a_follower_gets_a_branch_of_its_own_when_the_leader_is_given_up():
+def test_a_todo_behind_another_gets_its_own_branch_when_the_first_is_given_up():
     same = {"signature": "a" * 12}
     people = People(todo("t1"), todo("t2"), max_debug_attempts=1).run(red("t1", **same), red("t2", **same))
 
@@ -196,7 +196,7 @@ def test_a_follower_gets_a_branch_of_its_own_when_the_leader_is_given_up():
     assert ("implement", "t2_branch_01") in people.asked
 
 
-def test_what_failed_before_the_work_becomes_a_todo_of_its_own():
+def test_a_pre_existing_failure_becomes_a_separate_todo():
     people = People(todo("t1")).run(
         red("t1", since=Since.PRE_EXISTING).model_copy(update={"touched_files": ("a.py",)})
     )
@@ -210,7 +210,7 @@ def test_what_failed_before_the_work_becomes_a_todo_of_its_own():
     assert again.asked == [("implement", f"{name}_branch_01")], "it is not set apart from itself"
 
 
-def test_a_question_of_the_plan_is_asked_and_its_answer_counts_in_the_next_run():
+def test_a_manual_criterion_is_asked_and_its_answer_counts_in_the_next_run():
     open_ = green("t1").checks[0].model_copy(update={"verdict": Verdict.NEEDS_HUMAN, "id": "manual[0]"})
     asking = green("t1").model_copy(
         update={"state": TodoState.TESTING, "success": False, "checks": (*green("t1").checks, open_)}
@@ -223,20 +223,20 @@ def test_a_question_of_the_plan_is_asked_and_its_answer_counts_in_the_next_run()
     assert people.state.records["t1"].life == "done"
 
 
-def test_of_a_run_for_claims_only_what_is_claimed_is_judged():
+def test_a_run_scoped_to_claims_judges_only_claimed_todos():
     people = People(todo("t1", status="claimed"), todo("t2")).run(red("t1"), red("t2"), scope="claimed")
 
     assert people.asked == [("implement", "t1_branch_01"), ("implement", "t2")]
 
 
-def test_a_pass_that_proves_nothing_is_told_and_not_believed():
+def test_a_pass_without_checks_is_reported_and_not_accepted():
     people = People(todo("t1")).run(green("t1").model_copy(update={"checks": ()}))
 
     assert people.asked == [("implement", "t1")]
     assert "it has no check of tests[0]" in people.refused[0]
 
 
-def test_what_was_done_and_is_red_again_begins_another_run():
+def test_a_done_todo_that_turns_red_starts_a_new_run():
     people = People(todo("t1"), todo("t2")).run(green("t1"))
     later = sample_document(people.plan, [red("t1")], at=people.now + timedelta(hours=1))
 
