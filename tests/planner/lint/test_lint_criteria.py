@@ -33,26 +33,26 @@ def of_source(folder: Path, source: str, **keys: Any) -> list[str]:
     "criteria",
     [{"expected_artifacts": ["product.py"]}, {"manual": [{"question": "Does it look right?"}]}],
 )
-def test_a_todo_that_only_files_or_people_judge_is_found(tmp_path: Path, criteria: Any) -> None:
+def test_a_todo_judged_only_by_files_or_people_is_reported(tmp_path: Path, criteria: Any) -> None:
     found = only("no-test", tmp_path, todo("a", criteria=criteria), files=FILES)
     assert (found.severity, found.place) == ("warning", "items[0].acceptance_criteria")
     assert judge(tmp_path, todo("a", criteria=criteria, requires_testing=False)) == []
 
 
-def test_an_assumed_test_is_told_with_the_places_that_were_looked_at(tmp_path: Path) -> None:
+def test_an_assumed_test_is_reported_with_the_places_searched(tmp_path: Path) -> None:
     found = only("test-assumed", tmp_path, todo("buffer-impl"))
     assert "tests/test_buffer_impl.py, the target test-buffer-impl of a Makefile" in found.message
     assert found.fix.startswith("write tests/test_buffer_impl.py")
     assert judge(tmp_path, todo("a")) == [], "a convention has found it"
 
 
-def test_a_test_file_with_the_name_of_another_is_a_slip(tmp_path: Path) -> None:
+def test_a_missing_test_file_with_a_similar_name_gets_a_suggestion(tmp_path: Path) -> None:
     found = only("test-missing", tmp_path, todo("a", "pytest tests/test_aa.py"), files=FILES)
     assert found.fix.startswith("did you mean tests/test_a.py?")
     assert found.place == "items[0].acceptance_criteria.tests[0].cmd"
 
 
-def test_tests_that_are_still_to_be_written_are_told_once(tmp_path: Path) -> None:
+def test_tests_still_to_be_written_are_reported_once(tmp_path: Path) -> None:
     found = findings(
         tmp_path, todo("a", "pytest tests/test_new.py"), todo("b", "pytest tests/other_test.py")
     )
@@ -62,13 +62,13 @@ def test_tests_that_are_still_to_be_written_are_told_once(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("keys", [{"allowed_files": ["src/**"]}, {"status": "claimed"}])
-def test_tests_that_a_todo_may_not_write_or_should_have_written_are_missing(
+def test_missing_tests_that_the_todo_cannot_or_should_have_written_are_reported(
     tmp_path: Path, keys: dict[str, Any]
 ) -> None:
     assert judge(tmp_path, todo("a", "pytest tests/else.py", **keys)) == ["test-missing"]
 
 
-def test_a_test_file_may_be_an_artifact_here_or_before(tmp_path: Path) -> None:
+def test_a_test_file_may_be_an_artifact_of_the_todo_or_a_dependency(tmp_path: Path) -> None:
     writes = {"expected_artifacts": ["tests/test_new.py"]}
     assert judge(tmp_path, todo("a", "pytest tests/test_new.py", criteria=writes)) == []
     first = todo("t", "pytest tests/test_a.py", criteria={"expected_artifacts": ["tests/test_n*.py"]})
@@ -79,7 +79,7 @@ def test_a_test_file_may_be_an_artifact_here_or_before(tmp_path: Path) -> None:
     assert found.fix == "add 't' to the dependencies of 'a'"
 
 
-def test_a_test_that_is_not_in_its_file_is_found_with_the_one_that_was_meant(tmp_path: Path) -> None:
+def test_a_missing_test_id_is_reported_with_the_nearest_one(tmp_path: Path) -> None:
     found = only("test-missing", tmp_path, todo("a", "pytest tests/test_a.py::test_answr"), files=FILES)
     assert "tests/test_a.py::test_answer" in found.fix
 
@@ -98,13 +98,15 @@ def test_a_test_that_is_not_in_its_file_is_found_with_the_one_that_was_meant(tmp
         "x = 1\n" * 200_000,
     ],
 )
-def test_nothing_is_missed_where_reading_may_not_see_all_tests(tmp_path: Path, source: str | bytes) -> None:
+def test_no_test_is_reported_missing_if_static_reading_may_not_see_it(
+    tmp_path: Path, source: str | bytes
+) -> None:
     files = {"tests/test_a.py": source}
     assert judge(tmp_path, todo("a", "pytest tests/test_a.py::TestA::test_b"), files=files) == []
 
 
 @pytest.mark.parametrize("name", ["TestA", "TestA::test_b[1-2]", "TestU::test_c", "test_d"])
-def test_classes_methods_and_parameters_are_found(tmp_path: Path, name: str) -> None:
+def test_classes_methods_and_parameters_of_tests_are_recognised(tmp_path: Path, name: str) -> None:
     source = (
         "import unittest\nfrom product import answer\n"
         "class TestA:\n    def test_b(self, x):\n        assert answer(x)\n"
@@ -129,18 +131,20 @@ def test_classes_methods_and_parameters_are_found(tmp_path: Path, name: str) -> 
         ("setup.cfg", "[tool:pytest]\ntestpaths =\n    docs\npython_files = check_*.py\n"),
     ],
 )
-def test_the_settings_say_what_a_bare_pytest_selects(tmp_path: Path, name: str, text: str) -> None:
+def test_pytest_settings_decide_the_selection_of_a_bare_pytest(
+    tmp_path: Path, name: str, text: str
+) -> None:
     late = "import time\n\n\ndef test_now():\n    assert time.time() > 1\n"
     assert judge(tmp_path, todo("a", "pytest"), files={name: text, "docs/test_a.py": late}) == []
     assert judge(tmp_path, todo("a", "pytest"), files={"docs/check_a.py": late}) == ["wall-clock"]
 
 
 @pytest.mark.parametrize("text", ["[pytest", "[tool.x]\n", "= 3", "[tool]\npytest = 3\n"])
-def test_settings_that_cannot_be_read_are_no_settings(tmp_path: Path, text: str) -> None:
+def test_unreadable_pytest_settings_are_ignored(tmp_path: Path, text: str) -> None:
     assert judge(tmp_path, todo("a", "pytest"), files={"pyproject.toml": text, "tox.ini": text}) == []
 
 
-def test_a_test_file_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: Path) -> None:
+def test_an_unparsable_test_file_is_an_error_with_its_line(tmp_path: Path) -> None:
     files = {"t.py": "\ndef test_a(:\n  pass\n"}
     found = only("unreadable-test", tmp_path, todo("a", "pytest t.py"), files=files)
     assert (found.severity, found.message.startswith("t.py:2: it cannot be parsed")) == ("error", True)
@@ -150,7 +154,7 @@ def test_a_test_file_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: P
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--co", "--version", "-h", "--fixtures"])
-def test_a_pytest_command_that_runs_no_test_is_found(tmp_path: Path, option: str) -> None:
+def test_a_pytest_command_that_runs_no_test_is_reported(tmp_path: Path, option: str) -> None:
     found = only("command-hollow", tmp_path, todo("a", f"pytest tests/test_a.py {option}"), files=FILES)
     assert (found.severity, found.fix) == ("error", f"remove {option}")
 
@@ -162,7 +166,7 @@ def test_a_pytest_command_that_runs_no_test_is_found(tmp_path: Path, option: str
         "import pytest\n@pytest.fixture\ndef test_data():\n    return product()\n",
     ],
 )
-def test_a_file_without_tests_is_found(tmp_path: Path, source: str) -> None:
+def test_a_file_without_tests_is_reported(tmp_path: Path, source: str) -> None:
     assert of_source(tmp_path, source) == ["test-missing"]
 
 
@@ -189,7 +193,7 @@ def metrics(*comparisons: str) -> dict[str, Any]:
         (("speed > 5", "speeds < 3"), False),
     ],
 )
-def test_comparisons_that_no_number_satisfies_are_found(
+def test_unsatisfiable_metric_comparisons_are_reported(
     tmp_path: Path, comparisons: tuple[str, ...], contrary: bool
 ) -> None:
     plan = todo("a", "pytest t.py", criteria=metrics(*comparisons))
@@ -197,7 +201,7 @@ def test_comparisons_that_no_number_satisfies_are_found(
     assert found == ["metric-unsatisfiable"] * contrary
 
 
-def test_the_contrary_pair_is_named_and_other_todos_are_others(tmp_path: Path) -> None:
+def test_the_contradictory_pair_of_a_todo_is_named(tmp_path: Path) -> None:
     plan = todo("a", "pytest t.py", criteria=metrics("speed != 1", "speed > 5", "speed < 3"))
     found = only("metric-unsatisfiable", tmp_path, plan, files={"t.py": RECORDS})
     assert (found.severity, found.message) == ("error", "no number satisfies speed > 5 and speed < 3")
@@ -210,7 +214,7 @@ _COMPARISONS = st.tuples(st.sampled_from(list(Operator)), st.integers(-3, 3))
 
 
 @given(st.lists(_COMPARISONS, min_size=1, max_size=5), st.integers(-40, 40).map(lambda tenths: tenths / 10))
-def test_comparisons_that_some_number_satisfies_are_never_found(
+def test_satisfiable_comparisons_are_never_reported(
     comparisons: list[tuple[Operator, int]], number: float
 ) -> None:
     specs = [MetricSpec(name="n", operator=each, value=value) for each, value in comparisons]
@@ -236,7 +240,7 @@ def test_comparisons_that_some_number_satisfies_are_never_found(
         ("product.random()", None),
     ],
 )
-def test_chance_clock_and_network_in_a_test_are_found(
+def test_randomness_clock_and_network_use_in_a_test_are_reported(
     tmp_path: Path, call: str, expected: str | None
 ) -> None:
     source = (
@@ -258,11 +262,11 @@ def test_chance_clock_and_network_in_a_test_are_found(
         "    assert time.time()\n",
     ],
 )
-def test_a_test_that_keeps_chance_and_clock_out_is_fine(tmp_path: Path, source: str) -> None:
+def test_a_test_that_controls_randomness_and_clock_is_accepted(tmp_path: Path, source: str) -> None:
     assert of_source(tmp_path, source) == []
 
 
-def test_a_conftest_may_keep_chance_out(tmp_path: Path) -> None:
+def test_a_conftest_may_control_randomness(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         "import random\n\ndef pytest_runtest_setup():\n    random.seed(1)\n"
     )

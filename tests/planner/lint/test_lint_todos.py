@@ -49,7 +49,7 @@ def judge(
 # -- routing, limits, retries --------------------------------------------------------------------------
 
 
-def test_the_default_routing_is_a_routing(tmp_path: Path) -> None:
+def test_a_sound_plan_has_no_findings(tmp_path: Path) -> None:
     assert judge(tmp_path, own("a"), own("b")) == []
 
 
@@ -64,19 +64,19 @@ def test_the_default_routing_is_a_routing(tmp_path: Path) -> None:
         (60, {"timeout_seconds": 60}, False),
     ],
 )
-def test_time_limits_are_reasonable(
+def test_unreasonable_time_limits_are_reported(
     tmp_path: Path, seconds: float, keys: dict[str, Any], expected: bool
 ) -> None:
     found = judge(tmp_path, own(spec={"timeout_seconds": seconds}, **keys))
     assert found == ["timeout-unreasonable"] * expected
 
 
-def test_limits_that_the_plan_does_not_state_or_of_a_linter_are_not_judged(tmp_path: Path) -> None:
+def test_default_time_limits_and_those_of_linters_are_not_judged(tmp_path: Path) -> None:
     assert judge(tmp_path, own(timeout_seconds=60)) == []
     assert judge(tmp_path, todo("a", "ruff check .", spec={"timeout_seconds": 0.5})) == []
 
 
-def test_a_todo_that_asks_for_more_than_the_plan_allows_is_an_error(tmp_path: Path) -> None:
+def test_a_todo_whose_limits_exceed_those_of_the_plan_is_an_error(tmp_path: Path) -> None:
     plan = {"metadata": {"max_todo_seconds": 100}}
     assert judge(tmp_path, own(timeout_seconds=101, spec={"timeout_seconds": 50}), **plan) == [
         "todo-seconds-exceeded"
@@ -88,7 +88,7 @@ def test_a_todo_that_asks_for_more_than_the_plan_allows_is_an_error(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("retries", "found"), [(0, 1), (1, 0), (10, 0), (11, 1)])
-def test_retries_are_set_and_few(tmp_path: Path, retries: int, found: int) -> None:
+def test_unreasonable_retries_are_reported(tmp_path: Path, retries: int, found: int) -> None:
     assert judge(tmp_path, own(max_retries=retries)) == ["retries-unreasonable"] * found
 
 
@@ -117,7 +117,7 @@ def branch(name: str, parent: str, **keys: Any) -> dict[str, Any]:
         ([branch("a1", "a", branch_depth=1), branch("a2", "a", via="a1", branch_depth=2)], None),
     ],
 )
-def test_a_branch_repairs_a_primary_todo(
+def test_a_branch_must_repair_a_primary_todo(
     tmp_path: Path, branches: list[dict[str, Any]], said: str | None
 ) -> None:
     found = [each for each in findings(tmp_path, own(), *branches, files=FILES) if each.severity == "error"]
@@ -126,7 +126,7 @@ def test_a_branch_repairs_a_primary_todo(
 
 
 @given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=12))
-def test_waiting_agrees_with_a_walk_over_the_graph(edges: list[set[int]]) -> None:
+def test_transitive_dependencies_agree_with_a_graph_walk(edges: list[set[int]]) -> None:
     from planner.lint import LintFacts
     from planner.model.plan import Plan
 
@@ -160,7 +160,7 @@ def strategy(*names: str, chained: bool = True) -> list[dict[str, Any]]:
         (strategy("indicators", "data_loading", "entry", "exit"), ["does not follow and depend on"] * 2),
     ],
 )
-def test_the_steps_of_a_named_template_are_there_in_order(
+def test_the_steps_of_a_named_template_must_be_present_and_in_order(
     tmp_path: Path, todos: list[dict[str, Any]], said: list[str]
 ) -> None:
     found = findings(tmp_path, *todos, files=FILES, **{"x-template": "strategy"})
@@ -169,7 +169,7 @@ def test_the_steps_of_a_named_template_are_there_in_order(
     assert bool(found) is bool(said)
 
 
-def test_an_unknown_template_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_template_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     found = only("template-mismatch", tmp_path, own(), files=FILES, metadata={"x-template": "stratgy"})
     assert found.fix == "did you mean strategy? known templates: strategy"
 
@@ -177,7 +177,7 @@ def test_an_unknown_template_is_answered_with_the_known_ones(tmp_path: Path) -> 
 # -- files ---------------------------------------------------------------------------------------------
 
 
-def test_a_contract_is_there_or_made_by_an_architect_before(tmp_path: Path) -> None:
+def test_a_contract_must_exist_or_be_made_by_an_earlier_architect_todo(tmp_path: Path) -> None:
     assert judge(tmp_path, own(contract_path="c.json")) == []
     found = only("contract-missing", tmp_path, own(contract_path="cc.json"), files=FILES)
     assert (found.severity, found.place) == ("error", "items[0].contract_path")
@@ -206,11 +206,11 @@ def test_a_contract_is_there_or_made_by_an_architect_before(tmp_path: Path) -> N
         b"\0",
     ],
 )
-def test_a_contract_that_cannot_be_used_is_an_error(tmp_path: Path, text: str | bytes) -> None:
+def test_an_unusable_contract_is_an_error(tmp_path: Path, text: str | bytes) -> None:
     assert judge(tmp_path, own(contract_path="x.json"), files={"x.json": text}) == ["contract-invalid"]
 
 
-def test_fixtures_and_schemas_exist_or_are_made_before(tmp_path: Path) -> None:
+def test_fixtures_and_schemas_must_exist_or_be_made_earlier(tmp_path: Path) -> None:
     found = only("fixture-missing", tmp_path, own(spec={"fixture": "fixtures/x.json"}), files=FILES)
     assert (found.severity, found.place) == ("error", "items[0].acceptance_criteria.tests[0].fixture")
     makes = {"expected_artifacts": ["fixtures/x.json"]}
@@ -223,7 +223,7 @@ def test_fixtures_and_schemas_exist_or_are_made_before(tmp_path: Path) -> None:
     assert judge(tmp_path, own(criteria=out)) == ["schema-missing"]
 
 
-def test_what_a_todo_owes_is_among_its_allowed_files(tmp_path: Path) -> None:
+def test_expected_artifacts_must_be_within_the_allowed_files(tmp_path: Path) -> None:
     makes = {"expected_artifacts": ["src/a.py", "out/x.json", "gen/*.json"]}
     found = findings(tmp_path, own(criteria=makes, allowed_files=["src/**"]), files=FILES)
     assert [each.rule for each in found] == ["outside-allowed-files"] * 2
@@ -245,7 +245,7 @@ def test_what_a_todo_owes_is_among_its_allowed_files(tmp_path: Path) -> None:
         ({"criteria": {"expected_artifacts": ["src/a.py"]}}, ["src/**"], 0),
     ],
 )
-def test_targets_and_contracts_are_in_reach_and_not_protected(
+def test_targets_and_contracts_must_be_allowed_and_not_protected(
     tmp_path: Path, keys: dict[str, Any], protected: list[str], expected: int
 ) -> None:
     plan = {"metadata": {"protected_files": protected}}
@@ -255,13 +255,13 @@ def test_targets_and_contracts_are_in_reach_and_not_protected(
     )
 
 
-def test_the_report_that_a_branch_names_is_not_its_to_write(tmp_path: Path) -> None:
+def test_a_branch_need_not_be_allowed_to_write_its_failure_report(tmp_path: Path) -> None:
     makes = {"expected_artifacts": ["diagnostics/a_failure_report.json"]}
     branched = branch("a1", "a", criteria=makes, allowed_files=["src/**"])
     assert judge(tmp_path, own(allowed_files=["src/**"]), branched) == []
 
 
-def test_the_judging_tests_are_out_of_reach(tmp_path: Path) -> None:
+def test_tests_that_judge_a_todo_must_not_be_among_its_allowed_files(tmp_path: Path) -> None:
     found = only("judge-in-reach", tmp_path, own(allowed_files=["src/**", "*.py"]), files=FILES)
     assert found.place == "items[0].allowed_files[1]"
     assert judge(tmp_path, own(allowed_files=["**", "!t.py"])) == []
@@ -272,7 +272,7 @@ def test_the_judging_tests_are_out_of_reach(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes")
-def test_links_out_of_the_root_and_pipes_are_not_read(tmp_path: Path) -> None:
+def test_pipes_and_links_that_leave_the_root_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret.py").write_text("this is no Python, as reading it would tell\n")
     root = tmp_path / "root"
     (root / "tests").mkdir(parents=True)
@@ -286,7 +286,7 @@ def test_links_out_of_the_root_and_pipes_are_not_read(tmp_path: Path) -> None:
 # -- size ----------------------------------------------------------------------------------------------
 
 
-def test_a_todo_with_much_to_do_is_split(tmp_path: Path) -> None:
+def test_a_todo_with_too_many_criteria_should_be_split(tmp_path: Path) -> None:
     many = own(criteria={"expected_artifacts": [f"src/{at}.py" for at in range(8)]})
     assert "has 9 criteria, more than 8" in only("todo-too-large", tmp_path, many, files=FILES).message
     assert judge(tmp_path, own(criteria={"expected_artifacts": ["src/a.py", "docs/b.md"]})) == []
@@ -312,7 +312,7 @@ def make(*titles: str, folders: tuple[str, ...] = ()) -> list[Todo]:
         (make(*"abcdef", folders=("pay", "pay", "ship", "ship", "tests", "tests")), None),
     ],
 )
-def test_a_hierarchy_is_suggested_for_many_todos_phases_or_domains(
+def test_phases_are_suggested_for_many_todos_titled_phases_or_domains(
     todos: list[Todo], reason: str | None
 ) -> None:
     found = reasons_for_phases(todos)
@@ -320,7 +320,7 @@ def test_a_hierarchy_is_suggested_for_many_todos_phases_or_domains(
     assert reason is None or reason in found[0]
 
 
-def test_the_vi_editor_should_be_divided(tmp_path: Path) -> None:
+def test_a_flat_plan_of_29_todos_should_be_divided(tmp_path: Path) -> None:
     names = [f"part{at}" for at in range(29)]
     found = only("hierarchy-suggested", tmp_path, *(todo(n, requires_testing=False) for n in names))
     assert found.message == "29 todos are on one level, more than 15"
@@ -331,11 +331,11 @@ PACKAGE = Path(lint.__file__).parent
 
 
 @pytest.mark.parametrize("name", ["momentum", "rsi_bug"])
-def test_the_examples_have_no_findings(name: str) -> None:
+def test_the_example_plans_have_no_findings(name: str) -> None:
     assert validate_plan(ROOT / "examples" / name / "plan.yaml") == ()
 
 
-def test_the_complete_example_of_the_design_has_no_errors() -> None:
+def test_the_seed_plan_has_no_errors() -> None:
     found = validate_plan(ROOT / "fixtures" / "seeds" / "todo_list.json")
     assert [(each.rule, each.severity) for each in found] == [("tests-unwritten", "advice")]
 
@@ -343,7 +343,7 @@ def test_the_complete_example_of_the_design_has_no_errors() -> None:
 @pytest.mark.parametrize(
     "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
 )
-def test_a_plan_in_the_documentation_validates_clean(page: Path, tmp_path: Path) -> None:
+def test_plans_in_the_documentation_have_no_unexpected_findings(page: Path, tmp_path: Path) -> None:
     """This must hold even if only the plan was copied, without the files that it names."""
     for text in re.findall(
         r"^```yaml plan\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
@@ -354,7 +354,7 @@ def test_a_plan_in_the_documentation_validates_clean(page: Path, tmp_path: Path)
         assert [each.message for each in found if each.rule not in allowed] == []
 
 
-def test_findings_stand_where_they_belong_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_findings_have_positions_and_follow_the_order_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(
         "todo_list_id: p\nitems:\n- id: a\n  title: A\n  max_retries: 0\n  verify: pytest no.py\n"
@@ -381,7 +381,7 @@ def test_a_plan_that_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
         validate_plan(tmp_path / "none.yaml")
 
 
-def test_every_rule_of_the_table_is_used_and_none_is_missing_there() -> None:
+def test_the_table_lists_exactly_the_rules_in_use() -> None:
     of_trees = PACKAGE.parent / "planfile/validation.py"
     sources = "".join(path.read_text(encoding="utf-8") for path in [*PACKAGE.glob("*.py"), of_trees])
     used = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', sources))
@@ -394,13 +394,13 @@ def test_every_rule_of_the_table_is_used_and_none_is_missing_there() -> None:
     assert all(row.why.endswith(".") and row.fix.endswith(".") for row in LINT_RULES.values())
 
 
-def test_what_the_project_says_cannot_write_on_the_terminal(tmp_path: Path) -> None:
+def test_project_text_in_a_finding_cannot_control_the_terminal(tmp_path: Path) -> None:
     files = {"test_a.py": "def test_\u202ea(): pass\n)"}
     found = only("unreadable-test", tmp_path, todo("a", "pytest test_a.py"), files=files)
     assert found.message.isprintable()
 
 
-def test_long_texts_are_cut(tmp_path: Path) -> None:
+def test_long_messages_are_truncated(tmp_path: Path) -> None:
     files = {"t.py": "def test_a():\n    pass\n"}
     assert (
         len(only("test-missing", tmp_path, todo("a", f"pytest t.py::{'x' * 9_000}"), files=files).message)
@@ -433,12 +433,12 @@ _CODE = st.lists(
 
 
 @given(_CODE.map("\n".join) | st.text(max_size=300))
-def test_no_text_breaks_the_readers(text: str) -> None:
+def test_any_text_is_read_as_a_module_without_an_exception(text: str) -> None:
     module = read_module(text, PytestSettings())
     assert module.problem is None or not module.tests
 
 
-def test_sub_plans_are_validated_each_file_once_under_its_own_name(
+def test_each_sub_plan_file_is_validated_once_under_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -469,7 +469,7 @@ def test_sub_plans_are_validated_each_file_once_under_its_own_name(
         ({"pyproject.toml": "tool = 3"}, set()),
     ],
 )
-def test_configured_tools_are_told_by_their_files(
+def test_configured_tools_are_recognised_by_their_files(
     tmp_path: Path, files: dict[str, str], tools: set[str]
 ) -> None:
     for name, text in files.items():
@@ -484,13 +484,11 @@ def test_configured_tools_are_told_by_their_files(
     ("pattern", "protects"),
     [("src", True), ("src/**", True), ("*.py", True), ("a.py", False), ("a*.py", True), ("test/**", False)],
 )
-def test_a_protected_glob_that_matches_no_file_is_doubtful(
-    tmp_path: Path, pattern: str, protects: bool
-) -> None:
+def test_a_protected_glob_without_matches_is_reported(tmp_path: Path, pattern: str, protects: bool) -> None:
     found = judge(tmp_path, own(), metadata={"protected_files": [pattern]})
     assert found == ["protected-nothing"] * (not protects)
 
 
 @pytest.mark.parametrize("pattern", [".", "./", "src/a**", "t.py/"])
-def test_a_glob_that_pathlib_reads_in_another_way_is_no_finding(tmp_path: Path, pattern: str) -> None:
+def test_a_glob_with_other_pathlib_semantics_is_not_reported(tmp_path: Path, pattern: str) -> None:
     assert judge(tmp_path, own(), metadata={"protected_files": [pattern]}) == []
