@@ -58,7 +58,7 @@ class Remembering(Told):
         self.tell(RunStarted(at=self.now))
 
 
-def test_of_equal_priority_what_went_well_before_is_begun_first() -> None:
+def test_of_equal_priority_the_todo_with_past_success_starts_first() -> None:
     memory = PastRecords(
         fingerprint="here", todos=past_todos(PARSER, False, 4) + past_todos(LEXER, True, 4)
     )
@@ -79,7 +79,7 @@ def branch_of(memory: PastRecords, about: Todo) -> tuple[Role, str]:
     return work.role, "\n".join(action.because for action in run.last)
 
 
-def test_a_branch_goes_to_whom_memory_names_and_says_why() -> None:
+def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> None:
     memory = PastRecords(
         fingerprint="here",
         repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3),
@@ -95,7 +95,7 @@ def test_a_branch_goes_to_whom_memory_names_and_says_why() -> None:
     assert "memory" not in unsaid
 
 
-def test_a_violation_stops_everything_whoever_repaired_it_before() -> None:
+def test_a_violation_halts_the_run_whatever_memory_recommends() -> None:
     violated = Category.SANDBOX_VIOLATION
     word = Correction(
         at=START, fingerprint="here", signature=FAILURE.signature or "", category=violated, role=Role.CODER
@@ -112,7 +112,7 @@ def test_a_violation_stops_everything_whoever_repaired_it_before() -> None:
     assert not run.last_of(Implement)
 
 
-def test_a_recipe_is_asked_for_before_what_failed_so_in_the_past() -> None:
+def test_a_recipe_that_would_have_found_past_failures_is_requested_first() -> None:
     memory = PastRecords(fingerprint="here", todos=past_todos(PARSER, False, 4, Category.LINT_ERROR))
     run = Remembering(PARSER, memory=memory)
     run.works()

@@ -38,7 +38,7 @@ def route(memory: Memory, failure: Failure = SLOW, about: Todo | None = None) ->
     return memory.route(failure, about or todo(), Role.TESTER, NOW)
 
 
-def test_clear_numbers_change_the_role_and_say_so() -> None:
+def test_clear_evidence_changes_the_role_and_is_explained() -> None:
     advice = route(remembering(*DEBUGGER, *CODER))
 
     assert (advice.role, advice.changed) == (Role.DEBUGGER, True)
@@ -46,7 +46,7 @@ def test_clear_numbers_change_the_role_and_say_so() -> None:
     assert 0.75 < advice.confidence < 0.9
 
 
-def test_an_empty_memory_leaves_everything_as_it_is() -> None:
+def test_an_empty_memory_changes_nothing() -> None:
     memory = Memory(PastRecords())
 
     assert memory.is_empty
@@ -55,7 +55,7 @@ def test_an_empty_memory_leaves_everything_as_it_is() -> None:
     assert not remembering(correction(Role.CODER)).is_empty
 
 
-def test_one_success_of_another_role_is_too_little() -> None:
+def test_one_success_does_not_change_the_role() -> None:
     advice = route(remembering(repair(Role.DEBUGGER, True)))
 
     assert not advice.changed
@@ -64,7 +64,7 @@ def test_one_success_of_another_role_is_too_little() -> None:
     )
 
 
-def test_a_difference_that_is_sure_but_small_changes_nothing() -> None:
+def test_a_certain_but_small_advantage_does_not_change_the_role() -> None:
     def both(debugger: int, tester: int) -> RoutingAdvice:
         held = [repair(Role.DEBUGGER, number < debugger) for number in range(100)]
         return route(remembering(*held, *[repair(Role.TESTER, number < tester) for number in range(100)]))
@@ -73,7 +73,7 @@ def test_a_difference_that_is_sure_but_small_changes_nothing() -> None:
     assert both(92, 80).changed
 
 
-def test_the_same_signature_tells_more_than_the_category() -> None:
+def test_the_same_signature_outweighs_the_category() -> None:
     others = [repair(Role.CODER, True, of=OTHER, text="Zzz quite unlike that") for _ in range(30)]
     own = [*[repair(Role.DEBUGGER, True)] * 6, *[repair(Role.CODER, False)] * 3, *TESTER]
     memory = remembering(*others, *own)
@@ -82,7 +82,7 @@ def test_the_same_signature_tells_more_than_the_category() -> None:
     assert route(memory, OTHER, UNLIKE).role is Role.CODER
 
 
-def test_a_similar_text_tells_more_than_the_category() -> None:
+def test_a_similar_text_outweighs_the_category() -> None:
     others = [repair(Role.CODER, True, of=OTHER, text="Zzz quite unlike that", signature=None)] * 30
     own = [repair(Role.DEBUGGER, True, signature=None)] * 6 + [
         repair(Role.CODER, False, signature=None)
@@ -95,14 +95,14 @@ def test_a_similar_text_tells_more_than_the_category() -> None:
     assert route(memory, OTHER, UNLIKE).role is Role.CODER
 
 
-def test_what_is_long_ago_no_longer_changes_a_role() -> None:
+def test_old_records_no_longer_change_the_role() -> None:
     memory = remembering(*DEBUGGER)
 
     assert memory.route(SLOW, todo(), Role.TESTER, NOW + 20 * 86_400).changed
     assert not memory.route(SLOW, todo(), Role.TESTER, NOW + 90 * 86_400).changed
 
 
-def test_other_repositories_count_less() -> None:
+def test_records_of_other_repositories_count_less() -> None:
     here = [repair(Role.DEBUGGER, True)] * 2
     elsewhere = [repair(Role.DEBUGGER, True, fingerprint=ELSEWHERE)] * 2
     failed = TESTER[:1]
@@ -114,7 +114,7 @@ def test_other_repositories_count_less() -> None:
 # -- corrections -------------------------------------------------------------------------------------
 
 
-def test_a_persons_word_about_the_same_failure_goes_before_all_numbers() -> None:
+def test_a_correction_of_the_same_failure_outweighs_all_statistics() -> None:
     word = correction(Role.ARCHITECT, by="Ada\x1b[2J\nLovelace", right_category=Category.SPEC_MISMATCH)
 
     advice = route(remembering(*DEBUGGER, *[repair(Role.ARCHITECT, False)] * 5, word))
@@ -127,13 +127,13 @@ def test_a_persons_word_about_the_same_failure_goes_before_all_numbers() -> None
     assert advice.confidence < 0.5, "but the failures are not hidden"
 
 
-def test_the_latest_word_counts_whatever_the_order() -> None:
+def test_the_latest_correction_counts_in_any_order() -> None:
     old, new = correction(Role.CODER, at=TODAY - timedelta(days=3)), correction(Role.DEBUGGER)
 
     assert route(remembering(old, new)).role is route(remembering(new, old)).role is Role.DEBUGGER
 
 
-def test_a_word_about_another_failure_of_the_category_is_evidence_only() -> None:
+def test_a_correction_of_another_failure_counts_only_as_evidence() -> None:
     one, two = correction(Role.DEBUGGER, signature="s1"), correction(Role.DEBUGGER, signature="s2")
 
     assert not route(remembering(one)).changed
@@ -148,7 +148,7 @@ def test_a_word_about_another_failure_of_the_category_is_evidence_only() -> None
 @pytest.mark.parametrize(
     "category", [each for each in Category if CATEGORIES[each].family in NOT_MEMORYS], ids=str
 )
-def test_no_number_and_no_word_leads_a_violation_away_from_a_person(category: Category) -> None:
+def test_memory_never_routes_a_violation_away_from_a_person(category: Category) -> None:
     failure = SLOW.model_copy(update={"category": category})
     held = [repair(Role.DEBUGGER, True, of=failure)] * 20
     memory = remembering(*held, correction(Role.CODER, category=category))
@@ -162,13 +162,13 @@ def test_no_number_and_no_word_leads_a_violation_away_from_a_person(category: Ca
 
 
 @pytest.mark.parametrize("owner", [Owner.ENVIRONMENT, Owner.HARNESS])
-def test_what_the_environment_lacks_is_nobodys_to_repair(owner: Owner) -> None:
+def test_memory_does_not_reroute_environment_failures(owner: Owner) -> None:
     failure = SLOW.model_copy(update={"owner": owner})
 
     assert not route(remembering(*DEBUGGER), failure).changed
 
 
-def test_a_missing_import_may_be_declared_by_whoever_did_it_before() -> None:
+def test_a_missing_import_may_go_to_the_role_that_declared_it_before() -> None:
     failure = Failure(category=Category.IMPORT_ERROR, owner=Owner.ENVIRONMENT, signature="i1")
     memory = remembering(*[repair(Role.ARCHITECT, True, of=failure)] * 4)
 
@@ -176,7 +176,7 @@ def test_a_missing_import_may_be_declared_by_whoever_did_it_before() -> None:
 
 
 @pytest.mark.parametrize("word", ["timeout", "TEST_TIMEOUT"])
-def test_what_the_todo_says_itself_is_obeyed(word: str) -> None:
+def test_routing_set_by_the_todo_overrides_memory(word: str) -> None:
     about = todo(failure_routing={word: "tester"})
 
     advice = route(remembering(*DEBUGGER, correction(Role.CODER)), about=about)
@@ -191,7 +191,7 @@ def test_what_the_todo_says_itself_is_obeyed(word: str) -> None:
 
 @settings(max_examples=50)
 @given(records, failures, todos, st.randoms(use_true_random=False))
-def test_the_order_of_records_changes_nothing(
+def test_the_order_of_records_is_irrelevant(
     held: PastRecords, failure: Failure, about: Todo, random: st.random.Random
 ) -> None:
     shuffled = held.model_copy(

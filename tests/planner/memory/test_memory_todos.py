@@ -38,7 +38,7 @@ from planner.planfile.project_files import LARGEST_READ
 LINT = (Category.LINT_ERROR,)
 
 
-def test_what_went_well_before_goes_first() -> None:
+def test_todos_similar_to_past_successes_come_first() -> None:
     memory = remembering(
         *[past_todo("Add an indicator of momentum", True)] * 4,
         *[past_todo("Add an adapter for orders", False)] * 4,
@@ -50,7 +50,7 @@ def test_what_went_well_before_goes_first() -> None:
     assert badly < other < well
 
 
-def test_done_only_after_a_repair_or_never_is_no_first_attempt() -> None:
+def test_a_repaired_or_unfinished_todo_is_not_a_first_attempt_success() -> None:
     once = remembering(past_todo("Add a parser", True)).order_bias(todo("Add a parser"), NOW)
     repaired = remembering(past_todo("Add a parser", False)).order_bias(todo("Add a parser"), NOW)
     never = remembering(past_todo("Add a parser", True, done=False)).order_bias(todo("Add a parser"), NOW)
@@ -68,14 +68,14 @@ def test_done_only_after_a_repair_or_never_is_no_first_attempt() -> None:
     ],
     ids=lambda less: next(iter(less)),
 )
-def test_what_is_farther_off_counts_less(less: dict[str, Any]) -> None:
+def test_more_distant_records_count_less(less: dict[str, Any]) -> None:
     near = remembering(*[past_todo("Add a parser", True)] * 3)
     far = remembering(*[past_todo("Add a parser", True, **less)] * 3)
 
     assert near.order_bias(todo("Add a parser"), NOW) > far.order_bias(todo("Add a parser"), NOW) > 0.5
 
 
-def test_the_text_of_a_branch_is_that_of_its_todo() -> None:
+def test_the_text_of_a_branch_is_the_text_of_its_todo() -> None:
     branch = todo("Repair Add a parser (timeout)", parent_id="t1")
 
     assert text_of(branch) == "Add a parser"
@@ -88,7 +88,7 @@ def test_the_text_of_a_branch_is_that_of_its_todo() -> None:
 # -- recipes -----------------------------------------------------------------------------------------
 
 
-def test_failures_that_a_recipe_shows_make_it_worth_running_first() -> None:
+def test_a_recipe_that_finds_frequent_failures_is_recommended() -> None:
     memory = remembering(
         *[past_todo("Add a parser", False, categories=LINT)] * 5,
         *[past_todo("Add a parser", False, categories=(*LINT, Category.COMPILATION_ERROR))] * 2,
@@ -125,7 +125,7 @@ def test_failures_that_a_recipe_shows_make_it_worth_running_first() -> None:
         (Category.TEST_REGRESSION, {}, None),
     ],
 )
-def test_the_recipe_is_of_the_language_and_shows_the_category(
+def test_a_recipe_must_fit_the_language_and_find_the_category(
     category: Category, about: dict[str, Any], recipe: str | None
 ) -> None:
     memory = remembering(*[past_todo("Add a parser", False, categories=(category,))] * 5)
@@ -136,7 +136,7 @@ def test_the_recipe_is_of_the_language_and_shows_the_category(
     assert recipe is None or recipe in RECIPES
 
 
-def test_too_little_or_too_old_or_too_rare_is_no_reason_for_a_recipe() -> None:
+def test_few_old_or_rare_failures_do_not_recommend_a_recipe() -> None:
     def advice(*held: PastTodo) -> RecipeAdvice | None:
         return remembering(*held).recipe(todo("Add a parser"), NOW)
 
@@ -147,7 +147,7 @@ def test_too_little_or_too_old_or_too_rare_is_no_reason_for_a_recipe() -> None:
     assert advice(*[met] * 2, *[not_met] * 20) is None
 
 
-def test_the_kind_alone_may_be_the_reason() -> None:
+def test_the_task_kind_alone_can_recommend_a_recipe() -> None:
     memory = remembering(*[past_todo("Refactor the order book", False, categories=LINT)] * 4)
 
     assert memory.recipe(todo("Refactor zzzyyy wwwvvv qqqppp uuuttt"), NOW) == RecipeAdvice(
@@ -160,9 +160,7 @@ def test_the_kind_alone_may_be_the_reason() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0.01, 4)), max_size=12), st.floats(0.01, 4))
-def test_a_success_raises_the_rate_whatever_the_order(
-    found: list[tuple[bool, float]], weight: float
-) -> None:
+def test_a_success_raises_the_rate_in_any_order(found: list[tuple[bool, float]], weight: float) -> None:
     before = believe(found)
 
     assert believe(found[::-1]) == before
@@ -170,13 +168,13 @@ def test_a_success_raises_the_rate_whatever_the_order(
     assert 0 < before.rate < 1
 
 
-def test_few_experiences_prove_little() -> None:
+def test_few_records_are_weak_evidence() -> None:
     assert believe(()) == Belief(0.5, 0)
     assert surely_better(Belief(0.8, 1), Belief(0.4, 1)) < 0.9
     assert surely_better(Belief(0.8, 48), Belief(0.4, 48)) > 0.999
 
 
-def test_words_of_one_stem_are_alike_in_any_order() -> None:
+def test_words_with_one_stem_are_similar_in_any_order() -> None:
     assert ngrams("rsi a") == {" rs", "rsi", "si ", " a "}
     assert ngrams("slow test") == ngrams("test slow")
     assert jaccard(ngrams("?"), ngrams("")) == 1
@@ -187,7 +185,7 @@ def test_words_of_one_stem_are_alike_in_any_order() -> None:
 
 @settings(max_examples=50)
 @given(records, todos, times)
-def test_a_chance_and_a_recipe_come_for_any_todo_at_any_time(
+def test_any_todo_gets_a_bounded_order_bias_and_a_known_recipe_or_none(
     held: PastRecords, about: Todo, now: float
 ) -> None:
     memory = Memory(held)
@@ -217,11 +215,11 @@ def test_a_chance_and_a_recipe_come_for_any_todo_at_any_time(
         ("Entry conditions", {}, "other"),
     ],
 )
-def test_the_kind_of_a_todo(title: str, fields: dict[str, Any], kind: str) -> None:
+def test_the_task_kind_follows_from_title_and_fields(title: str, fields: dict[str, Any], kind: str) -> None:
     assert task_kind(todo(title, **fields)) == kind
 
 
-def test_a_branch_is_of_the_kind_of_its_todo() -> None:
+def test_a_branch_has_the_task_kind_of_its_todo() -> None:
     branch = todo("Repair Add a login (implementation bug)", parent_id="t1")
 
     assert own_title(branch) == "Add a login"
@@ -230,12 +228,12 @@ def test_a_branch_is_of_the_kind_of_its_todo() -> None:
     assert own_title(todo("Look at the login", parent_id="t1")) == "Look at the login"
 
 
-def test_words_are_taken_apart_and_numbers_are_alike() -> None:
+def test_words_are_split_and_numbers_are_normalised() -> None:
     assert words_of("computeRSI_of 3.14 v2 Größe") == ["compute", "rsi", "of", "0", "v", "0", "grösse"]
 
 
 @given(st.text(min_size=1, max_size=80), st.none() | st.text(max_size=80))
-def test_every_todo_is_of_some_kind(title: str, intent: str | None) -> None:
+def test_every_todo_has_a_task_kind(title: str, intent: str | None) -> None:
     assert task_kind(todo(title, intent=intent)) in TaskKind
 
 
@@ -253,7 +251,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_copy_of_the_project_is_known_again(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_copy_of_a_project_has_the_same_fingerprint(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     copy = tmp_path_factory.mktemp("copy")
     (copy / "pyproject.toml").write_bytes(b'[project]\r\nname = "a"\r\n')
     (copy / "main.py").write_text("work goes on")
@@ -267,7 +267,7 @@ def test_a_copy_of_the_project_is_known_again(root: Path, tmp_path_factory: pyte
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_every_manifest_counts(root: Path, name: str) -> None:
+def test_every_manifest_affects_the_fingerprint(root: Path, name: str) -> None:
     before = repository_fingerprint(root, plan("pytest"))
     (root / name).write_text("another")
     after = repository_fingerprint(root, plan("pytest"))
@@ -276,7 +276,7 @@ def test_every_manifest_counts(root: Path, name: str) -> None:
     assert len({before, after, repository_fingerprint(root, plan("pytest"))}) == 3
 
 
-def test_the_same_words_in_another_manifest_are_another_repository(tmp_path: Path) -> None:
+def test_the_name_of_a_manifest_affects_the_fingerprint(tmp_path: Path) -> None:
     found: set[str] = set()
     for name in MANIFESTS:
         (tmp_path / name).write_text("same")
@@ -286,7 +286,7 @@ def test_the_same_words_in_another_manifest_are_another_repository(tmp_path: Pat
     assert len(found) == len(MANIFESTS)
 
 
-def test_the_tools_that_test_count(root: Path) -> None:
+def test_the_test_tools_of_a_plan_affect_the_fingerprint(root: Path) -> None:
     told = [("pytest",), ("npm test",), ("pytest", "npm test"), ("npm test", "pytest a.py")]
     found = [repository_fingerprint(root, plan(*commands)) for commands in told]
 
@@ -296,7 +296,7 @@ def test_the_tools_that_test_count(root: Path) -> None:
     assert repository_fingerprint(root, plan("rm -rf .", "pytest")) == found[0], "what nobody may run"
 
 
-def test_what_cannot_be_read_counts_as_absent(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_unreadable_manifests_count_as_absent(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     before = repository_fingerprint(root, plan())
     outside = tmp_path_factory.mktemp("outside") / "setup.py"
     outside.write_text("secret")
@@ -309,7 +309,7 @@ def test_what_cannot_be_read_counts_as_absent(root: Path, tmp_path_factory: pyte
     assert repository_fingerprint(root / "nowhere", plan()) != before
 
 
-def test_of_a_long_manifest_the_beginning_counts(root: Path) -> None:
+def test_only_the_beginning_of_a_long_manifest_affects_the_fingerprint(root: Path) -> None:
     found: list[str] = []
     for content in (b"x" * LARGEST_READ, b"x" * LARGEST_READ + b"y", b"x" * LARGEST_READ + b"zz"):
         (root / "package.json").write_bytes(content)
@@ -326,7 +326,7 @@ def words() -> str:
     return " ".join(PAGE.read_text(encoding="utf-8").split())
 
 
-def test_every_example_of_the_page_gives_what_is_shown() -> None:
+def test_every_example_of_the_memory_page_is_correct() -> None:
     found = doctest.testfile(str(PAGE), module_relative=False)
 
     assert found.attempted > 30
@@ -352,5 +352,5 @@ def test_every_example_of_the_page_gives_what_is_shown() -> None:
         ),
     ],
 )
-def test_the_page_names_what_the_code_goes_by(said: str, words: str) -> None:
+def test_the_memory_page_names_the_constants_of_the_code(said: str, words: str) -> None:
     assert said in words
