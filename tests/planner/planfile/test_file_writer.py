@@ -25,7 +25,7 @@ def mode_of(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_a_new_file_is_for_its_owner_alone_unless_told_otherwise(tmp_path: Path) -> None:
+def test_a_new_file_is_private_by_default(tmp_path: Path) -> None:
     umask = os.umask(0o077)
     try:
         write_file(tmp_path / "a", "x")
@@ -40,7 +40,7 @@ def test_a_new_file_is_for_its_owner_alone_unless_told_otherwise(tmp_path: Path)
 
 
 @pytest.mark.parametrize("write", [write_file, replace_file])
-def test_a_file_is_replaced_as_a_whole_and_keeps_its_permissions(tmp_path: Path, write) -> None:
+def test_a_file_is_replaced_atomically_and_keeps_its_permissions(tmp_path: Path, write) -> None:
     target = tmp_path / "file"
     target.write_text("old")
     target.chmod(0o640)
@@ -53,7 +53,7 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_permissions(tmp_path: Path,
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_link_that_the_user_names_stays_and_its_target_is_written(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_kept_and_its_target_written(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to("other")
     (tmp_path / "other").symlink_to("there/file")
@@ -66,7 +66,7 @@ def test_a_link_that_the_user_names_stays_and_its_target_is_written(tmp_path: Pa
     assert os.listdir(tmp_path / "there") == ["file"]
 
 
-def test_a_record_is_never_written_through_what_stands_in_its_place(tmp_path: Path) -> None:
+def test_a_record_replaces_a_link_or_pipe_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "link").symlink_to("mine")
     os.mkfifo(tmp_path / "pipe")
@@ -78,7 +78,7 @@ def test_a_record_is_never_written_through_what_stands_in_its_place(tmp_path: Pa
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_created(tmp_path: Path) -> None:
     write_file(tmp_path / "a" / "b" / "file", "x")
     prepare_place(tmp_path / "c" / "d" / "file")
 
@@ -86,13 +86,13 @@ def test_a_missing_folder_is_made(tmp_path: Path) -> None:
     assert (tmp_path / "c" / "d").is_dir()
 
 
-def test_names_may_be_as_long_and_as_odd_as_the_file_system_allows(tmp_path: Path) -> None:
+def test_long_and_unusual_file_names_are_supported(tmp_path: Path) -> None:
     for name in ("n" * 255, "ж" * 127, "🂡" * 63, os.fsdecode(b"\xff\xfe"), "-"):
         write_file(tmp_path / name, "x")
         assert (tmp_path / name).read_text() == "x"
 
 
-def test_a_pipe_is_streamed_to_and_stays_a_pipe(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     handle = os.open(pipe, os.O_RDWR)
@@ -118,9 +118,7 @@ def test_devices_are_written_to_and_stay_devices() -> None:
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
 @pytest.mark.parametrize("is_piped", [True, False])
-def test_standard_output_gets_the_text_after_what_was_printed(
-    tmp_path: Path, name: str, is_piped: bool
-) -> None:
+def test_text_for_standard_output_follows_earlier_output(tmp_path: Path, name: str, is_piped: bool) -> None:
     (tmp_path / "link").symlink_to("/dev/stdout")
     code = (
         "import sys; from pathlib import Path; from planner.planfile.file_writer import write_file\n"
@@ -139,7 +137,7 @@ def test_standard_output_gets_the_text_after_what_was_printed(
     assert sorted(os.listdir(tmp_path)) == ["link", "out"]
 
 
-def test_the_screen_goes_to_standard_error_while_the_file_is_standard_output(
+def test_screen_output_moves_to_stderr_while_the_file_is_stdout(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for path in (STANDARD_OUTPUT, Path("/dev/stdout")):
@@ -154,13 +152,13 @@ def test_the_screen_goes_to_standard_error_while_the_file_is_standard_output(
         assert capfd.readouterr() == ("screen\n", "")
 
 
-def test_a_descriptor_that_is_not_open_is_named() -> None:
+def test_a_closed_descriptor_is_reported() -> None:
     remedy = "Bad file descriptor; name another file"
     assert refusal(Path("/dev/fd/987")) == remedy
     assert refusal(Path("/dev/fd/987"), prepare_place) == remedy
 
 
-def test_a_reader_that_goes_away_is_an_error() -> None:
+def test_a_closed_reader_is_an_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -172,7 +170,7 @@ def test_a_reader_that_goes_away_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("write", [write_file, replace_file, create_file, prepare_place])
-def test_what_cannot_be_written_is_told_in_one_line_with_a_remedy(tmp_path: Path, write) -> None:
+def test_a_write_error_is_reported_in_one_line_with_a_remedy(tmp_path: Path, write) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("x")
     taken = "the file exists already and is not replaced; name a new file, or remove it"
@@ -188,14 +186,14 @@ def test_what_cannot_be_written_is_told_in_one_line_with_a_remedy(tmp_path: Path
         assert refusal(tmp_path / "a\0\nb", write).endswith("; name another file")
 
 
-def test_a_circle_of_links_is_told(tmp_path: Path) -> None:
+def test_a_loop_of_symbolic_links_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     assert refusal(tmp_path / "a") == "the path is a loop of symbolic links; name another file"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_to_is_told_before_and_after(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported_before_and_during_the_write(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir(mode=0o500)
     remedy = "permission denied; change its permissions, or name another file"
     for write in (write_file, prepare_place):
@@ -204,7 +202,7 @@ def test_a_folder_that_may_not_be_written_to_is_told_before_and_after(tmp_path: 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 @pytest.mark.parametrize("failing", ["fsync", "chmod", "replace"])
-def test_what_goes_wrong_while_writing_leaves_the_old_file_and_nothing_else(
+def test_a_failed_write_leaves_the_old_file_and_no_remains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
 ) -> None:
     def fails(*_: object) -> None:
@@ -219,7 +217,7 @@ def test_what_goes_wrong_while_writing_leaves_the_old_file_and_nothing_else(
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_new_file_is_written_whole_or_not_at_all_and_replaces_nothing(
+def test_a_new_file_is_created_whole_or_not_at_all_and_replaces_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     create_file(tmp_path / "new", "x")

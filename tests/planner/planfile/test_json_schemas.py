@@ -30,26 +30,26 @@ def read(path: str) -> Any:
     return json.loads(text) if path.endswith(".json") else yaml.load(text, Loader=yaml.BaseLoader)
 
 
-def test_an_unknown_schema_is_named_with_the_known_ones() -> None:
+def test_an_unknown_schema_is_reported_with_the_known_ones() -> None:
     with pytest.raises(KeyError, match="unknown schema 'plans'; the schemas are plan"):
         schemas.schema("plans")
 
 
-def test_the_examples_fit_the_schema_of_plans() -> None:
+def test_the_examples_match_the_plan_schema() -> None:
     plans = sorted((FIXTURES.parent / "examples").glob("*/plan.yaml"))
     assert plans
     for path in plans:
         validator("plan").validate(json.loads(json.dumps(yaml.safe_load(path.read_text()), default=str)))
 
 
-def test_the_seed_documents_fit_the_schemas() -> None:
+def test_the_seed_documents_match_the_schemas() -> None:
     validator("plan").validate(read("seeds/todo_list.json"))
     for name in ("branch_todo", "branch_todo_rsi", "step_spec"):
         validator("plan", "Todo").validate(read(f"seeds/{name}.json"))
     validator("outcome", "Outcome").validate(read("seeds/controller_outcome.json"))
 
 
-def test_every_spelling_fits_the_schema() -> None:
+def test_every_accepted_spelling_matches_the_schema() -> None:
     artifacts = {"expected_artifacts": ["a", {"path": "b", "schema": "c"}]}
     items = [
         {"id": "a", "title": "A"},
@@ -72,11 +72,11 @@ def test_every_spelling_fits_the_schema() -> None:
         {"id": "a", "title": "A", "acceptance_criteria": {"expected_artifacts": [{"min_bytes": 1}]}},
     ],
 )
-def test_what_the_loader_refuses_the_schema_refuses(item: dict[str, Any]) -> None:
+def test_the_schema_rejects_values_that_the_loader_refuses(item: dict[str, Any]) -> None:
     assert not validator("plan").is_valid({"todo_list_id": "p", "items": [item]})
 
 
-def test_every_event_and_action_of_a_log_is_as_its_schema_says() -> None:
+def test_every_logged_event_and_action_matches_its_schema() -> None:
     events, actions = (Draft202012Validator(schema(name)) for name in ("event", "action"))
     seen: set[str] = set()
     for seed in range(40):

@@ -22,7 +22,7 @@ def command(command: Command) -> Command:
     return command
 
 
-def test_the_outcomes_below_the_root_are_found(command: Command) -> None:
+def test_outcomes_below_the_root_are_found(command: Command) -> None:
     loaded = load_plan(Path("plan.yaml"))
     before = find_outcomes(loaded)
     command.outcomes(done("a"))
@@ -35,7 +35,7 @@ def test_the_outcomes_below_the_root_are_found(command: Command) -> None:
     assert found.path == command.folder / ".planverify/plans/shop/outcomes.json"
 
 
-def test_a_named_file_that_is_not_there_or_a_folder_is_refused(command: Command) -> None:
+def test_a_missing_outcome_file_or_a_folder_is_refused(command: Command) -> None:
     (command.folder / "out").mkdir()
     for name, message in {
         "gone.json": r"^gone\.json: the file does not exist; run first",
@@ -45,7 +45,7 @@ def test_a_named_file_that_is_not_there_or_a_folder_is_refused(command: Command)
             find_outcomes(load_plan(Path("plan.yaml")), Path(name))
 
 
-def test_outcomes_of_another_plan_name_both(command: Command) -> None:
+def test_outcomes_of_another_plan_are_refused_with_both_names(command: Command) -> None:
     other = [{"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"}]
     given = command.outcomes(done("a"), plans=other, path="other.json")
 
@@ -55,7 +55,7 @@ def test_outcomes_of_another_plan_name_both(command: Command) -> None:
         find_outcomes(load_plan(Path("plan.yaml")), given)
 
 
-def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Command) -> None:
+def test_outcomes_of_an_older_plan_are_reported_with_both_digests_and_a_remedy(command: Command) -> None:
     old = load_plan(Path("plan.yaml"))
     command.plan(with_test("b"))
     loaded = load_plan(Path("plan.yaml"))
@@ -67,7 +67,7 @@ def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Com
     assert found.plan_change.endswith("pytest --planverify plan.yaml")
 
 
-def test_a_verdict_holds_while_the_plan_says_the_same_of_its_todo(command: Command) -> None:
+def test_a_verdict_is_valid_while_its_todo_is_unchanged(command: Command) -> None:
     command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
     command.outcomes(done("a"), failed("b"), {**failed("c"), "blocked_by": ["b"]})
     plan = Path("plan.yaml")
@@ -96,7 +96,7 @@ def known(command: Command) -> tuple[list[str], tuple[str, ...]]:
     return [each.todo_id for each in found.document.outcomes], found.changed_todos
 
 
-def test_a_sub_plan_that_has_changed_makes_the_outcomes_stale(command: Command) -> None:
+def test_a_changed_sub_plan_makes_the_outcomes_stale(command: Command) -> None:
     command.plan(with_test("x"), path="sub.yaml", todo_list_id="sub")
     command.plan({"id": "phase", "sub_plan": "sub.yaml"})
     flat = load_tree(Path("plan.yaml")).load_all().flat()
@@ -119,7 +119,7 @@ def test_a_sub_plan_that_has_changed_makes_the_outcomes_stale(command: Command) 
     assert "sub.yaml has changed" in change
 
 
-def test_of_a_run_of_several_plans_only_this_one_counts(command: Command) -> None:
+def test_of_a_run_of_several_plans_only_outcomes_of_this_plan_count(command: Command) -> None:
     loaded = load_plan(Path("plan.yaml"))
     command.outcomes(
         done("a"),
@@ -138,7 +138,7 @@ def test_of_a_run_of_several_plans_only_this_one_counts(command: Command) -> Non
     assert [entry.todo_id for entry in document.outcomes] == ["a"]
 
 
-def test_a_newer_format_is_refused_in_one_line(command: Command) -> None:
+def test_a_newer_outcome_format_is_refused_in_one_line(command: Command) -> None:
     path = command.outcomes(done("a"))
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 99}))
 
@@ -147,7 +147,7 @@ def test_a_newer_format_is_refused_in_one_line(command: Command) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_hostile_names_are_cleaned(command: Command) -> None:
+def test_control_characters_in_plan_names_are_removed(command: Command) -> None:
     command.outcomes(plans=[{"todo_list_id": "x\x1b[2J\ny", "path": "o.yaml", "digest": "sha256:1"}])
 
     with pytest.raises(ForeignOutcomesError) as raised:
@@ -158,7 +158,7 @@ def test_hostile_names_are_cleaned(command: Command) -> None:
 ALONE = {"step_id": "a", "success": False, "tests_passed": False, "metrics": {"duration_ms": 8500}}
 
 
-def test_one_outcome_by_itself_is_taken_for_the_plan_as_it_is(command: Command) -> None:
+def test_a_single_outcome_is_taken_for_the_current_plan(command: Command) -> None:
     (command.folder / "one.json").write_text(json.dumps(ALONE))
     loaded = load_plan(Path("plan.yaml"))
 
@@ -179,7 +179,9 @@ def test_one_outcome_by_itself_is_taken_for_the_plan_as_it_is(command: Command) 
         ({"success": None}, "success does not fit an outcome file"),
     ],
 )
-def test_one_outcome_that_does_not_fit_is_refused(command: Command, change: object, message: str) -> None:
+def test_a_single_outcome_that_does_not_fit_is_refused(
+    command: Command, change: object, message: str
+) -> None:
     (command.folder / "one.json").write_text(json.dumps({**ALONE, **dict(change)}))  # type: ignore[call-overload]
 
     with pytest.raises(OutcomeFileError, match=message):
@@ -198,7 +200,7 @@ def test_one_outcome_that_does_not_fit_is_refused(command: Command, change: obje
         ([done("a/b")], "has no todo 'a/b'"),
     ],
 )
-def test_an_outcome_that_no_todo_answers_for_is_refused(
+def test_an_outcome_without_a_matching_todo_is_refused(
     command: Command, outcomes: list[dict[str, object]], message: str
 ) -> None:
     command.outcomes(*outcomes)

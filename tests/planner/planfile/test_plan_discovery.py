@@ -35,7 +35,7 @@ written = st.dictionaries(
 
 @given(written, st.sampled_from(FOLDERS), st.sampled_from(FOLDERS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
-def test_the_rootdir_and_the_ini_file_are_those_of_pytest(
+def test_rootdir_and_ini_file_agree_with_pytest(
     tmp_path_factory: pytest.TempPathFactory,
     files: dict[tuple[str, str], int],
     here: str,
@@ -61,12 +61,12 @@ def test_the_rootdir_and_the_ini_file_are_those_of_pytest(
     assert bool(found.plans) == ("planverify_plan" in section)
 
 
-def test_a_plan_may_be_named_with_some_of_its_todos(tmp_path: Path) -> None:
+def test_a_plan_may_be_named_with_a_selection_of_todos(tmp_path: Path) -> None:
     assert parse_choice("../plan.yaml", tmp_path / "sub") == PlanChoice(path=tmp_path / "plan.yaml")
     assert parse_choice("p.yaml::a,b/c", tmp_path).todo_ids == ("a", "b/c")
 
 
-def test_the_plans_of_the_ini_file_go_before_the_usual_names_and_these_before_the_rootdirs(
+def test_the_ini_setting_precedes_local_plan_names_and_those_of_the_rootdir(
     tmp_path: Path,
 ) -> None:
     sub = tmp_path / "sub"
@@ -86,7 +86,7 @@ def test_the_plans_of_the_ini_file_go_before_the_usual_names_and_these_before_th
     )
 
 
-def test_a_root_may_lie_in_the_rootdir_of_the_plan_from_wherever_it_is_loaded(
+def test_the_boundary_of_a_plan_is_its_rootdir_from_any_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plans/deep").mkdir(parents=True)
@@ -99,7 +99,7 @@ def test_a_root_may_lie_in_the_rootdir_of_the_plan_from_wherever_it_is_loaded(
     assert plan_boundary(Path("/nowhere/plan.yaml")) == Path("/nowhere")
 
 
-def test_broken_ini_files_are_none(tmp_path: Path) -> None:
+def test_a_broken_ini_file_has_no_settings(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest\n")
     (tmp_path / "tox.ini").write_text("no section\n")
 
@@ -130,7 +130,7 @@ def impl() -> Todo:
         "a b/test_buffer-impl.py",
     ],
 )
-def test_a_test_file_is_found_anywhere_under_the_root_with_dashes_or_underscores(
+def test_a_test_file_is_found_below_the_root_with_dashes_or_underscores(
     tmp_path: Path, impl: Todo, name: str
 ) -> None:
     ignored = (f"{folder}/test_buffer_impl.py" for folder in (".hidden", "venv", "x/node_modules"))
@@ -139,7 +139,7 @@ def test_a_test_file_is_found_anywhere_under_the_root_with_dashes_or_underscores
     assert command(tmp_path, impl) == shlex.join(["pytest", name])
 
 
-def test_a_target_of_the_makefile_is_run(tmp_path: Path, impl: Todo) -> None:
+def test_a_matching_make_target_is_run(tmp_path: Path, impl: Todo) -> None:
     (tmp_path / "Makefile").write_text("VAR := 1\nall: x\ntest-other test-buffer-impl: x\n\tpytest\n")
     touch(tmp_path, "src/test_buffer_impl.py")
     assert command(tmp_path, impl) == "make test-buffer-impl"
@@ -167,14 +167,14 @@ def test_a_target_of_the_makefile_is_run(tmp_path: Path, impl: Todo) -> None:
         ),
     ],
 )
-def test_the_tests_of_a_dependency_of_the_same_stem_come_first(
+def test_tests_of_a_dependency_with_the_same_stem_take_precedence(
     tmp_path: Path, impl: Todo, tests: Todo
 ) -> None:
     touch(tmp_path, "tests/test_buffer_impl.py")
     assert command(tmp_path, impl, tests) == "pytest tests/test_it.py"
 
 
-def test_a_dependency_that_names_no_file_has_it_by_its_stem(tmp_path: Path, impl: Todo) -> None:
+def test_a_dependency_without_a_test_file_has_one_by_its_stem(tmp_path: Path, impl: Todo) -> None:
     tests = Todo(id="buffer-tests", title="T")
     touch(tmp_path, "tests/test_buffer.py")
     assert command(tmp_path, impl, tests) == "pytest tests/test_buffer.py"
@@ -182,7 +182,7 @@ def test_a_dependency_that_names_no_file_has_it_by_its_stem(tmp_path: Path, impl
     assert command(tmp_path, impl, tests) == "pytest test_buffer.py"
 
 
-def test_a_dependency_of_another_stem_lends_no_tests(tmp_path: Path) -> None:
+def test_a_dependency_with_another_stem_provides_no_tests(tmp_path: Path) -> None:
     first = Todo(id="t_1", title="A", test_file="tests/test_first.py")
     assert (
         command(tmp_path, Todo(id="t_2", title="B", dependencies=("t_1",)), first)
@@ -190,7 +190,9 @@ def test_a_dependency_of_another_stem_lends_no_tests(tmp_path: Path) -> None:
     )
 
 
-def test_the_search_is_bounded(tmp_path: Path, impl: Todo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_test_files_is_bounded(
+    tmp_path: Path, impl: Todo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     touch(tmp_path, *(f"a{at}/x.py" for at in range(20)), "z/deep/test_buffer_impl.py")
     monkeypatch.setattr("planner.planfile.checks._MAX_FILES", 10)
     assert command(tmp_path, impl) == "pytest tests/test_buffer_impl.py"

@@ -98,7 +98,7 @@ def test_every_field_of_a_plan_is_read() -> None:
         ("smallest.json", "7", "true", "😀 ok"),
     ],
 )
-def test_small_plans_load_whatever_their_line_ends_and_know_where_they_came_from(
+def test_plans_load_with_any_line_endings_and_record_their_origin(
     name: str, plan_id: str, todo_id: str, title: str
 ) -> None:
     path = FIXTURES / "plans" / "valid" / name
@@ -112,7 +112,7 @@ def test_small_plans_load_whatever_their_line_ends_and_know_where_they_came_from
 
 
 @pytest.mark.parametrize(("name", "lifetime"), [("branch_todo.json", 600), ("branch_todo_rsi.json", None)])
-def test_a_branch_todo_loads_as_it_stands(tmp_path: Path, name: str, lifetime: float | None) -> None:
+def test_a_branch_todo_loads_unchanged(tmp_path: Path, name: str, lifetime: float | None) -> None:
     items = [{"id": "t2_indicators", "title": "T"}, json.loads((FIXTURES / "seeds" / name).read_text())]
     path = write(tmp_path, json.dumps({"todo_list_id": "p", "items": items}), "plan.json")
     branch = load_plan(path).plan.items[1]
@@ -124,7 +124,7 @@ def test_a_branch_todo_loads_as_it_stands(tmp_path: Path, name: str, lifetime: f
 
 
 @pytest.mark.parametrize("word", ["007", "on", "2026-01-01", "1.0", "true", "0x10", "1e3", ".5", "_"])
-def test_a_text_stays_as_it_was_written(tmp_path: Path, word: str) -> None:
+def test_words_that_yaml_would_convert_stay_text(tmp_path: Path, word: str) -> None:
     text = (
         f"todo_list_id: {word}\nitems:\n- {{id: {word}, title: {word}}}\n"
         f"- {{id: z, title: Z, dependencies: [{word}]}}\n"
@@ -134,7 +134,7 @@ def test_a_text_stays_as_it_was_written(tmp_path: Path, word: str) -> None:
     assert plan.items[1].dependencies == (word,)
 
 
-def test_faults_of_every_kind_are_reported_together_in_their_order(tmp_path: Path) -> None:
+def test_faults_of_all_kinds_are_reported_together_in_order(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         todo(
@@ -164,21 +164,21 @@ def test_faults_of_every_kind_are_reported_together_in_their_order(tmp_path: Pat
         ("tests: [pytest]", "it belongs below 'acceptance_criteria'"),
     ],
 )
-def test_an_unknown_key_is_told_with_the_one_that_is_meant_or_its_place(
+def test_an_unknown_key_is_reported_with_the_nearest_key_or_its_place(
     tmp_path: Path, key: str, remedy: str
 ) -> None:
     name = key.partition(":")[0]
     assert f"'{name}' is not a key of a todo; {remedy}" in faults_of(write(tmp_path, todo(key)))
 
 
-def test_an_unreadable_part_hides_no_fault_of_its_neighbours(tmp_path: Path) -> None:
+def test_an_unreadable_part_does_not_hide_other_faults(tmp_path: Path) -> None:
     tests = "acceptance_criteria:\n  tests: [{cmd: [x]}, {cmd: a && b}, 3, {cmd: pytest ../x.py}]"
     shown = faults_of(write(tmp_path, todo(tests)))
     assert [f"tests[{index}]" in shown for index in range(4)] == [True] * 4
     assert shown.count("\n") == 4
 
 
-def test_no_control_character_of_a_file_reaches_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_a_plan_are_not_shown(tmp_path: Path) -> None:
     text = '{"todo_list_id": "p", "\\u001b[31mred\\u202e\\u0007\\n": 1, "items": []}'
     shown = faults_of(write(tmp_path, text, "plan.json"))
     assert all(char.isprintable() or char == "\n" for char in shown)
@@ -186,7 +186,7 @@ def test_no_control_character_of_a_file_reaches_the_terminal(tmp_path: Path) -> 
     assert len(shown.splitlines()) == 3
 
 
-def test_a_todo_may_say_explicitly_what_it_leaves_to_others(tmp_path: Path) -> None:
+def test_a_todo_may_explicitly_delegate_its_criteria(tmp_path: Path) -> None:
     text = (
         "todo_list_id: p\nitems:\n"
         "- {id: a, title: A, acceptance_criteria: {tests: []}, verify: pytest}\n"
@@ -197,7 +197,7 @@ def test_a_todo_may_say_explicitly_what_it_leaves_to_others(tmp_path: Path) -> N
     assert len(load_plan(write(tmp_path, text)).plan.items) == 4
 
 
-def test_a_path_through_a_symbolic_link_may_not_leave_the_root(tmp_path: Path) -> None:
+def test_a_symbolic_link_may_not_lead_out_of_the_root(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "inside").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -239,7 +239,7 @@ def test_the_root_may_be_above_the_plan_but_not_above_the_boundary(tmp_path: Pat
     assert "is an absolute path" in faults_of(path, boundary=tmp_path)
 
 
-def test_the_current_directory_is_the_boundary_where_none_is_given(
+def test_the_default_boundary_is_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plans").mkdir()
@@ -262,21 +262,21 @@ def test_the_current_directory_is_the_boundary_where_none_is_given(
         ("--cov=shop --cov-report=html:../cov", "--cov-report", "../cov"),
     ],
 )
-def test_an_option_of_a_command_may_not_lead_out_of_the_root(
+def test_a_path_in_a_command_option_may_not_leave_the_root(
     tmp_path: Path, option: str, name: str, path: str
 ) -> None:
     shown = faults_of(write(tmp_path, todo(f"verify: pytest a {option}")))
     assert f"items[0].verify: {name} of the command leads outside: '{path}' leaves the plan's root" in shown
 
 
-def test_a_glob_may_not_climb_out_behind_its_wildcard(tmp_path: Path) -> None:
+def test_a_glob_may_not_contain_dots_that_leave_the_root(tmp_path: Path) -> None:
     shown = faults_of(write(tmp_path, todo("allowed_files: ['**/../x', 'a/../b', '*/../../x']")))
     assert "allowed_files[0]: '**/../x' mixes wildcards with '..'" in shown
     assert "allowed_files[2]: '*/../../x' leaves the plan's root" in shown
     assert len(shown.splitlines()) == 3
 
 
-def test_what_stands_empty_is_named_with_what_to_write(tmp_path: Path) -> None:
+def test_an_empty_value_is_reported_with_a_remedy(tmp_path: Path) -> None:
     keys = ("dependencies", "acceptance_criteria", "failure_routing", "agent_role", "priority")
     shown = faults_of(write(tmp_path, todo("".join(f"{key}:\n" for key in (*keys, "risk_level")))))
     for key in keys:
@@ -284,7 +284,7 @@ def test_what_stands_empty_is_named_with_what_to_write(tmp_path: Path) -> None:
     assert "risk_level" not in shown
 
 
-def test_a_number_too_large_under_a_key_of_the_authors_own_stays_text(tmp_path: Path) -> None:
+def test_a_number_too_large_in_an_extension_key_stays_text(tmp_path: Path) -> None:
     path = write(tmp_path, todo("x-own: {a: [1e999, 5]}\nx-other: 99999999999999999999"))
     own = load_plan(path).plan.items[0].extensions
     assert own == {"x-own": {"a": ["1e999", 5]}, "x-other": "99999999999999999999"}

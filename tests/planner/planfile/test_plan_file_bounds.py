@@ -53,11 +53,13 @@ def fault_of_bytes(folder: Path, data: bytes, name: str = "plan.yaml") -> str:
         ),
     ],
 )
-def test_a_file_that_is_no_text_of_a_plan_says_why(tmp_path: Path, data: bytes, fault: str) -> None:
+def test_a_file_that_is_not_plan_text_is_refused_with_a_reason(
+    tmp_path: Path, data: bytes, fault: str
+) -> None:
     assert fault_of_bytes(tmp_path, data) == fault
 
 
-def test_a_path_that_is_no_file_says_why(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused_with_a_reason(tmp_path: Path) -> None:
     assert fault_of(tmp_path) == ": this is a directory; name the plan file in it"
     assert fault_of(tmp_path / "none.yaml") == ": the file does not exist; check the path"
     (tmp_path / "plain").write_text("x")
@@ -69,14 +71,14 @@ def test_a_path_that_is_no_file_says_why(tmp_path: Path) -> None:
         load_plan(tmp_path / "nul\0.yaml")
 
 
-def test_a_pipe_or_a_device_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_a_pipe_or_device_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     for path in (tmp_path / "pipe.yaml", Path("/dev/zero")):
         assert "it is a pipe, a socket or a device" in fault_of(path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_plan_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(HEAD)
     path.chmod(0)
@@ -85,25 +87,25 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["plan.yaml", "plan.json"])
 @pytest.mark.parametrize("unit", [b"[", b'{"a":', b"[\n", b"{a: "])
-def test_a_megabyte_of_nesting_is_refused_at_once(tmp_path: Path, name: str, unit: bytes) -> None:
+def test_a_megabyte_of_nesting_is_refused_quickly(tmp_path: Path, name: str, unit: bytes) -> None:
     start = time.perf_counter()
     shown = fault_of_bytes(tmp_path, unit * (2**20 // len(unit)), name)
     assert "the nesting is deeper than 64" in shown or (name == "plan.json" and unit == b"{a: ")
     assert time.perf_counter() - start < 60
 
 
-def test_depth_through_aliases_counts_as_depth(tmp_path: Path) -> None:
+def test_nesting_through_aliases_counts_as_depth(tmp_path: Path) -> None:
     lines = ["x-0: &a0 [1]", *(f"x-{i}: &a{i} [*a{i - 1}]" for i in range(1, 200))]
     shown = fault_of_bytes(tmp_path, ("\n".join(lines) + "\n" + HEAD).encode())
     assert "the nesting is deeper than 64" in shown
 
 
-def test_aliases_of_one_long_text_are_weighed(tmp_path: Path) -> None:
+def test_repeated_aliases_of_a_long_text_count_towards_the_size(tmp_path: Path) -> None:
     text = f"x-a: &a {'y' * 90_000}\nx-b: [{', '.join(['*a'] * 1000)}]\n" + HEAD
     assert "with aliases expanded" in fault_of_bytes(tmp_path, text.encode())
 
 
-def test_more_bytes_or_values_than_a_plan_can_have_are_refused(
+def test_a_plan_with_too_many_bytes_or_values_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("planner.planfile.document.MAX_BYTES", 1000)
@@ -115,7 +117,7 @@ def test_more_bytes_or_values_than_a_plan_can_have_are_refused(
     assert "holds more than" in fault_of_bytes(tmp_path, b'{"x-a": ' + values + b"}", "plan.json")
 
 
-def test_loading_leaves_the_garbage_collector_as_it_was(tmp_path: Path) -> None:
+def test_loading_restores_the_state_of_the_garbage_collector(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(HEAD)
     load_plan(tmp_path / "plan.yaml")
     assert gc.isenabled()
@@ -127,9 +129,7 @@ def test_loading_leaves_the_garbage_collector_as_it_was(tmp_path: Path) -> None:
         gc.enable()
 
 
-def test_the_pure_python_parser_serves_where_there_is_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pure_python_yaml_parser_is_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import yaml
 
     class Pure(document.NodeBounds, yaml.SafeLoader): ...
@@ -142,7 +142,7 @@ def test_the_pure_python_parser_serves_where_there_is_no_other(
     assert "deeper than 64" in fault_of_bytes(tmp_path, b"[" * 10_000)
 
 
-def test_a_plan_of_too_many_todos_is_refused_at_the_first_that_is_too_many(tmp_path: Path) -> None:
+def test_a_plan_with_too_many_todos_is_refused_at_the_first_one_too_many(tmp_path: Path) -> None:
     items = [f"- {{id: t{number}, title: A}}\n" for number in range(MAX_TODOS + 1)]
     path = tmp_path / "plan.yaml"
     path.write_text("todo_list_id: p\nitems:\n" + "".join(items[:-1]))
@@ -187,7 +187,7 @@ def check(folder: Path, data: bytes, name: str) -> None:
 
 @quick
 @given(data=st.binary(max_size=200), name=st.sampled_from(["a.yaml", "a.json"]))
-def test_arbitrary_bytes_are_a_plan_or_an_error(tmp_path: Path, data: bytes, name: str) -> None:
+def test_arbitrary_bytes_load_or_are_refused(tmp_path: Path, data: bytes, name: str) -> None:
     check(tmp_path, data, name)
 
 
@@ -196,14 +196,14 @@ def test_arbitrary_bytes_are_a_plan_or_an_error(tmp_path: Path, data: bytes, nam
     text=st.text(alphabet=st.sampled_from("[]{}:,-&*!|>'\"#%@`?~ \n\tab1.<\\é\u2028\x85"), max_size=80),
     name=st.sampled_from(["a.yaml", "a.json"]),
 )
-def test_arbitrary_marks_are_a_plan_or_an_error(tmp_path: Path, text: str, name: str) -> None:
+def test_arbitrary_punctuation_loads_or_is_refused(tmp_path: Path, text: str, name: str) -> None:
     check(tmp_path, text.encode(), name)
     check(tmp_path, f"todo_list_id: p\nitems:\n- id: a\n  title: {text}\n".encode(), name)
 
 
 @quick
 @given(data=st.data())
-def test_a_mutated_plan_is_a_plan_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_mutated_plan_loads_or_is_refused(tmp_path: Path, data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([TEXT, INLINE]))
     name = "a.yaml" if text is TEXT else "a.json"
     for _ in range(data.draw(st.integers(1, 4))):
@@ -232,7 +232,7 @@ wild = st.recursive(
 
 @quick
 @given(values=st.dictionaries(st.sampled_from(KEYS), wild, max_size=6), item=wild)
-def test_known_keys_with_wild_values_are_a_plan_or_an_error(
+def test_known_keys_with_arbitrary_values_load_or_are_refused(
     tmp_path: Path, values: dict[str, object], item: object
 ) -> None:
     check(tmp_path, json.dumps({"todo_list_id": "p", "items": [item, values], **values}).encode(), "a.json")
@@ -243,7 +243,7 @@ def test_known_keys_with_wild_values_are_a_plan_or_an_error(
     text=st.text(alphabet=st.sampled_from('[]{}:,"0123.eE+-truefalsn \n\\u'), max_size=30)
     | plain.map(json.dumps)
 )
-def test_json_is_accepted_exactly_where_python_accepts_it(text: str) -> None:
+def test_json_is_accepted_exactly_if_the_standard_library_accepts_it(text: str) -> None:
     try:
         expected = json.loads(text, parse_constant=_refuse, parse_int=str, parse_float=str)
     except ValueError:

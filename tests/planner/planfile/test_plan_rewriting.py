@@ -113,13 +113,13 @@ def example(tmp_path: Path) -> Example:
         (1, "      # and further in\n", "      # and further in\n\n  - id: new\n    title: New\n"),
     ],
 )
-def test_a_new_todo_stands_outside_of_the_comments_of_its_neighbours_after_a_blank_line(
+def test_a_new_todo_is_inserted_between_the_comments_of_its_neighbours(
     example: Example, at: int, old: str, new: str
 ) -> None:
     example.expect(inserted(example.plan, at, NEW), (old, new))
 
 
-def test_a_removed_todo_takes_its_comments_along(example: Example) -> None:
+def test_a_removed_todo_takes_its_comments_with_it(example: Example) -> None:
     start = PLAN.index("\n  # Then b.")
     end = PLAN.index("# The end.")
     revised = changed(example.plan, items=example.plan.items[:1])
@@ -131,14 +131,14 @@ def test_a_removed_todo_takes_its_comments_along(example: Example) -> None:
     assert example.text_of(revised) == text
 
 
-def test_text_keeps_its_quotes_and_what_is_said_beside_it(example: Example) -> None:
+def test_an_edited_text_keeps_its_quotes_and_trailing_comment(example: Example) -> None:
     example.expect(
         with_todo(example.plan, changed(example.plan.items[0], title='It\'s "B"')),
         ('"A: prices" # quoted', '"It\'s \\"B\\"" # quoted'),
     )
 
 
-def test_a_new_check_is_a_new_item_of_the_list(example: Example) -> None:
+def test_a_new_check_is_written_as_a_new_list_item(example: Example) -> None:
     todo = example.plan.items[0]
     criteria = todo.acceptance_criteria
     first, last = CommandSpec(cmd="ruff check ."), CommandSpec(cmd="pytest c.py", timeout_seconds=1.0)
@@ -172,7 +172,7 @@ items:
 """
 
 
-def test_the_indentation_of_the_siblings_is_kept(tmp_path: Path) -> None:
+def test_new_items_use_the_indentation_of_their_siblings(tmp_path: Path) -> None:
     example = Example(tmp_path, WIDE)
     todo = changed(
         example.plan.items[0], id="c", intent="One\nTwo", failure_routing={RoutingKey.TIMEOUT: Role.CODER}
@@ -190,7 +190,7 @@ def test_the_indentation_of_the_siblings_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [PLAN, PLAN.rstrip("\n"), PLAN[: PLAN.index("# The end.") - 1]])
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_line_ends_stay(tmp_path: Path, text: str, newline: str) -> None:
+def test_line_endings_of_a_plan_are_kept(tmp_path: Path, text: str, newline: str) -> None:
     example = Example(tmp_path, text.replace("\n", newline))
     todo = changed(NEW, debug_instructions="One\n\n\tTwo \n  Three")
     found = example.text_of(inserted(example.plan, 2, todo))
@@ -210,7 +210,7 @@ x-a: {one: 1, two: }
 """
 
 
-def test_yaml_in_brackets_stays_in_brackets_and_says_that_comments_in_it_go(tmp_path: Path) -> None:
+def test_flow_style_yaml_stays_in_flow_style_and_reports_lost_comments(tmp_path: Path) -> None:
     example = Example(tmp_path, FLOW)
     a, b = example.plan.items
     found = example.rewritten(changed(example.plan, items=(changed(a, title="no", intent="x\ny"), NEW, b)))
@@ -246,7 +246,7 @@ PRETTY = """\
 
 @pytest.mark.parametrize("tab", ["  ", "\t", "        "])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_json_stays_json_as_it_is_indented(tmp_path: Path, tab: str, newline: str) -> None:
+def test_json_keeps_its_indentation_and_line_endings(tmp_path: Path, tab: str, newline: str) -> None:
     def spaced(text: str) -> str:
         return text.replace("  ", tab).replace("\n", newline)
 
@@ -301,7 +301,7 @@ items:
 """
 
 
-def test_an_alias_is_replaced_where_it_stands(tmp_path: Path) -> None:
+def test_an_edited_alias_is_replaced_in_place(tmp_path: Path) -> None:
     example = Example(tmp_path, SHARED)
     other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
     b = changed(example.plan.items[1], acceptance_criteria=other, priority=4)
@@ -312,7 +312,7 @@ def test_an_alias_is_replaced_where_it_stands(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_mapping_may_merge_twice(tmp_path: Path) -> None:
+def test_a_mapping_may_have_two_merge_keys(tmp_path: Path) -> None:
     text = SHARED.replace("x-base", "x-more: &more {risk_level: LOW}\nx-base").replace(
         "    <<: *base\n  ", "    <<: *base\n    <<: *more\n  "
     )
@@ -321,7 +321,7 @@ def test_a_mapping_may_merge_twice(tmp_path: Path) -> None:
     example.expect(with_todo(example.plan, changed(a, title="Z")), ("title: A", "title: Z"))
 
 
-def test_a_change_of_what_several_todos_share_has_the_plan_written_anew(tmp_path: Path) -> None:
+def test_an_edit_of_an_anchored_value_regenerates_the_whole_plan(tmp_path: Path) -> None:
     example = Example(tmp_path, SHARED)
     other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
     revised = with_todo(example.plan, changed(example.plan.items[0], acceptance_criteria=other))
@@ -384,7 +384,7 @@ items: &items
         ("x-z", ["a", {"b": [[["c"]]]}]),
     ],
 )
-def test_odd_spellings_are_changed_rightly(tmp_path: Path, name: str, value: object) -> None:
+def test_unusual_yaml_spellings_are_edited_correctly(tmp_path: Path, name: str, value: object) -> None:
     example = Example(tmp_path, ODD)
     new = "\n- id: new\n  title: New"
     extensions = {**example.plan.extensions, name: value}
@@ -395,7 +395,7 @@ def test_odd_spellings_are_changed_rightly(tmp_path: Path, name: str, value: obj
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_several_todos_can_go_with_the_lines_between_them(tmp_path: Path, newline: str) -> None:
+def test_several_todos_are_removed_with_the_blank_lines_between_them(tmp_path: Path, newline: str) -> None:
     parts = [f"- id: {name}{newline}  title: T{newline}" for name in "abcd"]
     head = f"todo_list_id: p{newline}items:{newline}"
     example = Example(tmp_path, head + newline.join(parts))
@@ -410,7 +410,7 @@ def test_several_todos_can_go_with_the_lines_between_them(tmp_path: Path, newlin
     sorted([*HERE.glob("examples/*/plan.yaml"), *HERE.glob("fixtures/plans/valid/*.yaml")]),
     ids=lambda path: f"{path.parent.name}/{path.name}",
 )
-def test_a_branch_leaves_every_line_of_a_real_plan_as_it_was(path: Path) -> None:
+def test_an_added_branch_leaves_every_line_of_a_real_plan_unchanged(path: Path) -> None:
     loaded = load_plan(path)
     first = loaded.plan.items[0]
     branch = Todo(
@@ -427,13 +427,13 @@ def test_a_branch_leaves_every_line_of_a_real_plan_as_it_was(path: Path) -> None
     assert all(line in lines for line in path.read_bytes().decode("utf-8-sig").splitlines())
 
 
-def test_another_kind_of_file_is_written_anew(example: Example) -> None:
+def test_another_file_format_is_written_from_scratch(example: Example) -> None:
     found = example.rewritten(example.plan, "new.json")
     assert found.text.startswith("{")
     assert not found.faithful
 
 
-def test_a_broken_plan_is_refused_with_its_faults(example: Example) -> None:
+def test_an_invalid_revision_is_refused_with_its_faults(example: Example) -> None:
     revised = inserted(example.plan, 2, changed(NEW, dependencies=("nobody",)))
     with pytest.raises(PlanFileError, match=r"new\.yaml:.*there is no todo 'nobody'"):
         rewrite(example.loaded, revised, target=example.path.with_name("new.yaml"))
@@ -442,7 +442,7 @@ def test_a_broken_plan_is_refused_with_its_faults(example: Example) -> None:
         rewrite(example.loaded, twice, target=example.path.with_name("new.yaml"))
 
 
-def test_what_no_file_can_say_is_refused(example: Example) -> None:
+def test_values_that_a_plan_file_cannot_hold_are_refused(example: Example) -> None:
     revised = changed(example.plan, extensions={"y-a": 1})
     with pytest.raises(PlanFileError):
         rewrite(example.loaded, revised, target=example.path.with_name("new.yaml"))
@@ -451,7 +451,7 @@ def test_what_no_file_can_say_is_refused(example: Example) -> None:
         rewrite(example.loaded, revised, target=example.path.with_name("new.json"))
 
 
-def test_a_file_that_has_changed_meanwhile_is_refused(example: Example) -> None:
+def test_a_file_changed_since_loading_is_refused(example: Example) -> None:
     example.path.write_text(PLAN + "\n")
     with pytest.raises(PlannerError, match="has changed since it was loaded; run the command again"):
         rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
@@ -460,7 +460,7 @@ def test_a_file_that_has_changed_meanwhile_is_refused(example: Example) -> None:
         rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
 
 
-def test_in_another_folder_the_root_leads_to_the_same_place(
+def test_a_copy_in_another_folder_gets_an_adjusted_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plans").mkdir()
@@ -481,7 +481,9 @@ def test_in_another_folder_the_root_leads_to_the_same_place(
     assert "\nroot: . # there\n" in found.text
 
 
-def test_a_root_out_of_reach_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_from_which_the_root_is_unreachable_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "plans").mkdir()
     (tmp_path / "elsewhere").mkdir()
     example = Example(tmp_path / "plans", PLAN)

@@ -184,14 +184,14 @@ def plans(draw: st.DrawFn) -> Plan:
 @pytest.mark.parametrize("format", ["yaml", "json"])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans())
-def test_loading_what_was_written_gives_an_equal_plan(tmp_path: Path, plan: Plan, format: str) -> None:
+def test_a_written_plan_loads_as_an_equal_plan(tmp_path: Path, plan: Plan, format: str) -> None:
     path = tmp_path / f"plan.{format}"
     path.write_text(dump_plan(plan, format=format), encoding="utf-8", newline="")
     assert load_plan(path).plan == plan
 
 
 @pytest.mark.parametrize("format", ["yaml", "json"])
-def test_odd_texts_are_written_so_that_they_are_read_again(tmp_path: Path, format: str) -> None:
+def test_unusual_texts_survive_writing_and_loading(tmp_path: Path, format: str) -> None:
     around = (f"a{char}b" for char in ODD)
     odd = (*around, *ODD, *WORDS, "x\x85\n\x85y", " \n a", "a\n\n", "a \nb", "14809e546193")
     items = (
@@ -205,7 +205,7 @@ def test_odd_texts_are_written_so_that_they_are_read_again(tmp_path: Path, forma
     assert load_plan(path).plan == plan
 
 
-def test_only_what_was_set_is_written() -> None:
+def test_only_explicitly_set_keys_are_written() -> None:
     plan = Plan(
         todo_list_id="p",
         items=(
@@ -467,7 +467,7 @@ checked = settings(max_examples=10, deadline=None, suppress_health_check=list(He
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @checked
 @given(data=st.data())
-def test_a_revision_of_a_block_text_is_right_and_keeps_what_did_not_change(
+def test_a_revised_block_style_plan_is_correct_and_keeps_unchanged_lines(
     tmp_path: Path, data: st.DataObject, newline: str
 ) -> None:
     text = data.draw(block_texts(data.draw(plans())))
@@ -486,7 +486,7 @@ def test_a_revision_of_a_block_text_is_right_and_keeps_what_did_not_change(
 
 @checked
 @given(data=st.data())
-def test_a_revision_of_a_text_with_aliases_is_right(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_revised_plan_with_aliases_is_correct(tmp_path: Path, data: st.DataObject) -> None:
     values = shared(plain(data.draw(plans())), {})
     text = yaml.dump(
         values,
@@ -501,5 +501,5 @@ def test_a_revision_of_a_text_with_aliases_is_right(tmp_path: Path, data: st.Dat
 
 @checked
 @given(data=st.data())
-def test_a_revision_of_a_json_text_is_right(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_revised_json_plan_is_correct(tmp_path: Path, data: st.DataObject) -> None:
     check(tmp_path, json_text(data.draw, data.draw(plans())), "plan.json", data.draw)

@@ -60,9 +60,7 @@ def phases(tmp_path: Path) -> Path:
     )
 
 
-def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
-    phases: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_sub_plan_is_loaded_lazily_and_only_once(phases: Path, monkeypatch: pytest.MonkeyPatch):
     loaded: list[str] = []
 
     def noting(path: Path, **how: Any) -> Any:
@@ -81,12 +79,12 @@ def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
 
 
 @pytest.mark.parametrize("name", ["p3", "p1/text", ""])
-def test_what_is_no_parent_is_a_key_error(phases: Path, name: str):
+def test_the_child_of_a_todo_without_a_sub_plan_is_a_key_error(phases: Path, name: str):
     with pytest.raises(KeyError):
         load_tree(phases).child(name)
 
 
-def test_laid_flat_the_ids_and_what_they_refer_to_are_qualified(tmp_path: Path):
+def test_a_flattened_plan_has_qualified_ids_and_references(tmp_path: Path):
     write(
         tmp_path / "sub.yaml",
         todo("a"),
@@ -116,7 +114,7 @@ def test_laid_flat_the_ids_and_what_they_refer_to_are_qualified(tmp_path: Path):
 @pytest.mark.parametrize(
     "place", ["X.yaml", "X.yml", "X.json", "phases/X.yaml", "sub_plans/X.yml", "plans/X.json"]
 )
-def test_a_sub_project_is_found_by_the_name_of_its_file(place: str, tmp_path: Path):
+def test_a_sub_project_is_found_by_its_file_name(place: str, tmp_path: Path):
     (tmp_path / place).parent.mkdir(exist_ok=True)
     (tmp_path / place).write_text(json.dumps({"todo_list_id": "other", "items": [todo("a")]}))
     path = write(tmp_path / "plan.yaml", todo("p", is_parent=True, sub_project_id="X"))
@@ -137,7 +135,7 @@ def test_a_sub_project_is_found_by_its_id(name: str, tmp_path: Path):
     assert load_tree(path).child("p").loaded.path.name == "mine.yaml"
 
 
-def test_a_sub_project_that_is_nowhere_is_told_with_where_it_was_looked_for(tmp_path: Path):
+def test_a_missing_sub_project_is_reported_with_the_places_searched(tmp_path: Path):
     path = write(tmp_path / "plan.yaml", todo("a"), todo("p", is_parent=True, sub_project_id="X"))
 
     said = error_of(load_tree(path))
@@ -149,7 +147,7 @@ def test_a_sub_project_that_is_nowhere_is_told_with_where_it_was_looked_for(tmp_
 
 
 @pytest.mark.parametrize("places", [("X.yaml", "phases/X.yaml"), ("a.yaml", "phases/b.yaml")])
-def test_two_plans_for_one_sub_project_are_refused(places: tuple[str, str], tmp_path: Path):
+def test_an_ambiguous_sub_project_is_refused(places: tuple[str, str], tmp_path: Path):
     for place in places:
         write(tmp_path / place, todo("a"), plan_id="X")
     path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
@@ -157,7 +155,7 @@ def test_two_plans_for_one_sub_project_are_refused(places: tuple[str, str], tmp_
     assert f"'X' may be {places[0]} or {places[1]} in" in error_of(load_tree(path))
 
 
-def test_one_file_under_two_names_is_one_plan(tmp_path: Path):
+def test_two_paths_to_one_file_are_not_ambiguous(tmp_path: Path):
     write(tmp_path / "phases/X.yaml", todo("a"))
     (tmp_path / "X.yaml").symlink_to("phases/X.yaml")
     path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
@@ -179,14 +177,14 @@ def test_a_sub_project_outside_the_folder_is_refused(tmp_path: Path):
 # -- refusals ---------------------------------------------------------------------------------------
 
 
-def test_a_parent_that_names_no_plan_is_refused_with_its_position(tmp_path: Path):
+def test_a_parent_without_a_sub_plan_is_refused_with_its_position(tmp_path: Path):
     path = write(tmp_path / "plan.yaml", todo("p", is_parent=True))
 
     with pytest.raises(PlanFileError, match=r"plan\.yaml:3:\d+ items\[0\]\.is_parent: .*add sub_plan"):
         load_tree(path)
 
 
-def test_a_sub_plan_that_is_not_there_is_a_fault_of_the_plan_that_names_it(tmp_path: Path):
+def test_a_missing_sub_plan_is_a_fault_of_the_plan_that_names_it(tmp_path: Path):
     path = write(tmp_path / "plan.yaml", parent("p", "phases/none.yaml"), parent("q", "folder"))
     (tmp_path / "folder").mkdir()
     tree = load_tree(path)
@@ -201,7 +199,7 @@ def test_a_sub_plan_that_is_not_there_is_a_fault_of_the_plan_that_names_it(tmp_p
         tree.child("q")
 
 
-def test_the_faults_of_all_files_are_told_at_once_with_their_positions(tmp_path: Path):
+def test_the_faults_of_all_files_are_reported_together_with_their_positions(tmp_path: Path):
     write(tmp_path / "b.yaml", todo("x", "nobody"), todo("y", unknown=1))
     write(tmp_path / "c.yaml", parent("x", "none.yaml"), parent("y", "b.yaml"))
     items = [parent(name, f"{name}.yaml") for name in ("a", "b", "c")]
@@ -217,7 +215,7 @@ def test_the_faults_of_all_files_are_told_at_once_with_their_positions(tmp_path:
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_a_plan_that_contains_itself_is_refused_with_the_chain(link: bool, tmp_path: Path):
+def test_a_plan_that_contains_itself_is_refused_with_the_cycle(link: bool, tmp_path: Path):
     path = write(tmp_path / "plan.yaml", parent("p", "sub.yaml"))
     write(tmp_path / "sub.yaml", todo("a"), parent("q", "link.yaml" if link else "plan.yaml"))
     (tmp_path / "link.yaml").symlink_to("plan.yaml")
@@ -229,7 +227,7 @@ def test_a_plan_that_contains_itself_is_refused_with_the_chain(link: bool, tmp_p
     assert "sub.yaml:4:" in said
 
 
-def test_three_levels_of_sub_plans_are_allowed_and_no_fourth(tmp_path: Path):
+def test_sub_plans_deeper_than_three_levels_are_refused(tmp_path: Path):
     write(tmp_path / "s4.yaml", todo("leaf"))
     for level in (3, 2, 1):
         write(tmp_path / f"s{level}.yaml", parent("p", f"s{level + 1}.yaml"))
@@ -244,7 +242,7 @@ def test_three_levels_of_sub_plans_are_allowed_and_no_fourth(tmp_path: Path):
     assert below.flat().loaded.plan.items[-1].id == "p/p/p/leaf"
 
 
-def test_a_tree_of_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_tree_with_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tree_module, "MAX_TODOS", 100)
     for level in (1, 2):
         items = [parent(f"t{number}", f"s{level + 1}.yaml") for number in range(10)]
@@ -254,7 +252,7 @@ def test_a_tree_of_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pytest
     assert "more than 100 todos" in error_of(load_tree(tmp_path / "s1.yaml"))
 
 
-def test_a_file_and_an_id_beside_each_other_must_agree(tmp_path: Path):
+def test_a_sub_plan_file_and_its_id_must_agree(tmp_path: Path):
     write(tmp_path / "sub.yaml", todo("a"), plan_id="real")
     names = ["real", "sub", "other"]
     items = [parent(f"p{number}", "sub.yaml", sub_project_id=name) for number, name in enumerate(names)]
@@ -268,7 +266,7 @@ def test_a_file_and_an_id_beside_each_other_must_agree(tmp_path: Path):
 # -- roots ------------------------------------------------------------------------------------------
 
 
-def test_a_sub_plan_has_a_root_of_its_own_as_it_has_alone(phases: Path):
+def test_a_sub_plan_has_the_same_root_within_a_tree_as_alone(phases: Path):
     tree = load_tree(phases).load_all()
     alone = load_plan(phases.parent / "phases/one.yaml")
 
@@ -279,7 +277,7 @@ def test_a_sub_plan_has_a_root_of_its_own_as_it_has_alone(phases: Path):
     assert tree.child("p1").loaded.root == alone.root
 
 
-def test_the_root_of_a_sub_plan_may_go_up_to_the_top_plans_root_or_the_boundary(
+def test_the_root_of_a_sub_plan_may_reach_the_root_of_the_top_plan_or_the_boundary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir("/")
@@ -292,7 +290,7 @@ def test_the_root_of_a_sub_plan_may_go_up_to_the_top_plans_root_or_the_boundary(
         load_tree(path, boundary=top).child("p")
 
 
-def test_a_file_that_changed_meanwhile_is_still_refused_in_words(tmp_path: Path):
+def test_a_fault_in_a_file_changed_since_loading_is_still_described(tmp_path: Path):
     path = write(tmp_path / "plan.yaml", parent("p", "none.yaml"))
     tree = load_tree(path)
     path.write_text("[")
@@ -303,7 +301,7 @@ def test_a_file_that_changed_meanwhile_is_still_refused_in_words(tmp_path: Path)
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_a_random_tree_laid_flat_is_one_plan_whose_todos_refer_to_each_other(data: st.DataObject):
+def test_a_random_flattened_tree_has_valid_acyclic_dependencies(data: st.DataObject):
     """Every dependency exists, no todo depends on its parent, and there is no cycle."""
     with tempfile.TemporaryDirectory() as folder:
         _write_level(Path(folder), "plan", data, depth=0)

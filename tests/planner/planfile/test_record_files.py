@@ -50,7 +50,7 @@ DOCUMENT = OutcomeDocument(
 )
 
 
-def test_the_controllers_outcome_loads_as_it_stands() -> None:
+def test_the_outcome_of_the_seed_controller_loads_unchanged() -> None:
     outcome = read_any_outcomes(SEED)
     assert isinstance(outcome, Outcome)
     assert (outcome.todo_id, outcome.success, outcome.tests_passed) == ("fix-test-001", False, False)
@@ -60,7 +60,7 @@ def test_the_controllers_outcome_loads_as_it_stands() -> None:
     assert outcome.failure_evidence.suggestion == "Check the login route handler"
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_written_outcomes_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "outcomes.json"
     write_outcomes(DOCUMENT, path)
     assert read_outcomes(path) == DOCUMENT
@@ -69,7 +69,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_keys_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
+def test_unknown_keys_of_newer_outcome_files_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "outcomes.json"
     values = json.loads(DOCUMENT.model_dump_json())
     values["novelty"] = values["run"]["novelty"] = 1
@@ -99,7 +99,7 @@ def test_a_broken_outcome_file_is_refused_in_one_line(tmp_path: Path, text: str,
     assert str(caught.value).isprintable()
 
 
-def test_a_missing_outcome_file_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_outcome_file_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(OutcomeFileError, match="it cannot be read"):
         read_outcomes(tmp_path / "none.json")
 
@@ -122,12 +122,12 @@ IDS = st.text(min_size=1, max_size=300) | st.text("aA./%+~-:é\udcff", min_size=
         ("ä", "%C3%A4"),
     ],
 )
-def test_an_id_is_read_off_the_name_of_its_folder(todo_list_id: str, name: str) -> None:
+def test_the_folder_name_of_a_plan_shows_its_id(todo_list_id: str, name: str) -> None:
     assert file_name(todo_list_id) == name
     assert PlanFolder(Path("root"), todo_list_id).path == Path(f"root/.planverify/plans/{name}")
 
 
-def test_what_is_long_or_has_capital_letters_ends_with_a_digest() -> None:
+def test_folder_names_of_long_or_capitalised_ids_end_with_a_digest() -> None:
     assert re.fullmatch(r"Shop\+[0-9a-f]{16}", file_name("Shop"))
     assert re.fullmatch(r"a{80}\+[0-9a-f]{16}", file_name("a" * 200))
 
@@ -138,19 +138,19 @@ def test_what_is_long_or_has_capital_letters_ends_with_a_digest() -> None:
 @example("a%2Fb", "a/b")
 @example("Ä", "ä")
 @example("Shop", file_name("Shop"))
-def test_two_plans_never_share_a_folder_even_where_case_is_ignored(one: str, other: str) -> None:
+def test_two_plans_never_share_a_folder_even_if_case_is_ignored(one: str, other: str) -> None:
     assert (file_name(one).lower() == file_name(other).lower()) == (one == other)
 
 
 @given(IDS)
-def test_any_id_is_a_name_that_file_systems_and_git_take(todo_list_id: str) -> None:
+def test_any_plan_id_gives_a_valid_name_for_file_systems_and_git(todo_list_id: str) -> None:
     name = file_name(todo_list_id)
     assert re.fullmatch(r"[A-Za-z0-9_%][A-Za-z0-9_.%+-]{0,99}", name)
     assert ".." not in name
     assert not name.endswith((".", ".lock"))
 
 
-def test_git_sees_answers_and_nothing_else(tmp_path: Path) -> None:
+def test_git_ignores_all_records_except_answers(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     home = make_home(tmp_path)
     (home / "plans" / "shop").mkdir(parents=True)
@@ -164,7 +164,7 @@ def test_git_sees_answers_and_nothing_else(tmp_path: Path) -> None:
     assert home.stat().st_mode & 0o777 == 0o700
 
 
-def test_an_ignore_file_of_the_user_stays(tmp_path: Path) -> None:
+def test_an_existing_gitignore_of_the_user_is_kept(tmp_path: Path) -> None:
     make_home(tmp_path)
     assert (tmp_path / ".planverify" / ".gitignore").read_text() == IGNORED
     (tmp_path / ".planverify" / ".gitignore").write_text("mine\n")
@@ -209,7 +209,7 @@ def started(plan: str = "p") -> dict[str, Any]:
     return {**record, "version": 1, "run_id": "r", "digest": "", "reference": reference}
 
 
-def test_a_verdict_that_may_rest_on_any_file_rests_on_no_other_plan(tmp_path: Path):
+def test_a_change_of_another_plan_file_does_not_outdate_a_verdict(tmp_path: Path):
     check = {"id": "verify", "kind": "command", "verdict": "passed", "duration_ms": 1}
     judged = {"record": "check_judged", "session": "parent", "at": FIRST, "plan": "p", "todo_id": "a"}
     journal(tmp_path, 1).write_text(
@@ -225,7 +225,7 @@ def test_a_verdict_that_may_rest_on_any_file_rests_on_no_other_plan(tmp_path: Pa
     )
 
 
-def test_runs_of_other_plans_and_of_no_end_are_passed_over(tmp_path: Path):
+def test_unfinished_runs_and_runs_of_other_plans_are_skipped(tmp_path: Path):
     run(tmp_path, 1, {"a": "blocked"})
     lines = (started(), judged("a", "done", 2))
     journal(tmp_path, 2).write_text("".join(json.dumps(each) + "\n" for each in lines))
@@ -236,7 +236,7 @@ def test_runs_of_other_plans_and_of_no_end_are_passed_over(tmp_path: Path):
     assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
 
 
-def test_files_that_are_no_journals_are_passed_over(tmp_path: Path):
+def test_files_that_are_not_journals_are_skipped(tmp_path: Path):
     run(tmp_path, 1, {"a": "blocked"})
     journal(tmp_path, 2).mkdir()
     os.mkfifo(journal(tmp_path, 3))
@@ -259,7 +259,7 @@ def test_files_that_are_no_journals_are_passed_over(tmp_path: Path):
         {"state": None},
     ],
 )
-def test_a_record_that_is_no_record_says_nothing(odd: dict[str, Any], tmp_path: Path):
+def test_an_invalid_record_is_ignored(odd: dict[str, Any], tmp_path: Path):
     run(tmp_path, 1, {"a": "blocked"})
     run(tmp_path, 2, {}, judged("a", "done", 2) | odd)
 
@@ -270,7 +270,7 @@ STATES = st.sampled_from(["blocked", "done", "pending", "testing", "test_failed"
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), STATES), max_size=9))
-def test_the_newest_unbroken_row_is_what_counts(states: list[dict[str, str]]):
+def test_blocked_since_is_the_start_of_the_current_unbroken_series(states: list[dict[str, str]]):
     with tempfile.TemporaryDirectory() as folder:
         for day, each in enumerate(states, 1):
             run(Path(folder), day, each)

@@ -60,7 +60,7 @@ def titled(path: Path, title: str) -> dict[str, Plan]:
     return {"": held.model_copy(update={"items": (first, *held.items[1:])})}
 
 
-def test_in_place_every_changed_file_is_replaced_and_undo_puts_all_back(plan: Path) -> None:
+def test_an_in_place_write_replaces_all_changed_files_and_undo_restores_them(plan: Path) -> None:
     written = write_in_place(load_tree(plan).load_all(), both(plan))
 
     assert [each.path.name for each in written] == ["plan.yaml", "two.yaml"]
@@ -77,7 +77,7 @@ def test_in_place_every_changed_file_is_replaced_and_undo_puts_all_back(plan: Pa
         undo_plan(plan)
 
 
-def test_what_does_not_change_is_not_written(plan: Path) -> None:
+def test_unchanged_plans_are_not_written(plan: Path) -> None:
     tree = load_tree(plan)
     same = {"": tree.loaded.plan}
     os.utime(plan, (1, 1))
@@ -88,7 +88,7 @@ def test_what_does_not_change_is_not_written(plan: Path) -> None:
     assert plan.stat().st_mtime == 1
 
 
-def test_a_copy_is_written_again_and_only_where_it_differs(plan: Path) -> None:
+def test_a_copy_is_updated_only_if_it_differs(plan: Path) -> None:
     target = Path("next.yaml")
     revised = both(plan)
     assert [each.path.name for each in write_beside(load_tree(plan).load_all(), revised, target)] == [
@@ -109,7 +109,7 @@ def test_a_copy_is_written_again_and_only_where_it_differs(plan: Path) -> None:
 
 
 @pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "other.yaml", "folder"])
-def test_a_copy_replaces_nothing_else(plan: Path, held: str) -> None:
+def test_a_copy_does_not_replace_any_other_file(plan: Path, held: str) -> None:
     Path("link.yaml").symlink_to(plan)
     Path("notes.txt").write_text("my notes")
     Path("other.yaml").write_text(PLAN.replace("shop", "inn"))
@@ -121,7 +121,7 @@ def test_a_copy_replaces_nothing_else(plan: Path, held: str) -> None:
     assert plan.read_text() == PLAN
 
 
-def test_undo_goes_back_version_by_version_and_the_last_are_kept(plan: Path) -> None:
+def test_undo_goes_back_version_by_version_within_the_number_kept(plan: Path) -> None:
     for number in range(MOST_VERSIONS + 3):
         write_in_place(load_tree(plan).load_all(), titled(plan, f"Title {number}"))
 
@@ -132,7 +132,7 @@ def test_undo_goes_back_version_by_version_and_the_last_are_kept(plan: Path) -> 
         undo_plan(plan)
 
 
-def test_undo_loses_no_edits_unless_it_is_forced(plan: Path) -> None:
+def test_undo_discards_later_edits_only_if_forced(plan: Path) -> None:
     write_in_place(load_tree(plan).load_all(), both(plan))
     mine = plan.read_text() + "# my edit\n"
     plan.write_text(mine)
@@ -147,7 +147,7 @@ def test_undo_loses_no_edits_unless_it_is_forced(plan: Path) -> None:
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
 
 
-def test_a_plan_that_cannot_be_loaded_any_more_can_be_put_back(plan: Path) -> None:
+def test_a_plan_that_no_longer_loads_can_be_restored(plan: Path) -> None:
     write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     plan.write_text("items: [")
 
@@ -156,7 +156,7 @@ def test_a_plan_that_cannot_be_loaded_any_more_can_be_put_back(plan: Path) -> No
     assert plan.read_text() == PLAN
 
 
-def test_a_version_whose_writing_was_interrupted_is_passed_over(plan: Path) -> None:
+def test_an_interrupted_version_is_skipped_by_undo(plan: Path) -> None:
     write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     first = plan.read_text()
     write_in_place(load_tree(plan).load_all(), titled(plan, "Due"))
@@ -167,7 +167,7 @@ def test_a_version_whose_writing_was_interrupted_is_passed_over(plan: Path) -> N
     assert plan.read_text() == PLAN
 
 
-def test_damaged_versions_are_passed_over(plan: Path) -> None:
+def test_damaged_versions_are_skipped_by_undo(plan: Path) -> None:
     write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     folder = PlanFolder(plan.parent, "shop").versions
     (folder / "0002.json").write_text('{"files": [{}]}')
@@ -177,7 +177,7 @@ def test_damaged_versions_are_passed_over(plan: Path) -> None:
     assert plan.read_text() == PLAN
 
 
-def test_a_link_stays_a_link(plan: Path) -> None:
+def test_a_symbolic_link_to_a_plan_stays_a_link(plan: Path) -> None:
     Path("link.yaml").symlink_to(plan)
 
     write_in_place(load_tree(Path("link.yaml")).load_all(), titled(Path("link.yaml"), "Uno"))
@@ -188,7 +188,7 @@ def test_a_link_stays_a_link(plan: Path) -> None:
     assert plan.read_text() == PLAN
 
 
-def test_a_pipe_is_streamed_to(plan: Path) -> None:
+def test_a_revised_plan_can_be_written_to_a_pipe(plan: Path) -> None:
     os.mkfifo("pipe")
     handle = os.open("pipe", os.O_RDWR)
 
@@ -201,7 +201,9 @@ def test_a_pipe_is_streamed_to(plan: Path) -> None:
         write_beside(load_tree(plan).load_all(), both(plan), Path("pipe"))
 
 
-def test_where_one_file_cannot_be_written_none_is(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_one_file_cannot_be_written_no_file_is_changed(
+    plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tree, revised = load_tree(plan), both(plan)
     tree.child("phase")
     real = os.replace
@@ -218,7 +220,7 @@ def test_where_one_file_cannot_be_written_none_is(plan: Path, monkeypatch: pytes
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
 
 
-def test_a_version_that_cannot_be_kept_is_told(plan: Path) -> None:
+def test_nothing_is_written_if_the_previous_version_cannot_be_kept(plan: Path) -> None:
     shutil.rmtree(plan.parent / ".planverify", ignore_errors=True)
     (plan.parent / ".planverify").write_text("in the way")
 
@@ -227,7 +229,7 @@ def test_a_version_that_cannot_be_kept_is_told(plan: Path) -> None:
     assert plan.read_text() == PLAN
 
 
-def test_undo_of_the_top_plan_puts_back_a_sub_plan_that_alone_was_revised(plan: Path) -> None:
+def test_undo_of_the_top_plan_restores_a_sub_plan_revised_alone(plan: Path) -> None:
     revised = {"": load_plan(plan).plan, "phase": both(plan)["phase"]}
     assert [each.path.name for each in write_in_place(load_tree(plan).load_all(), revised)] == ["two.yaml"]
 

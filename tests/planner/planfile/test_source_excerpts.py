@@ -85,12 +85,14 @@ def test_the_report_of_the_same_failure_is_read(shop: LoadedPlan) -> None:
     ],
     ids=["plan", "todo", "newer", "nameless"],
 )
-def test_a_report_of_something_else_is_left_out(shop: LoadedPlan, other: dict[str, object]) -> None:
+def test_a_report_that_does_not_fit_the_todo_or_plan_is_ignored(
+    shop: LoadedPlan, other: dict[str, object]
+) -> None:
     write_report(shop, report(**other))  # pyright: ignore[reportArgumentType]
     assert context(shop).report_path is None
 
 
-def test_a_report_is_believed_if_its_failure_is_the_same(shop: LoadedPlan) -> None:
+def test_a_report_is_used_only_if_its_signature_matches(shop: LoadedPlan) -> None:
     write_report(shop, report())
     assert load_failure_context(shop, outcome()).report_path == REPORT
     assert load_failure_context(shop, outcome(failure(signature="ffffffffffff"))).report_path is None
@@ -98,13 +100,13 @@ def test_a_report_is_believed_if_its_failure_is_the_same(shop: LoadedPlan) -> No
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"schema_version": 1}', "\0", "nan"])
-def test_a_broken_report_is_left_out(shop: LoadedPlan, text: str) -> None:
+def test_a_broken_report_is_ignored(shop: LoadedPlan, text: str) -> None:
     (shop.root / REPORT).parent.mkdir()
     (shop.root / REPORT).write_text(text)
     assert context(shop).report_path is None
 
 
-def test_a_report_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
+def test_a_report_behind_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/t1_failure_report.json").write_text(report().model_dump_json())
     root = tmp_path / "root"
@@ -114,7 +116,7 @@ def test_a_report_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
     assert context(plan).report_path is None
 
 
-def test_files_that_were_missing_and_are_there_now_are_told(shop: LoadedPlan) -> None:
+def test_files_that_were_missing_but_exist_now_are_listed(shop: LoadedPlan) -> None:
     facts = (
         evidence(artifact=ArtifactFact(path="data/orders.json", problem="missing")),
         evidence(selectors=(Selector(text="tests/test_cart.py::test_new", problem="missing_file"),)),
@@ -131,7 +133,7 @@ def test_files_that_were_missing_and_are_there_now_are_told(shop: LoadedPlan) ->
     assert set(context(shop).present) == {"data/orders.json", "tests/test_cart.py", "shop/cart.py"}
 
 
-def test_evidence_goes_to_the_failure_that_names_its_test_else_to_that_of_its_criterion() -> None:
+def test_evidence_is_assigned_to_failures_by_test_or_else_by_criterion() -> None:
     setup = evidence(phase=Phase.SETUP)
     call, other, metric = (
         evidence(),
@@ -146,21 +148,21 @@ def test_evidence_goes_to_the_failure_that_names_its_test_else_to_that_of_its_cr
 # -- the source ----------------------------------------------------------------------------------
 
 
-def test_the_place_of_the_diagnosis_comes_before_those_of_the_evidence(shop: LoadedPlan) -> None:
+def test_the_location_of_the_diagnosis_precedes_those_of_the_evidence(shop: LoadedPlan) -> None:
     frames = (TEST_FRAME, CART_FRAME)
     fact = evidence(exceptions=(ExceptionFact(type="KeyError", qualified="KeyError", frames=frames),))
     shown = lines_shown(shop.root, failure(), fact)
     assert shown == [("shop/cart.py", 4, 13), ("tests/test_cart.py", 8, 13)]
 
 
-def test_without_frames_the_failing_test_is_shown(shop: LoadedPlan) -> None:
+def test_without_frames_the_failing_test_is_quoted(shop: LoadedPlan) -> None:
     deciding = failure(location=None, top_failing_tests=("tests/test_cart.py::test_total[1]",))
     assert lines_shown(shop.root, deciding) == [("tests/test_cart.py", 8, 13)]
     gone = failure(location=None, top_failing_tests=("tests/test_cart.py::test_gone",))
     assert lines_shown(shop.root, gone) == []
 
 
-def test_syntax_errors_findings_and_contracts_are_shown(shop: LoadedPlan) -> None:
+def test_syntax_errors_findings_and_contracts_are_quoted(shop: LoadedPlan) -> None:
     for name in "abc":
         (shop.root / f"{name}.py").write_text("x = 1\n" * 30)
     broken = ExceptionFact(type="SyntaxError", qualified="builtins.SyntaxError", path="a.py", line=20)
@@ -174,7 +176,7 @@ def test_syntax_errors_findings_and_contracts_are_shown(shop: LoadedPlan) -> Non
     assert shown == [("a.py", 12, 23), ("b.py", 12, 23), ("c.py", 12, 23)]
 
 
-def test_a_long_docstring_is_left_out(tmp_path: Path) -> None:
+def test_a_long_docstring_is_omitted_from_an_excerpt(tmp_path: Path) -> None:
     text = 'def f():\n    """One.\n\n    Two.\n    Three.\n    """\n    return 1\n\n\n'
     text += 'def g():\n    """One."""\n    return 2\n'
     (tmp_path / "a.py").write_text(text)
@@ -184,7 +186,7 @@ def test_a_long_docstring_is_left_out(tmp_path: Path) -> None:
     assert at == {1: [("a.py", 7, 12)], 10: [("a.py", 10, 12)]}
 
 
-def test_of_a_long_function_the_lines_around_the_place_are_shown(tmp_path: Path) -> None:
+def test_a_long_function_is_quoted_only_around_the_location(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def f():\n" + "    x = 1\n" * 300)
     ((_, first, last),) = lines_shown(tmp_path, failure(location=Location(path="a.py", line=200)))
     assert first <= 195
@@ -192,20 +194,20 @@ def test_of_a_long_function_the_lines_around_the_place_are_shown(tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", ["def f(:\n", "x = 1\n", "\0\n"], ids=["broken", "module", "binary"])
-def test_of_what_has_no_function_there_a_window_is_shown(tmp_path: Path, text: str) -> None:
+def test_a_location_outside_functions_is_quoted_with_a_window_of_lines(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.py").write_text("# a comment\n" * 100 + text)
     shown = lines_shown(tmp_path, failure(location=Location(path="a.py", line=100)))
     assert shown == ([] if "\0" in text else [("a.py", 92, 101)])
 
 
-def test_the_excerpts_of_one_failure_are_limited(tmp_path: Path) -> None:
+def test_the_number_of_excerpts_per_failure_is_limited(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n" * 1000)
     findings = tuple(Finding(path="a.py", line=line, message="m") for line in range(100, 1000, 20))
     command = CommandFact(argv=(), tool="x", purpose="lint", findings=findings)
     assert len(lines_shown(tmp_path, failure(), *[evidence(command=command)] * 9)) <= MOST_EXCERPTS
 
 
-def test_secrets_of_the_source_are_taken_out(tmp_path: Path) -> None:
+def test_secrets_in_source_excerpts_are_redacted(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("PASSWORD = 'hunter2'\nx\x1b[2J = 1\n")
     (found,) = read_excerpts(RootedFiles(tmp_path), failure(location=Location(path="a.py", line=2)), ())
     assert found.lines == ("PASSWORD = '[redacted: password]'", "x = 1")
@@ -220,7 +222,7 @@ def test_secrets_of_the_source_are_taken_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["../secret", "/etc/passwd", "link", "pipe", "folder", "missing", "nul\0", ""]
 )
-def test_only_ordinary_files_below_the_root_are_read(tmp_path: Path, path: str) -> None:
+def test_only_regular_files_below_the_root_are_read(tmp_path: Path, path: str) -> None:
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
     (tmp_path / "secret").write_text("secret\n")
@@ -230,7 +232,7 @@ def test_only_ordinary_files_below_the_root_are_read(tmp_path: Path, path: str) 
     assert lines_shown(root, failure(location=Location(path=path, line=1), top_failing_tests=())) == []
 
 
-def test_of_a_large_file_only_the_beginning_is_read_and_none_is_read_twice(
+def test_a_large_file_is_read_only_partly_and_no_file_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_bytes(b"x" * (LARGEST_READ + 10))
@@ -242,7 +244,7 @@ def test_of_a_large_file_only_the_beginning_is_read_and_none_is_read_twice(
     assert files.read("./a") is file
 
 
-def test_the_reports_of_a_sub_plan_lie_below_the_top_plans_root(tmp_path: Path) -> None:
+def test_the_reports_of_a_sub_plan_are_below_the_root_of_the_top_plan(tmp_path: Path) -> None:
     sub = tmp_path / "sub"
     sub.mkdir()
     plan = project(sub)
