@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-def test_every_other_transition_of_a_todo_is_refused_by_name() -> None:
+def test_an_illegal_transition_of_a_todo_is_refused_with_its_states() -> None:
     for before, after in product(TodoLife, repeat=2):
         if (before, after) not in TODO_MOVES:
             with pytest.raises(IllegalTransition) as refused:
@@ -30,7 +30,7 @@ def test_every_other_transition_of_a_todo_is_refused_by_name() -> None:
             assert str(error).endswith(", ".join(ways) or "nothing, because it has ended")
 
 
-def test_every_other_transition_of_a_plan_is_refused_by_name() -> None:
+def test_an_illegal_transition_of_a_plan_is_refused_with_its_states() -> None:
     for before, after in product(PlanState, repeat=2):
         if (before, after) not in PLAN_MOVES:
             with pytest.raises(RefusedEvent) as refused:
@@ -40,7 +40,7 @@ def test_every_other_transition_of_a_plan_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize(("states", "moves"), [(TodoLife, TODO_MOVES), (PlanState, PLAN_MOVES)])
-def test_every_state_is_reached_and_only_final_ones_have_no_way_out(
+def test_every_state_is_reachable_and_only_final_states_have_no_exit(
     states: type[TodoLife] | type[PlanState], moves: Collection[tuple[str, str]]
 ) -> None:
     first, *_ = states
@@ -58,20 +58,20 @@ def test_every_state_is_reached_and_only_final_ones_have_no_way_out(
         assert (not ways) == expected_end or (state is TodoLife.FAILED and ways == {TodoLife.HALTED})
 
 
-def test_only_a_verification_or_work_without_tests_makes_a_todo_done() -> None:
+def test_a_todo_becomes_done_only_by_verification_or_work_without_tests() -> None:
     assert {before for before, after in TODO_MOVES if after is TodoLife.DONE} == {
         TodoLife.ACTIVE,
         TodoLife.TESTING,
     }
 
 
-def test_each_transition_can_be_drawn() -> None:
+def test_every_transition_label_is_valid_in_the_diagram() -> None:
     # A colon or a semicolon would end the label in the diagram.
     triggers = (*TODO_MOVES.values(), *PLAN_MOVES.values())
     assert not [each for each in triggers if set(each) & set(":;|\n")]
 
 
-def test_the_page_shows_each_transition_twice() -> None:
+def test_the_lifecycle_page_shows_each_transition_in_diagram_and_table() -> None:
     lines = reference_pages.lifecycle_text().splitlines()
     for (before, after), trigger in (*TODO_MOVES.items(), *PLAN_MOVES.items()):
         assert f"    {before} --> {after}: {trigger}" in lines
@@ -112,7 +112,7 @@ def outcome(
         (outcome(None), "failed"),
     ],
 )
-def test_what_a_todo_says_to_its_parent(child: Outcome, verdict: str):
+def test_the_verdict_of_a_child_follows_from_its_outcome(child: Outcome, verdict: str):
     assert verdict_of(child) == verdict
 
 
@@ -129,12 +129,12 @@ def test_what_a_todo_says_to_its_parent(child: Outcome, verdict: str):
         ([], "not_run"),
     ],
 )
-def test_the_most_serious_todo_decides_for_its_parent(children: list[str], verdict: str):
+def test_the_most_serious_child_decides_the_verdict_of_its_parent(children: list[str], verdict: str):
     assert sub_plan_verdict(Verdict(each) for each in children) == verdict
     assert sub_plan_verdict(Verdict(each) for each in reversed(children)) == verdict
 
 
-def test_the_reason_names_the_todos_that_decide():
+def test_the_reason_of_a_sub_plan_names_the_deciding_todos():
     children = [
         outcome(DONE, todo_id="p/a"),
         *(outcome(FAILED, todo_id=f"p/b{number}") for number in range(7)),

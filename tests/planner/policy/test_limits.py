@@ -34,7 +34,7 @@ def a_todo(level: str | None, **keys: Any) -> Todo:
 @pytest.mark.parametrize(
     ("name", "limit"), [("tokens", 100), ("cycles", 5), ("wall_seconds", 60), ("new_files", 3)]
 )
-def test_exactly_all_of_a_budget_is_allowed_and_leaves_no_further_turn(name: str, limit: int) -> None:
+def test_a_fully_spent_budget_is_allowed_but_permits_no_further_turn(name: str, limit: int) -> None:
     for amount, over, used_up in ((limit - 1, False, False), (limit, False, True), (limit + 1, True, True)):
         spent = Spent() if name == "wall_seconds" else Spent(**{name: amount})
         seconds = amount if name == "wall_seconds" else 0
@@ -46,7 +46,7 @@ def test_exactly_all_of_a_budget_is_allowed_and_leaves_no_further_turn(name: str
         assert left(FULL, spent, seconds)[name] == (max(limit - amount, 0), limit)
 
 
-def test_the_first_budget_in_their_order_is_told() -> None:
+def test_of_several_exceeded_budgets_the_first_in_order_is_reported() -> None:
     spent, seconds = Spent(tokens=101, cycles=6, new_files=4), 61.5
     timed = FULL.model_copy(update={"tokens": None, "cycles": None})
     assert exceeded(FULL, spent, seconds) == "tokens: 101 spent, 100 allowed"
@@ -63,7 +63,7 @@ def test_the_first_budget_in_their_order_is_told() -> None:
         ("HIGH", ("src/a.py", "out/a.json"), ("pytest tests/test_a.py", "ruff check src")),
     ],
 )
-def test_each_level_of_risk_narrows_what_a_turn_may_do(
+def test_a_higher_risk_level_narrows_files_and_commands_of_a_turn(
     level: str | None, files: tuple[str, ...] | None, commands: tuple[str, ...]
 ) -> None:
     bounds = bounds_of(a_todo(level, **NAMED), Policy(protected_files=("tests/**",)))
@@ -75,7 +75,7 @@ def test_each_level_of_risk_narrows_what_a_turn_may_do(
     assert asks_a_person(a_todo(level)) is (level == "HIGH")
 
 
-def test_a_todo_of_low_risk_may_run_the_tools_of_every_purpose() -> None:
+def test_a_low_risk_todo_may_run_tools_of_every_purpose() -> None:
     assert set(bounds_of(a_todo(None), Policy()).commands) == {tool.purpose.value for tool in TOOLS}
 
 
@@ -89,13 +89,13 @@ def test_a_todo_of_low_risk_may_run_the_tools_of_every_purpose() -> None:
         ({"parent_id": "t0", "max_lifetime_seconds": 30, "timeout_seconds": 60}, {}, 30),
     ],
 )
-def test_a_turn_has_the_time_of_its_todo_and_of_a_branch_no_longer_than_it_lives(
+def test_the_timeout_of_a_turn_is_bounded_by_its_todo_and_branch_lifetime(
     keys: dict[str, Any], policy: dict[str, Any], seconds: float | None
 ) -> None:
     assert bounds_of(a_todo(None, **keys), Policy(**policy)).timeout_seconds == seconds
 
 
-def test_the_role_of_the_diagnosis_takes_the_place_of_the_defaults_only() -> None:
+def test_the_role_from_the_diagnosis_overrides_only_default_routing() -> None:
     for category in (Category.TEST_REGRESSION, Category.TEST_CRASH, Category.BUDGET_EXCEEDED):
         assert route(category, {}, Role.TESTER) is Role.TESTER
         assert route(category, {category: Role.PLANNER}, Role.TESTER) is Role.PLANNER
@@ -109,7 +109,7 @@ def test_the_role_of_the_diagnosis_takes_the_place_of_the_defaults_only() -> Non
 @pytest.mark.parametrize(
     ("path", "role"), [("shop/cart.py", Role.CODER), ("tests/test_cart.py", Role.TESTER)]
 )
-def test_a_timeout_goes_to_who_may_edit_the_place_where_it_was_ended(path: str, role: Role) -> None:
+def test_a_timeout_is_routed_to_the_role_that_may_edit_its_location(path: str, role: Role) -> None:
     ended = Failure(category=Category.TEST_TIMEOUT, location=Location(path=path, line=3))
     assert role_for(ended, Todo(id="t1", title="T")) is role
     assert (
@@ -142,5 +142,5 @@ def test_a_timeout_goes_to_who_may_edit_the_place_where_it_was_ended(path: str, 
     ],
     ids=["a more severe family", "what the work broke", "what is red every time", "what is surer"],
 )
-def test_what_decides_first(first: Failure, second: Failure) -> None:
+def test_failures_are_ordered_by_severity(first: Failure, second: Failure) -> None:
     assert severity_of(first) < severity_of(second)

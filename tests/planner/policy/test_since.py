@@ -57,13 +57,13 @@ def at_base(then: str) -> BaselineTest | None:
 
 
 @pytest.mark.parametrize(("now", "then", "since"), ROWS)
-def test_a_result_compares_with_the_baseline_by_the_table(now: str, then: str, since: str) -> None:
+def test_since_follows_from_the_result_now_and_at_the_baseline(now: str, then: str, since: str) -> None:
     found = since_of(TestOutcome(now), at_base(then), may_have_been_there=then == MAYBE)
     assert found == since
 
 
 @given(outcomes, st.none() | tests, st.booleans())
-def test_only_a_red_is_new_and_only_a_green_is_fixed(
+def test_only_red_results_are_new_and_only_green_results_are_fixed(
     now: TestOutcome, then: BaselineTest | None, maybe: bool
 ) -> None:
     since = since_of(now, then, may_have_been_there=maybe)
@@ -88,7 +88,7 @@ def test_only_a_red_is_new_and_only_a_green_is_fixed(
         (set(), Since.UNKNOWN),
     ],
 )
-def test_one_new_test_makes_a_failure_new(sinces: set[Since], since: Since) -> None:
+def test_one_new_test_makes_the_failure_new(sinces: set[Since], since: Since) -> None:
     assert since_of_tests(sinces) is since
 
 
@@ -106,7 +106,7 @@ def test_one_new_test_makes_a_failure_new(sinces: set[Since], since: Since) -> N
         (None, "abc", "unknown"),
     ],
 )
-def test_a_failure_without_tests_compares_by_the_verdict_and_signature_of_its_check(
+def test_a_failure_without_tests_is_compared_by_check_verdict_and_signature(
     verdict: str | None, signature: str | None, since: str
 ) -> None:
     signatures = () if verdict in ("passed", "not_run") else ("abc",)
@@ -130,7 +130,7 @@ def test_a_failure_without_tests_compares_by_the_verdict_and_signature_of_its_ch
         (None, ["failed"], "red"),
     ],
 )
-def test_a_check_was_red_only_where_nothing_of_it_held(
+def test_a_check_is_red_at_the_baseline_only_if_all_its_tests_were_red(
     verdict: str | None, known: list[str], worth: str | None
 ) -> None:
     then = None if verdict is None else BaselineCheck(verdict=Verdict(verdict))
@@ -138,7 +138,7 @@ def test_a_check_was_red_only_where_nothing_of_it_held(
     assert check_at_base(then, ran) == (None if worth is None else CheckAtBase(worth))
 
 
-def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:
+def test_a_pytest_command_is_a_test_criterion_and_any_other_a_command_criterion() -> None:
     todo = Todo(
         id="a", title="A", verify="ruff check .", test_command="pytest a.py", test_file="tests/b c.py"
     )
@@ -152,7 +152,7 @@ def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:
     assert found[2].command.argv == ("pytest", "tests/b c.py")
 
 
-def test_a_recipe_is_each_of_its_commands() -> None:
+def test_a_recipe_expands_to_its_commands() -> None:
     found = criteria_of(Todo(id="a", title="A", verify="python-quick"))
     assert [each.id for each in found] == [f"verify[{at}]" for at in range(len(RECIPES["python-quick"]))]
     assert [each.spec.cmd for each in found if isinstance(each.spec, CommandSpec)] == list(
@@ -160,7 +160,7 @@ def test_a_recipe_is_each_of_its_commands() -> None:
     )
 
 
-def test_criteria_that_are_no_commands_follow_the_commands() -> None:
+def test_other_criteria_follow_the_commands() -> None:
     wanted = AcceptanceCriteria(
         tests=(CommandSpec(cmd="pytest a.py"),),
         metrics=(MetricSpec(name="n", operator=Operator.GE, value=1),),
@@ -176,7 +176,7 @@ def test_criteria_that_are_no_commands_follow_the_commands() -> None:
     ]
 
 
-def test_the_convention_serves_only_a_todo_without_criteria() -> None:
+def test_the_test_convention_applies_only_to_a_todo_without_criteria() -> None:
     bare, verified = Todo(id="a", title="A"), Todo(id="a", title="A", verify="pytest b.py")
     assert [each.id for each in criteria_of(bare, "pytest x.py")] == ["convention"]
     assert [each.id for each in criteria_of(verified, "pytest x.py")] == ["verify"]
@@ -188,7 +188,7 @@ def test_the_convention_serves_only_a_todo_without_criteria() -> None:
     assert not wants_convention(Todo(id="a", title="A", contract_path="c.json"))
 
 
-def test_the_failure_report_of_its_parent_is_no_criterion_of_a_branch() -> None:
+def test_the_failure_report_of_its_parent_is_not_a_criterion_of_a_branch() -> None:
     report = "diagnostics/a_failure_report.json"
     names = [report, f"./{report}", "out.json", "diagnostics/b_failure_report.json"]
     criteria = AcceptanceCriteria.model_validate({"expected_artifacts": names})
@@ -203,11 +203,11 @@ def test_a_command_that_cannot_run_is_refused() -> None:
         criteria_of(Todo(id="a", title="A", verify="pytest && ls"))
 
 
-def test_a_file_that_begins_with_a_dash_is_no_option() -> None:
+def test_a_test_file_with_a_leading_dash_is_not_taken_for_an_option() -> None:
     assert pytest_command("-p.py") == "pytest ./-p.py"
 
 
-def test_a_command_whose_fault_is_known_is_not_refused_a_second_time() -> None:
+def test_an_already_reported_invalid_command_is_not_refused_again() -> None:
     todo = Todo.model_construct(id="a", title="a", verify="")
 
     assert [(where, spec.cmd) for where, spec in commands_of(todo)] == [("verify", "")]

@@ -62,7 +62,7 @@ def plans(draw: st.DrawFn) -> list[Todo]:
 
 
 @given(todos=plans())
-def test_each_todo_stands_in_the_first_wave_that_is_open_to_it(todos: list[Todo]) -> None:
+def test_each_todo_is_in_the_earliest_possible_wave(todos: list[Todo]) -> None:
     found = waves(todos)
     assert sorted(each for wave in found for each in wave) == sorted(todo.id for todo in todos)
     wave_of = {todo_id: number for number, wave in enumerate(found) for todo_id in wave}
@@ -78,7 +78,7 @@ def test_each_todo_stands_in_the_first_wave_that_is_open_to_it(todos: list[Todo]
 
 
 @given(todos=plans())
-def test_a_wave_is_in_the_order_of_priority_then_of_the_plan(todos: list[Todo]) -> None:
+def test_a_wave_is_ordered_by_priority_and_then_by_plan_order(todos: list[Todo]) -> None:
     rank = {todo.id: (todo.priority, place) for place, todo in enumerate(todos)}
     for wave in waves(todos):
         assert list(wave) == sorted(wave, key=rank.__getitem__)
@@ -108,7 +108,7 @@ def test_waves_of(todos: list[Todo], expected: tuple[tuple[str, ...], ...]) -> N
     assert waves(todos) == expected
 
 
-def test_a_circle_is_named() -> None:
+def test_a_dependency_cycle_is_named() -> None:
     with pytest.raises(ValueError, match="in a circle: a -> b -> a"):
         waves([a_todo("a", "b"), a_todo("b", "a")])
 
@@ -120,7 +120,7 @@ def writing(todo_id: str, *files: str, **keys: Any) -> dict[str, Any]:
     return with_test(todo_id, allowed_files=list(files), **keys)
 
 
-def test_a_parent_comes_after_its_todos_whose_files_are_below_its_root(planner: Command) -> None:
+def test_a_parent_comes_after_its_children_with_paths_below_their_root(planner: Command) -> None:
     planner.plan(
         SUB,
         with_test("after", dependencies=["phase"]),
@@ -151,7 +151,9 @@ def test_a_parent_comes_after_its_todos_whose_files_are_below_its_root(planner: 
     folder=st.sampled_from([".", "sub", "sub/deep"]),
     path=st.sampled_from(["a", "a.py", "b/a.py", "a/b", "sub/a", "ab", "b"]),
 )
-def test_a_glob_names_the_same_files_from_above(pattern: str, folder: str, path: str) -> None:
+def test_a_glob_rewritten_for_a_parent_folder_matches_the_same_files(
+    pattern: str, folder: str, path: str
+) -> None:
     above = path if folder == "." else f"{folder}/{path}"
     assert matches(above, seen_from_above(pattern, folder)) == matches(path, pattern)
     assert seen_from_above(f"!{pattern}", folder) == f"!{seen_from_above(pattern, folder)}"
@@ -165,12 +167,12 @@ def ids(items: tuple[Todo, ...]) -> str:
     return "".join(item.id for item in items)
 
 
-def test_among_equals_the_lower_priority_goes_first_then_the_order_of_the_plan() -> None:
+def test_independent_todos_are_ordered_by_priority_and_then_by_plan_order() -> None:
     items = [Todo(id=key, title=key, priority=p) for key, p in (("a", 2), ("b", 1), ("c", 2), ("d", 1))]
     assert ids(dependency_order(items)) == "bdac"
 
 
-def test_a_cycle_has_no_order_and_is_spelled_out() -> None:
+def test_a_cycle_prevents_an_order_and_is_listed() -> None:
     with pytest.raises(ValueError, match="b -> c -> b"):
         dependency_order(todos(a="b", b="c", c="b"))
     assert find_cycle(todos(a="b", b="c", c="b")) == ("b", "c", "b")
@@ -178,7 +180,7 @@ def test_a_cycle_has_no_order_and_is_spelled_out() -> None:
     assert find_cycle(todos(a="", b="a", c="ab", d="cz")) == ()
 
 
-def test_blockers_are_the_nearest_failures_first() -> None:
+def test_blockers_lists_the_nearest_failures_first() -> None:
     items = {todo.id: todo for todo in todos(a="", b="a", c="", d="bc", e="d")}
     assert blockers("e", {"a", "c"}, items) == ("c", "a")
     assert blockers("e", {"a", "b"}, items) == ("b",)
@@ -188,7 +190,7 @@ def test_blockers_are_the_nearest_failures_first() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 7), max_size=4), min_size=1, max_size=8))
-def test_either_there_is_an_order_or_a_cycle(graph: list[list[int]]) -> None:
+def test_todos_have_either_a_dependency_order_or_a_cycle(graph: list[list[int]]) -> None:
     items = [
         Todo(id=str(i), title="T", dependencies=tuple(map(str, needs))) for i, needs in enumerate(graph)
     ]
@@ -230,13 +232,13 @@ SHORT_GLOBS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=2).map("/".
 
 @settings(max_examples=60, deadline=None)
 @given(one=SHORT_GLOBS, other=SHORT_GLOBS)
-def test_globs_overlap_wherever_a_short_path_is_named_by_both(one: str, other: str) -> None:
+def test_globs_that_match_a_common_path_overlap(one: str, other: str) -> None:
     both = (path for path in SHORT_PATHS if matches(path, one) and matches(path, other))
     assert globs_overlap(one, other) or next(both, None) is None
 
 
 @pytest.mark.parametrize("alphabet", [("a", "b", "*"), ("a", "?", "*"), ("[ab]", "[!a]", "*", "b")])
-def test_two_names_with_wildcards_overlap_wherever_a_name_fits_both(alphabet: tuple[str, ...]) -> None:
+def test_wildcard_names_that_match_a_common_name_overlap(alphabet: tuple[str, ...]) -> None:
     names = ["".join(letters) for size in range(1, 7) for letters in product("abc", repeat=size)]
     parts = ["".join(tokens) for size in (1, 2, 3) for tokens in product(alphabet, repeat=size)]
     fits = {part: {name for name in names if matches(f"x/{name}", f"x/{part}")} for part in parts}
@@ -259,7 +261,7 @@ def test_two_names_with_wildcards_overlap_wherever_a_name_fits_both(alphabet: tu
         ("[^a]", "a^"),
     ],
 )
-def test_a_class_names_the_characters_that_it_holds(part: str, names: str) -> None:
+def test_a_character_class_matches_exactly_its_characters(part: str, names: str) -> None:
     glob = f"x/{part}"
     for each in "abcz0-!^]":
         assert matches(f"x/{each}", glob) is (each in names)
@@ -269,14 +271,16 @@ def test_a_class_names_the_characters_that_it_holds(part: str, names: str) -> No
 
 
 @given(one=GLOBS_OF_CLAIMS, other=GLOBS_OF_CLAIMS)
-def test_of_two_globs_that_overlap_one_prefix_begins_with_the_other(one: str, other: str) -> None:
+def test_the_literal_prefixes_of_overlapping_globs_are_nested(one: str, other: str) -> None:
     first, second = literal_prefix(one), literal_prefix(other)
     if globs_overlap(one, other):
         assert first.startswith(second) or second.startswith(first)
 
 
 @given(one=GLOB_LISTS, other=GLOB_LISTS, path=st.lists(PATH_PARTS, min_size=1, max_size=4).map("/".join))
-def test_a_path_that_both_may_write_makes_a_conflict(one: list[str], other: list[str], path: str) -> None:
+def test_a_path_that_both_todos_may_write_is_a_conflict(
+    one: list[str], other: list[str], path: str
+) -> None:
     if allowed(path, one) and allowed(path, other):
         assert claims_overlap(tuple(one), tuple(other))
 
@@ -292,9 +296,7 @@ def test_a_path_that_both_may_write_makes_a_conflict(one: list[str], other: list
         (["a.py"], ["a.py/b.py"], True),
     ],
 )
-def test_only_files_that_a_list_includes_make_a_conflict(
-    one: list[str], other: list[str], collide: bool
-) -> None:
+def test_only_included_files_make_a_conflict(one: list[str], other: list[str], collide: bool) -> None:
     assert claims_overlap(tuple(one), tuple(other)) is collide
     assert claims_overlap(tuple(other), tuple(one)) is collide
 
@@ -329,7 +331,7 @@ def test_only_files_that_a_list_includes_make_a_conflict(
         ),
     ],
 )
-def test_a_todo_may_write_what_it_is_allowed_else_what_it_names(
+def test_a_todo_claims_its_allowed_files_or_else_the_files_it_names(
     keys: dict[str, Any], files: tuple[str, ...]
 ) -> None:
     assert claimed_files(claims_a_todo(**keys)) == files
