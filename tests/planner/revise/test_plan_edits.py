@@ -78,17 +78,17 @@ def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
         (add_branch(dependencies=["t2_branch_01"]), "'t2_branch_01', which is not a todo"),
     ],
 )
-def test_a_branch_that_does_not_fit_is_refused(edit: AddBranch, said: str) -> None:
+def test_an_invalid_branch_is_refused(edit: AddBranch, said: str) -> None:
     assert said in refused(edit).problem
 
 
-def test_a_branch_of_a_branch_is_refused_with_the_primary_named() -> None:
+def test_a_branch_of_a_branch_is_refused_with_its_primary_todo() -> None:
     error = refused(add_branch(), add_branch("deeper", "t2_branch_01"))
     assert "itself a branch of 't2'" in error.problem
     assert "make 't2' the parent" in error.remedy
 
 
-def test_a_todo_waits_for_the_step_before_it() -> None:
+def test_a_todo_depends_on_a_step_added_before_it() -> None:
     step = AddTodoBefore(**WHY, todo_id="t2", todo=todo("step", requires_testing=False))
     result = after(step)
     assert set(ids(result)) == {"t1", "t2", "t3", "step"}
@@ -108,15 +108,15 @@ def test_a_todo_waits_for_the_step_before_it() -> None:
         (AddDependency(**WHY, todo_id="t3", on="t9"), "no todo 't9'"),
     ],
 )
-def test_an_order_that_cannot_be_kept_is_refused(edit: Edit, said: str) -> None:
+def test_an_unsatisfiable_order_is_refused(edit: Edit, said: str) -> None:
     assert said in refused(edit).problem
 
 
-def test_a_dependency_is_added_behind_the_others() -> None:
+def test_an_added_dependency_is_appended() -> None:
     assert after(AddDependency(**WHY, todo_id="t3", on="t1")).todo("t3").dependencies == ("t2", "t1")
 
 
-def test_files_are_narrowed_and_never_widened() -> None:
+def test_allowed_files_can_be_narrowed_but_not_widened() -> None:
     def narrow(*files: str, name: str = "t3") -> NarrowFiles:
         return NarrowFiles(**WHY, todo_id=name, allowed_files=files)
 
@@ -126,7 +126,7 @@ def test_files_are_narrowed_and_never_widened() -> None:
     assert "'pkg/b.py' is not within" in refused(narrow("pkg/a.py"), narrow("pkg/b.py")).problem
 
 
-def test_a_check_goes_first_and_is_not_doubled() -> None:
+def test_an_added_check_comes_first_and_is_not_duplicated() -> None:
     lint = AddCheck(**WHY, todo_id="t1", check=CommandSpec(cmd="ruff check ."))
     assert commands(after(lint).todo("t1")) == ["ruff check .", CMD]
     assert "already" in refused(lint, lint).problem
@@ -134,7 +134,7 @@ def test_a_check_goes_first_and_is_not_doubled() -> None:
     assert "already" in refused(lint, of=verified).problem
 
 
-def test_a_check_does_not_take_the_tests_of_a_convention_away() -> None:
+def test_an_added_check_does_not_displace_the_conventional_tests() -> None:
     given = plan(todo("t1"))
     assert (
         "convention"
@@ -165,7 +165,7 @@ FULL = branch(
 )
 
 
-def test_isolation_leaves_a_branch_its_tests_and_the_report_of_its_parent() -> None:
+def test_isolation_keeps_the_tests_of_a_branch_and_its_failure_report() -> None:
     given = plan(todo("t1", CMD), FULL)
     left = after(isolate("pytest a.py::x"), of=given).todo("b")
     text = dump_plan(plan(left), format="yaml")
@@ -178,14 +178,14 @@ def test_isolation_leaves_a_branch_its_tests_and_the_report_of_its_parent() -> N
         assert gone not in text
 
 
-def test_only_branches_are_isolated_and_something_must_be_left() -> None:
+def test_isolation_applies_only_to_branches_and_leaves_a_criterion() -> None:
     assert "not a branch" in refused(isolate(CMD, name="t1")).problem
     given = plan(todo("t1", CMD), FULL)
     assert "no criterion would be left" in refused(isolate(), of=given).problem
     assert "joins two commands" in refused(isolate("pytest && pytest"), of=given).problem
 
 
-def test_context_and_artifact_are_written_into_the_todo() -> None:
+def test_context_and_artifacts_are_written_into_the_todo() -> None:
     result = after(
         AddContext(**WHY, todo_id="t1", text="look"),
         NameArtifact(**WHY, todo_id="t1", path="a.py", hint="write it"),
@@ -203,7 +203,7 @@ def raise_limit(old: float, new: float, where: str = "tests[0]", name: str = "t1
     return RaiseLimit(**WHY, todo_id=name, check_id=where, from_seconds=old, to_seconds=new)
 
 
-def test_a_limit_is_raised_from_what_it_is() -> None:
+def test_a_raised_limit_must_exceed_the_current_limit() -> None:
     result = after(raise_limit(300, 600), raise_limit(600, 700)).todo("t1")
     assert result.acceptance_criteria.tests[0].timeout_seconds == 700
     assert "is 300 s, not 20 s" in refused(raise_limit(20, 40)).problem
@@ -229,7 +229,9 @@ def retarget(where: str, old: str, new: str, name: str = "t1") -> RetargetCheck:
         ({"test_file": "a.py"}, "test_file", "pytest a.py"),
     ],
 )
-def test_a_command_is_retargeted_wherever_it_stands(fields: dict[str, Any], where: str, old: str) -> None:
+def test_a_command_is_retargeted_in_whichever_key_contains_it(
+    fields: dict[str, Any], where: str, old: str
+) -> None:
     given = plan(todo("t1", **fields))
     new = after(retarget(where, old, "pytest b.py"), of=given).todo("t1")
     assert "b.py" in dump_plan(plan(new), format="json")
@@ -291,7 +293,7 @@ edits = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(edits, max_size=8), st.sampled_from([None, {}, {"max_debug_attempts": 1}]))
-def test_edits_leave_a_sound_plan_one_by_one_and_together(
+def test_edits_keep_the_plan_valid_singly_and_together(
     batch: list[Edit], metadata: dict[str, Any] | None
 ) -> None:
     start = sample() if metadata is None else sample(metadata=metadata)

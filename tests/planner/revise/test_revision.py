@@ -80,7 +80,9 @@ def narrow(cmd: str, *nodeids: str) -> str:
         (f"pytest {RSI}", f"pytest {RSI}"),
     ],
 )
-def test_a_command_is_narrowed_to_the_failing_tests_and_keeps_all_else(cmd: str, narrower: str) -> None:
+def test_a_narrowed_command_selects_the_failing_tests_and_keeps_its_options(
+    cmd: str, narrower: str
+) -> None:
     assert narrow(cmd, RSI) == narrower
 
 
@@ -95,18 +97,18 @@ def test_a_command_is_narrowed_to_the_failing_tests_and_keeps_all_else(cmd: str,
         "ruff check .",
     ],
 )
-def test_a_command_that_would_mean_something_else_stays_whole(cmd: str) -> None:
+def test_a_command_is_not_narrowed_if_its_meaning_would_change(cmd: str) -> None:
     assert narrow(cmd, RSI) == cmd
 
 
 @pytest.mark.parametrize(
     "nodeid", ["/etc/a.py::x", "../a.py::x", "tests/test_rsi.py", "", "a\x00.py::x", "-x::y"]
 )
-def test_an_id_that_cannot_be_named_leaves_the_command_whole(nodeid: str) -> None:
+def test_an_unusable_node_id_leaves_the_command_unchanged(nodeid: str) -> None:
     assert narrow("pytest", nodeid) == "pytest"
 
 
-def test_many_failing_tests_are_named_by_their_files() -> None:
+def test_many_failing_tests_are_selected_by_file() -> None:
     ids = [f"tests/test_{n % 2}.py::test_{n}" for n in range(21)]
     assert narrow("pytest tests", *ids) == "pytest tests/test_0.py tests/test_1.py"
     assert narrow("pytest tests", *ids[:20]).count("::") == 20
@@ -118,7 +120,7 @@ def test_many_failing_tests_are_named_by_their_files() -> None:
     assert narrow("pytest tests", *long) == "pytest tests/test_a.py"
 
 
-def test_ids_told_relative_to_the_folder_of_the_tests_are_completed() -> None:
+def test_node_ids_relative_to_the_test_folder_are_completed() -> None:
     assert narrow("pytest tests/test_auth.py -v", "test_auth.py::test_login") == (
         "pytest tests/test_auth.py::test_login -v"
     )
@@ -133,7 +135,7 @@ def test_ids_told_relative_to_the_folder_of_the_tests_are_completed() -> None:
         ({}, "convention"),
     ],
 )
-def test_isolation_works_wherever_the_command_stands(fields: dict[str, Any], check_id: str) -> None:
+def test_isolation_works_for_a_command_in_any_key(fields: dict[str, Any], check_id: str) -> None:
     cmd = "pytest tests/test_rsi.py" if check_id == "test_file" else FILE
     shown = check(check_id, cmd, RSI, timeout_seconds=20)
     case = situation(failure(Category.TEST_REGRESSION, RSI, check_id=check_id), todo("t2", **fields), shown)
@@ -143,7 +145,7 @@ def test_isolation_works_wherever_the_command_stands(fields: dict[str, Any], che
     assert branch.acceptance_criteria.tests[0].timeout_seconds == (20 if check_id == "convention" else 300)
 
 
-def test_a_command_of_a_recipe_is_isolated_too() -> None:
+def test_a_command_of_a_recipe_is_isolated() -> None:
     shown = check("verify[3]", "pytest", RSI)
     case = situation(
         failure(Category.TEST_REGRESSION, RSI, check_id="verify[3]"),
@@ -155,7 +157,7 @@ def test_a_command_of_a_recipe_is_isolated_too() -> None:
     assert branch.verify is None
 
 
-def test_all_own_failures_of_the_kind_are_isolated_and_those_of_others_are_not() -> None:
+def test_only_new_failures_of_the_same_category_are_isolated() -> None:
     cmds = [f"pytest tests/test_{name}.py" for name in "abcd"]
     ids = [f"tests/test_{name}.py::x" for name in "abcd"]
     first, second, old, other = (
@@ -169,7 +171,7 @@ def test_all_own_failures_of_the_kind_are_isolated_and_those_of_others_are_not()
     assert [spec.cmd for spec in only(case, Isolate).tests] == [f"pytest {ids[0]}", f"pytest {ids[1]}"]
 
 
-def test_an_outcome_that_names_no_criterion_is_isolated_by_what_the_commands_select() -> None:
+def test_without_a_check_id_isolation_uses_the_selections_of_the_commands() -> None:
     bare = failure(Category.TEST_REGRESSION, check_id=None, top_failing_tests=("test_auth.py::test_login",))
     case = situation(bare, todo("t2", "ruff check .", verify="pytest tests/test_auth.py -v"))
     assert [spec.cmd for spec in only(case, Isolate).tests] == ["pytest tests/test_auth.py::test_login -v"]
@@ -197,7 +199,7 @@ def test_an_outcome_that_names_no_criterion_is_isolated_by_what_the_commands_sel
         (None, ["[id].py"], None),
     ],
 )
-def test_the_scope_is_reduced_within_what_was_allowed(
+def test_the_scope_is_narrowed_within_the_allowed_files(
     old: list[str] | None, files: list[str], new: tuple[str, ...] | None
 ) -> None:
     assert narrowed(None if old is None else tuple(old), files, folders=True) == new
@@ -223,12 +225,12 @@ def test_the_scope_is_reduced_within_what_was_allowed(
         ("x" * 5000, None),
     ],
 )
-def test_only_files_of_the_project_are_believed(path: str | None, plain: str | None) -> None:
+def test_only_paths_below_the_root_are_accepted(path: str | None, plain: str | None) -> None:
     assert below_root(path) == plain
 
 
 @pytest.mark.parametrize(("confidence", "allowed"), [(0.9, [("tests/**",)]), (0.75, []), (None, [])])
-def test_a_test_that_is_surely_at_fault_may_be_changed_and_the_product_may_not(
+def test_a_test_certainly_at_fault_may_be_changed_but_not_the_product(
     confidence: float | None, allowed: list[tuple[str, ...]]
 ) -> None:
     failed = failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py", owner=Owner.TEST)
@@ -238,12 +240,12 @@ def test_a_test_that_is_surely_at_fault_may_be_changed_and_the_product_may_not(
 
 
 @pytest.mark.parametrize("owner", [Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS])
-def test_nothing_is_narrowed_where_no_code_is_at_fault(owner: Owner) -> None:
+def test_no_files_are_narrowed_if_the_code_is_not_at_fault(owner: Owner) -> None:
     failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py", owner=owner)
     assert edits_of(situation(failed, todo("t2", FILE)), NarrowFiles) == []
 
 
-def test_touched_files_count_where_the_failure_or_the_plan_speaks_of_them() -> None:
+def test_only_touched_files_near_the_failure_or_named_by_the_todo_may_be_changed() -> None:
     item = todo("t2", FILE, criteria={"expected_artifacts": ["out/made.py"]})
     failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
     touched = ("pkg/b.py", "out/made.py", "other/c.py", "tests/test_rsi.py")
@@ -251,7 +253,7 @@ def test_touched_files_count_where_the_failure_or_the_plan_speaks_of_them() -> N
     assert only(case, NarrowFiles).allowed_files == ("pkg/**", "out/**")
 
 
-def test_the_file_that_the_todo_names_counts_and_a_protected_one_does_not() -> None:
+def test_the_target_file_of_the_todo_counts_but_not_protected_files() -> None:
     item = todo("t2", FILE, controller_task_spec={"type": "PATCH", "target_file": "core/x.py"})
     failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
     case = situation(failed, item, check("tests[0]", FILE, RSI), metadata={"protected_files": ["pkg/**"]})
@@ -267,7 +269,7 @@ def test_the_file_that_the_todo_names_counts_and_a_protected_one_does_not() -> N
         ("tox -e py311", "python -m py_compile 'a b.py'"),
     ],
 )
-def test_the_syntax_is_checked_by_the_interpreter_of_the_tests(cmd: str, check_cmd: str) -> None:
+def test_the_syntax_check_uses_the_interpreter_of_the_tests(cmd: str, check_cmd: str) -> None:
     case = situation(
         failure(Category.COMPILATION_ERROR, at="a b.py"), todo("t2", cmd), check("tests[0]", cmd)
     )
@@ -297,7 +299,9 @@ def type_case(
         (type_case(FILE, at=None, elsewhere="mypy ."), "mypy .", False),
     ],
 )
-def test_the_type_checker_is_the_nearest_that_is_known(case: Situation, cmd: str, approval: bool) -> None:
+def test_a_type_checker_of_the_plan_or_project_is_preferred(
+    case: Situation, cmd: str, approval: bool
+) -> None:
     edit = only(case, AddCheck)
     assert (edit.check.cmd, edit.requires_approval) == (cmd, approval)
     parse_command(cmd)
@@ -312,7 +316,7 @@ def test_the_type_checker_is_the_nearest_that_is_known(case: Situation, cmd: str
         type_case("mypy .", at=None),
     ],
 )
-def test_no_type_checker_is_added_twice_or_made_up(case: Situation) -> None:
+def test_no_type_checker_is_duplicated_or_invented(case: Situation) -> None:
     assert revise(case) == ()
 
 
@@ -336,11 +340,11 @@ def test_no_type_checker_is_added_twice_or_made_up(case: Situation) -> None:
         ("make lint", None),
     ],
 )
-def test_a_linter_that_can_mend_is_asked_to(cmd: str, fix: str | None) -> None:
+def test_a_linter_with_a_fix_option_gets_a_fix_command(cmd: str, fix: str | None) -> None:
     assert fixing_command(parse_command(cmd)) == fix
 
 
-def test_what_no_linter_mends_is_mended_by_hand_or_by_one_that_the_project_has() -> None:
+def test_findings_without_a_fix_go_to_manual_edits_or_to_a_linter_with_a_fix() -> None:
     finding = Finding(path="pkg/a.py", line=7, code="E501", message="line too long")
     fact = CommandFact(argv=("flake8",), tool="flake8", purpose="lint", findings=(finding,))
     given: dict[str, Any] = {"observations": (seen(EvidenceKind.COMMAND, command=fact),)}
@@ -375,7 +379,7 @@ def import_step(
         ("cannot import name 'Thing' from 'pkg.core' (/x/pkg/core.py)", ["pkg/main.py"], "pkg/core.py"),
     ],
 )
-def test_the_projects_own_module_is_written_where_its_package_is(
+def test_a_missing_project_module_is_written_into_its_package(
     message: str, paths: list[str], file: str
 ) -> None:
     step = import_step(message, *paths)
@@ -386,7 +390,7 @@ def test_the_projects_own_module_is_written_where_its_package_is(
     assert step.allowed_files == (file,)
 
 
-def test_a_module_that_the_todo_promises_is_the_projects_own() -> None:
+def test_a_module_promised_by_the_todo_belongs_to_the_project() -> None:
     item = todo("t2", FILE, criteria={"expected_artifacts": ["python/new/thing.py"]})
     assert import_step("No module named 'new.thing'", item=item).allowed_files == ("python/new/thing.py",)
     allowed = todo("t2", FILE, allowed_files=["src/new/**"])
@@ -395,7 +399,7 @@ def test_a_module_that_the_todo_promises_is_the_projects_own() -> None:
     assert import_step("No module named 'lone'", item=target).allowed_files == ("lone.py",)
 
 
-def test_a_package_is_found_by_its_init_file_and_by_the_modules_that_ran() -> None:
+def test_a_package_is_located_by_its_init_file_and_executed_modules() -> None:
     package = import_step("cannot import name 'Thing' from 'pkg'", "pkg/main.py", type="ImportError")
     assert package.allowed_files == ("pkg/__init__.py",)
     nested = frame("backend/app/main.py", module="app.main")
@@ -408,14 +412,14 @@ def test_a_package_is_found_by_its_init_file_and_by_the_modules_that_ran() -> No
     assert only(case, AddTodoBefore).todo.allowed_files == ("backend/app/new.py",)
 
 
-def test_a_foreign_module_is_declared_and_no_command_is_made_up() -> None:
+def test_a_third_party_module_is_declared_without_an_invented_command() -> None:
     step = import_step("No module named 'yaml.nodes'", "pkg/main.py")
     assert "module yaml" in step.controller_task_spec.hint
     newer = import_step("cannot import name 'x' from 'numpy.linalg'", "pkg/main.py", type="ImportError")
     assert "in a version that has x of numpy.linalg" in newer.controller_task_spec.hint
 
 
-def test_a_contract_that_is_named_is_reconciled() -> None:
+def test_a_named_contract_is_reconciled() -> None:
     fact = ContractFact(path="c.json", function="f", problem="signature", expected="f(a)", actual="f(a, b)")
     case = situation(
         failure(Category.SPEC_MISMATCH, check_id="contract_path"),
@@ -445,7 +449,7 @@ def test_a_contract_that_is_named_is_reconciled() -> None:
         ),
     ],
 )
-def test_the_missing_file_is_found_wherever_it_is_told(
+def test_the_missing_file_is_found_in_any_evidence(
     fields: dict[str, Any], observations: tuple[Any, ...], path: str
 ) -> None:
     item = todo(
@@ -457,7 +461,7 @@ def test_the_missing_file_is_found_wherever_it_is_told(
     assert edit.hint
 
 
-def test_nobody_is_told_to_make_what_is_there() -> None:
+def test_creation_of_an_existing_file_is_never_requested() -> None:
     test = "tests/test_report.py"
     item = todo("t2", f"pytest {test}")
     failed = failure(Category.ARTIFACT_MISSING, at=test)
@@ -481,7 +485,7 @@ def test_nobody_is_told_to_make_what_is_there() -> None:
         failure(Category.TEST_NOT_FOUND, at="tests/test_x.py"),
     ],
 )
-def test_nobody_is_told_to_make_what_the_todo_may_not_change(failed: Any) -> None:
+def test_creation_of_a_file_outside_the_allowed_files_is_never_requested(failed: Any) -> None:
     assert revise(situation(failed, todo("t2", FILE, allowed_files=["pkg/**"]))) == ()
     protected = {"protected_files": ["data/**", "tests/**"]}
     assert edits_of(situation(failed, todo("t2", FILE), metadata=protected), NameArtifact) == []
@@ -490,9 +494,7 @@ def test_nobody_is_told_to_make_what_the_todo_may_not_change(failed: Any) -> Non
 @pytest.mark.parametrize(
     ("allowed", "approval"), [(None, False), (["*.toml", "pkg/**"], True), (["**"], False)]
 )
-def test_a_step_outside_of_what_the_todo_may_change_needs_approval(
-    allowed: list[str] | None, approval: bool
-) -> None:
+def test_a_step_outside_the_allowed_files_needs_approval(allowed: list[str] | None, approval: bool) -> None:
     failed = failure(Category.IMPORT_ERROR, stack_trace_head="No module named 'yaml'")
     item = todo("t2", FILE, **({} if allowed is None else {"allowed_files": allowed}))
     assert only(situation(failed, item), AddTodoBefore).requires_approval is approval
@@ -503,13 +505,13 @@ def slow(*observations: Any, **fields: Any) -> Situation:
     return situation(failure(Category.TEST_TIMEOUT, RSI), item, observations=observations, **fields)
 
 
-def test_more_time_is_bounded_by_the_todo_and_by_the_plan() -> None:
+def test_a_raised_time_limit_is_bounded_by_the_todo_and_the_plan() -> None:
     assert only(slow(todo={"timeout_seconds": 30}), RaiseLimit).to_seconds == 30
     assert only(slow(metadata={"max_todo_seconds": 25}), RaiseLimit).to_seconds == 25
     assert edits_of(slow(metadata={"max_todo_seconds": 20}), RaiseLimit) == []
 
 
-def test_a_hang_gets_no_more_time() -> None:
+def test_a_hang_does_not_raise_the_time_limit() -> None:
     endless = raised(
         "Timeout", "", frame("pkg/a.py", source="while True:"), frame("pkg/a.py", source="pass")
     )
@@ -536,7 +538,7 @@ def flaky(**fields: Any) -> Situation:
     )
 
 
-def test_a_test_is_borne_once_and_anew_only_after_its_time() -> None:
+def test_a_flaky_test_is_quarantined_again_only_after_its_entry_expires() -> None:
     def entry(expires: str) -> dict[str, Any]:
         borne = {"nodeid": RSI, "owner": "o", "ticket": "k", "expires": expires}
         return {"metadata": {"flaky_retry": {"quarantine": [borne]}}}
@@ -545,7 +547,7 @@ def test_a_test_is_borne_once_and_anew_only_after_its_time() -> None:
     assert edits_of(flaky(**entry("2026-11-21")), QuarantineTest)
 
 
-def test_a_secret_is_not_quoted() -> None:
+def test_secrets_are_not_quoted_in_edits() -> None:
     head = "TypeError: token ghp_abcdefghijklmnopqrstuvwxyz0123456789 refused"
     case = situation(failure(Category.SPEC_MISMATCH, stack_trace_head=head), todo("t2", FILE))
     assert "ghp_abc" not in only(case, AddTodoBefore).model_dump_json()
@@ -571,7 +573,7 @@ def test_a_secret_is_not_quoted() -> None:
         ("missing_id", "a.py::test_x", None, None),
     ],
 )
-def test_a_near_name_never_selects_more(
+def test_a_similar_name_never_selects_more_tests(
     problem: str, text: str, nearest: str | None, near: str | None
 ) -> None:
     names = () if nearest is None else (nearest,)
@@ -589,14 +591,14 @@ def missing(
     )
 
 
-def test_a_command_that_the_plan_does_not_hold_itself_is_not_retargeted() -> None:
+def test_only_commands_stated_in_the_plan_are_retargeted() -> None:
     selector = Selector(text="tests/test_t2.py", problem="missing_file", nearest=("test_t3.py",))
     case = missing("pytest tests/test_t2.py", selector, check_id="convention", item=todo("t2"))
     assert edits_of(case, RetargetCheck) == []
     assert only(case, NameArtifact).path == "tests/test_t2.py"
 
 
-def test_an_empty_selection_names_the_file_in_which_a_test_is_missing() -> None:
+def test_an_empty_selection_names_the_file_that_lacks_a_test() -> None:
     cmd = "pytest tests/test_a.py -k nothing"
     case = missing(cmd, Selector(text="-k nothing", problem="no_match"))
     assert [edit.edit for edit in revise(case)] == ["name_artifact"]
@@ -604,19 +606,19 @@ def test_an_empty_selection_names_the_file_in_which_a_test_is_missing() -> None:
     assert revise(missing("pytest -k nothing", Selector(text="-k nothing", problem="no_match"))) == ()
 
 
-def test_tests_that_prove_nothing_are_to_run() -> None:
+def test_skipped_tests_are_to_be_made_to_run() -> None:
     failed = failure(Category.TEST_NOT_FOUND, rule="all-skipped")
     hint = only(situation(failed, todo("t2", FILE), check("tests[0]", FILE)), NameArtifact).hint
     assert hint.startswith("Make a test of tests/test_rsi.py run")
 
 
-def test_tests_that_this_machine_cannot_run_are_neither_written_nor_retargeted() -> None:
+def test_tests_that_cannot_run_on_this_machine_are_neither_written_nor_retargeted() -> None:
     failed = failure(Category.TEST_NOT_FOUND, owner=Owner.ENVIRONMENT, at="tests/test_a.py")
     assert revise(situation(failed, todo("t2", FILE))) == ()
 
 
 @pytest.mark.parametrize("category", sorted(Category))
-def test_the_barest_outcome_is_understood(category: Category) -> None:
+def test_a_minimal_outcome_is_accepted_for_every_category(category: Category) -> None:
     bare = failure(category, check_id=None)
     outcome = Outcome.model_validate({"step_id": "t2", "success": False, "tests_passed": False})
     case = replace(situation(bare, todo("t2")), outcome=outcome)
@@ -753,7 +755,7 @@ todos = st.builds(
     st.lists(hostile, max_size=2),
     st.sets(st.sampled_from(["mypy", "pyright", "ruff", "tsc"])).map(frozenset),
 )
-def test_revisions_apply_are_taken_back_and_never_weaken(
+def test_revisions_apply_can_be_undone_and_never_weaken_a_check(
     item: Todo,
     failed: Any,
     more: list[Any],

@@ -64,7 +64,7 @@ def test_a_regression_narrows_the_files_and_isolates_the_failing_tests() -> None
     assert revised(case).todo("t2") == case.todo
 
 
-def test_a_compilation_error_adds_a_syntax_check_in_front_and_narrows_to_the_file() -> None:
+def test_a_compilation_error_adds_a_syntax_check_first_and_narrows_to_the_file() -> None:
     failed = failure(Category.COMPILATION_ERROR, at="pkg/calc.py")
     case = situation(failed, todo("t2", FILE), check("tests[0]", FILE))
     branch = revised(case).todo(BRANCH)
@@ -171,7 +171,7 @@ def test_a_flaky_test_is_isolated_and_quarantined_with_approval() -> None:
     assert edit.requires_approval
 
 
-def test_a_missing_test_retargets_the_command_with_approval_and_nobody_is_told_to_write_it() -> None:
+def test_a_missing_test_retargets_the_command_only_with_approval() -> None:
     wrong = "tests/test_rsi.py::test_valuse"
     cmd = f"pytest {wrong} -q"
     selector = Selector(text=wrong, problem="missing_id", nearest=(RSI,))
@@ -188,7 +188,7 @@ def test_a_missing_test_retargets_the_command_with_approval_and_nobody_is_told_t
     assert commands(revised(case).todo("t2")) == [f"pytest {RSI} -q"]
 
 
-def test_an_unknown_failure_reduces_the_scope_and_has_one_attempt() -> None:
+def test_an_unknown_failure_narrows_the_scope_and_allows_one_attempt() -> None:
     case = situation(failure(Category.UNKNOWN, at="pkg/calc.py"), todo("t2", FILE))
     assert only(case, NarrowFiles).allowed_files == ("pkg/**",)
     assert [edit.rule for edit in revise(case)] == ["unknown-narrows-files"]
@@ -203,14 +203,14 @@ def test_an_unknown_failure_reduces_the_scope_and_has_one_attempt() -> None:
         if facts.family in (Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT)
     ],
 )
-def test_what_halts_or_is_nobodys_work_leaves_the_plan_as_it_is(category: Category) -> None:
+def test_halting_and_environment_categories_do_not_revise_the_plan(category: Category) -> None:
     case = situation(
         failure(category, RSI, at="pkg/calc.py"), todo("t2", FILE), check("tests[0]", FILE, RSI)
     )
     assert revise(case) == ()
 
 
-def test_every_category_has_its_row_or_leaves_the_plan_alone() -> None:
+def test_every_category_has_a_strategy_or_is_exempt() -> None:
     alone = {Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT}
     revised = {name for name, facts in CATEGORIES.items() if facts.family not in alone}
     # For an unmet metric, the instructions suffice without an edit.
@@ -238,7 +238,7 @@ def test_every_edit_names_a_documented_rule(category: Category) -> None:
 
 
 @pytest.mark.parametrize("category", sorted(Category))
-def test_a_success_calls_for_no_edit(category: Category) -> None:
+def test_a_success_has_no_edits(category: Category) -> None:
     case = situation(
         failure(category, RSI, at="pkg/calc.py"), todo("t2", FILE), check("tests[0]", FILE, RSI)
     )
@@ -246,7 +246,7 @@ def test_a_success_calls_for_no_edit(category: Category) -> None:
     assert revise(replace(case, outcome=passed)) == ()
 
 
-def test_a_metric_check_is_no_command_to_isolate() -> None:
+def test_a_metric_check_is_not_isolated() -> None:
     item = todo("t2", FILE, criteria={"metrics": [{"name": "rows", "operator": ">=", "value": 1}]})
     shown = check("metrics[0]", None, kind=CheckKind.METRIC)
     case = situation(failure(Category.TEST_REGRESSION, check_id="metrics[0]"), item, shown)
@@ -254,7 +254,7 @@ def test_a_metric_check_is_no_command_to_isolate() -> None:
     assert len(added(case)) == 1
 
 
-def test_a_frame_of_the_product_is_implicated_and_a_test_is_not() -> None:
+def test_a_product_frame_narrows_the_files_and_a_test_frame_does_not() -> None:
     error = raised("AssertionError", "", frame("tests/test_rsi.py", Side.TEST), frame("src/pkg/core.py"))
     case = situation(
         failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py"),
