@@ -38,7 +38,7 @@ def repaired(planner: Command, run_id: str = "run-1", **metadata: Any) -> Carrie
     return run
 
 
-def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> None:
+def test_history_shows_the_runs_of_a_plan_with_their_branches(planner: Command) -> None:
     repaired(planner)
     Carried(Project(planner.folder), submitted("another plan"), "run-2")
 
@@ -71,7 +71,7 @@ def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> N
     assert run["questions"][0]["kind"] == "mend_environment"
 
 
-def test_of_many_runs_the_newest_are_shown(planner: Command) -> None:
+def test_history_shows_only_the_newest_of_many_runs(planner: Command) -> None:
     for place in range(12):
         run = Carried(Project(planner.folder), shop(at=START + timedelta(hours=place)), f"run-{place:02}")
         run.tell("stop_requested")
@@ -83,7 +83,7 @@ def test_of_many_runs_the_newest_are_shown(planner: Command) -> None:
     assert [len(each["branches"]) for each in told] == [0] * 11 + [1, 0]
 
 
-def test_a_run_that_is_over_tells_what_was_blocked_and_no_time_since(planner: Command) -> None:
+def test_a_finished_run_shows_its_blocked_todos_without_a_duration(planner: Command) -> None:
     run = Carried(Project(planner.folder), shop(), "run-1")
     run.tell("run_started")
     run.worked("tax")
@@ -96,7 +96,7 @@ def test_a_run_that_is_over_tells_what_was_blocked_and_no_time_since(planner: Co
     assert "  blocked: bill, mail\n" in shown.out
 
 
-def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Command) -> None:
+def test_fixed_shows_the_repairs_of_a_failure_with_human_corrections(planner: Command) -> None:
     repaired(planner)
     corrected = planner(
         "history", "correct", "a1b2", "--role", "ARCHITECT", "--category", "spec_mismatch", "--by", "ann",
@@ -122,7 +122,7 @@ def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Com
     assert [each["role"] for each in told["corrections"]] == ["debugger", "architect"]
 
 
-def test_a_failure_that_nobody_has_repaired_is_told_so(planner: Command) -> None:
+def test_a_failure_without_a_repair_is_reported_as_such(planner: Command) -> None:
     repaired(planner)
     shown = planner("history", "fixed", "e1")
     assert "The logs show no repair of it." in shown.out
@@ -134,7 +134,7 @@ def test_a_failure_that_nobody_has_repaired_is_told_so(planner: Command) -> None
     assert planner("history", "fixed", "zz", "--json").json == {"signature": "zz", "known": False}
 
 
-def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Command) -> None:
+def test_an_empty_history_shows_the_commands_that_record_it(planner: Command) -> None:
     for words, status, said in [
         (
             ("history",),
@@ -156,7 +156,7 @@ def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Comma
     assert not (planner.folder / ".planverify").exists(), "nothing is made by asking"
 
 
-def test_a_database_of_a_team_takes_the_runs_of_several_checkouts(planner: Command) -> None:
+def test_a_team_database_imports_the_runs_of_several_checkouts(planner: Command) -> None:
     repaired(planner)
     verified(planner.folder, "r-1", failure("a1b2c3d4e5f6"))
     assert planner("history", "--store", "team.db", "--import").out == planner("history").out
@@ -175,7 +175,7 @@ def test_a_database_of_a_team_takes_the_runs_of_several_checkouts(planner: Comma
         assert planner("history", *words).status == 2
 
 
-def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) -> None:
+def test_an_unusable_database_is_reported_in_one_line(planner: Command) -> None:
     (planner.folder / "text.db").write_text("no database at all")
     for place, said in [
         ("text.db", "text.db: the index cannot be used: file is not a database"),
@@ -192,7 +192,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) ->
             assert refused.err.count("\n") == 1
 
 
-def test_a_log_that_cannot_be_read_is_told_beside_the_others(planner: Command) -> None:
+def test_an_unreadable_log_is_reported_beside_the_other_runs(planner: Command) -> None:
     repaired(planner)
     broken = repaired(planner, "run-2").path
     broken.write_text(broken.read_text().replace("run_started", "run_resumed"))
@@ -205,7 +205,7 @@ def test_a_log_that_cannot_be_read_is_told_beside_the_others(planner: Command) -
     assert shown.err.count("\n") == 1
 
 
-def test_what_an_index_holds_cannot_break_the_screen(planner: Command) -> None:
+def test_corrupt_index_contents_do_not_break_the_output(planner: Command) -> None:
     repaired(planner).tell("stop_requested")
     planner("history")
     raw = sqlite3.connect(planner.folder / ".planverify" / "planverify.db")
@@ -231,7 +231,7 @@ def corrections(planner: Command) -> list[Correction]:
     return list(corrections_of(planner.folder / CORRECTIONS))
 
 
-def test_a_failure_of_a_plain_verification_is_corrected(planner: Command) -> None:
+def test_a_failure_outside_of_a_run_can_be_corrected(planner: Command) -> None:
     found = failure("a1b2c3d4e5f6", target_agent=Role.TESTER)
     verified(planner.folder, "r-1", found, failure("ffff"))
 
@@ -256,7 +256,7 @@ def test_a_failure_of_a_plain_verification_is_corrected(planner: Command) -> Non
     assert " ".join(planner("history", "fixed", "a1b2").out.split()) == shown
 
 
-def test_who_corrects_nothing_or_nothing_that_is_known_is_told_what_to_say(planner: Command) -> None:
+def test_an_incomplete_or_unknown_correction_is_refused_with_the_options(planner: Command) -> None:
     verified(planner.folder, "r-1", failure("ab1"), failure("ab2"))
     done = planner("history", "correct", "ab1", "--by", "ann")
     assert done.status == 2
@@ -282,5 +282,5 @@ def test_who_corrects_nothing_or_nothing_that_is_known_is_told_what_to_say(plann
         (86_401, "1 d"),
     ],
 )
-def test_spans_of_time_are_told_in_their_two_largest_units(seconds: float, text: str) -> None:
+def test_durations_are_shown_in_their_two_largest_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text

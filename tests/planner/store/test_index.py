@@ -50,7 +50,7 @@ def rows_of(project: Project, *, rebuild: bool = False) -> dict[str, list[str]]:
 
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_what_was_brought_up_to_date_step_by_step_is_what_is_made_anew(seed: int) -> None:
+def test_an_incremental_sync_equals_a_rebuild(seed: int) -> None:
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder))
@@ -72,7 +72,7 @@ def test_what_was_brought_up_to_date_step_by_step_is_what_is_made_anew(seed: int
         assert kept == rows_of(project)
 
 
-def test_only_what_has_changed_is_read_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_changed_files_are_read_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Carried(project, shop(), "run-1")
     Carried(project, shop(), "run-2")
     verified(project.root, "v-1")
@@ -90,7 +90,7 @@ def test_only_what_has_changed_is_read_again(project: Project, monkeypatch: pyte
     assert read == ["run-1.jsonl"]
 
 
-def test_an_index_that_is_kept_open_sees_what_others_write_and_remove(project: Project) -> None:
+def test_an_open_index_sees_additions_and_removals_by_other_writers(project: Project) -> None:
     over = Carried(project, shop(), "run-1")
     at_random(over, random.Random(3))
     assert over.state.plan_state.is_final
@@ -116,7 +116,7 @@ def test_an_index_that_is_kept_open_sees_what_others_write_and_remove(project: P
         assert index.remarks == []
 
 
-def test_a_run_that_left_its_outcomes_twice_is_one_verification(project: Project) -> None:
+def test_duplicate_outcomes_of_a_run_count_as_one_verification(project: Project) -> None:
     latest = ".planverify/plans/shop/outcomes.json"
     verified(project.root, "v-1", failure("a1"))
     verified(project.root, "v-1", failure("a1"), path=latest)
@@ -132,7 +132,7 @@ def test_a_run_that_left_its_outcomes_twice_is_one_verification(project: Project
 
 
 @pytest.mark.parametrize("damage", ["no database", "cut", "another version", "link"])
-def test_an_index_that_cannot_be_used_is_made_anew(project: Project, damage: str) -> None:
+def test_an_unusable_index_is_rebuilt(project: Project, damage: str) -> None:
     at_random(Carried(project, shop()), random.Random(3))
     before = rows_of(project)
     path = project.root / USUAL
@@ -158,7 +158,7 @@ def test_an_index_that_cannot_be_used_is_made_anew(project: Project, damage: str
             assert raw.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
 
-def test_where_nothing_can_be_written_it_is_made_in_memory(
+def test_the_index_is_kept_in_memory_if_the_folder_is_read_only(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_random(Carried(project, shop()), random.Random(3))
@@ -171,7 +171,7 @@ def test_where_nothing_can_be_written_it_is_made_in_memory(
     assert rows_of(project) == alone
 
 
-def test_what_code_under_test_could_have_put_there_is_not_waited_for(project: Project) -> None:
+def test_special_files_in_the_runs_folder_do_not_block_the_index(project: Project) -> None:
     runs = project.root / ".planverify/runs"
     for name in ("pipe", "link", "folder", "empty", "text"):
         (runs / name).mkdir(parents=True)
@@ -188,7 +188,7 @@ def test_what_code_under_test_could_have_put_there_is_not_waited_for(project: Pr
     assert "text/outcomes.json: the outcome file cannot be used" in remark
 
 
-def test_many_may_ask_at_once(project: Project) -> None:
+def test_concurrent_readers_get_equal_rows(project: Project) -> None:
     for place in range(6):
         at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=20)
 
@@ -209,7 +209,7 @@ def test_many_may_ask_at_once(project: Project) -> None:
         ("pipe", "pipe is a link, or not a regular file"),
     ],
 )
-def test_what_no_index_can_be_is_refused_in_one_line(
+def test_an_unusable_index_location_is_refused_in_one_line(
     project: Project, monkeypatch: pytest.MonkeyPatch, place: str, said: str
 ) -> None:
     monkeypatch.chdir(project.root)
@@ -248,7 +248,7 @@ def postgresql() -> Iterator[str]:
     shutil.rmtree(folder)
 
 
-def test_postgresql_answers_as_sqlite_does(project: Project, postgresql: str) -> None:
+def test_postgresql_gives_the_same_answers_as_sqlite(project: Project, postgresql: str) -> None:
     for place in range(3):
         at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=40)
     verified(project.root, "v-1", failure("a1", stack_trace_head="a \0 that it cannot hold"))

@@ -80,7 +80,7 @@ def log(path: Path) -> Iterator[RunLog]:
     opened.close()
 
 
-def test_what_was_appended_is_read_in_its_order(log: RunLog, path: Path) -> None:
+def test_appended_events_are_read_in_order(log: RunLog, path: Path) -> None:
     reader = RunLog.read(path)
 
     read = list(reader.entries())
@@ -94,7 +94,7 @@ def test_what_was_appended_is_read_in_its_order(log: RunLog, path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_many_writers_at_once_lose_nothing_and_fork_nothing(path: Path) -> None:
+def test_concurrent_writers_neither_lose_nor_fork_entries(path: Path) -> None:
     write(RunLog.append_to(path), FIRST)
 
     def writes() -> None:
@@ -129,7 +129,7 @@ def test_a_torn_last_line_is_cut_off_with_a_remark(log: RunLog, path: Path, kept
 
 
 @pytest.mark.parametrize("content", ["my notes", '{"n":1,', "{'n':0,", '{"event": "run_started"', "\0a"])
-def test_a_file_that_is_no_log_is_left_as_it_is(path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_log_is_left_unchanged(path: Path, content: str) -> None:
     path.write_text(content)
 
     with pytest.raises(LogError, match="line 0 is not a line of a log; restore"):
@@ -138,14 +138,14 @@ def test_a_file_that_is_no_log_is_left_as_it_is(path: Path, content: str) -> Non
 
 
 @pytest.mark.parametrize("left", ["\0\0\0", '{"n":0,"ev\0\0', '{"n":0,"event":{"event":"plan_sub'])
-def test_what_a_crash_of_the_machine_leaves_is_torn(path: Path, left: str) -> None:
+def test_remains_of_a_system_crash_are_treated_as_a_torn_line(path: Path, left: str) -> None:
     path.write_text(left)
 
     assert write(RunLog.append_to(path), FIRST) == []
     assert [entry.event for entry in RunLog.read(path).entries()] == [FIRST]
 
 
-def test_a_last_line_that_lacks_only_its_end_was_written(log: RunLog, path: Path) -> None:
+def test_a_last_line_that_lacks_only_its_newline_is_complete(log: RunLog, path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     writer = RunLog.append_to(path)
@@ -156,7 +156,7 @@ def test_a_last_line_that_lacks_only_its_end_was_written(log: RunLog, path: Path
     assert writer.remarks == []
 
 
-def test_a_last_line_with_another_end_is_damage(log: RunLog, path: Path) -> None:
+def test_a_last_line_with_a_wrong_terminator_is_damage(log: RunLog, path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + b" ")
 
@@ -167,7 +167,7 @@ def test_a_last_line_with_another_end_is_damage(log: RunLog, path: Path) -> None
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
-def test_any_change_of_one_byte_of_a_log_is_noticed(log: RunLog, path: Path, at: int, byte: int) -> None:
+def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int, byte: int) -> None:
     raw = bytearray(_content(path))
     if raw[at % len(raw)] == byte:
         return
@@ -205,7 +205,9 @@ def _content(path: Path, held: dict[Path, bytes] = {}) -> bytes:  # noqa: B006  
         (lambda _: ['{"n": 0}'], "line 0 was changed"),
     ],
 )
-def test_any_other_damage_is_refused_with_its_line(log: RunLog, path: Path, damage: Any, said: str) -> None:
+def test_other_damage_is_refused_with_its_line_number(
+    log: RunLog, path: Path, damage: Any, said: str
+) -> None:
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in damage(lines)))
     reader = RunLog.read(path)
@@ -223,7 +225,7 @@ def _digest(line: str) -> str:
     return line.rpartition('"digest":"')[2].removesuffix('"}')
 
 
-def test_a_full_disk_takes_no_event_in_and_the_log_can_go_on(
+def test_a_full_disk_rejects_the_event_and_leaves_the_log_usable(
     log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = path.read_bytes()
@@ -248,7 +250,7 @@ def test_a_full_disk_takes_no_event_in_and_the_log_can_go_on(
     assert len(list(RunLog.read(path).entries())) == 4
 
 
-def test_an_interrupt_while_a_line_is_written_takes_it_back(
+def test_an_interrupted_write_is_rolled_back(
     log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_: int) -> None:
@@ -266,7 +268,7 @@ def test_an_interrupt_while_a_line_is_written_takes_it_back(
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "shortened"])
-def test_nothing_is_written_into_a_log_that_was_taken_away(log: RunLog, path: Path, how: str) -> None:
+def test_a_removed_replaced_or_shortened_log_is_not_written_to(log: RunLog, path: Path, how: str) -> None:
     content = path.read_bytes()
     if how == "shortened":
         os.truncate(path, 10)
@@ -279,7 +281,7 @@ def test_nothing_is_written_into_a_log_that_was_taken_away(log: RunLog, path: Pa
         write(log, TICK)
 
 
-def test_a_line_without_end_is_not_read_to_it(
+def test_an_overlong_line_is_refused_without_being_read_whole(
     log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunLog, "longest_line", 1000)
@@ -290,7 +292,7 @@ def test_a_line_without_end_is_not_read_to_it(
         write(log)
 
 
-def test_what_no_log_can_be_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for place, said in (
@@ -392,14 +394,14 @@ def made(given: dict[str, Any]) -> events.Event:
     return parse_event(json.dumps(given))
 
 
-def test_each_event_of_the_protocol_is_among_the_examples() -> None:
+def test_the_examples_cover_every_event_of_the_protocol() -> None:
     known = {each.model_fields["event"].default for each in get_args(get_args(events.Event)[0])}
 
     assert {each["event"] for each in EVENTS} == known
 
 
 @pytest.mark.parametrize("given", EVENTS, ids=lambda given: given["event"])
-def test_an_event_is_read_as_it_was_written(given: dict[str, Any]) -> None:
+def test_an_event_survives_encoding_and_decoding(given: dict[str, Any]) -> None:
     event = made(given)
     line, _ = encode(7, event, ACTIONS, "before")
     read = decode(line, 7, "before")
@@ -410,7 +412,7 @@ def test_an_event_is_read_as_it_was_written(given: dict[str, Any]) -> None:
     assert "\n" not in line
 
 
-def test_keys_of_an_author_come_back_wherever_they_stand() -> None:
+def test_extension_keys_survive_decoding_at_every_level() -> None:
     plan = decode(encode(0, made(EVENTS[0]), (), GENESIS)[0], 0, GENESIS).plan  # type: ignore[union-attr]
 
     assert plan.extensions == {"x-team": TWO["x-team"]}
@@ -419,7 +421,7 @@ def test_keys_of_an_author_come_back_wherever_they_stand() -> None:
     assert plan.metadata.halt.identical_failures is None, "null is not the same as nothing"
 
 
-def test_actions_are_read_as_they_were_written() -> None:
+def test_actions_survive_encoding_and_decoding() -> None:
     line, _ = encode(0, made(EVENTS[1]), ACTIONS, GENESIS)
     held = [json.loads(each) for each in logged_actions(line)]
 
@@ -428,7 +430,7 @@ def test_actions_are_read_as_they_were_written() -> None:
     assert calls_for(line, ACTIONS)
 
 
-def test_what_is_left_out_where_it_is_absent_is_absent_where_it_is_read() -> None:
+def test_omitted_optional_fields_are_read_as_none() -> None:
     """Nulls are not written, so an absent optional field must be read as None."""
     for model in _held_models():
         if issubclass(model, Value) and model.model_config.get("extra") == "ignore":
@@ -456,7 +458,7 @@ def _unloosened(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return actions
 
 
-def test_a_digest_that_was_made_anew_fits_and_the_actions_tell() -> None:
+def test_a_forged_line_with_a_valid_digest_is_exposed_by_its_actions() -> None:
     line, _ = encode(1, made(EVENTS[1]), ACTIONS[:1], GENESIS)
     body = line[: line.rfind(',"digest":')].replace('"role":"coder"', '"role":"tester"')
     forged = f'{body},"digest":"{digest_of(body, GENESIS)}"}}'
@@ -465,7 +467,7 @@ def test_a_digest_that_was_made_anew_fits_and_the_actions_tell() -> None:
     assert not calls_for(forged, ACTIONS[:1])
 
 
-def test_keys_of_an_author_may_not_be_nested_without_end() -> None:
+def test_too_deeply_nested_extension_keys_are_refused() -> None:
     edit = {"edit": "add_context", "todo_id": "t", "text": "", "rule": "r", "because": "b"}
     deep: Any = 1
     for _ in range(300):
@@ -495,7 +497,7 @@ LOOSE = st.recursive(
     loose=LOOSE,
     numbers=st.lists(FLOATS, max_size=3),
 )
-def test_whatever_an_event_holds_comes_back(
+def test_any_event_contents_survive_encoding_and_decoding(
     at: datetime, text: str, loose: Any, numbers: list[float]
 ) -> None:
     todo = Todo(id="t", title="T", intent=text, extensions={"x-any": loose})
@@ -510,7 +512,7 @@ def test_whatever_an_event_holds_comes_back(
         assert action_text(ACTIONS[0]) in line
 
 
-def test_a_log_is_superseded_by_the_next_of_its_plan(tmp_path: Path) -> None:
+def test_a_log_is_superseded_by_the_next_log_of_its_plan(tmp_path: Path) -> None:
     first, second = tmp_path / "api.jsonl", tmp_path / "api.2.jsonl"
     first.touch()
     assert not is_superseded(first)

@@ -44,7 +44,7 @@ def to_first_branch(project: Project, **metadata: Any) -> Carried:
     return run
 
 
-def test_a_branch_is_told_from_its_making_to_what_came_of_it(project: Project) -> None:
+def test_a_branch_is_recorded_from_its_creation_to_its_result(project: Project) -> None:
     run = to_first_branch(project)
     (branch,) = branches(project)
     assert (branch["branch_id"], branch["parent_id"], branch["depth"], branch["via"]) == (
@@ -79,7 +79,7 @@ def test_a_branch_is_told_from_its_making_to_what_came_of_it(project: Project) -
     assert questions.mean_resolution([first, second]) == (240 + 120) / 2
 
 
-def test_a_run_tells_what_is_blocked_and_since_when(project: Project) -> None:
+def test_a_run_records_its_blocked_todos_and_since_when(project: Project) -> None:
     run = Carried(project, shop())
     run.tell("run_started")
     run.worked("tax")
@@ -120,7 +120,7 @@ def give_up(run: Carried) -> None:
     ],
     ids=["use_up", "give_up", "clock", "stop", "violation"],
 )
-def test_a_branch_that_does_not_pass_says_why(
+def test_a_failed_branch_records_its_reason(
     project: Project, end: Callable[[Carried], object], outcome: str, resolution: str
 ) -> None:
     run = to_first_branch(project)
@@ -134,7 +134,7 @@ def test_a_branch_that_does_not_pass_says_why(
     assert questions.mean_resolution([branch]) is None, "it has resolved nothing"
 
 
-def test_memory_has_each_repair_once_with_what_came_of_it(project: Project) -> None:
+def test_each_repair_is_remembered_once_with_its_result(project: Project) -> None:
     run = to_first_branch(project)
     run.tell("run_resumed")
     run.worked("tax_branch_01")
@@ -173,7 +173,7 @@ def test_memory_has_each_repair_once_with_what_came_of_it(project: Project) -> N
     assert past == type(past).model_validate_json(past.model_dump_json())
 
 
-def test_memory_learns_nothing_from_what_nobody_has_verified_or_worked_on(project: Project) -> None:
+def test_unverified_and_unworked_todos_are_not_remembered(project: Project) -> None:
     risky = todo("risky", risk_level="HIGH")
     run = Carried(
         project, shop(items=[todo("notes", requires_testing=False), risky, todo("last", "risky")])
@@ -188,7 +188,7 @@ def test_memory_learns_nothing_from_what_nobody_has_verified_or_worked_on(projec
     assert project.past("here", run.now, 10).todos == ()
 
 
-def test_memory_is_that_of_here_first_and_never_of_the_future(project: Project) -> None:
+def test_memory_prefers_records_of_this_repository_and_excludes_the_future(project: Project) -> None:
     for place, name in enumerate(("elsewhere", "here", "elsewhere")):
         event = shop(items=[todo("tax")])
         event = event.model_copy(update={"policy": event.policy.model_copy(update={"fingerprint": name})})
@@ -206,7 +206,7 @@ def test_memory_is_that_of_here_first_and_never_of_the_future(project: Project) 
     assert project.past("here", START - timedelta(days=1), 10).todos == ()
 
 
-def test_what_a_person_was_asked_is_kept_with_their_answer(project: Project) -> None:
+def test_questions_are_recorded_with_their_answers(project: Project) -> None:
     run = to_first_branch(project, auto_fix_mode=False)
     assert answers(project) == [("approve_branch", None, None)]
     run.tell("run_resumed")
@@ -227,7 +227,7 @@ def test_what_a_person_was_asked_is_kept_with_their_answer(project: Project) -> 
     assert answers(project)[1:] == [("mend_environment", "give_up", "bob")]
 
 
-def test_one_approval_of_the_like_answers_the_others_too(project: Project) -> None:
+def test_approve_similar_also_answers_the_similar_questions(project: Project) -> None:
     run = Carried(
         project, shop(items=[todo("a", max_retries=0), todo("b", max_retries=0)], auto_fix_mode=False)
     )
@@ -245,7 +245,7 @@ def test_one_approval_of_the_like_answers_the_others_too(project: Project) -> No
     assert answered[1] == (None if second in run.state.questions else "approved_as_similar")
 
 
-def test_every_failure_of_a_verification_is_kept_and_one_decides(project: Project) -> None:
+def test_every_failure_of_a_verification_is_recorded_and_one_is_deciding(project: Project) -> None:
     run = Carried(project, shop())
     run.tell("run_started")
     run.worked("tax")
@@ -265,7 +265,7 @@ def test_every_failure_of_a_verification_is_kept_and_one_decides(project: Projec
     assert project.past("here", run.now, 5).todos[0].categories == (Category.IMPORT_ERROR,)
 
 
-def test_what_repaired_a_failure_is_told_by_role(project: Project) -> None:
+def test_the_repairs_of_a_failure_are_counted_by_role(project: Project) -> None:
     run = to_first_branch(project)
     run.worked("tax_branch_01")
     run.passed("tax_branch_01")

@@ -106,7 +106,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return made
 
 
-def test_the_plan_is_submitted_at_the_time_of_the_first_event(desk: Desk) -> None:
+def test_the_plan_is_submitted_with_the_time_of_the_first_event(desk: Desk) -> None:
     session = desk.open(jobs=3)
     assert session.state is None
     assert desk.log.read_text() == "", "nothing is known before"
@@ -121,7 +121,7 @@ def test_the_plan_is_submitted_at_the_time_of_the_first_event(desk: Desk) -> Non
     assert submitted.run_id == f"20260101T100100Z-{submitted.digest[7:13]}"
 
 
-def test_a_run_goes_on_where_its_log_ends(desk: Desk) -> None:
+def test_a_reopened_run_continues_at_the_end_of_its_log(desk: Desk) -> None:
     first = desk.open()
     desk.tell(first, "run_started")
     desk.tell(first, "work_finished", todo_id="t1", tokens=7)
@@ -135,7 +135,7 @@ def test_a_run_goes_on_where_its_log_ends(desk: Desk) -> None:
     assert desk.tell(second, "run_resumed") == ["verify"]
 
 
-def test_how_many_work_at_once_stays_as_it_was_begun(desk: Desk) -> None:
+def test_the_number_of_jobs_is_fixed_at_the_start_of_a_run(desk: Desk) -> None:
     desk.tell(desk.open(), "run_started")
     desk.tell(desk.open(jobs=2, log=desk.folder / "two.jsonl"), "run_started")
 
@@ -145,7 +145,7 @@ def test_how_many_work_at_once_stays_as_it_was_begun(desk: Desk) -> None:
         assert "continues with the --jobs and --allow-unproved that it was started with" in remark
 
 
-def test_what_another_writer_called_for_is_told_before_the_answer(desk: Desk) -> None:
+def test_actions_caused_by_another_writer_are_returned_as_unanswered(desk: Desk) -> None:
     one, other = desk.open(), desk.open()
     desk.tell(one, "run_started")
 
@@ -158,14 +158,14 @@ def test_what_another_writer_called_for_is_told_before_the_answer(desk: Desk) ->
     assert one.unanswered() == ()
 
 
-def test_the_log_of_another_plan_is_refused(desk: Desk) -> None:
+def test_the_log_of_another_plan_is_refused_by_a_run(desk: Desk) -> None:
     desk.tell(desk.open(), "run_started")
     desk.plan(todo("t1"), todo("t2", "t1"), todo_list_id="inn")
     with pytest.raises(LogError, match=r"of the plan 'shop', but plan\.yaml is 'inn'; name another"):
         desk.open()
 
 
-def test_a_plan_with_errors_is_rejected_unless_validation_is_left_out(desk: Desk) -> None:
+def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk) -> None:
     (desk.folder / "tests/test_t2.py").write_text("def test_it(:\n")
     strict = desk.open()
 
@@ -181,7 +181,7 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_left_out(desk: Desk
     assert desk.tell(lenient, "run_started") == ["implement"]
 
 
-def test_without_options_the_log_is_below_the_root(desk: Desk) -> None:
+def test_the_default_log_is_below_the_root(desk: Desk) -> None:
     desk.tell(desk.open(log=None), "run_started")
 
     logs = desk.folder / ".planverify/logs"
@@ -190,7 +190,7 @@ def test_without_options_the_log_is_below_the_root(desk: Desk) -> None:
     assert (logs / "shop.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_for_the_log_that_cannot_be_made_is_said(desk: Desk) -> None:
+def test_an_uncreatable_log_folder_is_an_error(desk: Desk) -> None:
     (desk.folder / ".planverify").write_text("")
 
     with pytest.raises(LogError, match="the folder for the log cannot be made"):
@@ -201,7 +201,7 @@ def test_a_folder_for_the_log_that_cannot_be_made_is_said(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("limit", "paths"), [(1 << 20, {"tests/test_t1.py"}), (100, set())])
-def test_a_failure_is_kept_with_what_can_be_read_about_it_within_bounds(
+def test_a_failure_is_recorded_with_a_bounded_context(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, limit: int, paths: set[str]
 ) -> None:
     monkeypatch.setattr(session_module, "MAX_CONTEXT_BYTES", limit)
@@ -226,7 +226,7 @@ def loading(desk: Desk) -> RunSession:
     return session
 
 
-def test_a_sub_plan_is_loaded_when_it_is_told_to_be_there(parent: Desk) -> None:
+def test_a_sub_plan_is_loaded_when_the_event_announces_it(parent: Desk) -> None:
     session = loading(parent)
     parent.plan(todo("s1"), path="phases/two.json", todo_list_id="two", root="..")
 
@@ -259,7 +259,7 @@ def test_a_sub_plan_is_loaded_when_it_is_told_to_be_there(parent: Desk) -> None:
         ({"problems": ["it is not planned"]}, "it is not planned"),
     ],
 )
-def test_what_is_wrong_with_a_sub_plan_is_told_in_the_event(
+def test_problems_of_a_sub_plan_are_recorded_in_the_event(
     parent: Desk, keys: dict[str, Any], said: str
 ) -> None:
     session = loading(parent)
@@ -274,7 +274,7 @@ def test_what_is_wrong_with_a_sub_plan_is_told_in_the_event(
     assert said in " ".join(event.problems)
 
 
-def test_a_sub_plan_may_be_written_after_it_was_missed(desk: Desk) -> None:
+def test_a_sub_plan_may_be_written_after_a_failed_load(desk: Desk) -> None:
     desk.plan(todo("t1"), {"id": "phase", "title": "Phase", "is_parent": True, "sub_project_id": "two"})
     state = loading(desk).state
     completer = EventCompleter(load_tree(desk.folder / "plan.yaml"))
@@ -291,7 +291,7 @@ def test_a_sub_plan_may_be_written_after_it_was_missed(desk: Desk) -> None:
     assert found.plan is not None
 
 
-def test_a_sub_plan_may_be_told_itself(parent: Desk) -> None:
+def test_an_event_may_contain_the_sub_plan(parent: Desk) -> None:
     session = loading(parent)
     inner = {
         "todo_list_id": "two",
@@ -312,7 +312,7 @@ def test_a_sub_plan_may_be_told_itself(parent: Desk) -> None:
 # Memory
 
 
-def test_a_run_that_nobody_says_where_to_keep_learns_from_the_ones_before(desk: Desk) -> None:
+def test_a_run_with_the_default_log_learns_from_earlier_runs(desk: Desk) -> None:
     """In addition, a plan that achieved its goal is stored without its branches."""
     desk.plan(todo("t1"), workflow_name="Sell things")
     session = desk.open(log=None)
@@ -339,7 +339,7 @@ def test_a_run_that_nobody_says_where_to_keep_learns_from_the_ones_before(desk: 
     assert again.remarks() == alone.remarks() == []
 
 
-def test_a_log_that_cannot_be_read_hides_nothing_else_and_stops_no_run(desk: Desk) -> None:
+def test_an_unreadable_log_hides_no_other_log_and_does_not_stop_the_run(desk: Desk) -> None:
     desk.tell(desk.open(log=None), "run_started")
     log = desk.folder / ".planverify/logs/shop.jsonl"
     torn = log.with_name("torn.jsonl")
@@ -357,7 +357,7 @@ def test_a_log_that_cannot_be_read_hides_nothing_else_and_stops_no_run(desk: Des
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
 
-def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
+def test_secrets_are_redacted_before_an_event_is_logged(desk: Desk) -> None:
     (desk.folder / "shop.py").write_text(f"TOKEN = '{SECRET}'\ndef price(x): return x\n")
     session = desk.open()
     desk.tell(session, "run_started")
@@ -410,7 +410,7 @@ def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_line_is_said_in_one_line(line: bytes, rule: str, said: str) -> None:
+def test_an_invalid_event_line_is_refused_in_one_line(line: bytes, rule: str, said: str) -> None:
     with pytest.raises(RefusedEvent) as refused:
         read_event(line)
     assert refused.value.rule == rule
@@ -456,7 +456,7 @@ def verify_by_hand(plan: Path, at: datetime) -> None:
     write_outcomes(document.model_copy(update={"plans": (reference,)}), target)
 
 
-def test_a_run_within_lower_limits_than_those_of_the_plan_is_a_run_of_that_plan(plan: Path):
+def test_a_run_with_lower_limits_than_its_plan_belongs_to_that_plan(plan: Path):
     drive(plan)
     assert PlanRun.open(plan).is_driven
 
@@ -469,7 +469,7 @@ def test_a_run_within_lower_limits_than_those_of_the_plan_is_a_run_of_that_plan(
         pytest.param(False, 1, PlanState.EXECUTING, id="the run is not over"),
     ],
 )
-def test_a_verification_by_hand_counts_after_a_driven_run(
+def test_a_manual_verification_counts_after_a_driven_run(
     plan: Path, halts: bool, later: int, state: PlanState
 ):
     drive(plan, halts=halts)
@@ -544,7 +544,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "plan.yaml"
 
 
-def test_the_file_holds_the_plan_and_then_its_newest_version(shop: Path) -> None:
+def test_the_versions_file_holds_the_plan_and_then_its_latest_version(shop: Path) -> None:
     target = shop.with_name("newest.yaml")
     versions = PlanVersions(target, shop)
     assert versions.write(None) == []
@@ -566,7 +566,7 @@ def test_the_file_holds_the_plan_and_then_its_newest_version(shop: Path) -> None
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_sub_plan_is_written_beside_it(shop: Path, is_there: bool) -> None:
+def test_a_revised_sub_plan_is_written_beside_the_versions_file(shop: Path, is_there: bool) -> None:
     target = shop.with_name("newest.yaml")
     run = Run(shop, PlanVersions(target, shop))
     if not is_there:
@@ -583,7 +583,7 @@ def test_a_sub_plan_is_written_beside_it(shop: Path, is_there: bool) -> None:
 
 
 @pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "other.yaml", "folder"])
-def test_what_is_something_else_is_not_replaced(shop: Path, held: str) -> None:
+def test_a_file_that_is_not_this_plan_is_not_replaced(shop: Path, held: str) -> None:
     shop.with_name("link.yaml").symlink_to(shop)
     shop.with_name("notes.txt").write_text("my notes")
     shop.with_name("other.yaml").write_text(PLAN.replace("shop", "inn"))
@@ -593,7 +593,7 @@ def test_what_is_something_else_is_not_replaced(shop: Path, held: str) -> None:
         PlanVersions(shop.with_name(held), shop)
 
 
-def test_a_file_of_the_plan_is_never_written_over(shop: Path) -> None:
+def test_a_source_file_of_the_plan_is_never_overwritten(shop: Path) -> None:
     shop.write_text(PLAN.replace("phases/two.yaml", "newest.phase.yaml"))
     sub = shop.with_name("newest.phase.yaml")
     sub.write_text(SUB.replace("root: ..\n", ""))
@@ -606,7 +606,7 @@ def test_a_file_of_the_plan_is_never_written_over(shop: Path) -> None:
     assert sub.read_text() == SUB.replace("root: ..\n", "")
 
 
-def test_a_place_that_cannot_be_written_is_told(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_versions_file_is_reported(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = PlanVersions(shop.with_name("newest.yaml"), shop)
     run = Run(shop, versions)
 
