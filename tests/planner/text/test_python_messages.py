@@ -21,7 +21,7 @@ from planner.text.python_text import removed_definition
         ("io", "+import io", None),
     ],
 )
-def test_a_removed_definition_is_a_removed_line_that_binds_the_name(
+def test_a_removed_definition_is_recognised_by_the_removed_line_that_binds_it(
     name: str, diff: str, line: str | None
 ) -> None:
     assert removed_definition(name, diff) == line

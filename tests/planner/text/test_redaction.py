@@ -41,7 +41,7 @@ SHAPES = {
 
 @pytest.mark.parametrize(("kind", "secret"), SHAPES.items(), ids=SHAPES)
 @pytest.mark.parametrize("around", ["{}", "key '{}' is wrong", "https://x.org/?k={}&y=1", "E   {}\n"])
-def test_a_secret_of_a_known_shape_is_named_in_its_place(kind: str, secret: str, around: str) -> None:
+def test_a_secret_of_a_known_format_is_replaced_by_its_kind(kind: str, secret: str, around: str) -> None:
     assert redact(around.format(secret)) == around.format(f"[redacted: {kind}]")
 
 
@@ -54,15 +54,15 @@ def test_a_secret_of_a_known_shape_is_named_in_its_place(kind: str, secret: str,
         ("slack token", "xapp-" + "1-A0123456789-" + ALNUM),
     ],
 )
-def test_other_forms_of_a_known_shape_are_known_too(kind: str, secret: str) -> None:
+def test_variants_of_known_secret_formats_are_redacted(kind: str, secret: str) -> None:
     assert redact(secret) == f"[redacted: {kind}]"
 
 
-def test_a_longer_token_than_ever_seen_leaves_no_tail() -> None:
+def test_an_unusually_long_token_is_redacted_whole() -> None:
     assert redact("ghp_" + "a1" * 5_000) == "[redacted: github token]"
 
 
-def test_the_path_of_a_webhook_is_its_secret() -> None:
+def test_the_secret_path_of_a_webhook_is_redacted() -> None:
     path = "/services/T0000/B0000/" + "X" * 24
     assert redact(f"https://hooks.slack.com{path} said no") == (
         "https://hooks.slack.com/[redacted: slack webhook] said no"
@@ -92,11 +92,11 @@ KEY = "\n".join(
     ],
     ids=["whole", "two", "escaped", "openssh", "headers", "cut-at-end", "cut-at-beginning", "header-alone"],
 )
-def test_a_private_key_goes_as_a_block_also_where_it_was_cut(text: str, expected: str) -> None:
+def test_a_private_key_block_is_redacted_even_if_truncated(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 
-def test_a_public_certificate_stays() -> None:
+def test_a_public_certificate_is_not_redacted() -> None:
     text = KEY.replace("RSA PRIVATE KEY", "CERTIFICATE")
     assert redact(text) == text
 
@@ -117,7 +117,9 @@ def test_a_public_certificate_stays() -> None:
         ("X-Api-Key: 1234abcd", "X-Api-Key: [redacted: api key]"),
     ],
 )
-def test_headers_keep_their_name_and_scheme_and_lose_their_value(text: str, expected: str) -> None:
+def test_the_value_of_a_secret_header_is_redacted_but_not_its_name_and_scheme(
+    text: str, expected: str
+) -> None:
     assert redact(text) == expected
 
 
@@ -146,7 +148,7 @@ def test_headers_keep_their_name_and_scheme_and_lose_their_value(text: str, expe
         ("machine h login me password s3cr3t", "machine h login me password [redacted: password]"),
     ],
 )
-def test_passwords_in_urls_and_connection_strings_go_and_the_rest_stays(text: str, expected: str) -> None:
+def test_only_the_password_of_a_url_or_connection_string_is_redacted(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 
@@ -183,7 +185,7 @@ def test_passwords_in_urls_and_connection_strings_go_and_the_rest_stays(text: st
     ],
 )
 @pytest.mark.parametrize("secret", ["hunter2", "s3cr3t-value", "wJalrXUtnFEMIK7MDENG/bPx9"])
-def test_a_literal_that_is_given_to_a_name_of_a_secret_is_taken_out(text: str, secret: str) -> None:
+def test_a_literal_assigned_to_a_secret_name_is_redacted(text: str, secret: str) -> None:
     shown = redact(text.format(secret))
     assert secret not in shown
     assert "[redacted: " in shown
@@ -195,11 +197,11 @@ def test_a_literal_that_is_given_to_a_name_of_a_secret_is_taken_out(text: str, s
 @pytest.mark.parametrize(
     "text", ["PASSWORD=correcthorse", "password: correcthorse", "--token x", "password = correcthorse"]
 )
-def test_a_secret_may_be_a_plain_word(text: str) -> None:
+def test_a_secret_in_plain_words_is_redacted(text: str) -> None:
     assert text.split()[-1].split("=")[-1] not in redact(text).split()[-1]
 
 
-def test_a_quoted_secret_with_an_escaped_quote_goes_whole() -> None:
+def test_a_quoted_secret_with_an_escaped_quote_is_redacted_whole() -> None:
     assert redact(r'password = "hun\"ter2" + x') == 'password = "[redacted: password]" + x'
     assert redact('password = "never closed 1') == 'password = "[redacted: password]'
 
@@ -284,12 +286,12 @@ class SK-something
 
 
 @pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_code_and_ids_stay_readable(line: str) -> None:
+def test_ordinary_code_and_ids_are_not_redacted(line: str) -> None:
     assert redact(line) == line
     assert redact(f"    {line}\n") == f"    {line}\n"
 
 
-def test_everything_ordinary_together_stays_too() -> None:
+def test_ordinary_lines_are_not_redacted_when_joined() -> None:
     text = "\n".join(ORDINARY)
     assert redact(text) == text
 
@@ -336,7 +338,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
+def test_redaction_takes_linear_time_on_hostile_text(piece: str) -> None:
     """A quarter of a megabyte takes a second at most; superlinear time would take minutes."""
     text = piece * (250_000 // len(piece))
     started = time.process_time()
@@ -349,6 +351,6 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None
         st.sampled_from([*HOSTILE, *ORDINARY, *SHAPES.values(), "\n", " ", '"', "hunter2", "[redacted: "])
     )
 )
-def test_redacting_twice_changes_nothing_more(pieces: list[str]) -> None:
+def test_redaction_is_idempotent(pieces: list[str]) -> None:
     once = redact(" ".join(pieces))
     assert redact(once) == once

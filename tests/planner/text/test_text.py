@@ -48,7 +48,7 @@ DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @given(st.text(st.characters()) | st.text(alphabet="\x1b[]0;m\x07\\P\x9b\u202ea\n\r"))
-def test_whatever_comes_in_only_visible_text_comes_out(text: str) -> None:
+def test_cleaned_text_contains_only_visible_characters(text: str) -> None:
     cleaned = clean(text)
     for char in cleaned:
         assert char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs"), repr(char)
@@ -57,14 +57,14 @@ def test_whatever_comes_in_only_visible_text_comes_out(text: str) -> None:
     assert clean(cleaned) == cleaned
 
 
-def test_format_characters_of_unicode_are_all_removed_but_those_that_are_seen() -> None:
+def test_unicode_format_characters_are_removed_except_visible_ones() -> None:
     seen = {
         char for code in range(0x110000) if unicodedata.category(char := chr(code)) == "Cf" and clean(char)
     }
     assert seen <= {chr(code) for code in (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2)}
 
 
-def test_a_limit_keeps_head_and_tail_and_shows_the_cut() -> None:
+def test_a_length_limit_keeps_head_and_tail_and_marks_the_cut() -> None:
     text = "head" + "x" * 1_000 + "tail"
     cut = clean(text, limit=90)
     assert cut.startswith("head")
@@ -75,12 +75,12 @@ def test_a_limit_keeps_head_and_tail_and_shows_the_cut() -> None:
 
 
 @given(st.text(), st.integers(0, 50))
-def test_no_more_than_the_limit_is_kept(text: str, limit: int) -> None:
+def test_cleaned_text_does_not_exceed_the_limit(text: str, limit: int) -> None:
     cleaned = clean(text, limit=limit)
     assert cleaned == clean(text) or len(cleaned) <= limit + 40
 
 
-def test_an_endless_sequence_costs_no_more_than_its_length() -> None:
+def test_unterminated_control_sequences_are_cleaned_in_linear_time() -> None:
     assert clean("\x1b]" * 50_000) == ""
     assert clean("\x1b[" + "0" * 100_000) == "0" * 100_000
 
@@ -89,7 +89,7 @@ TICKS = st.text(alphabet="`~\n\r a#|", max_size=40)
 
 
 @given(TICKS | st.text(), st.text())
-def test_no_line_of_the_text_closes_the_fence(text: str, info: str) -> None:
+def test_no_line_of_fenced_text_closes_the_fence(text: str, info: str) -> None:
     first, *body, last = fence(text, info).split("\n")
     bar = re.match(r"`{3,}", first)
     assert bar is not None
@@ -99,7 +99,7 @@ def test_no_line_of_the_text_closes_the_fence(text: str, info: str) -> None:
 
 
 @given(TICKS | st.text())
-def test_the_text_is_there_unchanged_but_for_its_line_ends(text: str) -> None:
+def test_fenced_text_is_unchanged_except_for_line_endings(text: str) -> None:
     body = "\n".join(fence(text).split("\n")[1:-1])
     assert body == text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
 
@@ -108,12 +108,12 @@ def test_the_text_is_there_unchanged_but_for_its_line_ends(text: str) -> None:
     ("info", "shown"),
     [("python", "python"), ("c++", "c++"), ("py`\n# head", "py#head"), ("x" * 99, "x" * 30), ("", "")],
 )
-def test_the_info_string_holds_only_the_name_of_a_language(info: str, shown: str) -> None:
+def test_the_info_string_of_a_fence_contains_only_a_language_name(info: str, shown: str) -> None:
     assert fence("x", info) == f"```{shown}\nx\n```"
 
 
 @given(TICKS | st.text())
-def test_a_code_span_is_one_line_that_ends_where_it_should(text: str) -> None:
+def test_a_code_span_is_one_line_with_a_matching_end(text: str) -> None:
     shown = inline(text)
     assert "\n" not in shown
     if shown == "(empty)":
@@ -136,7 +136,7 @@ def test_a_code_span_is_one_line_that_ends_where_it_should(text: str) -> None:
         ("x" * 500, "`" + "x" * 299 + "…`"),
     ],
 )
-def test_inline_text_is_clipped_and_kept_on_its_line(text: str, shown: str) -> None:
+def test_inline_text_is_clipped_to_one_line(text: str, shown: str) -> None:
     assert inline(text) == shown
 
 
@@ -162,11 +162,11 @@ def test_inline_text_is_clipped_and_kept_on_its_line(text: str, shown: str) -> N
         ("aab.py", "a+b.py", False),
     ],
 )
-def test_globs_name_paths(path: str, pattern: str, expected: bool) -> None:
+def test_globs_match_paths(path: str, pattern: str, expected: bool) -> None:
     assert matches(path, pattern) is expected
 
 
-def test_later_patterns_take_out_and_put_in_again() -> None:
+def test_later_patterns_exclude_and_include_again() -> None:
     assert allowed("src/a.py", ["src/**"])
     assert not allowed("src/a.py", ["src/**", "!src/a.py"])
     assert allowed("src/a.py", ["src/**", "!src/**", "src/a.py"])
@@ -187,7 +187,7 @@ def test_later_patterns_take_out_and_put_in_again() -> None:
         ("a" + "/a" * 70, "b", False),
     ],
 )
-def test_whether_globs_can_meet(one: str, other: str, expected: bool) -> None:
+def test_globs_overlap_if_a_path_can_match_both(one: str, other: str, expected: bool) -> None:
     assert globs_overlap(one, other) is expected
     assert globs_overlap(other, one) is expected
 
@@ -196,7 +196,7 @@ _PARTS = st.sampled_from(["a", "b", "a*", "?", "**", "*", "[ab]"])
 
 
 @given(st.lists(_PARTS, min_size=1, max_size=4), st.lists(st.sampled_from("ab"), min_size=1, max_size=4))
-def test_a_path_that_both_globs_name_lets_them_meet(parts: list[str], names: list[str]) -> None:
+def test_globs_that_match_the_same_path_overlap(parts: list[str], names: list[str]) -> None:
     pattern, path = "/".join(parts), "/".join(names)
     if matches(path, pattern):
         assert globs_overlap(pattern, path)
@@ -223,7 +223,7 @@ GIVEN = ("raw", "normalized")
         ('assert f"{raw}!" == shout(raw)', "=="),
     ],
 )
-def test_the_expected_value_stands_in_front(source: str, operator: str) -> None:
+def test_the_expected_value_is_recognised_on_the_left(source: str, operator: str) -> None:
     assert is_expected_first(source, GIVEN, operator)
 
 
@@ -246,11 +246,11 @@ def test_the_expected_value_stands_in_front(source: str, operator: str) -> None:
         ("assert total(cart)", "=="),
     ],
 )
-def test_by_custom_the_expected_value_stands_behind(source: str, operator: str) -> None:
+def test_the_expected_value_is_on_the_right_by_default(source: str, operator: str) -> None:
     assert not is_expected_first(source, GIVEN, operator)
 
 
 @given(st.text(), st.sampled_from(["==", "in"]))
-def test_any_source_can_be_looked_at(text: str, operator: str) -> None:
+def test_any_source_line_is_accepted(text: str, operator: str) -> None:
     is_expected_first(f"assert {text} == {text}", (), operator)
     is_expected_first(f"self.assertEqual({text}, 3)", (), operator)
