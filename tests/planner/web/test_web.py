@@ -41,7 +41,7 @@ def fields(text: str) -> dict[str, str]:
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', text))
 
 
-def test_pages_are_for_whoever_holds_the_token(asking: Path):
+def test_pages_require_the_token(asking: Path):
     client = client_of(asking)
     stranger = TestClient(client.app)
 
@@ -53,11 +53,11 @@ def test_pages_are_for_whoever_holds_the_token(asking: Path):
     assert "SameSite=strict" in cookie
 
 
-def test_another_host_name_is_refused(asking: Path):
+def test_a_foreign_host_header_is_refused(asking: Path):
     assert client_of(asking).get("/", headers={"host": "evil.example"}).status_code == 421
 
 
-def test_no_script_of_another_place_runs(asking: Path):
+def test_foreign_scripts_are_escaped_and_forbidden_by_the_content_policy(asking: Path):
     page = client_of(asking).get("/questions")
 
     assert "script-src 'self'" in page.headers["content-security-policy"]
@@ -66,7 +66,7 @@ def test_no_script_of_another_place_runs(asking: Path):
     assert "\x1b" not in page.text
 
 
-def test_each_question_of_the_plan_has_a_form_with_yes_and_no(command: Command, tmp_path: Path):
+def test_each_manual_question_has_a_form_with_yes_and_no(command: Command, tmp_path: Path):
     item = with_test("chart")
     item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}, {"question": "Is it right?"}]
     command.plan(item)
@@ -90,7 +90,7 @@ def test_each_question_of_the_plan_has_a_form_with_yes_and_no(command: Command, 
 
 
 @pytest.mark.parametrize("reason", ["yes", "stop"])
-def test_the_reason_of_a_no_is_never_taken_for_an_answer(command: Command, tmp_path: Path, reason: str):
+def test_the_reason_of_a_no_is_not_taken_for_an_answer(command: Command, tmp_path: Path, reason: str):
     item = with_test("chart")
     item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}]
     command.plan(item)
@@ -106,7 +106,7 @@ def test_the_reason_of_a_no_is_never_taken_for_an_answer(command: Command, tmp_p
     assert (kept["answer"], kept["note"]) == ("no", reason)
 
 
-def test_a_number_that_is_none_is_refused_in_one_line(asking: Path):
+def test_an_invalid_number_is_refused_in_one_line(asking: Path):
     client = client_of(asking)
     form = fields(client.get("/questions").text) | {"decision": "modify", "max_debug_attempts": "abc"}
 
@@ -117,7 +117,7 @@ def test_a_number_that_is_none_is_refused_in_one_line(asking: Path):
     assert "pydantic" not in refused.text
 
 
-def test_a_form_without_its_token_records_nothing(asking: Path):
+def test_a_form_without_its_csrf_token_records_nothing(asking: Path):
     client = client_of(asking)
     form = fields(client.get("/questions").text) | {"decision": "approve", "csrf": "other"}
 
@@ -134,7 +134,9 @@ def test_a_form_without_its_token_records_nothing(asking: Path):
         ({"decision": "modify", "role": "tester"}, "approved with changes: a_branch_01 (ada)"),
     ],
 )
-def test_a_decision_is_recorded_as_the_command_records_it(asking: Path, said: dict[str, str], told: str):
+def test_a_decision_from_a_form_is_recorded_like_one_from_the_command(
+    asking: Path, said: dict[str, str], told: str
+):
     client = client_of(asking)
 
     answer = client.post("/questions", data=fields(client.get("/questions").text) | said)
@@ -147,13 +149,13 @@ def test_a_decision_is_recorded_as_the_command_records_it(asking: Path, said: di
 @pytest.mark.parametrize(
     "said", [{"decision": "modify"}, {"decision": "perhaps"}, {"decision": "modify", "role": "x"}]
 )
-def test_a_decision_that_says_nothing_is_refused(asking: Path, said: dict[str, str]):
+def test_an_incomplete_decision_is_refused(asking: Path, said: dict[str, str]):
     client = client_of(asking)
 
     assert client.post("/questions", data=fields(client.get("/questions").text) | said).status_code == 409
 
 
-def test_the_second_person_is_told_what_the_first_decided(asking: Path):
+def test_a_second_decision_is_refused_with_the_first_one(asking: Path):
     client = client_of(asking)
     form = fields(client.get("/questions").text)
     client.post("/questions", data=form | {"decision": "reject"})
@@ -164,7 +166,7 @@ def test_the_second_person_is_told_what_the_first_decided(asking: Path):
     assert "a_branch_01 was decided already: reject, by ada" in second.text
 
 
-def test_the_runs_are_shown_with_their_branches(asking: Path):
+def test_the_runs_page_shows_branches(asking: Path):
     client = client_of(asking)
     assert "There are no runs yet" in client.get("/").text
 
@@ -173,14 +175,14 @@ def test_the_runs_are_shown_with_their_branches(asking: Path):
     assert "a_branch_01" in client.get("/").text
 
 
-def test_an_address_that_others_reach_has_to_be_allowed(command: Command, asking: Path):
+def test_a_public_address_requires_allow_remote(command: Command, asking: Path):
     ran = command("serve", "plan.yaml", "--host", "0.0.0.0")
 
     assert ran.status == 2
     assert "--allow-remote" in ran.err
 
 
-def test_programs_read_and_decide_with_the_token_in_a_header(asking: Path):
+def test_api_clients_read_and_decide_with_a_bearer_token(asking: Path):
     client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
 
     (asked,) = client.get("/api/questions").json()
@@ -198,7 +200,7 @@ def test_programs_read_and_decide_with_the_token_in_a_header(asking: Path):
     assert "was decided already: approve, by eve" in again.json()["messages"][0]
 
 
-def test_a_page_of_another_origin_cannot_decide_with_the_cookie(asking: Path):
+def test_api_decisions_require_the_header_token_rather_than_the_cookie(asking: Path):
     client = client_of(asking)
 
     assert client.get("/api/questions").status_code == 200
@@ -208,27 +210,27 @@ def test_a_page_of_another_origin_cannot_decide_with_the_cookie(asking: Path):
 
 
 @pytest.mark.parametrize("said", [{"decision": "perhaps"}, {"colour": "red"}, {"max_debug_attempts": 0}])
-def test_what_no_program_may_say_is_refused(asking: Path, said: dict[str, object]):
+def test_an_invalid_api_decision_is_refused(asking: Path, said: dict[str, object]):
     client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
 
     assert client.post("/api/questions/a_branch_01", json=said).status_code == 422
 
 
-def test_the_interface_is_described(asking: Path):
+def test_the_api_is_described_by_an_openapi_document(asking: Path):
     document = client_of(asking).get("/api/openapi.json").json()
 
     assert set(document["paths"]) == {"/api/runs", "/api/questions", "/api/questions/{question_id}"}
     assert document["openapi"].startswith("3.")
 
 
-def test_a_form_says_who_decides(asking: Path):
+def test_a_form_names_the_person_who_decides(asking: Path):
     client = client_of(asking)
     form = fields(client.get("/questions").text) | {"decision": "approve", "by": "Grace\x1b[31m Hopper"}
 
     assert "approved: a_branch_01 (Grace Hopper)" in client.post("/questions", data=form).text
 
 
-def test_runs_are_read_a_page_at_a_time(asking: Path):
+def test_runs_are_paginated(asking: Path):
     client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
 
     assert client.get("/api/runs?limit=1001").status_code == 422
