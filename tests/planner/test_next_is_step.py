@@ -86,7 +86,7 @@ def outcomes(draw: st.DrawFn, plan: Plan, number: int) -> tuple[Outcome, ...]:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_next_asks_for_what_step_asks_for(data: st.DataObject, tmp_path_factory: Any) -> None:
+def test_next_and_step_request_the_same_actions(data: st.DataObject, tmp_path_factory: Any) -> None:
     folder: Path = tmp_path_factory.mktemp("both")
     path = folder / "plan.yaml"
     path.write_text(dump_plan(data.draw(plans()), format="yaml"))
@@ -167,14 +167,14 @@ COUNT = 25
 
 
 @pytest.mark.parametrize("kind", AGENTS)
-def test_no_workflow_is_done_with_something_red_goes_over_a_limit_or_never_ends(kind: str) -> None:
+def test_a_workflow_ends_within_its_limits_and_is_done_only_if_all_is_green(kind: str) -> None:
     told = [carry_out(kind, seed) for seed in range(COUNT)]
 
     assert [seed for seed, each in enumerate(told) if is_broken(each)] == []
     assert any(each.red_at_first for each in told), "nothing was ever red, and nothing is proved"
 
 
-def test_honest_agents_recover_most_of_what_was_red() -> None:
+def test_honest_workers_repair_most_red_todos() -> None:
     told = [carry_out("honest", seed) for seed in range(COUNT)]
 
     assert sum(each.recovered for each in told) > 0.8 * sum(each.red_at_first for each in told)

@@ -29,7 +29,7 @@ def question_of(workflow):
     return question
 
 
-def test_a_branch_that_passes_while_its_parent_is_red_leads_to_a_deeper_one_and_then_to_a_person():
+def test_a_passed_branch_with_a_red_parent_is_followed_by_a_deeper_one_then_a_person():
     workflow = failed_workflow()
 
     workflow.inject_success(BRANCH, parent_passes=False)
@@ -43,7 +43,7 @@ def test_a_branch_that_passes_while_its_parent_is_red_leads_to_a_deeper_one_and_
     assert workflow.get_status(FAILED) == "test_failed"
 
 
-def test_a_branch_that_outlives_its_time_goes_to_a_person():
+def test_a_branch_that_exceeds_its_lifetime_is_escalated_to_a_person():
     workflow = failed_workflow(branch_timeout_seconds=300)
     assert workflow.inject_failure(BRANCH, "first") is not None
     workflow.wait(301)
@@ -64,14 +64,14 @@ def test_without_auto_fix_a_branch_waits_for_approval():
     assert agreed.has_branch(FAILED)
 
 
-def test_what_is_not_known_is_refused():
+def test_an_unknown_todo_or_error_type_is_refused():
     with pytest.raises(KeyError):
         create_test_workflow().inject_failure("t9")
     with pytest.raises(ValueError, match=r"'wrong' is neither a failure category .* implementation_bug"):
         category_of("wrong")
 
 
-def test_an_orchestrator_carries_a_plan_through_a_failure_to_its_completion():
+def test_an_orchestrator_completes_a_plan_after_a_failure():
     orchestrator = Orchestrator()
     workflow_id = orchestrator.load_todo_list(create_plan("Create momentum strategy with RSI"))
     orchestrator.inject_success(FIRST)
@@ -102,16 +102,16 @@ def test_an_orchestrator_carries_a_plan_through_a_failure_to_its_completion():
         ("UNKNOWN", "debugger"),
     ],
 )
-def test_each_kind_of_error_is_routed_to_its_role(error_type, role):
+def test_each_error_type_is_routed_to_its_role(error_type, role):
     repair = create_test_workflow().inject_failure(FIRST, "it broke", error_type=error_type)
 
     assert repair is not None
     assert (repair.parent_id, repair.agent_role, repair.is_temporary) == (FIRST, role, True)
 
 
-def test_a_failed_todo_blocks_what_depends_on_it():
+def test_a_failed_todo_blocks_its_dependants():
     assert failed_workflow().get_status("t3_entry_conditions") == "blocked"
 
 
-def test_a_sample_todo_can_be_anything():
+def test_a_sample_todo_accepts_any_field():
     assert create_sample_todo("t9", priority=7).priority == 7
