@@ -73,7 +73,7 @@ def judged(truth: Label, category: C, owner: O = O.PRODUCT, location: Location |
     )
 
 
-def test_cases_are_read_as_they_were_written_each_in_its_part(tmp_path: Path) -> None:
+def test_written_cases_are_read_back_from_their_parts(tmp_path: Path) -> None:
     cases = [
         case(f"{package}-{kind}", label(C.TEST_REGRESSION), package=package, kind=kind)
         for package in (*"zyxw", "boltons")
@@ -88,7 +88,7 @@ def test_cases_are_read_as_they_were_written_each_in_its_part(tmp_path: Path) ->
     assert {each.id for part in Part for each in read_cases(tmp_path, part)} == {each.id for each in cases}
 
 
-def test_no_recorded_case_stands_in_the_part_of_another() -> None:
+def test_no_recorded_case_is_in_the_wrong_part() -> None:
     for part in Part:
         for each in read_cases(RECORDED, part):
             assert part_of(each.origin.package, each.origin.kind) is part, each.id
@@ -108,14 +108,14 @@ def test_no_recorded_case_stands_in_the_part_of_another() -> None:
         (C.IMPORT_ERROR, O.TEST, False, C.IMPORT_ERROR, False),
     ],
 )
-def test_an_accepted_reading_counts_as_the_true_one(
+def test_an_accepted_alternative_label_counts_as_right(
     said: C, owner: O, right: bool, counted: C, owner_right: bool
 ) -> None:
     found = judged(label(C.ARTIFACT_MISSING, O.PRODUCT, (C.SPEC_MISMATCH, O.PLAN)), said, owner)
     assert (found.right, found.counted, found.owner_right) == (right, counted, owner_right)
 
 
-def test_figures_count_by_category_and_blame() -> None:
+def test_figures_are_computed_by_category_and_owner() -> None:
     found = figures(
         [
             judged(label(C.TYPE_ERROR), C.TYPE_ERROR),
@@ -134,7 +134,7 @@ def test_figures_count_by_category_and_blame() -> None:
     ("function", "line", "right"),
     [("Cart.total", 4, (1, 1, 1)), ("total", 6, (0, 1, 1)), ("sum", 4, (1, 1, 0))],
 )
-def test_a_place_is_right_by_line_by_file_and_by_function(
+def test_a_location_is_scored_by_line_file_and_function(
     function: str, line: int, right: tuple[int, ...]
 ) -> None:
     place = Place(path="shop/cart.py", first_line=3, last_line=5, function="Cart.total", exact=True)
@@ -145,14 +145,14 @@ def test_a_place_is_right_by_line_by_file_and_by_function(
     assert tuple(shares[f"place: {what} right"].count for what in ("line", "file", "function")) == right
 
 
-def test_a_label_without_evidence_and_a_broken_line_are_refused_by_name(tmp_path: Path) -> None:
+def test_an_unlabelled_case_and_a_missing_corpus_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="odd-1: it has a label but no evidence"):
         labelled([case("odd-1", label(C.LINT_ERROR)).model_copy(update={"evidence": None})])
     with pytest.raises(CorpusError, match="there is no corpus"):
         read_cases(tmp_path, Part.TEST)
 
 
-def test_failures_of_one_fault_are_counted_by_pairs() -> None:
+def test_failures_of_one_fault_are_scored_by_pairs() -> None:
     runs = read_runs(RECORDED, Part.DEVELOP)[:5]
     alone = cause_figures(runs, lambda run: [[place] for place in range(len(run.failures))])
     assert alone["recall"] == 0.0
@@ -160,12 +160,12 @@ def test_failures_of_one_fault_are_counted_by_pairs() -> None:
     assert together["recall"] == 1.0
 
 
-def test_the_line_that_is_fitted_rises() -> None:
+def test_the_calibration_curve_is_monotonic() -> None:
     scores, values = fitted([(0.2, 1.0, 1.0), (0.4, 0.0, 1.0), (0.8, 1.0, 2.0)])
     assert (scores, values) == (pytest.approx((0.3, 0.8)), pytest.approx((0.5, 1.0)))
 
 
-def test_what_is_shipped_was_fitted_to_the_rules_and_cases_as_they_are() -> None:
+def test_shipped_confidences_match_current_rules_and_cases() -> None:
     """After a change of either, run ``python -m tools.corpus fit``."""
     shipped, anew = json.loads(FILE.read_text()), fit_to(RECORDED)
     assert shipped["fitted_on"] == anew["fitted_on"]
@@ -176,7 +176,7 @@ def test_what_is_shipped_was_fitted_to_the_rules_and_cases_as_they_are() -> None
 
 
 @pytest.mark.parametrize("part", [Part.TEST, Part.FRESH])
-def test_the_diagnosis_is_right_as_often_as_the_page_says(part: Part) -> None:
+def test_the_accuracy_of_the_diagnosis_matches_the_documented_figures(part: Part) -> None:
     page = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text(encoding="utf-8")
     told = page.partition(f"<!-- corpus {part.value}: begin -->")[2].partition("<!-- corpus")[0]
     shares = figures(judged_by(ours, labelled(read_cases(RECORDED, part)))).shares
@@ -187,12 +187,12 @@ def test_the_diagnosis_is_right_as_often_as_the_page_says(part: Part) -> None:
 
 
 @pytest.mark.parametrize("part", [Part.TEST, Part.FRESH])
-def test_confidence_is_what_it_says_on_cases_that_it_was_not_fitted_to(part: Part) -> None:
+def test_confidence_is_calibrated_on_held_out_cases(part: Part) -> None:
     found = figures(judged_by(ours, labelled(read_cases(RECORDED, part))))
     assert found.calibration_error <= 0.05
 
 
-def test_the_command_reports_a_part_and_refuses_a_folder_without_one(
+def test_the_report_command_reports_a_part_and_refuses_a_folder_without_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_cases(tmp_path, "builder", [case("a", label(C.TEST_REGRESSION)), case("b", None)])

@@ -145,7 +145,7 @@ def _evidence(error: str, side: Side, message: str = "", name: str | None = None
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.id)
-def test_every_kind_of_fault_changes_its_file_only_where_it_says(kind: Kind) -> None:
+def test_each_kind_of_fault_changes_only_its_file(kind: Kind) -> None:
     faults = _faults(kind)
     assert faults, f"{kind.id} finds no place in the sample"
     module = _module(kind)
@@ -167,7 +167,7 @@ def test_every_kind_of_fault_changes_its_file_only_where_it_says(kind: Kind) -> 
             assert above == module.text.split("\n")[: fault.first_line - 1]
 
 
-def test_the_rows_of_the_table_are_complete() -> None:
+def test_the_table_of_fault_kinds_is_complete() -> None:
     assert len(ALL_KINDS) == len({kind.id for kind in ALL_KINDS})
     assert len(ALL_KINDS) >= 45
     for kind in ALL_KINDS:
@@ -191,7 +191,7 @@ def test_the_rows_of_the_table_are_complete() -> None:
         ("NameError", Side.PRODUCT, "name 'parse' is not defined", "TEST_REGRESSION"),
     ],
 )
-def test_what_a_changed_interface_is_depends_on_who_asks(
+def test_the_label_of_a_changed_interface_depends_on_the_caller(
     error: str, side: Side, message: str, wanted: str
 ) -> None:
     kind = next(each for each in ALL_KINDS if each.id == "parameter-added")
@@ -202,7 +202,7 @@ def test_what_a_changed_interface_is_depends_on_who_asks(
     assert (label.category, label.owner) == (wanted, Owner.PRODUCT)
 
 
-def test_a_fault_that_does_something_else_than_its_kind_says_makes_no_case() -> None:
+def test_a_fault_without_its_expected_effect_gives_no_case() -> None:
     kind = next(each for each in ALL_KINDS if each.id == "undefined-name")
     fault = Fault(changes={}, path="ledger/core.py", first_line=12, name="fuond")
     assert label_of(kind, fault, _evidence("ValueError", Side.PRODUCT), product_edited=False) is None

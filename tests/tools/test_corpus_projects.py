@@ -29,7 +29,7 @@ each_project = pytest.mark.parametrize("project", PROJECTS, ids=[each.name for e
 BROKEN_ON_PURPOSE = {"syntax-error-in-product", "syntax-error-in-test"}
 
 
-def test_there_are_as_many_projects_kinds_and_decoys_as_were_promised():
+def test_the_corpus_has_enough_projects_kinds_and_decoys():
     found: dict[str, set[str]] = defaultdict(set)
     for project in PROJECTS:
         for decoy in project.decoys:
@@ -42,7 +42,7 @@ def test_there_are_as_many_projects_kinds_and_decoys_as_were_promised():
 
 
 @each_project
-def test_every_project_compiles_and_its_changes_can_be_made(project: SmallProject):
+def test_every_project_compiles_before_and_after_each_change(project: SmallProject):
     compiles(project.files)
     for change in (*project.decoys, *project.controls):
         after = changed_files(project.files, change.edits)
@@ -52,7 +52,7 @@ def test_every_project_compiles_and_its_changes_can_be_made(project: SmallProjec
 
 
 @each_project
-def test_every_label_is_complete(project: SmallProject):
+def test_every_decoy_has_a_complete_label(project: SmallProject):
     for decoy in project.decoys:
         label = decoys.label_of(decoy)
         assert all(reading.why for reading in label.also), decoy.kind
@@ -62,14 +62,14 @@ def test_every_label_is_complete(project: SmallProject):
 
 
 @each_project
-def test_names_of_cases_are_unique(project: SmallProject):
+def test_case_names_are_unique(project: SmallProject):
     names = [decoys.case_name(project, decoy) for decoy in project.decoys]
     assert len(set(names)) == len(names)
     assert len({change.kind for change in project.controls}) == len(project.controls)
 
 
 @each_project
-def test_the_plan_of_an_honest_change_grants_what_it_touches(project: SmallProject):
+def test_the_plan_of_a_control_change_allows_the_files_it_touches(project: SmallProject):
     for change in project.controls:
         assert not outside(project, change), change.kind
 

@@ -29,7 +29,7 @@ def every_scene() -> list[tuple[Scene, str]]:
     return [(scene, name) for scenes in GROUPS.values() for scene in scenes for name in scene.projects]
 
 
-def test_every_edit_fits_its_project_and_changes_it():
+def test_every_edit_applies_to_its_project_and_changes_it():
     for scene, name in every_scene():
         named = naming(scene, PROJECTS[name], 20_000)
         before = files_of(scene, PROJECTS[name], named)
@@ -37,7 +37,7 @@ def test_every_edit_fits_its_project_and_changes_it():
         assert (after != before) == bool(scene.edits), (scene.kind, name)
 
 
-def test_every_file_is_named_and_every_module_can_be_parsed():
+def test_no_placeholder_remains_and_every_module_parses():
     for scene, name in every_scene():
         named = naming(scene, PROJECTS[name], 20_000)
         before = files_of(scene, PROJECTS[name], named)
@@ -47,7 +47,7 @@ def test_every_file_is_named_and_every_module_can_be_parsed():
                 ast.parse(text, filename=f"{scene.kind} in {name}: {path}")
 
 
-def test_a_fault_lies_in_the_machine_or_in_an_edit_or_in_the_command():
+def test_every_scene_has_a_fault_in_the_machine_an_edit_or_the_command():
     for scene, _ in every_scene():
         causes = (scene.edits, scene.healthy != scene.ill, scene.green_cmd)
         assert any(causes), scene.kind
@@ -56,7 +56,7 @@ def test_a_fault_lies_in_the_machine_or_in_an_edit_or_in_the_command():
 
 
 @pytest.mark.parametrize(("group", "cases", "kinds"), [("environment", 120, 35), ("guard", 110, 40)])
-def test_there_are_enough_cases_over_enough_projects(group: str, cases: int, kinds: int):
+def test_each_group_has_enough_cases_kinds_and_projects(group: str, cases: int, kinds: int):
     scenes = GROUPS[group]
     ids = [(scene.kind, scene.shape, name) for scene in scenes for name in scene.projects]
 
@@ -65,25 +65,25 @@ def test_there_are_enough_cases_over_enough_projects(group: str, cases: int, kin
     assert len({name for _, _, name in ids}) >= 8
 
 
-def test_few_labels_have_another_reading():
+def test_few_labels_have_an_alternative():
     every = every_scene()
 
     assert sum(bool(scene.truth.also) for scene, _ in every) < 0.15 * len(every)
 
 
-def test_environment_has_twins_that_are_the_projects_own_fault():
+def test_environment_scenes_have_counterparts_at_fault_in_the_project():
     owners = [scene.truth.owner for scene in GROUPS["environment"] for _ in scene.projects]
 
     assert owners.count(Owner.PRODUCT) > 60
     assert owners.count(Owner.TEST) > 15
 
 
-def test_machines_name_only_what_there_is():
+def test_machines_name_only_existing_stand_ins():
     for scene, _ in every_scene():
         assert {*scene.healthy.installed, *scene.ill.installed} <= STAND_INS.keys(), scene.kind
 
 
-def test_tests_are_rewritten_in_the_style_of_a_project():
+def test_tests_are_rewritten_in_the_test_style_of_a_project():
     source = "import a\n\n\ndef test_one():\n    assert a\n\n\ndef test_two(tmp_path):\n    assert a\n"
 
     written = {style: in_style(source, style, "a_b") for style in Style}
