@@ -38,6 +38,9 @@ SEPARATOR = "/"
 FOLDERS = ("", "phases", "sub_plans", "plans")
 """Folders searched for a sub-project, below the folder of the plan."""
 
+MAX_FILES = 500
+"""Limit of files opened to find an id."""
+
 
 _JUDGING_POLICY = {"flaky_retry", "network", "processes", "writes", "protected_files"}
 """Policy keys that verdicts depend on."""
@@ -88,6 +91,8 @@ class PlanTree:
     _children: dict[str, PlanTree] = field(default_factory=dict[str, "PlanTree"], repr=False)
     _todos: int = 0
     """For the top plan: number of todos in sub-plans, counting a file each time that it is used."""
+    _ids: dict[Path, str | None] = field(default_factory=dict["Path", "str | None"], repr=False)
+    """For the top plan: ids of the opened files."""
 
     @property
     def widest_boundary(self) -> Path:
@@ -235,16 +240,20 @@ class PlanTree:
     def _find_by_id(self, plan_id: str) -> Path:
         """Return the plan file with that name, else with that id. Raises :class:`SubPlanNotFound`.
 
-        Files are only opened if none has the name.
+        Files are only opened if none has the name, and each only once for the whole tree.
         """
-        folder = self.loaded.path.parent
+        folder, ids = self.loaded.path.parent, (*self.above, self)[0]._ids
         files: list[Path] = []
         for below in FOLDERS:
             with suppress(OSError):
                 entries = sorted((folder / below).iterdir())
                 files += (path for path in entries if path.suffix in PLAN_ENDINGS and path.is_file())
         found = [path for path in files if path.stem == plan_id]
-        found = found or [path for path in files if plan_id_of(path) == plan_id]
+        for path in files[:MAX_FILES] if not found else ():
+            if path not in ids:
+                ids[path] = plan_id_of(path)
+            if ids[path] == plan_id:
+                found.append(path)
         if not found:
             places = ", ".join(["its folder", *(f"{name}/" for name in FOLDERS if name)])
             raise SubPlanNotFound(
