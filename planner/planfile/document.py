@@ -48,6 +48,7 @@ MAX_LINE = 400
 Loc: TypeAlias = tuple[str | int, ...]
 """Location by names of the model: ``("items", 2, "title")``."""
 
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # What is masked in JSON, or refused (the constants, which the json module would accept).
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]|NaN|-?Infinity')
 _TAG = "tag:yaml.org,2002:"
@@ -298,6 +299,9 @@ def compose(source: Source, *, is_json: bool) -> Document:
     text = source.text
     if is_json:
         text = _masked_json(document)
+    elif odd := _UNPRINTABLE.search(text):
+        problem = f"the control character U+{ord(odd[0]):04X} is not allowed in YAML; delete it"
+        raise document.refusal(odd.start(), problem)
     loader: Any = cast("Any", _Loader)(text)
     try:
         root = loader.get_single_node()

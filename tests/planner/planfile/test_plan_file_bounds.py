@@ -45,7 +45,7 @@ def fault_of_bytes(folder: Path, data: bytes, name: str = "plan.yaml") -> str:
         ("todo".encode("utf-16"), ": the file is binary or UTF-16; a plan is YAML or JSON, saved as UTF-8"),
         (b"a: \xc3\xa4\nb: \xff\n", ":2:4: the byte 0xff is not UTF-8; save the file as UTF-8"),
         (b"\xef\xbb\xbfab\xc3\n", ":1:3: the byte 0xc3 is not UTF-8; save the file as UTF-8"),
-        (b"a: \x07\n", ":1:4: invalid YAML: control characters are not allowed"),
+        (b"a: \x07\n", ":1:4: the control character U+0007 is not allowed in YAML; delete it"),
         (
             b"a: [1, 2\n",
             ":2:1: invalid YAML: while parsing a flow sequence: did not find expected ',' or ']'; "
