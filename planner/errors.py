@@ -23,6 +23,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,12 +46,27 @@ class CommandSyntaxError(PlannerError):
         self.remedy = remedy
 
 
-class PlanFileError(PlannerError):
-    """The plan file cannot be used. ``faults`` has one line for each fault, position first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault of a file. ``problem`` is the problem, and after a semicolon the remedy."""
 
-    def __init__(self, path: str, faults: tuple[str, ...]) -> None:
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+    """Path in the plan, such as ``items[2].title``; empty for the document."""
+    problem: str
+
+
+class PlanFileError(PlannerError):
+    """The plan file cannot be used.
+
+    ``faults`` has one line for each fault, position first; ``details`` has the same faults in parts.
+    """
+
+    def __init__(self, path: str, faults: tuple[str, ...], details: tuple[Fault, ...] = ()) -> None:
         self.path = path
         self.faults = faults
+        self.details = details
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         super().__init__("\n".join([f"{path}: the plan cannot be used ({count})", *faults]))
 

@@ -7,7 +7,6 @@ commands need are imported inside functions.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,6 +21,7 @@ from planner.cli.screen import Screen, print_json, write
 from planner.errors import PlanFileError, PlanTreeError
 from planner.lint import LINT_RULES
 from planner.model.findings import Severity
+from planner.planfile.document import MAX_LINE
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
@@ -30,6 +30,7 @@ from planner.policy.allowed_files import claimed_files
 from planner.policy.dependencies import waves as find_waves
 from planner.text.display import counted
 from planner.text.glob_patterns import seen_from_above
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,13 +85,13 @@ def validate(
         qualified = read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
-    if fix is not None:
-        _write_fixed(path, fix)
-        if fix == STANDARD_OUTPUT:
-            return Status.OK
-        path = fix
     is_json = as_json or format == "json"
     try:
+        if fix is not None:
+            _write_fixed(path, fix)
+            if fix == STANDARD_OUTPUT:
+                return Status.OK
+            path = fix
         tree = load_tree(path)
         found = validate_plan_tree(tree, qualification=qualified)
         remark = None if selected else _unprotected(tree.load_all().flat())
@@ -110,30 +111,24 @@ def validate(
     return Status.OK if ready else Status.FOUND
 
 
-_FAULT = re.compile(r"(.*?):(\d+):(\d+)(?: (\S+))?: (.*)", re.DOTALL)
-"""A fault of a plan file: ``plan.yaml:3:7 items[0].title: a todo needs the key 'title'; add it``."""
-
-
 def _faults(error: PlanFileError | PlanTreeError) -> list[PlanFinding]:
     """Return a finding for each fault that makes a plan unusable."""
     from planner.model.findings import PlanFinding
 
     found: list[PlanFinding] = []
     for each in error.errors if isinstance(error, PlanTreeError) else (error,):
-        for fault in each.faults:
-            path, line, column, place, text = each.path, "", "", "", fault
-            if match := _FAULT.fullmatch(fault):
-                path, line, column, place, text = match.groups("")
-            message, _, fix = text.rpartition("; ")
+        for fault in each.details:
+            problem = one_line(fault.problem, limit=MAX_LINE)
+            message, _, fix = problem.rpartition("; ")
             found.append(
                 PlanFinding(
                     rule="unusable-plan",
                     severity=Severity.ERROR,
-                    path=path,
-                    line=int(line) if line else None,
-                    column=int(column) if column else None,
-                    place=place,
-                    message=message or text,
+                    path=each.path,
+                    line=fault.line,
+                    column=fault.column,
+                    place=one_line(fault.path, limit=MAX_LINE),
+                    message=message or problem,
                     why="An unusable plan cannot be verified.",
                     fix=fix if message else "correct the file",
                 )

@@ -21,9 +21,9 @@ from planner.contracts.source import (
     members,
     uncertainty,
 )
-from planner.errors import ContractFileError, ModuleSourceError
+from planner.errors import ContractFileError, Fault, ModuleSourceError
 from planner.model.contract import CONTRACT_VERSION, ClassContract, Contract, FunctionContract
-from planner.planfile.document import Document, Fault, Refused, compose, decode, plan_file_error
+from planner.planfile.document import Document, Refused, compose, decode, plan_file_error
 from planner.planfile.file_writer import create_file, write_file
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.project_files import Confinement, read_regular

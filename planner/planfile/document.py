@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import yaml
 
-from planner.errors import PlanFileError
+from planner.errors import Fault, PlanFileError
 from planner.planfile.project_files import open_regular
 from planner.text.sanitizing import one_line
 
@@ -77,17 +77,6 @@ _TOO_MANY = f"the file holds more than {MAX_NODES:,} values, with aliases expand
 # -- faults --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One fault. ``problem`` is the problem, and after a semicolon the remedy."""
-
-    line: int | None = None
-    column: int | None = None
-    path: str = ""
-    """Path in the plan, such as ``items[2].title``; empty for the document."""
-    problem: str
-
-
 class Refused(Exception):
     """The file cannot be used, for the reasons in ``faults`` or in the message."""
 
@@ -108,11 +97,12 @@ def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
     """Return the error that shows these faults of the file ``name``, ordered by position."""
     name = one_line(name, limit=MAX_LINE)
     lines: list[str] = []
-    for fault in sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path)):
+    found = sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path))
+    for fault in found:
         position = "" if fault.line is None else f":{fault.line}:{fault.column}"
         path = f" {one_line(fault.path, limit=120)}" if fault.path else ""
         lines.append(f"{name}{position}{path}: {one_line(fault.problem, limit=MAX_LINE)}")
-    return (ManyFaultsError if len(lines) > SCREEN else PlanFileError)(name, tuple(lines))
+    return (ManyFaultsError if len(lines) > SCREEN else PlanFileError)(name, tuple(lines), tuple(found))
 
 
 # -- the bytes -----------------------------------------------------------------------------------------

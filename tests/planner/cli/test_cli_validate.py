@@ -266,6 +266,9 @@ def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(
     Path("plan.yaml").write_text("todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml}\n")
     [finding] = json.loads(validate("plan.yaml", "--format", "json")[1])["findings"]
     assert (finding["path"], finding["line"]) == ("sub.yaml", 1)
+    status, as_json, _ = validate("sub.yaml", "--fix", "fixed.yaml", "--json")
+    assert (status, len(json.loads(as_json)["findings"])) == (4, 1)
+    assert not Path("fixed.yaml").exists()
 
 
 def test_an_artifact_of_a_parent_may_be_made_by_a_child(
