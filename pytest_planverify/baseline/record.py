@@ -134,7 +134,7 @@ def make_baseline(flat: FlatPlan, seen: SeenTree, run: BaselineRun) -> Baseline:
     )
 
 
-# -- results of the run -----------------------------------------------------------------------------------
+# -- results of the run ---------------------------------------------------------------------------------
 
 
 class BaselineRun(NamedTuple):
