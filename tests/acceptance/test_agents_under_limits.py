@@ -138,7 +138,7 @@ def test_an_agent_that_writes_outside_its_tree_completes_nothing(
     root = tmp_path / "project"
     command = make_project(root, {cheat: ALONE[cheat]})
     done = run(root, "run", "plan.yaml", "--agent", command)
-    assert done.exit_code != 0, done
+    assert done.exit_code != 0, str(done)
     assert "1 of 1 todo done" not in done.output
     assert "Traceback" not in done.output
 
@@ -290,7 +290,7 @@ def example(tmp_path: Path) -> Path:
 def test_an_agent_that_repairs_by_its_brief_completes_all_todos(example: Path):
     command = f"{PYTHON} {shlex.quote(str(EDITOR_AGENT))} {OPTIONS}{{json}}"
     done = editor_run(example, "run", "plan.yaml", "--json", "--agent", command, *PART, limit=900)
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     told = [json.loads(line) for line in done.output.splitlines()]
     seen: dict[str, bool] = {}
     for each in told:
@@ -315,4 +315,4 @@ def test_the_plan_has_no_findings_and_its_solution_passes(example: Path):
     for name, text in SOLUTION.items():
         (example / name).write_text(text, encoding="utf-8")
     solved = editor_run(example, "verify", "plan.yaml", limit=120)
-    assert (solved.exit_code, "37 done" in solved.output) == (0, True), solved
+    assert (solved.exit_code, "37 done" in solved.output) == (0, True), str(solved)

@@ -67,7 +67,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_parallel_turns_are_merged_into_one_tree(tmp_path: Path, temporary: Path):
     root = make_project(tmp_path / "project")
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, MEETING))
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "completed: 2 of 2 todos done, 2 turns" in done.output
     assert changed(root) == ["shop/left.py", "shop/right.py"]
     assert list(temporary.glob("planverify-tree-*")) == []
@@ -76,7 +76,7 @@ def test_parallel_turns_are_merged_into_one_tree(tmp_path: Path, temporary: Path
 def test_work_that_conflicts_with_merged_work_is_repeated(tmp_path: Path):
     root = make_project(tmp_path / "project", limited=False)
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, SHARING))
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "right: what was merged meanwhile changes shop/__init__.py otherwise" in done.output
     assert (root / "shop/__init__.py").read_text() == "left = 1\nright = 1\n"
 
@@ -95,7 +95,7 @@ def test_a_turn_outside_its_limits_leaves_the_tree_as_it_was(tmp_path: Path, cod
     root = make_project(tmp_path / "project")
     cheat = f"import os, sys\nsys.argv[0] = os.path.dirname(sys.argv[0]) + '/project'\n{code}.write('')\n"
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, cheat))
-    assert done.exit_code == 13, done
+    assert done.exit_code == 13, str(done)
     assert "the turn is undone" in done.output
     assert changed(root) == []
 
@@ -130,7 +130,7 @@ def test_an_interrupt_ends_agents_restores_files_and_prints_the_resume_command(
     finally:
         process.kill()
     done = Finished(exit_code=process.returncode, output=output)
-    assert done.exit_code == 130, done
+    assert done.exit_code == 130, str(done)
     last = done.output.splitlines()[-1].strip()
     assert last.startswith("interrupted; resume with: planverify run plan.yaml --resume --agent ")
     assert changed(root) == []
@@ -150,7 +150,7 @@ def test_workers_of_a_cluster_give_the_same_result_even_if_one_dies(tmp_path: Pa
         address = cluster.scheduler_address.removeprefix("tcp://")
         words = ("--executor", f"dask://{address}", "--agent", agent(root, dying))
         done = run(root, "run", "plan.yaml", *words)
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "completed: 2 of 2 todos done, 2 turns" in done.output
     assert changed(root) == ["shop/left.py", "shop/right.py"]
 
@@ -179,6 +179,6 @@ if os.environ["PLANVERIFY_TODO"] == "left" and not first.exists():
 def test_invalid_executor_options_are_refused(tmp_path: Path, words: tuple[str, ...], said: str):
     root = make_project(tmp_path / "project")
     done = run(root, "run", "plan.yaml", "--agent", f"{PYTHON} x.py", *words)
-    assert done.exit_code in (2, 4), done
+    assert done.exit_code in (2, 4), str(done)
     assert said in done.output
     assert "Traceback" not in done.output

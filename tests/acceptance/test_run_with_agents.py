@@ -107,7 +107,7 @@ def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path
     commit(project)
     assert run(project, "verify", "plan.yaml", "-q").exit_code == 1
     done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST), all_measured=True)
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     told = [json.loads(line) for line in done.output.splitlines()]
     assert [each["todo_id"] for each in told if each["event"] == "turn_finished"] == ["price", "basket"]
     assert told[-1]["text"] == "completed: 2 of 2 todos done, 2 turns"
@@ -150,7 +150,7 @@ def test_the_brief_of_a_repair_contains_the_failure_even_without_git(project: Pa
         '    assert "assert 120 == 119" in brief or "assert 4 == 3" in brief, brief\n'
     )
     done = run(project, "run", "plan.yaml", "--only", "price", "--agent", agent(project, wrong_first))
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "repairs price_branch_01" in done.output
     assert not (project / ".git").exists()
 
@@ -162,7 +162,7 @@ def test_one_failing_test_among_green_ones_is_repaired_by_its_todo(project: Path
     test = project / "tests/test_price.py"
     test.write_text(test.read_text() + RED_AMONG_GREENS.partition("\n")[2])
     done = run(project, "run", "plan.yaml", "--agent", agent(project, "print('all done!')"))
-    assert done.exit_code == 1, done
+    assert done.exit_code == 1, str(done)
     assert "repairs price_branch_01" in done.output, "nobody says that it was there before the work"
     assert "0 of 2 todos done" in done.output
     assert "assert 100 == 119" in done.output
@@ -172,7 +172,7 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
     before = {name: (project / name).read_text() for name in FILES}
     code = "for name in ('tests/test_price.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
     done = run(project, "run", "plan.yaml", "--agent", agent(project, f"{code}    open(name, 'w')"))
-    assert done.exit_code == 13, done
+    assert done.exit_code == 13, str(done)
     assert "which only planverify writes; the turn is undone" in done.output
     assert {name: (project / name).read_text() for name in FILES} == before
     assert not (project / "conftest.py").exists()
@@ -192,7 +192,7 @@ def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
     )
     words = ("--dirty", "save", "--only", "price", "--agent", agent(project, code))
     done = run(project, "run", "plan.yaml", *words)
-    assert done.exit_code == 13, done
+    assert done.exit_code == 13, str(done)
     assert "the records of the run were removed; they are restored" in done.output
     assert "changed notes.txt, which is not in its allowed_files; the turn is undone" in done.output
     assert (project / "notes.txt").read_text() == "not committed"
@@ -203,7 +203,7 @@ def test_a_hanging_turn_is_ended_at_its_time_limit_with_its_processes(project: P
     hanging = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {sleep!r}])\n{sleep}"
     words = ("--max-turn-seconds", "1", "--max-turns", "1", "--agent", agent(project, hanging))
     done = run(project, "run", "plan.yaml", *words)
-    assert done.exit_code == 12, done
+    assert done.exit_code == 12, str(done)
     assert "the agent was stopped after 1 s" in done.output
     assert "cycles: 1" in done.output
 
@@ -230,7 +230,7 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
         done = run(project, *words, "--resume")
         if done.exit_code != 11:
             break
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert not request.exists()
 
 
@@ -260,7 +260,7 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(proj
         process.wait()
 
     done = run(project, *words, "--resume")
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "basket: a turn was interrupted; the files are as before it" in done.output
     assert "works on price" not in done.output
     assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
@@ -273,7 +273,7 @@ def test_uncommitted_work_is_refused_or_saved_in_git(project: Path):
     refused = run(project, *words)
     assert (refused.exit_code, "--dirty save" in refused.output) == (2, True)
     done = run(project, *words, "--dirty", "save", "--only", "pri*")
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "completed: 1 of 1 todo done" in done.output
     assert "return 0" in (project / "shop/basket.py").read_text(), "nobody was sent to do the other"
     kept = subprocess.run(
@@ -371,7 +371,7 @@ def test_questions_can_be_answered_at_a_terminal(project: Path):
         ("Is it nice", "yes"),
     ]
     done = at_terminal(project, dialogue, *words, "--resume")
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "approved: price_branch_01 (" in done.output
     assert "2 of 2 todos done" in done.output
     answers = json.loads((project / ".planverify/answers.json").read_text())["answers"]
@@ -397,16 +397,16 @@ def test_a_baseline_of_the_same_files_replaces_the_first_verification(project: P
     commit(project)
 
     done, verifications = count_verifications(project)
-    assert (done.exit_code, verifications) == (0, 1), done
+    assert (done.exit_code, verifications) == (0, 1), str(done)
 
     subprocess.run(["git", "checkout", "-q", "."], cwd=project, check=True)
     assert run(project, "baseline", "plan.yaml").exit_code == 0
     done, verifications = count_verifications(project)
-    assert (done.exit_code, verifications) == (0, 0), done
+    assert (done.exit_code, verifications) == (0, 0), str(done)
 
     (project / "shop/price.py").write_text("def gross(net):\n    return 1\n")
     done, verifications = count_verifications(project, "--dirty", "save")
-    assert (done.exit_code, verifications) == (0, 1), done
+    assert (done.exit_code, verifications) == (0, 1), str(done)
 
 
 def test_tests_of_an_expected_but_missing_module_are_not_run_first(project: Path):
@@ -426,6 +426,6 @@ def test_tests_of_an_expected_but_missing_module_are_not_run_first(project: Path
 
         done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
 
-        assert done.exit_code == 0, done
+        assert done.exit_code == 0, str(done)
         counted.append(len(runs.read_text().splitlines()))
     assert counted[1] == counted[0] - 1

@@ -31,14 +31,14 @@ def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(project: 
     before = tree(project)
     makes_more = HONEST + 'pathlib.Path("shop/more.txt").write_text("more")\n'
     done = run(project, "run", "plan.yaml", "--dirty", "save", "--agent", agent(project, makes_more))
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert "uncommitted work is kept: planverify undo restores it" in done.output
     after = tree(project)
     assert after["shop/more.txt"] == "more"
     (project / "shop/notes.txt").write_text("mine, and later\n")  # not changed by the run
 
     undone = run(project, "undo")
-    assert undone.exit_code == 0, undone
+    assert undone.exit_code == 0, str(undone)
     assert "the run shop: 3 files, shop/basket.py, shop/more.txt, shop/price.py" in undone.output
     assert tree(project) == {**before, "shop/notes.txt": "mine, and later\n"}
     asked = run(project, "next")
@@ -64,7 +64,7 @@ def test_a_killed_run_can_be_undone_and_started_again(project: Path):  # noqa: F
     killed = run(project, "run", "plan.yaml", "--agent", agent(project, killer))
     assert killed.exit_code == -9, killed
     undone = run(project, "undo", "plan.yaml")
-    assert undone.exit_code == 0, undone
+    assert undone.exit_code == 0, str(undone)
     assert tree(project) == before
     resumed = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--resume")
     assert (resumed.exit_code, "no run of this plan is unfinished" in resumed.output) == (2, True)
@@ -73,7 +73,7 @@ def test_a_killed_run_can_be_undone_and_started_again(project: Path):  # noqa: F
 
 def test_later_edits_are_undone_only_with_force_and_are_saved(project: Path):  # noqa: F811
     done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE)
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     (project / "shop/price.py").write_text("mine\n")
     refused = run(project, "undo")
     assert (refused.exit_code, refused.output.count("\n")) == (4, 1)
@@ -120,6 +120,6 @@ def test_undo_of_a_run_without_changes_leaves_it_resumable(project: Path):  # no
 
     undone = run(project, "undo", "plan.yaml")
 
-    assert (undone.exit_code, "there is nothing to undo" in undone.output) == (0, True), undone
+    assert (undone.exit_code, "there is nothing to undo" in undone.output) == (0, True), str(undone)
     resumed = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--resume")
     assert "no run of this plan is unfinished" not in resumed.output
