@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+from _pytest import pathlib
 
 from pytest_planverify.guards.tamper_observer import judges_at_start
 from pytest_planverify.journal import JournalWriter
@@ -379,8 +380,26 @@ def _start_worker(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
     steps.recorder.begin(spec, journal)
     steps.recorder.audit = watch(spec)
     steps.recorder.watch_for_crashes()
+    _report_removals(journal)
     soft = bool(spec.limit_seconds) and steps.recorder.soft_limits.listen(spec.limit_seconds or 0.0)
     journal.write("session_started", worker="", pid=os.getpid(), soft_limit=soft)
+
+
+def _report_removals(journal: JournalWriter) -> None:
+    """Report when pytest removes the temporary folders of earlier sessions, which it does at its end.
+
+    They may be those of another project's large suite, hence the time limit does not count that time.
+    """
+    remove = pathlib.cleanup_numbered_dir
+
+    def cleanup_numbered_dir(*args: Any, **options: Any) -> None:
+        journal.write("removal_started", worker="")
+        try:
+            remove(*args, **options)
+        finally:
+            journal.write("removal_ended", worker="")
+
+    pathlib.cleanup_numbered_dir = cleanup_numbered_dir
 
 
 def _restart(journal: JournalWriter | None, level: Level | None, reason: str) -> NoReturn:

@@ -138,6 +138,8 @@ class WorkerRecord:
         self.running: dict[str, RunningTest] = {}
         self.collecting: dict[str, str] = {}
         self.last_at = 0.0
+        self._removing_since: float | None = None
+        self._removal_seconds = 0.0
         self.inventories: list[Record] = []
         """Hooks and patches that influence verdicts, as reported by each process at its end."""
         self._numbers: dict[str, int] = {}
@@ -164,6 +166,11 @@ class WorkerRecord:
         self._numbers[pen] = number
         self._has_gap |= number > last + 1
         return True
+
+    def removal_seconds(self, now: float) -> float:
+        """Return how long pytest has been removing the temporary folders of earlier sessions."""
+        since = now if self._removing_since is None else self._removing_since
+        return self._removal_seconds + now - since
 
     @property
     def journal_lost(self) -> bool:
@@ -222,6 +229,10 @@ class WorkerRecord:
                 self.modules = list(record["modules"])
             case "files_read":
                 self.files_read = record
+            case "removal_started":
+                self._removing_since = self.last_at
+            case "removal_ended":
+                self._removal_seconds, self._removing_since = self.removal_seconds(self.last_at), None
             case "executed":
                 for number, (path, line, name) in record["functions"].items():
                     self._functions[worker, str(number)] = str(path), int(line), str(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,22 @@ def test_the_run_continues_after_a_timeout(hanging: Verified):
 
 def test_no_process_is_left_after_timeouts(hanging: Verified):
     assert not hanging.left_running
+
+
+def test_the_limit_does_not_count_the_removal_of_temporary_folders_of_other_sessions(tmp_path: Path):
+    old = tmp_path / f"pytest-of-{getpass.getuser()}"
+    for number in range(3):  # of four, with the one of the run, pytest keeps three
+        (old / f"pytest-{number}").mkdir(parents=True)
+    slow = "import shutil, time\nremove = shutil.rmtree\ndef rmtree(path, **options):\n"
+    slow += f"    time.sleep(({LIMIT} + 2) * ('garbage' in str(path)))\n    remove(path, **options)\n"
+    slow += "shutil.rmtree = rmtree\n"
+    example = Example(tmp_path / "project", {"test_it.py": f"{slow}def test_it(tmp_path): pass\n"})
+    example.plan(todo("it", {"cmd": "pytest test_it.py", "timeout_seconds": LIMIT}))
+
+    run = example.verify(env={"PYTEST_DEBUG_TEMPROOT": str(tmp_path)})
+
+    assert run.verdicts == {"it": "passed"}, str(run)
+    assert not (old / "pytest-0").exists(), "it was not removed"
 
 
 def test_a_hanging_test_in_an_xdist_worker_is_ended(tmp_path):  # type: ignore[no-untyped-def]

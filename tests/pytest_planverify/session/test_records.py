@@ -142,6 +142,13 @@ def test_numbered_record_counts_once_and_gaps_are_detected():
     assert record.journal_lost
 
 
+def test_removal_of_old_folders_is_timed_while_it_goes_on_and_afterwards():
+    record = WorkerRecord()
+    for name, at in (("removal_started", 10.0), ("removal_ended", 13.0), ("removal_started", 20.0)):
+        record.feed({"record": name, "session": "s1", "at": at})
+    assert record.removal_seconds(24.0) == 7.0
+
+
 def test_only_the_reporting_process_ends_the_session():
     told = Told().tell("session_finished", worker="gw0", stopped="worker says stop")
     assert told.record.stopped is None
