@@ -47,6 +47,7 @@ _OPERATORS = (
 _OF_INNER = 0.8
 """Factor on the score of an inner function, for the function that encloses it."""
 
+_LINT = "lint"
 _CHANGED, _SPECTRUM, _TRACEBACK = "changed", "spectrum", "traceback"
 
 Key = tuple[str, str | None]
@@ -140,7 +141,8 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
     for frame in evidence.subjects:
         if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
             get(frame.path, plain_name(frame.function), frame.line).is_named = True
-    findings = evidence.command.findings if evidence.command is not None else ()
+    command = evidence.command
+    findings = command.findings if command is not None else ()
     for number, finding in enumerate(findings[:MOST_CANDIDATES]):
         if finding.path is not None and finding.line is not None:
             suspect = get(finding.path, _changed_around(evidence, finding.path, finding.line), finding.line)
@@ -161,6 +163,10 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
                 suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
                 suspect.hunk, suspect.line = hunk, hunk.line
+    # A linter reads each file by itself: no other change explains what it finds in a changed place.
+    if command is not None and command.purpose == _LINT:
+        changed = {key: each for key, each in found.items() if each.hunk and each.distance is not None}
+        found = changed or found
     if not found:
         return []
     line, test = _failing_line(evidence), _words((evidence.nodeid or "").rpartition("::")[2])

@@ -202,14 +202,20 @@ def test_change_that_mentions_a_missing_name_comes_first():
     assert [each.function for each in found] == [None, "spare"]
 
 
-def test_candidates_of_a_tool_finding_are_its_line_and_the_changes():
-    finding = Finding(path="shop.py", line=14, message="Incompatible return value type")
-    command = CommandFact(argv=("mypy",), tool="mypy", purpose="type_check", findings=(finding,))
+@pytest.mark.parametrize(
+    ("tool", "purpose", "functions"),
+    [("mypy", "type_check", ["_sum", "spare"]), ("ruff", "lint", ["_sum"])],
+)
+def test_other_changes_may_explain_a_type_error_but_not_a_lint_error(
+    tool: str, purpose: str, functions: list[str]
+):
+    finding = Finding(path="shop.py", line=14, message="a message")
+    command = CommandFact(argv=(tool,), tool=tool, purpose=purpose, findings=(finding,))
     evidence = Evidence(
         kind=EvidenceKind.COMMAND, command=command, hunks=(hunk("spare", path="other.py"), hunk("_sum"))
     )
 
-    assert ranked(evidence) == ["_sum", "spare"]
+    assert ranked(evidence) == functions
 
 
 CART, TEST_FILE, CONTRACT = "shop/cart.py", "tests/test_cart.py", "contracts/cart.json"
