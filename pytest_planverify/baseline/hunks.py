@@ -84,6 +84,55 @@ def function_at(spans: Iterable[Span], line: int) -> str | None:
     return max(around, key=lambda span: span.first).name if around else None
 
 
+def run_at_import(source: str | bytes) -> frozenset[str]:
+    """Return the qualified names of the functions that a module runs while it is imported.
+
+    Its body, class bodies, decorators and defaults call them by name, or a function does that they call.
+    Empty if the source does not parse.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    calls: dict[str, set[str]] = {"": set()}  # names that each function calls; of the import under ""
+    defined: dict[str, list[str]] = {}  # qualified names of functions by the name that calls them
+    pending: list[tuple[ast.AST, str, str]] = [(tree, "", "")]  # node, enclosing names, running function
+    while pending:
+        node, prefix, running = pending.pop()
+        inner: list[ast.AST] = []
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            name = prefix + node.name
+            defined.setdefault(node.name, []).append(name)
+            if node.name == "__init__":
+                defined.setdefault(prefix.rstrip(".").rpartition(".")[2], []).append(name)
+            calls.setdefault(name, set())
+            calls[running] |= {_called(each) for each in node.decorator_list}
+            pending += [(each, f"{name}.", name) for each in node.body]
+            inner = [*node.decorator_list, node.args]
+        elif isinstance(node, ast.ClassDef):
+            calls[running] |= {_called(each) for each in node.decorator_list}
+            pending += [(each, f"{prefix}{node.name}.", running) for each in node.body]
+            inner = [*node.decorator_list, *node.keywords]
+        elif not isinstance(node, ast.Lambda):
+            inner = list(ast.iter_child_nodes(node))
+            calls[running] |= {_called(node)} if isinstance(node, ast.Call) else set()
+        pending += [(each, prefix, running) for each in inner]
+    found: set[str] = set()
+    reached = list(calls[""])
+    while reached:
+        for name in defined.get(reached.pop(), ()):
+            if name not in found:
+                found.add(name)
+                reached += calls[name]
+    return frozenset(found)
+
+
+def _called(node: ast.AST) -> str:
+    """Return the last part of the name that a call or decorator names; empty for other expressions."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def compare(before: str, now: str) -> list[str]:
     """Return the lines of a unified diff without header; empty for files that are too long."""
     then, lines = before.splitlines(), now.splitlines()

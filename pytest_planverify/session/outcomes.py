@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -180,7 +181,8 @@ class Assembler:
         evidence: list[Evidence] = []
         for piece in run.evidence:
             extended = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
-            evidence.append(extended.model_copy(update=changed) if extended.changed is None else extended)
+            extended = extended.model_copy(update=changed) if extended.changed is None else extended
+            evidence.append(_with_functions_of_import(extended, root))
         return replace(run, evidence=tuple(evidence))
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, Any]:
@@ -483,6 +485,35 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
 
     found = [ChangedFile(path=file, side=side(file)) for file in files]
     return tuple(sorted(found, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
+
+
+def _with_functions_of_import(piece: Evidence, root: Path) -> Evidence:
+    """Return evidence whose executed functions include the changed ones that run at import.
+
+    They run before any test, so that none is recorded as executing them. Only of modules of which a test
+    executed something: importing them is then part of every test.
+    """
+    recorded = {(each.path, each.function) for each in piece.executed}
+    used = {path for path, _ in recorded}
+    changed = [
+        hunk
+        for hunk in piece.hunks
+        if hunk.function and hunk.path in used and (hunk.path, hunk.function) not in recorded
+    ]
+    if not changed:
+        return piece
+    from planner.model.evidence import ExecutedFunction
+    from pytest_planverify.baseline.hunks import run_at_import
+
+    imported: list[ExecutedFunction] = []
+    for hunk in changed:
+        with suppress(OSError):
+            if hunk.function in run_at_import((root / hunk.path).read_bytes()):
+                counts = {"red": piece.red_tests, "green": piece.green_tests}
+                imported.append(
+                    ExecutedFunction(path=hunk.path, line=hunk.line, function=hunk.function, **counts)
+                )
+    return piece.model_copy(update={"executed": (*piece.executed, *imported)})
 
 
 def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[str, Any]:

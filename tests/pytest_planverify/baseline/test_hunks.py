@@ -1,0 +1,40 @@
+"""Changed hunks: which functions a module runs while it is imported."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from pytest_planverify.baseline.hunks import run_at_import
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        pytest.param("def f(): pass\nx = f()\n", {"f"}, id="the body calls it"),
+        pytest.param("def f(): pass\nx = f\n", set(), id="the body only names it"),
+        pytest.param("def f(): pass\ndef g(): f()\n", set(), id="a function that nobody calls"),
+        pytest.param("def f(): pass\ndef g(): f()\ng()\n", {"f", "g"}, id="through another function"),
+        pytest.param("def f(): return f()\nf()\n", {"f"}, id="it calls itself"),
+        pytest.param("def f(): pass\nclass A:\n    x = f()\n", {"f"}, id="a class body"),
+        pytest.param("def f(): pass\ndef g(x=f()): pass\n", {"f"}, id="a default"),
+        pytest.param("def f(x): return x\n@f\ndef g(): pass\n", {"f"}, id="a decorator"),
+        pytest.param("def f(x): return x\n@f\nclass A: pass\n", {"f"}, id="a decorator of a class"),
+        pytest.param("def f(): pass\ng = lambda: f()\n", set(), id="a lambda that nobody calls"),
+        pytest.param(
+            """
+            class A:
+                def __init__(self): self.load()
+                def load(self): pass
+                def save(self): pass
+            a = A()
+            """,
+            {"A.__init__", "A.load"},
+            id="an instance is made",
+        ),
+        pytest.param("def f(:\n", set(), id="a file that does not parse"),
+    ],
+)
+def test_functions_that_run_at_import_are_found(source: str, names: set[str]):
+    assert run_at_import(dedent(source)) == names
