@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -128,6 +129,17 @@ def test_allowed_files_without_git_or_a_baseline_give_a_note(tmp_path: Path):
     assert run.exit_code == 0
     assert run.document is not None
     assert any("allowed_files" in note and "baseline" in note for note in run.document["run"]["notes"])
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a repository to another user")
+def test_a_repository_that_git_refuses_gives_a_note_with_the_remedy(project: Example):
+    os.chown(project.root, 12345, -1)
+
+    run = project.verify(env={"HOME": str(project.root)})  # without a safe.directory in the user's settings
+
+    text = " ".join(run.output.split())
+    assert "allowed_files and protected_files were not checked: git refuses to answer" in text, str(run)
+    assert f"git config --global --add safe.directory {project.root}" in text
 
 
 @pytest.mark.parametrize("with_git", [True, False], ids=["git", "no-git"])
