@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shlex
-import time
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -618,13 +617,3 @@ def test_a_reporter_that_cannot_start_is_an_error(example: Example):
     assert run.result.exit_status != 0, str(run)
     assert run.result.reason is not None
     assert "Missing CSS file" in run.result.text
-
-
-def test_reports_are_written_only_after_the_run(example: Example):
-    started = time.time()
-
-    report(example, ["--junitxml=j.xml"], ["tests/test_price.py"])
-
-    files = sorted(path.name for path in example.root.glob("*.xml"))
-    assert files == ["j.xml"]
-    assert (example.root / "j.xml").stat().st_mtime >= started
