@@ -5,56 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from diagnosis_samples import TEST_FILE, error, failed, frame
 
 from planner.model.evidence import (
     ChangedFile,
     CommandFact,
     ContractFact,
     Evidence,
-    ExceptionFact,
     ExecutedFunction,
     Finding,
     Frame,
     Hunk,
 )
+from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import EvidenceKind, Phase, Side
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.location import MOST_CANDIDATES, candidates_of, plain_name
 from pytest_planverify.diagnosis.messages import MOST_TOLD, who_changed
 
-TEST = Frame(
-    path="tests/test_shop.py", line=5, function="test_total", side=Side.TEST, source="assert total(x) == 3"
-)
+TEST = frame("tests/test_shop.py", "test_total", 5, source="assert total(x) == 3")
 
 
-def frame(function: str, line: int = 10, path: str = "shop.py") -> Frame:
-    return Frame(path=path, line=line, function=function, side=Side.PRODUCT)
+def of_shop(function: str) -> Frame:
+    return frame("shop.py", function, 10)
 
 
-def ran(function: str, green: int = 0, line_green: int | None = None, **more: Any) -> ExecutedFunction:
-    seen: dict[str, Any] = (
-        {} if line_green is None else {"suspect_line": 7, "line_red": 1, "line_green": line_green}
-    )
-    facts: dict[str, Any] = {"path": "shop.py", "line": 3, "function": function, "green": green}
-    return ExecutedFunction(**{**facts, **seen, **more})
+def ran(function: str, green: int = 0, line_green: int | None = None) -> ExecutedFunction:
+    """Return a function that the failing test executed, and of the passing tests ``green``."""
+    lines = {} if line_green is None else {"suspect_line": 7, "line_red": 1, "line_green": line_green}
+    return ExecutedFunction(path="shop.py", line=3, function=function, green=green, **lines)
 
 
 def hunk(function: str | None, path: str = "shop.py", side: Side = Side.PRODUCT) -> Hunk:
     return Hunk(path=path, line=12, added=1, removed=1, function=function, side=side)
 
 
-def failure(*frames: Frame, kind: str = "AssertionError", **more: Any) -> Evidence:
-    error = ExceptionFact(type=kind, qualified=f"builtins.{kind}", frames=(TEST, *frames))
-    executed = more.get("executed", ())
-    facts: dict[str, Any] = {
-        "kind": EvidenceKind.TEST,
-        "nodeid": "tests/test_shop.py::test_total",
-        "exceptions": (error,),
-        "red_tests": min(len(executed), 1),
-        "green_tests": 10,
-    }
-    return Evidence(**{**facts, **more})
+def failure(*frames: Frame, **more: Any) -> Evidence:
+    """Return evidence of a test whose assertion failed; ``frames`` are those below the test."""
+    red = min(len(more.get("executed", ())), 1)
+    raised = error("AssertionError", "", TEST, *frames)
+    return failed(raised, nodeid="tests/test_shop.py::test_total", red_tests=red, green_tests=10, **more)
 
 
 def ranked(evidence: Evidence) -> list[str | None]:
@@ -77,7 +68,9 @@ def test_qualified_name_is_shown_as_in_the_source(name: str, plain: str | None):
 
 
 def test_changed_function_precedes_the_raising_one():
-    evidence = failure(frame("total"), executed=(ran("total"), ran("_sum", green=5)), hunks=(hunk("_sum"),))
+    evidence = failure(
+        of_shop("total"), executed=(ran("total"), ran("_sum", green=5)), hunks=(hunk("_sum"),)
+    )
 
     first = candidates_of(evidence)[0]
 
@@ -97,16 +90,14 @@ def test_changed_function_executed_only_by_red_tests_comes_first():
 
 
 def test_changed_function_that_was_not_executed_comes_last():
-    evidence = failure(frame("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),))
+    evidence = failure(of_shop("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),))
 
     assert ranked(evidence) == ["total", "spare"]
 
 
 @pytest.mark.parametrize("function", [None, "Cart"])
 def test_changed_module_or_class_code_is_a_candidate(function: str | None):
-    evidence = failure(executed=(ran("Cart.add"),), hunks=(hunk(function),))
-
-    assert ranked(evidence)[0] == function
+    assert ranked(failure(executed=(ran("Cart.add"),), hunks=(hunk(function),)))[0] == function
 
 
 def test_changed_comment_is_not_a_candidate() -> None:
@@ -120,7 +111,7 @@ def test_spectrum_and_traceback_rank_candidates_without_a_change():
     executed = (ran("total", green=9), ran("_sum", green=1), ran("_rate", green=9))
 
     assert ranked(failure(executed=executed))[0] == "_sum"
-    assert ranked(failure(frame("total"), frame("_rate"), executed=executed))[0] == "_rate"
+    assert ranked(failure(of_shop("total"), of_shop("_rate"), executed=executed))[0] == "_rate"
 
 
 def test_line_executed_only_by_red_tests_is_the_line_of_the_candidate():
@@ -130,7 +121,7 @@ def test_line_executed_only_by_red_tests_is_the_line_of_the_candidate():
 
 
 def test_raising_frame_is_first_without_spectrum_and_change():
-    assert ranked(failure(frame("total"), frame("_sum"))) == ["_sum", "total"]
+    assert ranked(failure(of_shop("total"), of_shop("_sum"))) == ["_sum", "total"]
 
 
 def test_enclosing_function_of_an_executed_one_is_a_candidate():
@@ -140,7 +131,7 @@ def test_enclosing_function_of_an_executed_one_is_a_candidate():
 
 
 def test_deeper_exception_precedes_its_consequence():
-    assert candidates_of(failure(frame("total")), frame("_inner"))[0].function == "_inner"
+    assert candidates_of(failure(of_shop("total")), of_shop("_inner"))[0].function == "_inner"
 
 
 def test_candidates_are_limited_and_sorted_by_score():
@@ -154,27 +145,14 @@ def test_location_of_a_product_failure_is_the_first_candidate():
     diagnosis = diagnose(failure(executed=(ran("_sum"),), hunks=(hunk("_sum"),)))
 
     assert diagnosis.owner is Owner.PRODUCT
-    assert diagnosis.location is not None
-    assert (diagnosis.location.path, diagnosis.location.line, diagnosis.location.function) == (
-        "shop.py",
-        12,
-        "_sum",
-    )
+    assert diagnosis.location == Location(path="shop.py", line=12, function="_sum")
 
 
 def test_missing_library_is_located_at_its_import():
-    error = ExceptionFact(
-        type="ModuleNotFoundError",
-        qualified="builtins.ModuleNotFoundError",
-        bases=("builtins.ImportError", "builtins.Exception"),
-        name="requests",
-        frames=(TEST, frame("<module>", 2, "shop/net.py")),
-    )
-    evidence = failure(hunks=(hunk("_sum"),), first_party=("shop",)).model_copy(
-        update={"exceptions": (error,)}
-    )
+    importing = frame("shop/net.py", "<module>", 2)
+    lacking = error("ModuleNotFoundError", "", TEST, importing, bases="ImportError", name="requests")
 
-    location = diagnose(evidence).location
+    location = diagnose(failed(lacking, hunks=(hunk("_sum"),))).location
 
     assert location is not None
     assert location.path == "shop/net.py"
@@ -189,17 +167,12 @@ def test_changed_test_is_a_candidate_after_the_product():
 
 
 def test_change_that_mentions_a_missing_name_comes_first():
-    error = ExceptionFact(
-        type="ImportError", qualified="builtins.ImportError", name="total", frames=(TEST,)
-    )
     renamed = hunk(None).model_copy(update={"text": "-def total(x):\n+def sum_of(x):"})
     other = hunk("spare").model_copy(update={"text": "-    return 1\n+    return 2"})
 
-    found = candidates_of(
-        Evidence(kind=EvidenceKind.COLLECTION, exceptions=(error,), hunks=(other, renamed))
-    )
+    found = ranked(failed(error("ImportError", "", TEST, name="total"), hunks=(other, renamed)))
 
-    assert [each.function for each in found] == [None, "spare"]
+    assert found == [None, "spare"]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +191,7 @@ def test_other_changes_may_explain_a_type_error_but_not_a_lint_error(
     assert ranked(evidence) == functions
 
 
-CART, TEST_FILE, CONTRACT = "shop/cart.py", "tests/test_cart.py", "contracts/cart.json"
+CART, CONTRACT = "shop/cart.py", "contracts/cart.json"
 SIDES = {CART: Side.PRODUCT, "shop/price.py": Side.PRODUCT, TEST_FILE: Side.TEST, CONTRACT: None}
 
 
@@ -256,47 +229,41 @@ def test_changed_sides_of_a_contract_are_reported(evidence: Evidence, sentence: 
     assert who_changed(evidence, product=CART, test=TEST_FILE) == sentence
 
 
-def test_changed_product_files_are_named_when_the_product_is_unknown() -> None:
-    assert who_changed(changed(CART), product=None, test=TEST_FILE) == (
-        f" Since the baseline {CART} changed, {TEST_FILE} did not."
-    )
-    assert who_changed(changed(TEST_FILE), product=None, test=TEST_FILE) == (
-        f" Since the baseline {TEST_FILE} changed, the product did not."
-    )
-    assert (
-        who_changed(changed(), product=None, test=None)
-        == " Since the baseline the product has not changed."
-    )
+@pytest.mark.parametrize(
+    ("paths", "test", "sentence"),
+    [
+        ((CART,), TEST_FILE, f"{CART} changed, {TEST_FILE} did not."),
+        ((TEST_FILE,), TEST_FILE, f"{TEST_FILE} changed, the product did not."),
+        ((), None, "the product has not changed."),
+    ],
+)
+def test_changed_product_files_are_named_when_the_product_is_unknown(
+    paths: tuple[str, ...], test: str | None, sentence: str
+) -> None:
+    assert who_changed(changed(*paths), product=None, test=test) == f" Since the baseline {sentence}"
 
 
 def test_truncated_list_of_changes_never_claims_unchanged_files() -> None:
     many = [f"shop/m{number}.py" for number in range(MOST_TOLD - 1)]
-    assert (
-        who_changed(changed(CART, *many), product=CART, test=TEST_FILE)
-        == f" Since the baseline {CART} changed."
-    )
+    listed = who_changed(changed(CART, *many), product=CART, test=TEST_FILE)
+    assert listed == f" Since the baseline {CART} changed."
     assert who_changed(changed("x.py", *many), product=CART, test=TEST_FILE) == ""
 
 
-def wrong_call(message: str) -> ExceptionFact:
-    frame = Frame(path=TEST_FILE, line=5, function="test_total", side=Side.TEST)
-    return ExceptionFact(
-        type="TypeError",
-        qualified="builtins.TypeError",
-        message=message,
-        frames=(frame,),
-        object_side=Side.PRODUCT,
-    )
+IN_TEST = frame(TEST_FILE, "test_total", 5)
 
 
-def failed_call(**more: Any) -> Evidence:
+def failed_call(
+    message: str = "total() got an unexpected keyword argument 'currency'", **more: Any
+) -> Evidence:
+    """Return evidence of a test that called a changed function as it cannot be called."""
     fields: dict[str, Any] = {
-        "phase": Phase.CALL,
-        "exceptions": (wrong_call("total() got an unexpected keyword argument 'currency'"),),
-        "subjects": (Frame(path=CART, line=4, function="total", side=Side.PRODUCT),),
+        "subjects": (frame(CART, "total", 4),),
         "contract_path": CONTRACT,
+        "changed": changed(CART).changed,
+        "changed_since": "commit",
     }
-    return changed(CART, since="commit", **fields | more)
+    return failed(error("TypeError", message, IN_TEST, object_side=Side.PRODUCT), **fields | more)
 
 
 def test_mismatched_call_reports_both_signatures_and_the_changed_side() -> None:
@@ -320,70 +287,48 @@ def test_mismatched_call_belongs_to_the_test_when_code_matches_its_contract() ->
 
 def test_changed_side_is_reported_even_in_a_long_suggestion() -> None:
     long = "total(" + ", ".join(f"argument_{number}" for number in range(90)) + ")"
-    found = diagnose(failed_call(promised=long, actual_signature=long.replace("argument_1", "other")))
+    other = long.replace("argument_1", "other")
+    found = diagnose(failed_call(promised=long, actual_signature=other))
     assert found.suggestion.endswith("and the contract did not.")
-    fact = ContractFact(
-        path=CONTRACT,
-        function="total",
-        problem="signature",
-        expected=long,
-        actual=long.replace("argument_1", "other"),
-        why=long,
-        module_path=CART,
-        line=4,
-    )
-    told = changed(CART, contract=fact, contract_path=CONTRACT, headline=long * 9).model_copy(
-        update={"kind": EvidenceKind.CONTRACT}
-    )
-    assert diagnose(told).suggestion.endswith(
-        " Since the baseline shop/cart.py changed, the contract did not."
-    )
-    headless = told.model_copy(update={"contract": fact.model_copy(update={"why": None, "expected": None})})
-    assert diagnose(headless).suggestion.endswith("shop/cart.py changed, the contract did not.")
+    facts = {"path": CONTRACT, "function": "total", "problem": "signature", "module_path": CART, "line": 4}
+    for texts in ({"expected": long, "actual": other, "why": long}, {"actual": other}):
+        broken = changed(CART, contract=ContractFact(**facts, **texts), contract_path=CONTRACT)
+        evidence = broken.model_copy(update={"kind": EvidenceKind.CONTRACT, "headline": long * 9})
+        suggestion = diagnose(evidence).suggestion
+        assert suggestion.endswith(" Since the baseline shop/cart.py changed, the contract did not.")
 
 
-def missing(name: str, object_type: str, *changes: str, **more: Any) -> Evidence:
-    frame = Frame(path=TEST_FILE, line=5, function="test_total", side=Side.TEST)
-    error = ExceptionFact(
-        type="AttributeError",
-        qualified="builtins.AttributeError",
-        name=name,
-        object_type=object_type,
-        object_side=Side.PRODUCT,
-        frames=(frame,),
-    )
-    return changed(*changes, phase=Phase.CALL, exceptions=(error,), **more)
+def missing(object_type: str, *changes: str, **more: Any) -> Evidence:
+    """Return evidence of a test that asked an object of the product for an attribute that it lacks."""
+    facts = {"name": "total", "object_type": object_type, "object_side": Side.PRODUCT}
+    lacking = error("AttributeError", "", IN_TEST, **facts)
+    return failed(lacking, changed=changed(*changes).changed, changed_since="baseline", **more)
 
 
-def test_missing_attribute_names_the_file_of_its_module() -> None:
-    found = diagnose(missing("total", "module shop.cart", "shop/price.py", CART))
-    assert found.suggestion.endswith(
-        " Since the baseline shop/cart.py changed, tests/test_cart.py did not."
-    )
-    package = diagnose(missing("total", "module shop", "shop/__init__.py", TEST_FILE))
-    assert package.suggestion.endswith(
-        " Since the baseline shop/__init__.py and tests/test_cart.py changed."
-    )
-    unknown = diagnose(missing("total", "module other", "shop/price.py"))
-    assert unknown.suggestion.endswith(
-        " Since the baseline shop/price.py changed, tests/test_cart.py did not."
-    )
+@pytest.mark.parametrize(
+    ("object_type", "changes", "sentence"),
+    [
+        ("module shop.cart", ("shop/price.py", CART), f"{CART} changed, {TEST_FILE} did not."),
+        ("module shop", ("shop/__init__.py", TEST_FILE), f"shop/__init__.py and {TEST_FILE} changed."),
+        ("module other", ("shop/price.py",), f"shop/price.py changed, {TEST_FILE} did not."),
+    ],
+    ids=["module", "package", "unknown module"],
+)
+def test_missing_attribute_names_the_file_of_its_module(
+    object_type: str, changes: tuple[str, ...], sentence: str
+) -> None:
+    suggestion = diagnose(missing(object_type, *changes)).suggestion
+    assert suggestion.endswith(f" Since the baseline {sentence}")
 
 
 def test_missing_method_names_the_only_file_used_by_the_test() -> None:
-    subjects = (Frame(path=CART, line=1, function="Cart", side=Side.PRODUCT),)
-    found = diagnose(missing("total", "shop.cart.Cart", CART, subjects=subjects))
-    assert found.suggestion.endswith(
-        " Since the baseline shop/cart.py changed, tests/test_cart.py did not."
-    )
+    found = diagnose(missing("shop.cart.Cart", CART, subjects=(frame(CART, "Cart"),)))
+    assert found.suggestion.endswith(f" Since the baseline {CART} changed, {TEST_FILE} did not.")
 
 
 def test_mismatched_constructor_names_the_file_of_its_class() -> None:
-    error = wrong_call("Cart.__init__() missing 1 required positional argument: 'owner'")
-    subjects = tuple(
-        Frame(path=path, line=3, function=name, side=Side.PRODUCT)
-        for path, name in (("shop/price.py", "price"), (CART, "Cart"))
-    )
-    found = diagnose(failed_call(exceptions=(error,), subjects=subjects))
+    message = "Cart.__init__() missing 1 required positional argument: 'owner'"
+    subjects = (frame("shop/price.py", "price"), frame(CART, "Cart", 3))
+    found = diagnose(failed_call(message, subjects=subjects))
     assert found.suggestion.startswith("Cart (shop/cart.py:3) cannot be called as test_total")
     assert " Since the last commit shop/cart.py changed" in found.suggestion
