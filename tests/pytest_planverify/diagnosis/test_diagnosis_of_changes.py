@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from diagnosis_samples import TEST_FILE, error, failed, frame
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk, Selector
 from planner.model.outcome import Location
@@ -16,48 +16,20 @@ from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.causes import SeenFailure, find_causes
 
-TEST = Frame(path="tests/test_cart.py", line=9, function="test_total", side=Side.TEST, source="total(x)")
-PRODUCT = Frame(
-    path="shop/cart.py",
-    line=3,
-    function="total",
-    side=Side.PRODUCT,
-    source="return work(x)",
-    module="shop.cart",
-)
-RAISES = PRODUCT.model_copy(update={"source": "raise Refused('so')"})
-LIBRARY = Frame(
-    path="/venv/lib/python3/site-packages/client/api.py",
-    line=7,
-    function="call",
+TEST = frame(TEST_FILE, "test_total", 9, source="total(x)")
+PRODUCT = frame("shop/cart.py", "total", 3, source="return work(x)")
+LIBRARY = frame(
+    "/venv/lib/python3/site-packages/client/api.py",
+    "call",
     side=Side.THIRD_PARTY,
     module="client.api",
     source="raise ClientError(text)",
 )
 
 
-def stdlib(module: str) -> Frame:
-    return Frame(
-        path=f"/usr/lib/python3.11/{module.replace('.', '/')}.py",
-        line=5,
-        function="f",
-        module=module,
-        side=Side.STDLIB,
-    )
-
-
-def error(kind: str, message: str, *frames: Frame, bases: str = "", **more: Any) -> ExceptionFact:
-    """Return an exception fact; a kind without a dot is a builtin, a dotted one belongs to its module."""
-    qualified = kind if "." in kind else f"builtins.{kind}"
-    parents = tuple(f"builtins.{base}" for base in bases.split())
-    return ExceptionFact(
-        type=kind.rpartition(".")[2],
-        qualified=qualified,
-        bases=parents,
-        message=message,
-        frames=frames,
-        **more,
-    )
+def stdlib(module: str, function: str = "f") -> Frame:
+    path = f"/usr/lib/python3.11/{module.replace('.', '/')}.py"
+    return frame(path, function, module=module, side=Side.STDLIB)
 
 
 def changed(*paths: str) -> tuple[ChangedFile, ...]:
@@ -66,28 +38,20 @@ def changed(*paths: str) -> tuple[ChangedFile, ...]:
 
 
 def seen(*chain: ExceptionFact, files: tuple[str, ...] | None = (), **more: Any) -> Evidence:
-    fields: dict[str, Any] = {
-        "kind": EvidenceKind.TEST,
-        "phase": Phase.CALL,
-        "nodeid": "tests/test_cart.py::test_total",
-        "first_party": ("shop",),
-        "test_packages": ("tests", "helpers"),
-        "changed": None if files is None else changed(*files),
-    }
-    return Evidence(exceptions=chain, **(fields | more))
+    """Return evidence of a failed test, with the changed files; ``None`` if they are unknown."""
+    known = None if files is None else changed(*files)
+    return failed(*chain, **{"changed": known, "test_packages": ("tests", "helpers"), **more})
+
+
+def from_product(source: str) -> Frame:
+    """Return the frame of the product with another source line."""
+    return PRODUCT.model_copy(update={"source": source})
 
 
 OS = "OSError Exception"
-MISSING = error(
-    "FileNotFoundError", "no such", TEST, PRODUCT, stdlib("subprocess"), bases=OS, errno=2, path="dot"
-)
-VARIABLE = error(
-    "KeyError",
-    "'PORT'",
-    TEST,
-    PRODUCT,
-    stdlib("os").model_copy(update={"function": "_Environ.__getitem__"}),
-)
+RAISES = from_product("raise Refused('so')")
+MISSING = error("FileNotFoundError", "", TEST, PRODUCT, stdlib("subprocess"), bases=OS, errno=2, path="dot")
+VARIABLE = error("KeyError", "'PORT'", TEST, PRODUCT, stdlib("os", "_Environ.__getitem__"))
 ASSERTION = error("AssertionError", "assert 1 == 2", TEST)
 LOOKUP = error("_pytest.fixtures.FixtureLookupError", "fixture 'full' not found", TEST, name="full")
 MARK = error("Failed", "'slwo' not found in `markers` configuration option", TEST)
@@ -96,28 +60,16 @@ DENIED = error("PermissionError", "[Errno 13] no", TEST, PRODUCT, bases=OS, errn
 KIND = error("TypeError", "'int' object is not iterable", TEST, PRODUCT)
 GIT = error("subprocess.CalledProcessError", "Command '['git', 'log']' returned non-zero exit status 128.", TEST, PRODUCT, stdlib("subprocess"))  # fmt: skip
 
-ASCII = error(
-    "UnicodeEncodeError",
-    "'ascii' codec can't encode character",
-    TEST,
-    PRODUCT,
-    bases="UnicodeError ValueError",
-)
+ASCII = error("UnicodeEncodeError", "'ascii' codec can't encode", TEST, PRODUCT, bases="UnicodeError")
 NOTHING = error(
     "AttributeError",
     "'NoneType' object has no attribute 'strip'",
     TEST,
-    PRODUCT.model_copy(update={"source": "os.getenv('TOKEN').strip()"}),
+    from_product("os.getenv('TOKEN').strip()"),
 )
 UNSET = error("ValueError", "SHOP_TOKEN is not set", TEST, RAISES)
 DATA = error("FileNotFoundError", "no", TEST, bases=OS, errno=2, path="tests/data/large.json")
-PART = error(
-    "ModuleNotFoundError",
-    "No module named 'collections.acb'",
-    TEST,
-    bases="ImportError",
-    name="collections.acb",
-)
+PART = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="collections.acb")
 STAND_IN = error(
     "ModuleNotFoundError",
     "No module named '__main__'",
@@ -126,31 +78,18 @@ STAND_IN = error(
     TEST.model_copy(update={"function": "imports", "source": "raise ModuleNotFoundError(name)"}),
     bases="ImportError",
 )
-NEW = Hunk(
-    path="tests/test_cart.py",
-    line=8,
-    added=2,
-    function="test_total",
-    side=Side.TEST,
-    text="+def test_total():\n+    assert total(x) == 2",
-)
+NEW_TEXT = "+def test_total():\n+    assert total(x) == 2"
+NEW = Hunk(path=TEST_FILE, line=8, added=2, function="test_total", side=Side.TEST, text=NEW_TEXT)
 EDITED = NEW.model_copy(
     update={"added": 1, "removed": 1, "text": "-    assert total(x) == 1\n+    assert total(x) == 2"}
 )
 REMARK = Hunk(path="shop/b.py", line=3, added=1, side=Side.PRODUCT, text="+# a remark")
 EDITED_DATA = Hunk(path="tests/data/large.json", line=2, removed=1, text=" [\n-1,\n 2]")
-REFUSES = PRODUCT.model_copy(update={"source": "raise TypeError('must be positive')"})
-REPLACED = Hunk(
-    path=PRODUCT.path,
-    line=9,
-    added=1,
-    removed=1,
-    side=Side.PRODUCT,
-    text="-    raise ValueError('must be positive')\n+    raise TypeError('must be positive')",
-)
-UNFIXED = Hunk(
-    path="tests/conftest.py", line=5, added=1, removed=1, side=Side.TEST, text="-def full():\n+def whole():"
-)
+REFUSES = from_product("raise TypeError('must be positive')")
+REPLACED_TEXT = "-    raise ValueError('must be positive')\n+    raise TypeError('must be positive')"
+REPLACED = Hunk(path=PRODUCT.path, line=9, added=1, removed=1, side=Side.PRODUCT, text=REPLACED_TEXT)
+UNFIXED_TEXT = "-def full():\n+def whole():"
+UNFIXED = Hunk(path="tests/conftest.py", line=5, added=1, removed=1, side=Side.TEST, text=UNFIXED_TEXT)
 UNDEFINED = error("NameError", "name 'io' is not defined", TEST, PRODUCT, name="io")
 DROPPED = Hunk(path=PRODUCT.path, line=1, removed=1, side=Side.PRODUCT, text="-import io\n import json")
 BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
@@ -206,7 +145,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("client gave up", seen(error("client.api.ConnectionError", "no", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("service overloaded", seen(error("urllib.error.HTTPError", "HTTP Error 503: busy", TEST, PRODUCT, stdlib("urllib.request"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("library refuses for the machine", seen(error("client.api.DriverError", "no display name", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),
-    ("value of a variable", seen(error("ValueError", "invalid literal", TEST, PRODUCT.model_copy(update={"source": "int(os.environ['N'])"}))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-unusable"),
+    ("value of a variable", seen(error("ValueError", "invalid literal", TEST, from_product("int(os.environ['N'])"))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-unusable"),
     ("database", seen(error("sqlite3.OperationalError", "unable to open database file", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("peer too slow", seen(error("TimeoutError", "timed out", TEST, PRODUCT, stdlib("socket"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("peer hung up", seen(error("http.client.RemoteDisconnected", "closed", TEST, PRODUCT, stdlib("http.client"), bases="ConnectionError OSError")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
@@ -214,7 +153,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("no home", seen(error("RuntimeError", "Could not determine home directory.", TEST, PRODUCT, stdlib("pathlib"))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("no account", seen(error("KeyError", "'getpwuid(): uid not found: 77'", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("device", seen(error("OSError", "[Errno 5] Input/output error", TEST, PRODUCT, errno=5)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "resources-exhausted"),
-    ("socket of the machine", seen(error("FileNotFoundError", "[Errno 2] no", TEST, PRODUCT.model_copy(update={"source": "wire.connect(place)"}), bases=OS, errno=2)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
+    ("socket of the machine", seen(error("FileNotFoundError", "[Errno 2] no", TEST, from_product("wire.connect(place)"), bases=OS, errno=2)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("versions", seen(error("pkg_resources.VersionConflict", "x", TEST)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
 )  # fmt: skip
 
@@ -233,14 +172,12 @@ NEWLIB = TEST.model_copy(update={"function": "<module>", "source": "from newlib.
         ((), None),
     ],
 )
-@pytest.mark.parametrize("files", [(), ("tests/test_cart.py",)])
+@pytest.mark.parametrize("files", [(), (TEST_FILE,)], ids=["unchanged", "changed test"])
 def test_missing_module_that_a_todo_may_create_is_a_missing_artifact(
     granted: tuple[str, ...], written: str | None, files: tuple[str, ...]
 ):
-    missing = error(
-        "ModuleNotFoundError", "No module named 'newlib'", NEWLIB, bases="ImportError", name="newlib"
-    )
-    found = diagnose(seen(missing, files=files, granted=granted, nodeid="tests/test_cart.py"))
+    missing = error("ModuleNotFoundError", "", NEWLIB, bases="ImportError", name="newlib")
+    found = diagnose(seen(missing, files=files, granted=granted, nodeid=TEST_FILE))
 
     is_product = (found.category, found.owner) == (C.ARTIFACT_MISSING, Owner.PRODUCT)
     assert is_product == (written is not None)
@@ -322,14 +259,10 @@ def test_timeout_in_a_product_thread_belongs_to_the_product():
 
 
 def test_product_value_on_the_right_side_of_an_assertion_is_recognised():
-    subject = Frame(path="shop/cart.py", line=3, function="ceil", side=Side.PRODUCT)
-    told = error(
-        "AssertionError",
-        "assert 66 == None\n +  where 66 = min([66])\n +  and   None = <function ceil at 0x7f0000000000>(60)",
-        TEST,
-    )
+    where = " +  where 66 = min([66])\n +  and   None = <function ceil at 0x7f0000000000>(60)"
+    compared = error("AssertionError", f"assert 66 == None\n{where}", TEST)
 
-    diagnosis = diagnose(seen(told, subjects=(subject,)))
+    diagnosis = diagnose(seen(compared, subjects=(frame("shop/cart.py", "ceil", 3),)))
 
     assert diagnosis.suggestion == (
         "ceil (shop/cart.py:3) returned None where test_total (tests/test_cart.py:9) expects 66."
@@ -347,9 +280,8 @@ def test_product_value_on_the_right_side_of_an_assertion_is_recognised():
 )
 def test_unused_new_test_file_does_not_change_the_owner(path: str, text: str, owner: Owner):
     hunk = Hunk(path=path, line=1, added=1, side=Side.TEST, text=text)
-    failure = error("AssertionError", "assert 1 == 2", TEST)
 
-    assert diagnose(seen(failure, files=(path,), subjects=(PRODUCT,), hunks=(hunk,))).owner is owner
+    assert diagnose(seen(ASSERTION, files=(path,), subjects=(PRODUCT,), hunks=(hunk,))).owner is owner
 
 
 def test_empty_selection_is_not_located_at_an_unrelated_change():
@@ -367,31 +299,21 @@ def test_empty_selection_is_not_located_at_an_unrelated_change():
 
 
 def test_removed_fixture_is_located_and_is_one_cause():
-    found = [
-        SeenFailure((None, "a"), evidence, diagnose(evidence))
-        for name in ("test_total", "test_empty")
-        for evidence in [
-            seen(
-                LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,), nodeid=f"tests/test_cart.py::{name}"
-            )
-        ]
-    ]
+    found: list[SeenFailure] = []
+    for name, signature in (("test_total", "1" * 12), ("test_empty", "2" * 12)):
+        evidence = seen(
+            LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,), nodeid=f"{TEST_FILE}::{name}"
+        )
+        diagnosis = diagnose(evidence).model_copy(update={"signature": signature})
+        found.append(SeenFailure((None, "a"), evidence, diagnosis))
 
-    (cause,) = find_causes(
-        [
-            replace(each, diagnosis=each.diagnosis.model_copy(update={"signature": str(number) * 12}))
-            for number, each in enumerate(found)
-        ],
-        {},
-    )
+    (cause,) = find_causes(found, {})
 
     assert cause.location == Location(path="tests/conftest.py", line=5)
 
 
 def test_removed_module_is_located_with_advice_to_restore_it():
-    missing = error(
-        "ModuleNotFoundError", "No module named 'shop.tax'", TEST, bases="ImportError", name="shop.tax"
-    )
+    missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.tax")
 
     diagnosis = diagnose(seen(missing, files=("shop/tax.py",)))
 

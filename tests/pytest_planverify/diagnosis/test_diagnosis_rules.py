@@ -6,45 +6,30 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from diagnosis_samples import error, frame
 
-from planner.model.evidence import Evidence
+from planner.model.evidence import Evidence, ExceptionFact, Frame
+from planner.model.outcome import Diagnosis, Location
 from planner.model.taxonomy import Category, Owner, Repeatability
+from planner.model.verdicts import Side
 from pytest_planverify.diagnosis import diagnose
 
 C = Category
 
-
-def _frame(path: str, side: str, function: str = "f", **more: Any) -> dict[str, Any]:
-    return {"path": path, "line": 3, "function": function, "side": side, **more}
-
-
-TEST = _frame("tests/test_a.py", "test", "test_a")
-PRODUCT = _frame("shop/cart.py", "product", "total")
-LIBRARY = _frame("/v/site-packages/lib/x.py", "third_party", "go", module="lib.x")
-OURS = _frame(
+TEST = frame("tests/test_a.py", "test_a", 3)
+PRODUCT = frame("shop/cart.py", "total", 3)
+LIBRARY = frame("/v/site-packages/lib/x.py", "go", module="lib.x", side=Side.THIRD_PARTY)
+OURS = frame(
     "/v/site-packages/pytest_planverify/journal.py",
-    "framework",
     "write",
     module="pytest_planverify.journal",
+    side=Side.FRAMEWORK,
 )
 AGAIN = ({"where": "company", "passed": False}, {"where": "alone", "passed": False})
-CAPTURE = _frame("/v/site-packages/_pytest/capture.py", "framework", "snap", module="_pytest.capture")
-PYTEST = _frame("/v/site-packages/_pytest/main.py", "framework", "wrap", module="_pytest.main")
 
 
-def _error(
-    kind: str, message: str = "", /, *frames: dict[str, Any], bases: str = "Exception", **more: Any
-) -> dict[str, Any]:
-    qualified = kind if "." in kind else f"builtins.{kind}"
-    found = tuple(f"builtins.{base}" for base in bases.split())
-    return {
-        "type": kind.rpartition(".")[2],
-        "qualified": qualified,
-        "message": message,
-        "frames": frames,
-        "bases": found,
-        **more,
-    }
+def _with_source(of: Frame, source: str) -> Frame:
+    return of.model_copy(update={"source": source})
 
 
 def _artifact(problem: str, **more: Any) -> dict[str, Any]:
@@ -89,7 +74,7 @@ def _session(text: str = "", exit_code: int | None = 1, **more: Any) -> dict[str
     return {"kind": "session", "stderr_tail": text, "process": {"exit_code": exit_code}, **more}
 
 
-def _test(*errors: dict[str, Any], phase: str = "call", **more: Any) -> dict[str, Any]:
+def _test(*errors: ExceptionFact, phase: str = "call", **more: Any) -> dict[str, Any]:
     return {
         "kind": "test",
         "phase": phase,
@@ -100,7 +85,7 @@ def _test(*errors: dict[str, Any], phase: str = "call", **more: Any) -> dict[str
     }
 
 
-def _told(text: str, exit_code: int) -> dict[str, Any]:
+def _session_error(text: str, exit_code: int) -> dict[str, Any]:
     """Return a session whose own error message was recorded, as the supervisor does."""
     return {"kind": "session", "longrepr": text, "process": {"exit_code": exit_code, "complete": True}}
 
@@ -145,22 +130,22 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_command("build"), "process": {"timed_out": True}, "limit_seconds": 5}, C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "tool x exceeded its limit of 5 s"),
     ({**_command("build"), "process": {"timed_out": True}, "limit_seconds": 5, "duration_seconds": 4.9}, C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "tool x exceeded its limit of 5 s."),
     (_test(timed_out=True, limit_seconds=2, duration_seconds=2.5), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "its limit of 2 s after 2.5 s"),
-    (_test(_error("Failed", "Timeout (>1s)", TEST), timed_out=True), C.TEST_TIMEOUT, Owner.TEST, "limit-passed", "test_a (tests/test_a.py:3)"),
+    (_test(error("Failed", "Timeout (>1s)", TEST), timed_out=True), C.TEST_TIMEOUT, Owner.TEST, "limit-passed", "test_a (tests/test_a.py:3)"),
     (_test(swallowed_timeout=True, limit_seconds=1), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "catches the timeout"),
     (_session(exit_code=None, process={"signal": "SIGABRT"}), C.TEST_CRASH, Owner.PRODUCT, "crash-signal", "SIGABRT"),
     (_session(process={"signal": "SIGINT"}), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
     (_session(process={"signal": "SIGTERM"}), C.TEST_CRASH, Owner.PRODUCT, "killed", "SIGTERM"),
-    (_session(exceptions=(_error("KeyboardInterrupt", "", bases="BaseException"),)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "again"),
-    (_session(exceptions=(_error("KeyboardInterrupt", "", TEST, bases="BaseException"),), confirmations=AGAIN), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "KeyboardInterrupt"),
+    (_session(exceptions=(error("KeyboardInterrupt", "", bases="BaseException"),)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "again"),
+    (_session(exceptions=(error("KeyboardInterrupt", "", TEST, bases="BaseException"),), confirmations=AGAIN), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "KeyboardInterrupt"),
     (_session(process={"signal": "SIGHUP"}, confirmations=AGAIN[:1]), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
     ({**_command("build"), "process": {"signal": "SIGINT"}, "confirmations": AGAIN}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
-    (_test(_error("KeyboardInterrupt", "", TEST, bases="BaseException"), process={"exit_code": 2}), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "ended the whole session"),
-    (_test(_error("SystemExit", "1", TEST, bases="BaseException"), phase="setup"), C.TEST_CRASH, Owner.TEST, "left-by-test", "ends the program"),
-    (_test(_error("SystemExit", "1", TEST, PRODUCT, bases="BaseException")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "SystemExit"),
-    (_test(_error("ValueError", "I/O operation on closed file", TEST)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone", "closed file"),
-    (_session(exceptions=(_error("KeyError", "x", OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "not at fault"),
-    (_session(exceptions=(_error("KeyError", "x", TEST, OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "write"),
-    (_session(exceptions=(_error("_pytest.outcomes.Exit", "stop", TEST),)), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "Exit(stop)"),
+    (_test(error("KeyboardInterrupt", "", TEST, bases="BaseException"), process={"exit_code": 2}), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "ended the whole session"),
+    (_test(error("SystemExit", "1", TEST, bases="BaseException"), phase="setup"), C.TEST_CRASH, Owner.TEST, "left-by-test", "ends the program"),
+    (_test(error("SystemExit", "1", TEST, PRODUCT, bases="BaseException")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "SystemExit"),
+    (_test(error("ValueError", "I/O operation on closed file", TEST)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone", "closed file"),
+    (_session(exceptions=(error("KeyError", "x", OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "not at fault"),
+    (_session(exceptions=(error("KeyError", "x", TEST, OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "write"),
+    (_session(exceptions=(error("_pytest.outcomes.Exit", "stop", TEST),)), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "Exit(stop)"),
     (_session("python3: No module named pytest"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "pytest-not-installed", "does not have pytest"),
     (_session(exit_code=3), C.HARNESS_ERROR, Owner.HARNESS, "unexplained-internal-error", "internal error"),
     (_session(exit_code=4, headline="bad ini"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "usage-error", "bad ini"),
@@ -168,44 +153,48 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_session("x: error: unrecognized arguments: --zzz", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "or remove it"),
     (_session("pytest.PytestConfigWarning: Unknown config option: asyncio_mode", 3), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "setting-of-absent-plugin", "install pytest-asyncio"),
     (_session("ERROR: /p/tox.ini: Unknown config option: tiemout", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "setting-of-absent-plugin", "or remove it"),
-    (_test(_error("ImportError", "libx.so.1: cannot open shared object file: no", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "libx.so.1"),
-    (_test(_error("ModuleNotFoundError", "No module named '_sqlite3'", PRODUCT, bases="ImportError Exception", name="_sqlite3")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "_sqlite3"),
-    (_test(_error("ModuleNotFoundError", "No module named 'imp'", PRODUCT, bases="ImportError Exception", name="distutils")), C.IMPORT_ERROR, Owner.PRODUCT, "dependency-missing", "distutils"),
-    (_test(_error("ModuleNotFoundError", "", TEST, bases="ImportError Exception", name="shopp")), C.IMPORT_ERROR, Owner.ENVIRONMENT, "dependency-missing", "did you mean shop?"),
-    (_test(_error("ModuleNotFoundError", "", TEST, bases="ImportError Exception", name="helpers"), test_packages=("helpers",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "helpers"),
-    (_test(_error("ImportError", "cannot import name 'x' from 'tests' (/v/site-packages/tests/__init__.py)", TEST, name="tests", path="/v/site-packages/tests/__init__.py"), test_packages=("tests",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "another package"),
-    (_test(_error("ImportError", "cannot import name 'x' from 'tests.a'", TEST, name="tests.a", path="tests/a.py"), test_packages=("tests",)), C.TEST_REGRESSION, Owner.TEST, "helper-of-tests-missing", "has no x"),
-    (_test(_error("AttributeError", "partially initialized module 'shop.a' has no attribute 'x' (most likely due to a circular import)", PRODUCT)), C.TEST_REGRESSION, Owner.PRODUCT, "circular-import", "shop.a"),
-    (_test(_error("SyntaxError", "invalid", path="/v/site-packages/x.py", line=1, object_side="third_party")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-does-not-parse", "x.py"),
-    (_test(_error("SyntaxError", "invalid", path="shop/a.py", line=1)), C.COMPILATION_ERROR, Owner.PRODUCT, "source-does-not-parse", "shop/a.py:1"),
-    (_test(_error("PermissionError", "[Errno 13]", PRODUCT, bases="OSError Exception", errno=13, path="/etc/x")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied", "/etc/x"),
-    (_test(_error("OSError", "[Errno 24]", PRODUCT, bases="OSError Exception", errno=24)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "resources-exhausted", "is exhausted"),
-    (_test(_error("redis.exceptions.ConnectionError", "no", PRODUCT, LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable", "Redis"),
-    (_test(_error("requests.exceptions.ConnectionError", "no", {**PRODUCT, "source": "raise ConnectionError()"})), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "ConnectionError"),
-    ({**_test(_error("ValueError", "odd", _frame("/v/site-packages/lib/__init__.py", "third_party", "<module>"))), "kind": "collection", "phase": "collect"}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-fails-at-import", "version"),
-    (_test(_error("TimeoutError", "", {**PRODUCT, "source": "raise TimeoutError"}, bases="OSError Exception")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "TimeoutError"),
-    (_test(_error("AttributeError", "<module 'shop.a' from '/x'> does not have the attribute 'b'", TEST, LIBRARY)), C.SPEC_MISMATCH, Owner.PRODUCT, "patched-attribute-missing", "shop.a has no b"),
-    (_test(_error("TypeError", "period must be int", {**PRODUCT, "source": "raise TypeError(x)"})), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "rejects"),
-    (_test(_error("TypeError", "f() takes 1 positional argument but 2 were given", TEST)), C.SPEC_MISMATCH, Owner.PRODUCT, "call-does-not-fit-signature", "f"),
+    (_test(error("ImportError", "libx.so.1: cannot open shared object file: no", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "libx.so.1"),
+    (_test(error("ModuleNotFoundError", "No module named '_sqlite3'", PRODUCT, bases="ImportError", name="_sqlite3")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "_sqlite3"),
+    (_test(error("ModuleNotFoundError", "No module named 'imp'", PRODUCT, bases="ImportError", name="distutils")), C.IMPORT_ERROR, Owner.PRODUCT, "dependency-missing", "distutils"),
+    (_test(error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shopp")), C.IMPORT_ERROR, Owner.ENVIRONMENT, "dependency-missing", "did you mean shop?"),
+    (_test(error("ModuleNotFoundError", "", TEST, bases="ImportError", name="helpers"), test_packages=("helpers",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "helpers"),
+    (_test(error("ImportError", "cannot import name 'x' from 'tests' (/v/site-packages/tests/__init__.py)", TEST, name="tests", path="/v/site-packages/tests/__init__.py"), test_packages=("tests",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "another package"),
+    (_test(error("ImportError", "cannot import name 'x' from 'tests.a'", TEST, name="tests.a", path="tests/a.py"), test_packages=("tests",)), C.TEST_REGRESSION, Owner.TEST, "helper-of-tests-missing", "has no x"),
+    (_test(error("AttributeError", "partially initialized module 'shop.a' has no attribute 'x' (most likely due to a circular import)", PRODUCT)), C.TEST_REGRESSION, Owner.PRODUCT, "circular-import", "shop.a"),
+    (_test(error("SyntaxError", "invalid", path="/v/site-packages/x.py", line=1, object_side=Side.THIRD_PARTY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-does-not-parse", "x.py"),
+    (_test(error("SyntaxError", "invalid", path="shop/a.py", line=1)), C.COMPILATION_ERROR, Owner.PRODUCT, "source-does-not-parse", "shop/a.py:1"),
+    (_test(error("PermissionError", "[Errno 13]", PRODUCT, bases="OSError", errno=13, path="/etc/x")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied", "/etc/x"),
+    (_test(error("OSError", "[Errno 24]", PRODUCT, bases="OSError", errno=24)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "resources-exhausted", "is exhausted"),
+    (_test(error("redis.exceptions.ConnectionError", "no", PRODUCT, LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable", "Redis"),
+    (_test(error("requests.exceptions.ConnectionError", "no", _with_source(PRODUCT, "raise ConnectionError()"))), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "ConnectionError"),
+    ({**_test(error("ValueError", "odd", frame("/v/site-packages/lib/__init__.py", "<module>", side=Side.THIRD_PARTY))), "kind": "collection", "phase": "collect"}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-fails-at-import", "version"),
+    (_test(error("TimeoutError", "", _with_source(PRODUCT, "raise TimeoutError"), bases="OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "TimeoutError"),
+    (_test(error("AttributeError", "<module 'shop.a' from '/x'> does not have the attribute 'b'", TEST, LIBRARY)), C.SPEC_MISMATCH, Owner.PRODUCT, "patched-attribute-missing", "shop.a has no b"),
+    (_test(error("TypeError", "period must be int", _with_source(PRODUCT, "raise TypeError(x)"))), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "rejects"),
+    (_test(error("TypeError", "f() takes 1 positional argument but 2 were given", TEST)), C.SPEC_MISMATCH, Owner.PRODUCT, "call-does-not-fit-signature", "f"),
     (_test(headline="contains 2 failed subtests"), C.TEST_REGRESSION, Owner.PRODUCT, "subtests-failed", "2 failed subtests"),
-    (_test(_error("Failed", "DID NOT WARN. No warnings", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "did-not-raise", "did not warn"),
-    (_test(_error("AssertionError", f"assert [{'1, ' * 30}2] == [{'1, ' * 30}2, 3]", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "1, 2] where test_a (tests/test_a.py:3) expects …"),
-    (_test(_error("AssertionError", f"assert '{'a' * 80}b' == '{'a' * 80}c'", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", f"returned …{'a' * 20}b' where test_a (tests/test_a.py:3) expects …{'a' * 20}c'."),
-    (_test(_error("AssertionError", "assert (1 == 1 and 2 == 3)", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "test_a (tests/test_a.py:3) fails: AssertionError: assert (1 == 1 and 2 == 3)"),
-    (_test(_error("AssertionError", "1 != 2", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "returned 1 where"),
-    (_test(_error("AssertionError", "assert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
-    (_test(_error("AssertionError", "assert 'a' == 'b'", {**TEST, "source": "assert wanted == strip(raw)"})), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "returned 'b' where test_a (tests/test_a.py:3) expects 'a'"),
-    (_test(_error("AssertionError", "assert 'a' in 'b'", {**TEST, "source": "assert 'a' in out"})), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "returned 'b' where test_a (tests/test_a.py:3) expects one containing 'a'"),
-    (_test(_error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
-    (_test(_error("ValueError", "x", LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "without code of the project"),
-    (_test(_error("AssertionError", "no lock", LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "without code of the project"),
-    (_test(_error("RuntimeError", "wrapped", PRODUCT), _error("ConnectionRefusedError", "no", PRODUCT, bases="OSError Exception", errno=111)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable", "could not be reached"),
-    (_test(_error("ExceptionGroup", "many", TEST), exceptions_in_group=(_error("AssertionError", "assert 1 == 2", TEST),)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects 2"),
+    (_test(error("Failed", "DID NOT WARN. No warnings", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "did-not-raise", "did not warn"),
+    (_test(error("AssertionError", f"assert [{'1, ' * 30}2] == [{'1, ' * 30}2, 3]", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "1, 2] where test_a (tests/test_a.py:3) expects …"),
+    (_test(error("AssertionError", f"assert '{'a' * 80}b' == '{'a' * 80}c'", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", f"returned …{'a' * 20}b' where test_a (tests/test_a.py:3) expects …{'a' * 20}c'."),
+    (_test(error("AssertionError", "assert (1 == 1 and 2 == 3)", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "test_a (tests/test_a.py:3) fails: AssertionError: assert (1 == 1 and 2 == 3)"),
+    (_test(error("AssertionError", "1 != 2", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "returned 1 where"),
+    (_test(error("AssertionError", "assert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
+    (_test(error("AssertionError", "assert 'a' == 'b'", _with_source(TEST, "assert wanted == strip(raw)"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "returned 'b' where test_a (tests/test_a.py:3) expects 'a'"),
+    (_test(error("AssertionError", "assert 'a' in 'b'", _with_source(TEST, "assert 'a' in out"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "returned 'b' where test_a (tests/test_a.py:3) expects one containing 'a'"),
+    (_test(error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
+    (_test(error("ValueError", "x", LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "without code of the project"),
+    (_test(error("AssertionError", "no lock", LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "without code of the project"),
+    (_test(error("RuntimeError", "wrapped", PRODUCT), error("ConnectionRefusedError", "no", PRODUCT, bases="OSError", errno=111)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable", "could not be reached"),
+    (_test(error("ExceptionGroup", "many", TEST), exceptions_in_group=(error("AssertionError", "assert 1 == 2", TEST),)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects 2"),
     (_test(), C.UNKNOWN, Owner.UNKNOWN, "unknown", "test_a"),
-    (_told("usage: x\nx: error: unrecognized arguments: --cov=shop\n  inifile: y", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "pytest-cov"),
-    (_told("file or directory not found: tests/gone.py", 4), C.TEST_NOT_FOUND, Owner.PLAN, "argument-refused", "tests/gone.py"),
-    (_told("", 1), C.TEST_REGRESSION, Owner.UNKNOWN, "red-without-a-failure", "exit code 1"),
+    (_session_error("usage: x\nx: error: unrecognized arguments: --cov=shop\n  inifile: y", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "pytest-cov"),
+    (_session_error("file or directory not found: tests/gone.py", 4), C.TEST_NOT_FOUND, Owner.PLAN, "argument-refused", "tests/gone.py"),
+    (_session_error("", 1), C.TEST_REGRESSION, Owner.UNKNOWN, "red-without-a-failure", "exit code 1"),
 ]  # fmt: skip
+
+
+def _diagnosed(facts: dict[str, Any]) -> Diagnosis:
+    return diagnose(Evidence.model_validate(facts))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +209,7 @@ def test_single_facts_get_the_diagnosis_of_the_table(
     rule: str,
     says: str,
 ) -> None:
-    diagnosis = diagnose(Evidence.model_validate(facts))
+    diagnosis = _diagnosed(facts)
     assert (diagnosis.rule, diagnosis.category, diagnosis.owner) == (rule, category, owner)
     assert says in diagnosis.suggestion
 
@@ -242,75 +231,64 @@ def test_reruns_determine_repeatability(
     runs: list[tuple[str, bool]], repeatability: Repeatability, category: Category
 ) -> None:
     confirmations = tuple({"where": where, "passed": passed} for where, passed in runs)
-    facts = _test(_error("AssertionError", "assert 1 == 2", TEST), confirmations=confirmations)
-    diagnosis = diagnose(Evidence.model_validate(facts))
+    facts = _test(error("AssertionError", "assert 1 == 2", TEST), confirmations=confirmations)
+    diagnosis = _diagnosed(facts)
     assert (diagnosis.repeatability, diagnosis.category) == (repeatability, category)
 
 
 def test_flaky_error_inside_the_product_belongs_to_the_product() -> None:
-    facts = _test(
-        _error("KeyError", "x", TEST, PRODUCT), confirmations=({"where": "alone", "passed": True},) * 3
-    )
-    diagnosis = diagnose(Evidence.model_validate(facts))
+    green = ({"where": "alone", "passed": True},) * 3
+    diagnosis = _diagnosed(_test(error("KeyError", "x", TEST, PRODUCT), confirmations=green))
     assert (diagnosis.rule, diagnosis.owner) == ("both-answers", Owner.PRODUCT)
     assert "passed 3 of 3 times" in diagnosis.suggestion
 
 
 @pytest.mark.parametrize(
-    ("passed", "frame", "category", "rule"),
+    ("passed", "raised_at", "category", "rule"),
     [
         ((), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
         ((False,), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
         ((False, True), PRODUCT, C.FLAKY_TEST, "both-answers"),
         (
             (False, False),
-            {**PRODUCT, "source": "raise MemoryError"},
+            _with_source(PRODUCT, "raise MemoryError"),
             C.TEST_REGRESSION,
             "raised-in-product",
         ),
     ],
+    ids=["once", "again", "not always", "by a raise statement"],
 )
 def test_memory_error_belongs_to_the_environment_unless_it_is_flaky_or_raised_explicitly(
-    passed: tuple[bool, ...], frame: dict[str, Any], category: Category, rule: str
+    passed: tuple[bool, ...], raised_at: Frame, category: Category, rule: str
 ) -> None:
-    told = tuple({"where": "alone", "passed": each} for each in passed)
-    diagnosis = diagnose(
-        Evidence.model_validate(_test(_error("MemoryError", "", frame), confirmations=told))
-    )
+    reruns = tuple({"where": "alone", "passed": each} for each in passed)
+    diagnosis = _diagnosed(_test(error("MemoryError", "", raised_at), confirmations=reruns))
     assert (diagnosis.category, diagnosis.rule) == (category, rule)
 
 
 def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
-    missing = _error(
-        "ModuleNotFoundError", "", _frame("shop/x.py", "product"), bases="ImportError Exception", name="zz"
-    )
-    diagnosis = diagnose(Evidence.model_validate(_test(_error("ValueError", "", TEST, PRODUCT), missing)))
-    assert diagnosis.location is not None
-    assert diagnosis.location.path == "shop/x.py"
-    plain = diagnose(Evidence.model_validate(_test(_error("ValueError", "", TEST, PRODUCT, LIBRARY))))
-    assert plain.location is not None
-    assert (plain.location.path, plain.location.line, plain.location.function) == (
-        "shop/cart.py",
-        3,
-        "total",
-    )
+    missing = error("ModuleNotFoundError", "", frame("shop/x.py", "f"), bases="ImportError", name="zz")
+    deeper = _diagnosed(_test(error("ValueError", "", TEST, PRODUCT), missing))
+    assert deeper.location is not None
+    assert deeper.location.path == "shop/x.py"
+    plain = _diagnosed(_test(error("ValueError", "", TEST, PRODUCT, LIBRARY)))
+    assert plain.location == Location(path="shop/cart.py", line=3, function="total")
 
 
 def test_contract_of_the_todo_is_mentioned_for_a_missing_module() -> None:
-    missing = _error("ModuleNotFoundError", "", TEST, bases="ImportError Exception", name="shop.rsi")
-    diagnosis = diagnose(Evidence.model_validate(_test(missing, contract_path="contracts/rsi.json")))
+    missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.rsi")
+    diagnosis = _diagnosed(_test(missing, contract_path="contracts/rsi.json"))
     assert "contracts/rsi.json describes it" in diagnosis.suggestion
 
 
 def test_diagnosis_of_printed_output_is_less_confident() -> None:
-    text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nModuleNotFoundError: No module named 'zz'\n"
-    printed = diagnose(Evidence.model_validate(_command("validate", text)))
+    last = "ModuleNotFoundError: No module named 'zz'\n"
+    text = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{last}'
+    printed = _diagnosed(_command("validate", text))
     assert printed.rule == "dependency-missing"
-    frame = {"path": "a.py", "line": 1, "function": "f", "side": "product"}
-    seen = _test(_error("ModuleNotFoundError", "", frame, bases="ImportError Exception", name="zz"))
-    assert printed.confidence < diagnose(Evidence.model_validate(seen)).confidence
+    missing = error("ModuleNotFoundError", "", frame("a.py", "f"), bases="ImportError", name="zz")
+    assert printed.confidence < _diagnosed(_test(missing)).confidence
 
 
 def test_a_long_suggestion_is_clipped() -> None:
-    long = diagnose(Evidence.model_validate(_artifact("missing", nearest=("x" * 2000,))))
-    assert len(long.suggestion) == 600
+    assert len(_diagnosed(_artifact("missing", nearest=("x" * 2000,))).suggestion) == 600
