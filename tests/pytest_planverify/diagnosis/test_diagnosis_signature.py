@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from diagnosis_samples import error, failed, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ from planner.model.evidence import (
     CommandFact,
     ContractFact,
     Evidence,
-    ExceptionFact,
     Finding,
     Frame,
     MetricFact,
@@ -19,60 +19,39 @@ from planner.model.evidence import (
     Selector,
 )
 from planner.model.taxonomy import Category
-from planner.model.verdicts import EvidenceKind, Side
+from planner.model.verdicts import EvidenceKind
 from pytest_planverify.diagnosis import signature
 from pytest_planverify.diagnosis.signatures import mask
 
-NUMBERS = st.one_of(st.integers(), st.floats())
+TOTAL = frame("shop/cart.py", "total")
 
 
-def _failure(
-    message: str, *, line: int = 3, path: str = "shop/cart.py", function: str = "total"
-) -> Evidence:
-    frame = Frame(path=path, line=line, function=function, side=Side.PRODUCT)
-    error = ExceptionFact(
-        type="ValueError", qualified="builtins.ValueError", message=message, frames=(frame,)
-    )
-    return Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
+def _of(message: str, raised_at: Frame = TOTAL) -> str:
+    """Return the signature of a test that failed with this message."""
+    return signature(failed(error("ValueError", message, raised_at)), Category.TEST_REGRESSION)
 
 
-def _of(message: str, **where: object) -> str:
-    return signature(_failure(message, **where), Category.TEST_REGRESSION)  # type: ignore[arg-type]
+IGNORED = {
+    "numbers": ("assert {} == 1", st.integers() | st.floats()),
+    "quoted strings": ("bad name {!r} here", st.text()),
+    "uuids": ("job {} failed", st.uuids()),
+    "timestamps": ("seen at {} again", st.datetimes()),
+    "addresses": ("<Cart object at {:#x}> is bad", st.integers(0, 2**64)),
+}
 
 
-@given(NUMBERS, NUMBERS, NUMBERS, NUMBERS)
-def test_signature_ignores_numbers(a: float, b: float, c: float, d: float) -> None:
-    assert _of(f"assert {a} == {b}") == _of(f"assert {c} == {d}")
-
-
-@given(st.text(), st.text())
-def test_signature_ignores_quoted_strings(a: str, b: str) -> None:
-    assert _of(f"bad name {a!r} here") == _of(f"bad name {b!r} here")
-
-
-@given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_signature_ignores_line_numbers(a: int, b: int) -> None:
-    assert _of("no", line=a) == _of("no", line=b)
-
-
-@given(st.uuids(), st.uuids())
-def test_signature_ignores_uuids(a: object, b: object) -> None:
-    assert _of(f"job {a} failed") == _of(f"job {b} failed")
-
-
-@given(st.datetimes(), st.datetimes())
-def test_signature_ignores_timestamps(a: object, b: object) -> None:
-    assert _of(f"seen at {a} again") == _of(f"seen at {b} again")
+@pytest.mark.parametrize(("message", "values"), IGNORED.values(), ids=IGNORED)
+@given(data=st.data())
+def test_signature_ignores_values(
+    message: str, values: st.SearchStrategy[object], data: st.DataObject
+) -> None:
+    one, other = data.draw(values), data.draw(values)
+    assert _of(message.format(one)) == _of(message.format(other))
 
 
 @given(st.permutations(["None", "1", "True", "'x'"]))
 def test_signature_ignores_the_order_of_a_set(members: list[str]) -> None:
     assert _of(f"assert {{{', '.join(members)}}} == 1") == _of("assert {None, 1, True, 'x'} == 1")
-
-
-@given(st.integers(0, 2**64), st.integers(0, 2**64))
-def test_signature_ignores_addresses(a: int, b: int) -> None:
-    assert _of(f"<Cart object at {a:#x}> is bad") == _of(f"<Cart object at {b:#x}> is bad")
 
 
 @pytest.mark.parametrize(
@@ -89,11 +68,12 @@ def test_signature_ignores_paths_digests_and_durations(one: str, other: str) -> 
     assert _of(one) == _of(other)
 
 
-def test_signature_ignores_the_folder_but_not_the_function() -> None:
-    assert _of("no", path="/a/shop/cart.py") == _of("no", path="/b/c/shop/cart.py")
-    assert _of("no") != _of("no", function="price")
-    assert _of("no") != _of("no", path="shop/basket.py")
-    assert _of("no") != _of("yes")
+def test_signature_ignores_folder_and_line_but_not_file_function_and_words() -> None:
+    known = _of("no", frame("/a/shop/cart.py", "total"))
+    assert _of("no", frame("/b/c/shop/cart.py", "total", line=9)) == known
+    assert _of("no", frame("shop/basket.py", "total")) != known
+    assert _of("no", frame("shop/cart.py", "price")) != known
+    assert _of("yes") != known
 
 
 def test_signature_keeps_words() -> None:
@@ -101,60 +81,51 @@ def test_signature_keeps_words() -> None:
 
 
 def test_signature_depends_on_the_category() -> None:
-    failure = _failure("no")
+    failure = failed(error("ValueError", "no", TOTAL))
     assert signature(failure, Category.TEST_REGRESSION) != signature(failure, Category.TYPE_ERROR)
 
 
-def _does_not_parse(path: str, importer: str | None) -> str:
-    frames = (
-        () if importer is None else (Frame(path=importer, line=9, function="<module>", side=Side.TEST),)
-    )
-    error = ExceptionFact(
-        type="SyntaxError",
-        qualified="builtins.SyntaxError",
-        message="expected ':'",
-        path=path,
-        line=6,
-        frames=frames,
-    )
-    evidence = Evidence(kind=EvidenceKind.COLLECTION, exceptions=(error,))
-    return signature(evidence, Category.COMPILATION_ERROR)
+def _does_not_parse(path: str, *importers: str) -> str:
+    frames = (frame(each, "<module>") for each in importers)
+    raised = error("SyntaxError", "expected ':'", *frames, path=path, line=6)
+    return signature(failed(raised, kind=EvidenceKind.COLLECTION), Category.COMPILATION_ERROR)
 
 
 def test_syntax_error_has_one_signature_for_all_importers() -> None:
-    alone = _does_not_parse("shop/cart.py", None)
+    cart, order = "tests/test_cart.py", "tests/test_order.py"
+    alone = _does_not_parse("shop/cart.py")
 
-    assert _does_not_parse("shop/cart.py", "tests/test_cart.py") == alone
-    assert _does_not_parse("shop/cart.py", "tests/test_order.py") == alone
-    assert _does_not_parse("shop/order.py", "tests/test_order.py") != alone
-    assert _does_not_parse("<string>", "tests/test_order.py") != _does_not_parse(
-        "<string>", "tests/test_cart.py"
-    )
+    assert _does_not_parse("shop/cart.py", cart) == alone
+    assert _does_not_parse("shop/order.py", order) != alone
+    assert _does_not_parse("<string>", order) != _does_not_parse("<string>", cart)
 
 
 def test_signatures_of_different_missing_modules_differ() -> None:
     def missing(name: str) -> str:
-        error = ExceptionFact(
-            type="ModuleNotFoundError",
-            qualified="builtins.ModuleNotFoundError",
-            message=f"No module named '{name}'",
-            name=name,
-        )
-        return signature(Evidence(kind=EvidenceKind.COLLECTION, exceptions=(error,)), Category.IMPORT_ERROR)
+        raised = error("ModuleNotFoundError", f"No module named '{name}'", name=name)
+        return signature(failed(raised, kind=EvidenceKind.COLLECTION), Category.IMPORT_ERROR)
 
     assert missing("numpy") != missing("pandas")
 
 
+def _artifact(path: str) -> Evidence:
+    return Evidence(kind=EvidenceKind.ARTIFACT, artifact=ArtifactFact(path=path, problem="missing"))
+
+
+def _metric(*recorded: str) -> Evidence:
+    fact = MetricFact(name="rows", operator=">=", expected=1, problem="unmet", recorded=recorded)
+    return Evidence(kind=EvidenceKind.METRIC, metric=fact)
+
+
+def _crash(stack: str = "") -> Evidence:
+    return Evidence(kind=EvidenceKind.SESSION, process=ProcessEnd(signal="SIGSEGV", stack=stack))
+
+
+STACK = 'Current thread 0x01 (most recent call first):\n  File "a.py", line 1 in f'
 FACTS = {
-    "artifact": Evidence(
-        kind=EvidenceKind.ARTIFACT, artifact=ArtifactFact(path="a.json", problem="missing")
-    ),
-    "artifact-2": Evidence(
-        kind=EvidenceKind.ARTIFACT, artifact=ArtifactFact(path="b.json", problem="missing")
-    ),
-    "metric": Evidence(
-        kind=EvidenceKind.METRIC, metric=MetricFact(name="rows", operator=">=", expected=1, problem="unmet")
-    ),
+    "artifact": _artifact("a.json"),
+    "artifact-2": _artifact("b.json"),
+    "metric": _metric(),
     "contract": Evidence(
         kind=EvidenceKind.CONTRACT, contract=ContractFact(path="c.json", function="f", problem="signature")
     ),
@@ -170,14 +141,8 @@ FACTS = {
             findings=(Finding(code="F401", message="`os` unused"),),
         ),
     ),
-    "process": Evidence(kind=EvidenceKind.SESSION, process=ProcessEnd(signal="SIGSEGV")),
-    "process-2": Evidence(
-        kind=EvidenceKind.SESSION,
-        process=ProcessEnd(
-            signal="SIGSEGV",
-            stack='Current thread 0x01 (most recent call first):\n  File "a.py", line 1 in f',
-        ),
-    ),
+    "process": _crash(),
+    "process-2": _crash(STACK),
     "vacuous": Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped"),
 }
 
@@ -188,8 +153,5 @@ def test_facts_without_exceptions_have_distinct_signatures() -> None:
 
 
 def test_signature_ignores_metric_values() -> None:
-    def unmet(*recorded: str) -> str:
-        fact = MetricFact(name="rows", operator=">=", expected=1, problem="unmet", recorded=recorded)
-        return signature(Evidence(kind=EvidenceKind.METRIC, metric=fact), Category.METRIC_UNMET)
-
-    assert unmet("1") == unmet("2", "3")
+    one, other = _metric("1"), _metric("2", "3")
+    assert signature(one, Category.METRIC_UNMET) == signature(other, Category.METRIC_UNMET)
