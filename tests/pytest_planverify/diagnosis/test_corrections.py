@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from diagnosis_samples import TEST_FILE, error, failed, frame
 
-from planner.model.evidence import Evidence, ExceptionFact, Frame
+from planner.model.evidence import Evidence
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
-from planner.model.verdicts import EvidenceKind, Phase, Side
 from planner.store.corrections import CorrectionLog, append_correction, read_corrections
 from pytest_planverify import hookspecs
 from pytest_planverify.diagnosis import RULES, diagnose
@@ -31,32 +31,26 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def unusable(
-    function: str = "test_total", message: str = "'int' object is not iterable", **more: Any
-) -> Evidence:
+def unusable(function: str = "test_total") -> Evidence:
     """Return evidence of a test that raised a TypeError on the value it received."""
-    frames = (Frame(path="tests/test_cart.py", line=7, function=function, side=Side.TEST),)
-    error = ExceptionFact(type="TypeError", qualified="builtins.TypeError", message=message, frames=frames)
-    fields: dict[str, Any] = {
-        "kind": EvidenceKind.TEST,
-        "phase": Phase.CALL,
-        "nodeid": f"tests/test_cart.py::{function}",
-        "exceptions": (error,),
-    }
-    return Evidence(**fields | more)
+    raised = error("TypeError", "'int' object is not iterable", frame(TEST_FILE, function))
+    return failed(raised, nodeid=f"{TEST_FILE}::{function}")
 
 
-def said(
-    evidence: Evidence,
+FAILURE = unusable()
+
+
+def correction(
     category: Category | None = Category.SPEC_MISMATCH,
     *,
+    of: Evidence = FAILURE,
     by: str | None = "ann",
     days_ago: float = 0.5,
     owner: Owner | None = None,
     **more: Any,
 ) -> Correction:
     """Return a correction of the diagnosis that the rules give for the failure."""
-    diagnosis = diagnose(evidence)
+    diagnosis = diagnose(of)
     fields: dict[str, Any] = {
         "at": NOW - timedelta(days=days_ago),
         "fingerprint": "here",
@@ -68,9 +62,6 @@ def said(
         "by": by,
     }
     return Correction(**fields | more)
-
-
-FAILURE = unusable()
 
 
 @pytest.fixture
@@ -89,7 +80,7 @@ def opinions() -> Opinions:
 
 def correct(home: Path) -> None:
     for name in ("ann", "bob"):
-        append_correction(home.parent, said(FAILURE, by=name))
+        append_correction(home.parent, correction(by=name))
 
 
 def test_correction_is_applied_as_a_learned_diagnosis(
@@ -150,9 +141,9 @@ def test_unknown_correction_entries_are_ignored(field: str, home: Path, opinions
 
 def test_newest_corrections_come_first_and_future_ones_are_ignored(home: Path) -> None:
     correct(home)
-    append_correction(home.parent, said(FAILURE, by="eve", days_ago=-1))
-    append_correction(home.parent, said(FAILURE, None, by="zoe"))
-    append_correction(home.parent, said(FAILURE, by="old", days_ago=9))
+    append_correction(home.parent, correction(by="eve", days_ago=-1))
+    append_correction(home.parent, correction(None, by="zoe"))
+    append_correction(home.parent, correction(by="old", days_ago=9))
 
     found = read_corrections(home / FILE, NOW, 2)
 
@@ -170,10 +161,9 @@ def test_rules_and_database_are_imported_only_for_a_failure() -> None:
     assert done.stdout == "[]\n"
 
 
-SIGNED = unusable()
-BUILT_IN = diagnose(SIGNED)
+BUILT_IN = diagnose(FAILURE)
 SPEC = Category.SPEC_MISMATCH
-TWICE = (said(SIGNED, by="ann"), said(SIGNED, by="bob"))
+TWICE = (correction(by="ann"), correction(by="bob"))
 
 
 def after(*corrections: Correction, built_in: Diagnosis = BUILT_IN) -> Diagnosis:
@@ -212,11 +202,11 @@ def test_hard_rules_cover_every_category_that_is_not_learned() -> None:
     "corrections",
     [
         (),
-        (said(SIGNED),),
-        (said(SIGNED), said(SIGNED)),
-        (said(SIGNED, by=None), said(SIGNED, by=None)),
-        tuple(said(unusable("test_sum"), by=name) for name in ("ann", "bob", "cy")),
-        tuple(said(SIGNED, None, by=name) for name in ("ann", "bob", "cy")),
+        (correction(),),
+        (correction(), correction()),
+        (correction(by=None), correction(by=None)),
+        tuple(correction(of=unusable("test_sum"), by=name) for name in ("ann", "bob", "cy")),
+        tuple(correction(None, by=name) for name in ("ann", "bob", "cy")),
     ],
     ids=["none", "once", "twice-a-day", "nobody-twice-a-day", "another-failure", "a-role-alone"],
 )
@@ -225,30 +215,30 @@ def test_one_correction_is_not_enough(corrections: tuple[Correction, ...]) -> No
 
 
 def test_same_correction_by_one_person_on_two_days_is_enough() -> None:
-    assert after(said(SIGNED), said(SIGNED, days_ago=2)).category is SPEC
+    assert after(correction(), correction(days_ago=2)).category is SPEC
 
 
 def test_only_the_last_correction_of_a_person_counts() -> None:
-    changed = said(SIGNED, Category.ENVIRONMENT_ERROR, days_ago=0.1)
-    assert after(said(SIGNED), said(SIGNED, days_ago=2), changed) is BUILT_IN
-    assert after(said(SIGNED, Category.ENVIRONMENT_ERROR, days_ago=9), *TWICE).category is SPEC
+    changed = correction(Category.ENVIRONMENT_ERROR, days_ago=0.1)
+    assert after(correction(), correction(days_ago=2), changed) is BUILT_IN
+    assert after(correction(Category.ENVIRONMENT_ERROR, days_ago=9), *TWICE).category is SPEC
 
 
 def test_conflicting_corrections_cancel_out() -> None:
-    against = [said(SIGNED, Category.ENVIRONMENT_ERROR, by=name) for name in ("cy", "dan")]
+    against = [correction(Category.ENVIRONMENT_ERROR, by=name) for name in ("cy", "dan")]
     assert after(*TWICE, *against) is BUILT_IN
-    assert after(*TWICE, said(SIGNED, by="eve"), said(SIGNED, by="flo"), against[0]).category is SPEC
-    with_the_rules = [said(SIGNED, BUILT_IN.category, by=name) for name in ("cy", "di")]
+    assert after(*TWICE, correction(by="eve"), correction(by="flo"), against[0]).category is SPEC
+    with_the_rules = [correction(BUILT_IN.category, by=name) for name in ("cy", "di")]
     assert after(*TWICE, *with_the_rules) is BUILT_IN
 
 
 @pytest.mark.parametrize("category", sorted(set(Category) - LEARNED))
 def test_categories_that_need_proof_are_not_learned(category: Category) -> None:
-    assert after(*(said(SIGNED, category, by=name) for name in ("ann", "bob", "cy"))) is BUILT_IN
+    assert after(*(correction(category, by=name) for name in ("ann", "bob", "cy"))) is BUILT_IN
 
 
 def test_owner_can_be_corrected_without_the_category() -> None:
-    found = after(*(said(SIGNED, None, by=name, owner=Owner.ENVIRONMENT) for name in ("ann", "bob")))
+    found = after(*(correction(None, by=name, owner=Owner.ENVIRONMENT) for name in ("ann", "bob")))
 
     assert (found.category, found.owner, found.rule) == (BUILT_IN.category, Owner.ENVIRONMENT, RULE)
     assert found.runner_up == BUILT_IN.runner_up
@@ -256,19 +246,19 @@ def test_owner_can_be_corrected_without_the_category() -> None:
 
 def test_corrected_owner_is_the_majority_choice() -> None:
     corrections = [
-        said(SIGNED, by="ann", owner=Owner.TEST),
-        said(SIGNED, by="bob", owner=Owner.TEST),
+        correction(by="ann", owner=Owner.TEST),
+        correction(by="bob", owner=Owner.TEST),
     ]
-    found = after(*corrections, said(SIGNED, by="cy"))
+    found = after(*corrections, correction(by="cy"))
     assert (found.category, found.owner) == (SPEC, Owner.TEST)
 
 
 def test_corrected_role_needs_two_people() -> None:
-    named = [said(SIGNED, by=name, role=Role.DEBUGGER) for name in ("ann", "bob")]
+    named = [correction(by=name, role=Role.DEBUGGER) for name in ("ann", "bob")]
     assert after(*named).target_agent is Role.DEBUGGER
-    assert after(named[0], said(SIGNED, by="cy")).target_agent is None
+    assert after(named[0], correction(by="cy")).target_agent is None
 
 
 def test_order_of_corrections_is_irrelevant() -> None:
-    corrections = [*TWICE, said(SIGNED, Category.ENVIRONMENT_ERROR, by="cy")]
+    corrections = [*TWICE, correction(Category.ENVIRONMENT_ERROR, by="cy")]
     assert after(*corrections) == after(*reversed(corrections))

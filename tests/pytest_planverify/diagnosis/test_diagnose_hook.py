@@ -8,11 +8,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from diagnosis_samples import TEST_FILE, error, failed, frame
 
-from planner.model.evidence import Evidence, ExceptionFact, Frame
+from planner.model.evidence import Evidence
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify import hookspecs
 from pytest_planverify.session.outcomes import Opinions
 
@@ -22,21 +22,8 @@ PROJECT = {
     '    raise ReplicaLags("3 s behind")\n',
     "test_shop.py": "import shop\n\ndef test_stock(): shop.stock()\n\ndef test_other(): assert 1 == 2\n",
 }
-FAILED = Evidence(
-    kind=EvidenceKind.TEST,
-    phase=Phase.CALL,
-    nodeid="test_x.py::test_y",
-    headline="AssertionError: assert 1 == 2",
-    exceptions=(
-        ExceptionFact(
-            type="AssertionError",
-            qualified="builtins.AssertionError",
-            message="assert 1 == 2",
-            frames=(Frame(path="test_x.py", line=1, function="test_y", side=Side.TEST),),
-        ),
-    ),
-)
-SAID = Diagnosis(
+FAILED = failed(error("AssertionError", "assert 1 == 2", frame(TEST_FILE, "test_total")))
+OURS = Diagnosis(
     category=Category.ENVIRONMENT_ERROR,
     owner=Owner.ENVIRONMENT,
     confidence=1,
@@ -85,12 +72,12 @@ def test_installed_plugin_decides_category_and_role_but_not_the_verdict(
     assert result.ret == 1, result.stdout.str()
     outcomes = json.loads(pytester.path.joinpath(".planverify/outcomes.json").read_text())["outcomes"]
     for outcome, role in zip(outcomes, ("tester", "planner"), strict=True):
-        rules = {failure["rule"]: failure for failure in outcome["failures"]}
-        said = rules["shop-replica-lags"]
-        assert (said["category"], said["owner"]) == ("ENVIRONMENT_ERROR", "environment")
-        assert (said["confidence"], said["target_agent"]) == (0.95, role)
-        assert said["tests"] == ["test_shop.py::test_stock"]
-        assert "3 s behind" in said["suggestion"]
+        rules = {each["rule"]: each for each in outcome["failures"]}
+        failure = rules["shop-replica-lags"]
+        assert (failure["category"], failure["owner"]) == ("ENVIRONMENT_ERROR", "environment")
+        assert (failure["confidence"], failure["target_agent"]) == (0.95, role)
+        assert failure["tests"] == ["test_shop.py::test_stock"]
+        assert "3 s behind" in failure["suggestion"]
         assert len(rules) == 2
         assert outcome["failure_evidence"]["rule"] == "shop-replica-lags"
         assert outcome["state"] == "test_failed"
@@ -126,7 +113,7 @@ BROKEN = [
     (False, "TypeError: "),
     ({"category": "FLAKY_TEST"}, "ValidationError: "),
     (Diagnosis.model_construct(category="NONSENSE"), "ValidationError: "),
-    (SAID.model_copy(update={"confidence": "much"}), "ValidationError: "),
+    (OURS.model_copy(update={"confidence": "much"}), "ValidationError: "),
 ]
 
 
@@ -148,24 +135,18 @@ def test_failing_plugin_is_noted_in_one_line_and_rules_decide(
     assert "\n" not in note
 
 
-def test_exception_in_a_plugin_does_not_stop_the_next_plugin(tmp_path: Path) -> None:
-    opinions = opinions_of(silent=None, ours=SAID, broken=ValueError("x"))
+@pytest.mark.parametrize("answer", [ValueError("x"), 3], ids=["raises", "invalid"])
+def test_next_plugin_decides_after_a_failing_one(answer: object, tmp_path: Path) -> None:
+    opinions = opinions_of(silent=None, ours=OURS, broken=answer)
 
-    assert opinions.below(tmp_path)(FAILED) == SAID
-    assert ["(ValueError: x)" in note for note in opinions.notes] == [True]
+    assert opinions.below(tmp_path)(FAILED) == OURS
+    assert ["the plugin broken gave no valid diagnosis" in note for note in opinions.notes] == [True]
 
 
 def test_first_result_of_several_plugins_wins(tmp_path: Path) -> None:
-    other = SAID.model_copy(update={"rule": "theirs"})
-    assert opinions_of(theirs=other, ours=SAID).below(tmp_path)(FAILED).rule == "ours"
-    assert opinions_of(ours=SAID, silent=None).below(tmp_path)(FAILED).rule == "ours"
-
-
-def test_invalid_result_of_a_plugin_is_noted_and_the_next_is_called(tmp_path: Path) -> None:
-    opinions = opinions_of(other=SAID, one=3)
-
-    assert opinions.below(tmp_path)(FAILED) == SAID
-    assert ["the plugin one gave no valid diagnosis" in note for note in opinions.notes] == [True]
+    other = OURS.model_copy(update={"rule": "theirs"})
+    assert opinions_of(theirs=other, ours=OURS).below(tmp_path)(FAILED).rule == "ours"
+    assert opinions_of(ours=OURS, silent=None).below(tmp_path)(FAILED).rule == "ours"
 
 
 def test_keyboard_interrupt_in_a_plugin_ends_the_run(tmp_path: Path) -> None:
