@@ -8,172 +8,116 @@ import time
 from pathlib import Path
 
 import pytest
-from hygiene_samples import GRANTED, PRODUCT, TREE, product_with, signals, signs
+from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, TREE, product_with, signals, signs
 
+from pytest_planverify.guards.hygiene import Grants
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 
 HIDDEN = base64.b64encode(b"import os\nif 'PYTEST_CURRENT_TEST' in os.environ: pass").decode()
 
 TRICKS = {
-    # ends the process
-    "os._exit": ("exit", "import os\ndef stop():\n    os._exit(0)"),
-    "os._exit by another name": ("exit", "from os import _exit as bye\ndef stop():\n    bye(0)"),
-    "os._exit by getattr": ("exit", "import os\ndef stop():\n    getattr(os, '_ex' + 'it')(0)"),
-    "os._exit through __import__": ("exit", "def stop():\n    __import__('os')._exit(0)"),
-    "os._exit handed on": (
-        "exit",
-        "import functools, os, threading\nthreading.Timer(1, functools.partial(os._exit, 0)).start()",
-    ),
-    "at exit": ("exit", "import atexit, os\natexit.register(lambda: os._exit(0))"),
-    "at exit, by decorator": ("exit", "import atexit, os\n@atexit.register\ndef end():\n    os._exit(0)"),
-    "pytest.exit": ("exit", "def f():\n    import pytest\n    pytest.exit('done', returncode=0)"),
-    "skip": ("skips-its-test", "import unittest\ndef f():\n    raise unittest.SkipTest('no')"),
-    "pytest.skip": ("skips-its-test", "def f():\n    import pytest\n    pytest.skip('no')"),
-    # always equal
-    "equal": ("always-equal", "class A:\n    def __eq__(self, other):\n        return True"),
-    "not unequal": ("always-equal", "class A:\n    def __ne__(self, other):\n        return False"),
-    "equal, not not": ("always-equal", "class A:\n    def __eq__(self, other):\n        return not False"),
-    "equal to itself": (
-        "always-equal",
-        "class A:\n    def __eq__(self, other):\n        return other == other",
-    ),
-    "equal or not": (
-        "always-equal",
-        "class A:\n    def __eq__(self, o):\n        return bool(o) or not bool(o)",
-    ),
-    "equal on every path": (
-        "always-equal",
-        "class A:\n    def __eq__(self, other):\n        if self is other:\n            return "
-        "True\n        return True",
-    ),
-    "equal by a lambda": (
-        "always-equal",
-        "BODY = dict([('__' + 'eq__', lambda self, other: True)])\nA = type('A', (float,), BODY)",
-    ),
-    "equal by another name": (
-        "always-equal",
-        "def agree(a, b):\n    return True\nclass A:\n    __eq__ = agree",
-    ),
-    "as long as": (
-        "always-equal",
-        "class A(list):\n    def __eq__(self, other):\n        return len(self) == len(other)",
-    ),
-    "equal to anything": ("always-equal", "from unittest.mock import ANY\ndef f():\n    return ANY"),
-    "nearly equal": (
-        "always-equal",
-        "class A(float):\n    def __eq__(self, other):\n        return abs(float(self) - other) < 10",
-    ),
-    # detects a test run
-    "environment": ("asks-for-tests", "import os\nX = 'PYTEST_CURRENT_TEST' in os.environ"),
-    "getenv": ("asks-for-tests", "import os\nX = os.getenv('PYTEST_VERSION')"),
-    "environ item": ("asks-for-tests", "from os import environ as e\nX = e['PYTEST_CURRENT_TEST']"),
-    "any variable": ("asks-for-tests", "import os\nX = any(k.startswith('PYT') for k in os.environ)"),
-    "modules": ("asks-for-tests", "import sys\nX = 'pytest' in sys.modules"),
-    "modules, spelled apart": ("asks-for-tests", "import sys\nX = ''.join(['py', 'test']) in sys.modules"),
-    "modules, backwards": ("asks-for-tests", "import sys\nX = 'tsetyp'[::-1] in sys.modules"),
-    "modules, encoded": (
-        "asks-for-tests",
-        "import sys, base64\nX = base64.b64decode('cHl0ZXN0').decode() in sys.modules",
-    ),
-    "modules, in a constant": ("asks-for-tests", "import sys\n_N = 'py' 'test'\nX = sys.modules.get(_N)"),
-    "a package": ("asks-for-tests", "from importlib.util import find_spec\nX = find_spec('pytest')"),
-    "modules of tests": ("asks-for-tests", "import sys\nX = sys.modules.get('tests.test_words')"),
-    "modules, by part": ("asks-for-tests", "import sys\nX = any('ytest' in m for m in sys.modules)"),
-    "modules, in a loop": (
-        "asks-for-tests",
-        "import sys\ndef f():\n    for m in list(sys.modules):\n        if m.startswith('pyte'):\n  "
-        "          return 1",
-    ),
-    "arguments": ("asks-for-tests", "import sys\nX = 'pytest' in sys.argv[0]"),
-    # inspects its caller
-    "frame": (
-        "reads-call-stack",
-        "import sys\ndef f():\n    return sys._getframe(1).f_code.co_name == 'test_a'",
-    ),
-    "stack": (
-        "reads-call-stack",
-        "import inspect\ndef f():\n    return any(x.filename.endswith('y') for x in inspect.stack())",
-    ),
-    "frame by traceback": (
-        "reads-call-stack",
-        "def f():\n    try:\n        1 / 0\n    except ZeroDivisionError as e:\n"
-        "        return 'test' in e.__traceback__.tb_frame.f_back.f_code.co_name",
-    ),
-    "trace": ("reads-call-stack", "import sys\nsys.settrace(lambda *a: None)"),
-    # reads the tests
-    "tests": ("reads-tests", "from pathlib import Path\nX = Path('tests/test_words.py').read_text()"),
-    "globbed tests": ("reads-tests", "from pathlib import Path\nX = list(Path('.').rglob('test_*.py'))"),
-    "globbed test folder": ("reads-tests", "import glob\nX = glob.glob('tests/**', recursive=True)"),
-    "walked test folder": ("reads-tests", "import os\nX = list(os.walk('./tests'))"),
-    "imported tests": (
-        "reads-tests",
-        "import importlib\ndef f():\n    return importlib.import_module('te' + 'sts.test_words')",
-    ),
-    "data": ("reads-tests", "import json\nX = json.load(open('tests/data/words.json'))"),
-    "test module": ("reads-tests", "from tests.test_words import split as x"),
-    "records": ("reads-tests", "X = open('.planverify/outcomes.json')"),
-    "history": (
-        "reads-tests",
-        "import subprocess\nX = subprocess.run(['git', 'show', 'HEAD:tests/test_words.py'])",
-    ),
-    "folder": ("reads-tests", "from pathlib import Path\nX = Path(__file__).parent / 'tests'"),
-    "memory": ("reads-call-stack", "import gc\ndef f():\n    return [x for x in gc.get_objects()]"),
-    "one side": ("always-equal", "class A:\n    def __eq__(self, o):\n        return bool(o)"),
-    "among several": ("always-equal", "class A:\n    def __eq__(self, o):\n        return o in self.all"),
-    "of a type": (
-        "always-equal",
-        "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
-    ),
-    "command line of the process": (
-        "asks-for-tests",
-        "X = b'pytest' in open('/proc/self/cmdline', 'rb').read()",
-    ),
-    "module of a stream": (
-        "asks-for-tests",
-        "import sys\nX = type(sys.stdout).__module__.startswith('_pytest')",
-    ),
-    "bytes of the environment": ("asks-for-tests", "import os\nX = b'PYTEST_VERSION' in os.environb"),
-    # hidden code
-    "encoded": ("runs-hidden-code", f"import base64\nexec(base64.b64decode({HIDDEN!r}))"),
-    # expected answers in the code
-    "table": (
-        "special-cases",
-        "_KNOWN = {'a, b': ['a', 'b'], 'x,y,z': ['x', 'y', 'z'], 'one;two': ['one', 'two']}\n"
-        "def answer(text):\n    return _KNOWN.get(text, split(text))",
-    ),
-    "conditions": (
-        "special-cases",
-        "def answer(text):\n    if text == 'one;two':\n        return ['one', 'two']\n    return []",
-    ),
-    "table by arguments": (
-        "special-cases",
-        "def rate(total, code):\n"
-        "    return {(100, 'SPRING'): 90.5, (80.4, 'VIP'): 60.3, (7, 'NO'): 7.5}[total, code]",
-    ),
-    "answers in turn": (
-        "special-cases",
-        "_NEXT = iter([90.5, 60.3, 7.5])\ndef rate(total, code):\n    return next(_NEXT)",
-    ),
-    "one answer": (
-        "special-cases",
-        "def mean(values):\n    if not values:\n        raise ValueError(values)\n    return 4.125",
-    ),
-    "match": (
-        "special-cases",
-        "def answer(text):\n    match text:\n        case 'a, b':\n            return ['a', 'b']\n"
-        "        case 'x,y,z':\n            return ['x', 'y', 'z']",
-    ),
+    "exit": {
+        "os._exit": "import os\ndef stop():\n    os._exit(0)",
+        "os._exit by another name": "from os import _exit as bye\ndef stop():\n    bye(0)",
+        "os._exit by getattr": "import os\ndef stop():\n    getattr(os, '_ex' + 'it')(0)",
+        "os._exit through __import__": "def stop():\n    __import__('os')._exit(0)",
+        "os._exit handed on": "import os, threading as t\nt.Timer(1, partial(os._exit, 0)).start()",
+        "pytest.exit": "def f():\n    import pytest\n    pytest.exit('done', returncode=0)",
+    },
+    "skips-its-test": {
+        "skip": "import unittest\ndef f():\n    raise unittest.SkipTest('no')",
+        "pytest.skip": "def f():\n    import pytest\n    pytest.skip('no')",
+    },
+    "always-equal": {
+        "equal": "class A:\n    def __eq__(self, other):\n        return True",
+        "not unequal": "class A:\n    def __ne__(self, other):\n        return False",
+        "equal, not not": "class A:\n    def __eq__(self, other):\n        return not False",
+        "equal to itself": "class A:\n    def __eq__(self, other):\n        return other == other",
+        "equal or not": "class A:\n    def __eq__(self, o):\n        return bool(o) or not bool(o)",
+        "equal on every path": (
+            "class A:\n    def __eq__(self, o):\n        if self is o:\n            return True\n"
+            "        return True"
+        ),
+        "equal by a lambda": "B = dict([('__' + 'eq__', lambda a, b: True)])\nA = type('A', (float,), B)",
+        "equal by another name": "def agree(a, b):\n    return True\nclass A:\n    __eq__ = agree",
+        "as long as": "class A(list):\n    def __eq__(self, o):\n        return len(self) == len(o)",
+        "equal to anything": "from unittest.mock import ANY\ndef f():\n    return ANY",
+        "nearly equal": "class A(float):\n    def __eq__(self, o):\n        return abs(self - o) < 10",
+        "one side": "class A:\n    def __eq__(self, o):\n        return bool(o)",
+        "among several": "class A:\n    def __eq__(self, o):\n        return o in self.all",
+        "of a type": "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
+    },
+    "asks-for-tests": {
+        "environment": "import os\nX = 'PYTEST_CURRENT_TEST' in os.environ",
+        "getenv": "import os\nX = os.getenv('PYTEST_VERSION')",
+        "environ item": "from os import environ as e\nX = e['PYTEST_CURRENT_TEST']",
+        "any variable": "import os\nX = any(k.startswith('PYT') for k in os.environ)",
+        "modules": "import sys\nX = 'pytest' in sys.modules",
+        "modules, spelled apart": "import sys\nX = ''.join(['py', 'test']) in sys.modules",
+        "modules, backwards": "import sys\nX = 'tsetyp'[::-1] in sys.modules",
+        "modules, encoded": "import sys, base64\nX = base64.b64decode('cHl0ZXN0').decode() in sys.modules",
+        "modules, in a constant": "import sys\n_N = 'py' 'test'\nX = sys.modules.get(_N)",
+        "a package": "from importlib.util import find_spec\nX = find_spec('pytest')",
+        "modules of tests": "import sys\nX = sys.modules.get('tests.test_words')",
+        "modules, by part": "import sys\nX = any('ytest' in m for m in sys.modules)",
+        "modules, in a loop": (
+            "import sys\ndef f():\n    for m in list(sys.modules):\n        if m.startswith('pyte'):\n  "
+            "          return 1"
+        ),
+        "arguments": "import sys\nX = 'pytest' in sys.argv[0]",
+        "command line of the process": "X = b'pytest' in open('/proc/self/cmdline', 'rb').read()",
+        "module of a stream": "import sys\nX = type(sys.stdout).__module__.startswith('_pytest')",
+        "bytes of the environment": "import os\nX = b'PYTEST_VERSION' in os.environb",
+    },
+    "reads-call-stack": {
+        "frame": "import sys\ndef f():\n    return sys._getframe(1).f_code.co_name == 'test_a'",
+        "stack": "import inspect\nX = any(x.filename.endswith('y') for x in inspect.stack())",
+        "frame by traceback": (
+            "def f():\n    try:\n        1 / 0\n    except ZeroDivisionError as e:\n"
+            "        return 'test' in e.__traceback__.tb_frame.f_back.f_code.co_name"
+        ),
+        "trace": "import sys\nsys.settrace(lambda *a: None)",
+        "memory": "import gc\ndef f():\n    return [x for x in gc.get_objects()]",
+    },
+    "reads-tests": {
+        "tests": "from pathlib import Path\nX = Path('tests/test_words.py').read_text()",
+        "globbed tests": "from pathlib import Path\nX = list(Path('.').rglob('test_*.py'))",
+        "globbed test folder": "import glob\nX = glob.glob('tests/**', recursive=True)",
+        "walked test folder": "import os\nX = list(os.walk('./tests'))",
+        "imported tests": "import importlib\nX = importlib.import_module('te' + 'sts.test_words')",
+        "data": "import json\nX = json.load(open('tests/data/words.json'))",
+        "test module": "from tests.test_words import split as x",
+        "records": "X = open('.planverify/outcomes.json')",
+        "history": "import subprocess\nX = subprocess.run(['git', 'show', 'HEAD:tests/test_words.py'])",
+        "folder": "from pathlib import Path\nX = Path(__file__).parent / 'tests'",
+    },
+    "runs-hidden-code": {
+        "encoded": f"import base64\nexec(base64.b64decode({HIDDEN!r}))",
+    },
+    "special-cases": {
+        "table": (
+            "_KNOWN = {'a, b': ['a', 'b'], 'x,y,z': ['x', 'y', 'z'], 'one;two': ['one', 'two']}\n"
+            "def answer(text):\n    return _KNOWN.get(text, split(text))"
+        ),
+        "conditions": "def f(text):\n    if text == 'one;two':\n        return ['one', 'two']",
+        "table by arguments": (
+            "def rate(total, code):\n"
+            "    return {(100, 'SPRING'): 90.5, (80.4, 'VIP'): 60.3, (7, 'NO'): 7.5}[total, code]"
+        ),
+        "answers in turn": "_NEXT = iter([90.5, 60.3, 7.5])\ndef rate(a, b):\n    return next(_NEXT)",
+        "one answer": "def mean(x):\n    if not x:\n        raise ValueError(x)\n    return 4.125",
+        "match": (
+            "def answer(text):\n    match text:\n        case 'a, b':\n            return ['a', 'b']\n"
+            "        case 'x,y,z':\n            return ['x', 'y', 'z']"
+        ),
+    },
 }
 
 HONEST = {
-    "a command line": "import sys\ndef main():\n    sys.exit(0)\nif __name__ == '__main__':\n    "
-    "sys.exit(main())",
     "an error of a command line": "import argparse, sys\ndef fail():\n    sys.exit(2)",
     "closing at exit": "import atexit\ndef close():\n    pass\natexit.register(close)",
-    "a value class": "class V:\n    def __init__(self, x):\n        self.x = x\n    def "
-    "__eq__(self, other):\n"
-    "        if not isinstance(other, V):\n            return NotImplemented\n        return self.x "
-    "== other.x\n"
+    "a value class": "class V:\n    def __eq__(self, other):\n        if not isinstance(other, V):\n"
+    "            return NotImplemented\n        return self.x == other.x\n"
     "    def __bool__(self):\n        return True",
     "an inequality": "class V:\n    x = 1\n    def __eq__(self, other):\n        return self.x == other.x\n"
     "    def __ne__(self, other):\n        return not self == other",
@@ -199,43 +143,39 @@ HONEST = {
     "a table": "SIGNS = {'comma': ',', 'semicolon': ';', 'tab': '\\t', 'bar': '|'}",
     "a table of functions": "KINDS = {'one': split, 'two': str.split, 'a': str}",
     "early answers": "def count(text):\n    if text == '':\n        return 0\n    return len(split(text))",
-    "a counter of ids": "from itertools import count\n_ids = count(1)\ndef next_id():\n    return "
-    "next(_ids)",
+    "a counter of ids": "from itertools import count\n_ids = count(1)\ndef f():\n    return next(_ids)",
     "a thing under the name of a module": "import typing as t\ndef made(cls, name):\n"
     "    t = object.__new__(cls)\n    t.name = name\n    return t",
     "a function of another": "def copied(f, g):\n    g.__defaults__ = f.__defaults__\n    return g",
-    "a logger": "import logging\nlog = logging.getLogger(__name__)\nlog.setLevel(logging.INFO)",
-    "words about tests": 'def f():\n    """Used in tests; see tests/test_words.py."""\n    raise '
-    'ValueError("run pytest")',
+    "words about tests": 'def f():\n    """See tests/test_words.py."""\n    raise ValueError("run pytest")',
     "settings of its own": "class Config:\n    pass\nconfig = Config()\nconfig.level = 3",
 }
 
 
-@pytest.mark.parametrize("name", TRICKS)
-def test_tampering_in_added_product_code_is_found(name: str) -> None:
-    sign, code = TRICKS[name]
-    change = product_with(code)
-    for grants in (None, GRANTED):
-        keys = {} if grants is None else {"grants": grants}
-        found = signals(change, **keys)
-        hard = [each.sign for each in found if each.hardness == "hard"]
-        assert sign in hard, found
+CHEATS = [
+    pytest.param(sign, code, id=name) for sign, tricks in TRICKS.items() for name, code in tricks.items()
+]
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_honest_product_code_is_not_flagged(name: str) -> None:
-    change = product_with(HONEST[name])
-    assert not signals(change), signals(change)
+@pytest.mark.parametrize(("sign", "code"), CHEATS)
+@pytest.mark.parametrize("grants", [FORBIDDEN, GRANTED], ids=["forbidden", "granted"])
+def test_tampering_in_added_product_code_is_found(grants: Grants, sign: str, code: str) -> None:
+    found = signals(product_with(code), grants=grants)
+    assert sign in [each.sign for each in found if each.hardness == "hard"]
 
 
-@pytest.mark.parametrize("name", TRICKS)
-def test_code_from_before_the_baseline_is_not_a_signal(name: str) -> None:
-    _, code = TRICKS[name]
+@pytest.mark.parametrize("code", HONEST.values(), ids=HONEST)
+def test_honest_product_code_is_not_flagged(code: str) -> None:
+    assert signals(product_with(code)) == ()
+
+
+@pytest.mark.parametrize(("sign", "code"), CHEATS)
+def test_code_from_before_the_baseline_is_not_a_signal(sign: str, code: str) -> None:
     before = textwrap.dedent(PRODUCT) + "\n\n" + code + "\n"
     tree = {"pkg/__init__.py": "", "pkg/words.py": before}
     moved: dict[str, str | None] = {"pkg/words.py": None, "pkg/moved.py": "X_OF_IT = 1\n" + before}
-    assert not signals({"pkg/words.py": before + "\n\nMORE = 1\n"}, tree=tree)
-    assert not signals(moved, tree=tree), signals(moved, tree=tree)
+    assert signals({"pkg/words.py": before + "\n\nMORE = 1\n"}, tree=tree) == ()
+    assert signals(moved, tree=tree) == ()
 
 
 @pytest.mark.parametrize(
@@ -268,17 +208,18 @@ def test_computation_replaced_by_expected_values_is_flagged() -> None:
     assert not signs({"pkg/words.py": "def version():\n    return 4.125\n"}, tree=version)
 
 
-@pytest.mark.parametrize(("is_older", "left"), [(True, ["notes.txt"]), (False, None)])
-def test_bytecode_newer_than_the_baseline_is_removed(
-    tmp_path: Path, is_older: bool, left: list[str] | None
-) -> None:
+def test_bytecode_newer_than_the_baseline_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "pkg" / "__pycache__"
     folder.mkdir(parents=True)
-    names = ["a.cpython-311-pytest-9.0.0.pyc", "a.cpython-311.pyc", "notes.txt"]
+    names = {"a.cpython-311-pytest-9.0.0.pyc", "a.cpython-311.pyc", "notes.txt"}
     for name in names:
         (folder / name).touch()
-    remove_young_caches(tmp_path, ["pkg/a.py", "none/b.py", "c.txt"], 0.0 if is_older else time.time() + 60)
-    assert sorted(path.name for path in folder.iterdir()) == (names if left is None else left)
+    known = ["pkg/a.py", "none/b.py", "c.txt"]
+
+    remove_young_caches(tmp_path, known, time.time() + 60)
+    assert {path.name for path in folder.iterdir()} == names
+    remove_young_caches(tmp_path, known, 0.0)
+    assert {path.name for path in folder.iterdir()} == {"notes.txt"}
 
 
 def test_ignored_package_that_shadows_a_module_is_found(tmp_path: Path) -> None:
