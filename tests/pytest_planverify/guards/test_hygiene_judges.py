@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import pytest
 from hygiene_samples import (
@@ -30,113 +31,72 @@ SIGN_TEST = """def test_sign():
 NEAR = "assert 0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)"
 EQUAL = 'assert parts == ["one", "two"]'
 
+IN_SIGN_TEST = 'parts = split("one;two"'
+
+
+def added(text: str) -> tuple[str, str]:
+    """Return a change that adds code after a test."""
+    return NEAR, f"{NEAR}\n\n{text}"
+
+
+def before(text: str, old: str = "def test_sign") -> tuple[str, str]:
+    """Return a change that puts code before other code."""
+    return old, f"{text}{old}"
+
+
 LOSSES = {
-    "deleted": ("test-deleted", SIGN_TEST, ""),
-    "renamed away": ("test-deleted", "def test_sign", "def _test_sign"),
-    "renamed apart": ("test-deleted", "def test_sign", "def check_sign"),
-    "hidden": ("assertion-void", NEAR, NEAR + "\n\ndef test_sign():\n    pass"),
-    "deleted by name": ("test-deleted", NEAR, NEAR + "\n\ndel test_sign"),
-    "told to be none": ("test-deleted", NEAR, NEAR + "\n\ntest_sign.__test__ = False"),
-    "emptied": ("assertion-void", SIGN_TEST, "def test_sign():\n    split('one;two', sign=';')\n"),
-    "skipped": ("test-skipped", "def test_sign", "@pytest.mark.skip(reason='later')\ndef test_sign"),
-    "skipped by constant": (
-        "test-skipped",
-        "def test_sign",
-        "@pytest.mark.skipif(1 == 1, reason='x')\ndef test_sign",
-    ),
-    "skipped by version": (
-        "test-skipped",
-        "def test_sign",
-        "import sys\n@pytest.mark.skipif(sys.version_info >= (3, 6), reason='x')\ndef test_sign",
-    ),
-    "skipped inside": (
-        "test-skipped",
-        'parts = split("one;two"',
-        'pytest.skip("no")\n    parts = split("one;two"',
-    ),
-    "skipped by unittest": (
-        "test-skipped",
-        'parts = split("one;two"',
-        'import unittest\n    raise unittest.SkipTest("no")\n    parts = split("one;two"',
-    ),
-    "all skipped": ("test-skipped", "import pytest\n", "import pytest\npytestmark = pytest.mark.skip\n"),
-    "module skipped": (
-        "test-skipped",
-        "import pytest\n",
-        "import pytest\npytest.skip('no', allow_module_level=True)\n",
-    ),
-    "xfailed": ("test-xfailed", "def test_sign", "@pytest.mark.xfail\ndef test_sign"),
-    "assertion removed": ("assertions-fewer", "    assert len(parts) == 2\n", ""),
-    "assertion turned round": ("assertion-lost", EQUAL, 'assert parts != ["one", "two"]'),
-    "assertion on presence": ("assertion-lost", EQUAL, "assert parts is not None"),
-    "assertion on kind": ("assertion-lost", EQUAL, "assert isinstance(parts, list)"),
-    "assertion on truth": ("assertion-lost", EQUAL, "assert parts"),
-    "assertion within": ("assertion-lost", "assert len(parts) == 2", "assert len(parts) in (1, 2, 3)"),
-    "assertion at least": ("assertion-lost", "assert len(parts) == 2", "assert len(parts) >= 1"),
-    "or true": ("assertion-void", EQUAL, EQUAL + " or True"),
-    "in a dead branch": ("assertion-void", EQUAL, "if False:\n        " + EQUAL),
-    "in a loop over nothing": ("assertion-void", EQUAL, "for _ in ():\n        " + EQUAL),
-    "after a return in a block": (
-        "assertion-void",
-        EQUAL,
-        "with open(__file__):\n        return\n        " + EQUAL,
-    ),
-    "for type checkers": (
-        "assertion-void",
-        EQUAL,
-        "from typing import TYPE_CHECKING\n    if TYPE_CHECKING:\n        " + EQUAL,
-    ),
-    "a lambda": ("assertion-void", EQUAL, 'same = lambda: parts == ["one", "two"]\n    assert same'),
-    "a generator": ("assertion-void", EQUAL, 'assert (each == "one" for each in parts)'),
-    "a tuple": ("assertion-void", EQUAL, 'assert (parts == ["one", "two"], "no")'),
-    "itself": ("assertion-void", EQUAL, "assert parts == parts"),
-    "under a condition": ("judge-changed", EQUAL, "if len(parts) == 2:\n        " + EQUAL),
-    "wider": ("assertion-lost", "abs=1e-9", "abs=10"),
-    "any exception": ("assertion-lost", "raises(AttributeError", "raises(Exception"),
-    "any message": ("assertion-lost", ', match="NoneType"', ""),
-    "early return": (
-        "assertion-void",
-        '    assert parts == ["one"',
-        '    return\n    assert parts == ["one"',
-    ),
-    "early return if": (
-        "judge-changed",
-        '    assert parts == ["one"',
-        '    if parts != []:\n        return\n    assert parts == ["one"',
-    ),
-    "swallowed": (
-        "assertion-swallowed",
-        "    " + EQUAL + "\n",
-        "    try:\n        " + EQUAL + "\n    except AssertionError:\n        pass\n",
-    ),
-    "suppressed": (
-        "assertion-swallowed",
-        "    " + EQUAL + "\n",
-        "    import contextlib\n    with contextlib.suppress(Exception):\n        " + EQUAL + "\n",
-    ),
-    "another value": ("assertion-lost", EQUAL, 'assert parts == ["one;two"]'),
-    "case removed": ("judge-changed", ', ("x,y,z", ["x", "y", "z"])', ""),
-    "case changed": ("judge-changed", '("a, b", ["a", "b"])', '("a, b", ["a, b"])'),
-    "mocked": (
-        "judge-changed",
-        'parts = split("one;two"',
-        'monkeypatch.setattr("pkg.words.split", lambda *a, **k: ["one", "two"])\n    parts = '
-        'split("one;two"',
-    ),
-    "redefined": (
-        "judge-changed",
-        "from pkg.words import split\n",
-        "from pkg.words import split\n\ndef split(text, sign=','):\n    return ['one', 'two']\n",
-    ),
-    "own conftest values": (
-        "outcome-hook",
-        NEAR,
-        NEAR + "\n\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0",
-    ),
+    "test-deleted": {
+        "deleted": (SIGN_TEST, ""),
+        "renamed away": ("def test_sign", "def _test_sign"),
+        "deleted by name": added("del test_sign"),
+        "told to be none": added("test_sign.__test__ = False"),
+    },
+    "assertion-void": {
+        "hidden": added("def test_sign():\n    pass"),
+        "emptied": (SIGN_TEST, "def test_sign():\n    split('one;two', sign=';')\n"),
+        "or true": (EQUAL, f"{EQUAL} or True"),
+        "in a dead branch": before("if False:\n        ", EQUAL),
+        "in a loop over nothing": before("for _ in ():\n        ", EQUAL),
+        "after a return in a block": before("with open(__file__):\n        return\n        ", EQUAL),
+        "for type checkers": before("import typing\n    if typing.TYPE_CHECKING:\n        ", EQUAL),
+        "a lambda": (EQUAL, 'same = lambda: parts == ["one", "two"]\n    assert same'),
+        "a generator": (EQUAL, 'assert (each == "one" for each in parts)'),
+        "a tuple": (EQUAL, 'assert (parts == ["one", "two"], "no")'),
+        "itself": (EQUAL, "assert parts == parts"),
+        "early return": before("return\n    ", EQUAL),
+    },
+    "test-skipped": {
+        "skipped": before("@pytest.mark.skip(reason='later')\n"),
+        "skipped by version": before(
+            "import sys\n@pytest.mark.skipif(sys.version_info >= (3, 6), reason='x')\n"
+        ),
+        "skipped by unittest": before("import unittest\n    raise unittest.SkipTest\n    ", IN_SIGN_TEST),
+        "all skipped": before("pytestmark = pytest.mark.skip\n"),
+    },
+    "test-xfailed": {"xfailed": before("@pytest.mark.xfail\n")},
+    "assertions-fewer": {"assertion removed": ("    assert len(parts) == 2\n", "")},
+    "assertion-lost": {
+        "assertion turned round": (EQUAL, 'assert parts != ["one", "two"]'),
+        "assertion within": ("assert len(parts) == 2", "assert len(parts) in (1, 2, 3)"),
+        "wider": ("abs=1e-9", "abs=10"),
+        "any exception": ("raises(AttributeError", "raises(Exception"),
+    },
+    "judge-changed": {
+        "under a condition": before("if len(parts) == 2:\n        ", EQUAL),
+        "case changed": ('("a, b", ["a", "b"])', '("a, b", ["a, b"])'),
+        "redefined": before("def split(text, sign=','):\n    return ['one', 'two']\n\n"),
+    },
+    "assertion-swallowed": {
+        "swallowed": (EQUAL, f"try:\n        {EQUAL}\n    except AssertionError:\n        pass"),
+        "suppressed": before("with contextlib.suppress(Exception):\n        ", EQUAL),
+    },
+    "outcome-hook": {
+        "own conftest values": added("def pytest_sessionfinish(session):\n    session.exitstatus = 0"),
+    },
 }
 
 HARMLESS = {
-    "comments": ("def test_sign", "# of signs\ndef test_sign"),
+    "comments": before("# of signs\n"),
     "quotes": ('"one;two"', "'one;two'"),
     "docstrings": ("def test_sign():", 'def test_sign():\n    """Signs."""'),
     "annotations": ("def test_sign():", "def test_sign() -> None:"),
@@ -144,180 +104,147 @@ HARMLESS = {
         "import pytest\nfrom pkg.words import split",
         "from pkg.words import split\nimport pytest",
     ),
-    "a new test": (NEAR, NEAR + "\n\ndef test_more():\n    assert split('q') == ['q']"),
-    "a new fixture": (NEAR, NEAR + "\n\n@pytest.fixture\ndef text():\n    return 'q'"),
-    "an import and a constant": (NEAR, NEAR + "\n\nimport json\nWORDS = ['q']"),
+    "a new test": added("def test_more():\n    assert split('q') == ['q']"),
+    "a new fixture": added("@pytest.fixture\ndef text():\n    return 'q'"),
+    "an import and a constant": added("import json\nWORDS = ['q']"),
 }
 
 REFACTORED = {
     "renamed": ("def test_sign", "def test_another_sign"),
-    "with another variable": (
-        SIGN_TEST,
-        'def test_sign():\n    found = split("one;two", sign=";")\n    assert found == ["one", '
-        '"two"]\n    assert len(found) == 2\n',
-    ),
+    "with another variable": (SIGN_TEST, SIGN_TEST.replace("parts", "found")),
     "in two": (
         SIGN_TEST,
         'def test_sign():\n    assert split("one;two", sign=";") == ["one", "two"]\n\n'
         'def test_sign_count():\n    assert len(split("one;two", sign=";")) == 2\n',
     ),
-    "stronger": ("assert len(parts) == 2", "assert len(parts) == 2\n    assert parts[0] == 'one'"),
-    "of a thing with itself": (
-        "assert len(parts) == 2",
-        "assert len(parts) == 2\n    assert parts == parts",
-    ),
+    "stronger": before("assert parts[0] == 'one'\n    ", EQUAL),
+    "of a thing with itself": before("assert parts == parts\n    ", EQUAL),
     "to a helper": (
         SIGN_TEST,
         "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n\n"
-        'def test_sign():\n    parts = split("one;two", sign=";")\n    same(parts, ["one", "two"])\n'
-        "    assert len(parts) == 2\n",
+        + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])'),
     ),
-    "skipped elsewhere": (
-        "def test_sign",
-        "import sys\n@pytest.mark.skipif(sys.platform == 'win32', reason='x')\ndef test_sign",
+    "skipped elsewhere": before("import sys\n@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n"),
+    "a new xfail": added("@pytest.mark.xfail(strict=True)\ndef test_gap():\n    assert split(1) == [1]"),
+    "expected to fail elsewhere": before(
+        "@pytest.mark.xfail(False, reason='x')\n@pytest.mark.skipif(False, reason='x')\n"
     ),
-    "a new xfail": (
-        NEAR,
-        NEAR + "\n\n@pytest.mark.xfail(strict=True)\ndef test_gap():\n    assert split(1) == [1]",
+    "an environment for all": added(
+        "@pytest.fixture(autouse=True)\ndef quiet(monkeypatch):\n    monkeypatch.setenv('A', 'b')"
     ),
-    "expected to fail elsewhere": (
-        "def test_sign",
-        "@pytest.mark.xfail(False, reason='x')\n@pytest.mark.skipif(False, reason='x')\ndef test_sign",
+    "an object of its own": added(
+        "class Box:\n    pass\n\n"
+        "@pytest.fixture(autouse=True)\ndef quiet():\n    box = Box()\n    box.x = 1\n    yield"
     ),
-    "an environment for all": (
-        NEAR,
-        NEAR
-        + "\n\n@pytest.fixture(autouse=True)\ndef quiet(monkeypatch):\n    monkeypatch.setenv('A', 'b')",
-    ),
-    "an object of its own": (
-        NEAR,
-        NEAR + "\n\nclass Box:\n    pass\n\n"
-        "@pytest.fixture(autouse=True)\ndef quiet():\n    box = Box()\n    box.x = 1\n    yield",
-    ),
-    "a skip without a library": (
-        "def test_sign",
+    "a skip without a library": before(
         "def test_other():\n    pytest.importorskip('numpy')\n    assert split('z') == ['z']\n\n\n"
-        "def test_sign",
     ),
     "more cases": ('("", [""])', '("", [""]), ("q", ["q"])'),
     "cases in a constant": (
         '[("a, b", ["a", "b"]), ("", [""]), ("x,y,z", ["x", "y", "z"])],\n)',
         "CASES,\n)",
     ),
-    "a collaborator mocked": (
-        NEAR,
-        NEAR + "\n\ndef test_time(monkeypatch):\n    import time\n    monkeypatch.setattr(time, 'time', "
-        "lambda: 1)\n    assert time.time() == 1",
+    "a collaborator mocked": added(
+        "def test_time(monkeypatch):\n    monkeypatch.setattr(time, 'time', lambda: 1)\n"
+        "    assert time.time() == 1"
     ),
 }
 
+MODIFY_ITEMS = "def pytest_collection_modifyitems(items):\n    "
+MAKE_REPORT = "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n    "
+LOG_REPORT = "def pytest_runtest_logreport(report):\n    "
+CALL = "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n    "
+
 HOOKS = {
-    "report": (
-        "outcome-hook",
-        "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n    report = yield\n"
-        "    report.outcome = 'passed'\n    return report",
-    ),
-    "report by setattr": (
-        "outcome-hook",
-        "def pytest_runtest_logreport(report):\n    setattr(report, 'outcome', 'passed')",
-    ),
-    "forced": (
-        "outcome-hook",
-        "@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_call(item):\n    o = yield\n    "
-        "o.force_result(None)",
-    ),
-    "swallowed": ("outcome-hook", "def pytest_pyfunc_call(pyfuncitem):\n    return True"),
-    "exit": ("outcome-hook", "import os\ndef pytest_unconfigure(config):\n    os._exit(0)"),
-    "status": ("outcome-hook", "def pytest_report_teststatus(report):\n    return 'passed', '.', 'PASSED'"),
-    "dropped": ("outcome-hook", "def pytest_collection_modifyitems(items):\n    del items[1:]"),
-    "filtered": (
-        "outcome-hook",
-        "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if 'sign' not "
-        "in i.name]",
-    ),
-    "skipped": (
-        "outcome-hook",
-        "def pytest_collection_modifyitems(items):\n    for i in items:\n        "
-        "i.add_marker(pytest.mark.skip)",
-    ),
-    "ignored": ("outcome-hook", "def pytest_ignore_collect(collection_path):\n    return True"),
-    "ignored by list": ("test-deselected", "collect_ignore = ['test_words.py']"),
-    "ignored by glob": ("test-deselected", "collect_ignore_glob = ['test_*']"),
-    "by another name": (
-        "outcome-hook",
-        "@pytest.hookimpl(specname='pytest_sessionfinish')\ndef end(session):\n    session.exitstatus = 0",
-    ),
-    "by a class": (
-        "outcome-hook",
-        "class Plugin:\n    def pytest_runtest_logreport(self, report):\n        report.outcome = 'passed'",
-    ),
-    "skipped by a name": (
-        "outcome-hook",
-        "def pytest_collection_modifyitems(items):\n    mark = pytest.mark.skip(reason='x')\n"
+    "outcome-hook": {
+        "report": MAKE_REPORT + "report = yield\n    report.outcome = 'passed'\n    return report",
+        "report by setattr": LOG_REPORT + "setattr(report, 'outcome', 'passed')",
+        "report by a class": "class Plugin:\n    def pytest_runtest_logreport(self, report):\n"
+        "        report.outcome = 'passed'",
+        "replaced report": MAKE_REPORT
+        + "try:\n        return (yield)\n    except Exception:\n        pass",
+        "forced": CALL + "o = yield\n    o.force_result(None)",
+        "swallowed": "def pytest_pyfunc_call(pyfuncitem):\n    return True",
+        "suppressed": CALL + "with contextlib.suppress(AssertionError):\n        yield",
+        "exit": "import os\ndef pytest_unconfigure(config):\n    os._exit(0)",
+        "status": "def pytest_report_teststatus(report):\n    return 'passed', '.', 'PASSED'",
+        "status of the session, by another name": "@pytest.hookimpl(specname='pytest_sessionfinish')\n"
+        "def end(session):\n    session.exitstatus = 0",
+        "dropped": MODIFY_ITEMS + "del items[1:]",
+        "filtered": MODIFY_ITEMS + "items[:] = [i for i in items if 'sign' not in i.name]",
+        "removed": MODIFY_ITEMS + "items.clear()",
+        "deselected": MODIFY_ITEMS + "items[0].config.hook.pytest_deselected(items=items)",
+        "skipped": MODIFY_ITEMS + "for i in items:\n        i.add_marker(pytest.mark.skip)",
+        "skipped by a name": MODIFY_ITEMS + "mark = pytest.mark.skip(reason='x')\n"
         "    for i in items:\n        i.add_marker(mark)",
-    ),
-    "replaced report": (
-        "outcome-hook",
-        "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n    try:\n"
-        "        return (yield)\n    except Exception:\n        return None",
-    ),
-    "suppressed": (
-        "outcome-hook",
-        "import contextlib\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n"
-        "    with contextlib.suppress(AssertionError):\n        yield",
-    ),
-    "loop": ("outcome-hook", "def pytest_runtestloop(session):\n    return True"),
-    "nothing made": ("outcome-hook", "def pytest_pycollect_makeitem(name):\n    return []"),
-    "told of": (
-        "outcome-hook",
-        "def pytest_collection_modifyitems(config, items):\n    config.hook.pytest_deselected(items=items)",
-    ),
-    "removed": ("outcome-hook", "def pytest_collection_modifyitems(items):\n    items.clear()"),
-    "added to a list": ("test-deselected", "collect_ignore = []\ncollect_ignore.append('test_words.py')"),
-    "exit at import": ("exit", "import os\nos._exit(0)"),
-    "patched for all": (
-        "fixture-overridden",
-        "@pytest.fixture(autouse=True)\ndef _all(monkeypatch):\n    "
-        "monkeypatch.setattr('pkg.words.split', list)",
-    ),
+        "ignored": "def pytest_ignore_collect(collection_path):\n    return True",
+        "loop": "def pytest_runtestloop(session):\n    return True",
+        "nothing made": "def pytest_pycollect_makeitem(name):\n    return []",
+    },
+    "test-deselected": {
+        "ignored by list": "collect_ignore = ['test_words.py']",
+        "ignored by glob": "collect_ignore_glob = ['test_*']",
+        "added to a list": "collect_ignore = []\ncollect_ignore.append('test_words.py')",
+    },
+    "exit": {"exit at import": "import os\nos._exit(0)"},
 }
+PATCHED_FOR_ALL = """
+@pytest.fixture(autouse=True)
+def _all(monkeypatch):
+    monkeypatch.setattr('pkg.words.split', list)
+"""
 
 ALL_PERMISSIONS = pytest.mark.parametrize(
     "grants", [FORBIDDEN, GRANTED, OPEN], ids=["forbidden", "granted", "open"]
 )
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    ("sign", "old", "new"),
+    [
+        pytest.param(sign, *change, id=name)
+        for sign, changes in LOSSES.items()
+        for name, change in changes.items()
+    ],
+)
 @pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
-def test_weakened_tests_are_found_without_permission(name: str, grants: Grants) -> None:
-    sign, old, new = LOSSES[name]
+def test_weakened_tests_are_found_without_permission(grants: Grants, sign: str, old: str, new: str) -> None:
     assert sign in signs(with_tests(old, new), grants=grants)
 
 
-@pytest.mark.parametrize("name", HARMLESS)
+@pytest.mark.parametrize(("old", "new"), HARMLESS.values(), ids=HARMLESS)
 @ALL_PERMISSIONS
-def test_harmless_test_changes_need_no_permission(name: str, grants: Grants) -> None:
-    assert signals(with_tests(*HARMLESS[name]), grants=grants) == ()
+def test_harmless_test_changes_need_no_permission(grants: Grants, old: str, new: str) -> None:
+    assert signals(with_tests(old, new), grants=grants) == ()
 
 
-@pytest.mark.parametrize("name", REFACTORED)
-def test_permitted_todo_may_refactor_tests(name: str) -> None:
-    assert signals(with_tests(*REFACTORED[name]), grants=GRANTED) == ()
+@pytest.mark.parametrize(("old", "new"), REFACTORED.values(), ids=REFACTORED)
+def test_permitted_todo_may_refactor_tests(old: str, new: str) -> None:
+    assert signals(with_tests(old, new), grants=GRANTED) == ()
 
 
-@pytest.mark.parametrize("name", HOOKS)
+def conftest_with(code: str) -> dict[str, str | None]:
+    return {"tests/conftest.py": f"{textwrap.dedent(CONFTEST)}\n\n{code}\n"}
+
+
+@pytest.mark.parametrize(
+    ("sign", "code"),
+    [pytest.param(sign, code, id=name) for sign, hooks in HOOKS.items() for name, code in hooks.items()],
+)
 @ALL_PERMISSIONS
-def test_conftest_that_changes_outcomes_is_found_despite_permission(name: str, grants: Grants) -> None:
-    sign, code = HOOKS[name]
-    if name == "patched for all" and grants is GRANTED:
-        return  # it affects only tests that may also be changed
-    assert sign in signs(
-        {"tests/conftest.py": textwrap.dedent(CONFTEST) + "\n\n" + code + "\n"}, grants=grants
-    )
+def test_conftest_that_changes_outcomes_is_found_despite_permission(
+    grants: Grants, sign: str, code: str
+) -> None:
+    assert sign in signs(conftest_with(code), grants=grants)
+
+
+@pytest.mark.parametrize(("grants", "is_found"), [(FORBIDDEN, True), (OPEN, True), (GRANTED, False)])
+def test_patch_for_all_tests_is_found_unless_they_may_be_changed(grants: Grants, is_found: bool) -> None:
+    assert ("fixture-overridden" in signs(conftest_with(PATCHED_FOR_ALL), grants=grants)) is is_found
 
 
 def test_observing_hooks_are_allowed_with_permission() -> None:
-    code = textwrap.dedent(CONFTEST) + textwrap.dedent("""
+    code = textwrap.dedent("""
         def pytest_addoption(parser):
             parser.addoption("--slow", action="store_true")
 
@@ -336,7 +263,7 @@ def test_observing_hooks_are_allowed_with_permission() -> None:
             report.sections.append(("shown", "text"))
             return report
         """)
-    assert signals({"tests/conftest.py": code}, grants=GRANTED) == ()
+    assert signals(conftest_with(code), grants=GRANTED) == ()
 
 
 def test_fixture_that_overrides_one_of_protected_tests_is_found() -> None:
@@ -346,21 +273,30 @@ def test_fixture_that_overrides_one_of_protected_tests_is_found() -> None:
     assert signs({"tests/unit/conftest.py": code}, grants=grants, tree=tree) == {"fixture-overridden"}
 
 
-@pytest.mark.parametrize("name", ["deleted", "skipped", "xfailed", "assertion removed"])
-def test_red_test_may_be_edited_but_not_removed_by_a_permitted_todo(name: str) -> None:
+def compared(change: dict[str, str | None], **more: Any) -> list[str]:
+    """Return the signs of a change of the tree; ``more`` are arguments of the comparison."""
+    now = {path: text for path, text in {**TREE, **change}.items() if text is not None}
+    kinds = {path: Judges().kind_of(path) for path in TREE}
+    return [each.sign for each in compare(held(TREE), held(now), kinds=kinds, **more)]
+
+
+@pytest.mark.parametrize(
+    ("sign", "name"),
+    [
+        ("test-deleted", "deleted"),
+        ("test-skipped", "skipped"),
+        ("test-xfailed", "xfailed"),
+        ("assertions-fewer", "assertion removed"),
+    ],
+)
+def test_red_test_may_be_edited_but_not_removed_by_a_permitted_todo(sign: str, name: str) -> None:
     red = "tests/test_words.py::test_sign"
+    weakened = with_tests(*LOSSES[sign][name])
+    edited = with_tests('["one", "two"]', '["one", "three"]')
 
-    def told(change: dict[str, str | None]) -> list[str]:
-        tree = held(TREE)
-        now = held({path: text for path, text in {**TREE, **change}.items() if text is not None})
-        kinds = {path: Judges().kind_of(path) for path in TREE}
-        found = compare(tree, now, kinds=kinds, grants=GRANTED, is_red=red.__eq__)
-        return [each.sign for each in found]
-
-    sign, old, new = LOSSES[name]
-    assert told(with_tests(old, new)) == [sign]
-    assert told(with_tests('["one", "two"]', '["one", "three"]')) == []
-    assert signals(with_tests(old, new), grants=GRANTED) == ()
+    assert compared(weakened, grants=GRANTED, is_red=red.__eq__) == [sign]
+    assert compared(edited, grants=GRANTED, is_red=red.__eq__) == []
+    assert compared(weakened, grants=GRANTED) == []
 
 
 def test_removed_test_file_is_found_but_not_a_moved_one() -> None:
@@ -393,14 +329,10 @@ def test_unusual_valid_sources_are_compared() -> None:
 
 
 def test_accepted_change_is_not_a_signal() -> None:
-    now = {**TREE, **{path: text or "" for path, text in with_tests(EQUAL, "assert parts").items()}}
-    before, after = held(TREE), held(now)
-    digest = after.digests()["tests/test_words.py"]
-    kinds = {path: Judges().kind_of(path) for path in TREE}
-    assert compare(before, after, kinds=kinds, grants=FORBIDDEN)
-    assert not compare(
-        before, after, kinds=kinds, grants=FORBIDDEN, accepted=lambda path, held: held == digest
-    )
+    change = with_tests(EQUAL, "assert parts")
+    digest = held({path: text or "" for path, text in change.items()}).digests()["tests/test_words.py"]
+    assert compared(change, grants=FORBIDDEN)
+    assert not compared(change, grants=FORBIDDEN, accepted=lambda path, content: content == digest)
 
 
 def test_signal_is_attributed_to_the_affected_todo() -> None:
@@ -413,7 +345,7 @@ def test_signal_is_attributed_to_the_affected_todo() -> None:
     changed = signals(with_tests(EQUAL, "assert parts"), grants=grants)
     tricks = signals({"pkg/words.py": "import os\n\ndef split(text):\n    os._exit(0)\n"}, grants=grants)
     for found in (changed, tricks):
-        told = violations(found, grants=grants, passed={"code", "other"})
-        assert [each.todo_id for each in told] == ["code"]
+        blamed = violations(found, grants=grants, passed={"code", "other"})
+        assert [each.todo_id for each in blamed] == ["code"]
     (violation,) = violations(changed, grants=grants, passed=(), present={"code"})
     assert violation.evidence.headline == "test_sign asserts something else (tests/test_words.py:12)"
