@@ -29,35 +29,34 @@ NARROWED = {
     "folders left out": 'norecursedirs = ["tests"]',
     "without conftest": 'addopts = "--noconftest"',
     "another configuration": 'addopts = "-c other.ini"',
+    "other folders": 'testpaths = ["other"]\naddopts = "-ra"',
 }
 LET_BE = {
-    "the same": 'addopts = ["-ra"]',
     "display": 'addopts = "-ra -q --durations=5 --strict-markers"',
     "markers": 'addopts = "-ra"\nmarkers = ["slow: takes long"]',
     "logging": 'addopts = "-ra"\nlog_cli = true',
     "another tool": 'addopts = "-ra"\n[tool.ruff]\nline-length = 100',
+    "more folders": 'testpaths = ["tests", "more"]\naddopts = "-ra"',
 }
 
 
-@pytest.mark.parametrize("name", NARROWED)
+def configured(options: str) -> dict[str, str | None]:
+    """Return a change of the configuration of pytest."""
+    folders = "" if "testpaths" in options else 'testpaths = ["tests"]\n'
+    return {"pyproject.toml": f"{SECTION}{folders}{options}\n"}
+
+
+@pytest.mark.parametrize("options", NARROWED.values(), ids=NARROWED)
 @pytest.mark.parametrize("grants", [FORBIDDEN, GRANTED, OPEN], ids=["forbidden", "granted", "open"])
 def test_configuration_that_selects_fewer_tests_is_found_despite_permission(
-    name: str, grants: Grants
+    options: str, grants: Grants
 ) -> None:
-    change: dict[str, str | None] = {"pyproject.toml": PLAIN + NARROWED[name] + "\n"}
-    assert "configuration-narrowed" in signs(change, grants=grants)
+    assert signs(configured(options), grants=grants) == {"configuration-narrowed"}
 
 
-@pytest.mark.parametrize("name", LET_BE)
-def test_configuration_that_selects_the_same_tests_is_not_flagged(name: str) -> None:
-    assert signals({"pyproject.toml": PLAIN + LET_BE[name] + "\n"}) == ()
-
-
-def test_reduced_testpaths_are_a_signal_only_if_tests_are_lost() -> None:
-    assert signs({"pyproject.toml": SECTION + 'testpaths = ["other"]\naddopts = "-ra"\n'}) == {
-        "configuration-narrowed"
-    }
-    assert signs({"pyproject.toml": SECTION + 'testpaths = ["tests", "more"]\naddopts = "-ra"\n'}) == set()
+@pytest.mark.parametrize("options", LET_BE.values(), ids=LET_BE)
+def test_configuration_that_selects_the_same_tests_is_not_flagged(options: str) -> None:
+    assert signals(configured(options)) == ()
 
 
 def test_configuration_files_are_compared_by_precedence() -> None:
@@ -80,8 +79,7 @@ def test_configuration_files_are_compared_by_precedence() -> None:
     ],
 )
 def test_added_plugins_need_permission(option: str, sign: str) -> None:
-    change: dict[str, str | None] = {"pyproject.toml": PLAIN + option + "\n"}
-    assert sign in signs(change)
+    assert sign in signs(configured(option))
 
 
 def test_removed_strictness_options_are_a_signal() -> None:
@@ -140,26 +138,28 @@ def with_criteria(**changes: Any) -> dict[str, Any]:
     return {**TODO, "acceptance_criteria": {**TODO["acceptance_criteria"], **changes}}
 
 
+PYTEST, RUFF = TODO["acceptance_criteria"]["tests"]
+
+
+def without(field: str) -> dict[str, Any]:
+    return {name: value for name, value in TODO.items() if name != field}
+
+
 LOOSER = {
-    "a command less": with_criteria(tests=TODO["acceptance_criteria"]["tests"][:1]),
+    "a command less": with_criteria(tests=[PYTEST]),
     "a narrower command": with_criteria(
-        tests=[
-            {"cmd": "pytest tests/test_words.py::test_near", "fixture": "tests/data/words.json"},
-            {"cmd": "ruff check pkg"},
-        ]
+        tests=[{**PYTEST, "cmd": "pytest tests/test_words.py::test_near"}, RUFF]
     ),
-    "another fixture": with_criteria(
-        tests=[{"cmd": "pytest tests/test_words.py", "fixture": "other.json"}, {"cmd": "ruff check pkg"}]
-    ),
+    "another fixture": with_criteria(tests=[{**PYTEST, "fixture": "other.json"}, RUFF]),
     "no artifact": with_criteria(expected_artifacts=[]),
     "a smaller artifact": with_criteria(expected_artifacts=[{"path": "out/a.json", "schema": "s.json"}]),
     "no schema": with_criteria(expected_artifacts=[{"path": "out/a.json", "min_bytes": 10}]),
     "a lower threshold": with_criteria(metrics=[{"name": "rows", "operator": ">=", "value": 5}]),
     "another comparison": with_criteria(metrics=[{"name": "rows", "operator": "<=", "value": 10}]),
     "no question": with_criteria(manual=[]),
-    "no contract": {name: value for name, value in TODO.items() if name != "contract_path"},
-    "no demand": {name: value for name, value in TODO.items() if name != "must_stay_green"},
-    "no allowlist": {name: value for name, value in TODO.items() if name != "allowed_files"},
+    "no contract": without("contract_path"),
+    "no demand": without("must_stay_green"),
+    "no allowlist": without("allowed_files"),
     "a wider allowlist": {**TODO, "allowed_files": ["pkg/**", "tests/**"]},
     "no testing": {**TODO, "requires_testing": False},
     "another todo": {**TODO, "id": "other", "acceptance_criteria": {}, "verify": "ruff check ."},
@@ -167,31 +167,26 @@ LOOSER = {
 AS_MUCH = {
     "claimed": {**TODO, "status": "claimed"},
     "worded": {**TODO, "title": "Other words", "intent": "Said better", "priority": 3},
-    "more time": with_criteria(
-        tests=[{**each, "timeout_seconds": 900} for each in TODO["acceptance_criteria"]["tests"]]
-    ),
-    "more commands": with_criteria(tests=[*TODO["acceptance_criteria"]["tests"], {"cmd": "pytest"}]),
+    "more time": with_criteria(tests=[{**PYTEST, "timeout_seconds": 900}, RUFF]),
+    "more commands": with_criteria(tests=[PYTEST, RUFF, {"cmd": "pytest"}]),
     "quoted": with_criteria(
-        tests=[
-            {"cmd": "pytest 'tests/test_words.py'", "fixture": "tests/data/words.json"},
-            {"cmd": "ruff  check pkg"},
-        ]
+        tests=[{**PYTEST, "cmd": "pytest 'tests/test_words.py'"}, {"cmd": "ruff  check pkg"}]
     ),
     "a higher threshold": with_criteria(metrics=[{"name": "rows", "operator": ">=", "value": 11}]),
     "a narrower allowlist": {**TODO, "allowed_files": ["pkg/words.py"]},
 }
 
 
-@pytest.mark.parametrize("name", LOOSER)
-def test_loosened_plan_is_found(name: str) -> None:
-    found = list(plan_findings(plan(), plan(LOOSER[name]), "plan.json"))
+@pytest.mark.parametrize("todo", LOOSER.values(), ids=LOOSER)
+def test_loosened_plan_is_found(todo: dict[str, Any]) -> None:
+    found = list(plan_findings(plan(), plan(todo), "plan.json"))
     assert {each.sign for each in found} == {"plan-loosened"}
     assert all("todo work" in each.message for each in found)
 
 
-@pytest.mark.parametrize("name", AS_MUCH)
-def test_equally_strict_plan_is_not_flagged(name: str) -> None:
-    assert list(plan_findings(plan(), plan(AS_MUCH[name]), "plan.json")) == []
+@pytest.mark.parametrize("todo", AS_MUCH.values(), ids=AS_MUCH)
+def test_equally_strict_plan_is_not_flagged(todo: dict[str, Any]) -> None:
+    assert list(plan_findings(plan(), plan(todo), "plan.json")) == []
 
 
 def test_changes_written_by_the_planner_are_not_flagged() -> None:
@@ -206,13 +201,13 @@ def test_changes_written_by_the_planner_are_not_flagged() -> None:
         "acceptance_criteria": {"tests": [{"cmd": "pytest tests/test_words.py"}]},
     }
     assert list(plan_findings(plan(), plan(None, branch), "plan.json")) == []
-    part = {
-        "id": "work_1",
-        "title": "A part",
-        "acceptance_criteria": {"tests": [{"cmd": "ruff check pkg"}]},
-    }
-    rest = with_criteria(tests=TODO["acceptance_criteria"]["tests"][:1])
+    part = {"id": "work_1", "title": "A part", "acceptance_criteria": {"tests": [RUFF]}}
+    rest = with_criteria(tests=[PYTEST])
     assert list(plan_findings(plan(), plan(rest, part), "plan.json")) == []
+
+
+QUARANTINED = {"nodeid": "tests/t.py::t", "owner": "me", "ticket": "T-1", "expires": "2030-01-01"}
+(DOCS,) = POLICY["tools"]
 
 
 @pytest.mark.parametrize(
@@ -225,15 +220,9 @@ def test_changes_written_by_the_planner_are_not_flagged() -> None:
         {"budget": {"wall_seconds": 600}},
         {"tools": []},
         {"tools": [{"name": "docs", "argv": ["mkdocs", "build"]}]},
-        {"tools": [{"name": "docs", "kind": "test", "argv": ["mkdocs", "build", "--strict"]}]},
-        {"tools": [{"name": "docs", "argv": ["mkdocs", "build", "--strict"]}, {"name": "seq"}]},
-        {
-            "flaky_retry": {
-                "quarantine": [
-                    {"nodeid": "tests/t.py::t", "owner": "me", "ticket": "T-1", "expires": "2030-01-01"}
-                ]
-            }
-        },
+        {"tools": [{**DOCS, "kind": "test"}]},
+        {"tools": [DOCS, {"name": "seq"}]},
+        {"flaky_retry": {"quarantine": [QUARANTINED]}},
     ],
     ids=str,
 )
@@ -253,8 +242,7 @@ def test_plan_file_is_protected_even_without_allowed_files() -> None:
     grants = Grants(todos=OPEN.todos, plans=("plan.json",))
     assert grants.permission("plan.json") is Permission.FORBIDDEN
     for now, expected in ((less, {"plan-loosened"}), ("{", {"judge-unreadable"}), (text + "\n", set())):
-        kinds_told = signs({"plan.json": now}, tree=tree, grants=grants)
-        assert kinds_told == expected
+        assert signs({"plan.json": now}, tree=tree, grants=grants) == expected
 
 
 def test_contracts_are_compared_by_content() -> None:
@@ -304,24 +292,16 @@ def test_todo_depends_on_its_tests_their_conftests_and_data(path: str, depends: 
 
 
 def test_permissions_added_since_the_baseline_do_not_count(tmp_path: Path) -> None:
-    (tmp_path / "tests").mkdir()
-    items = [
-        {"id": "work", "title": "Work", "allowed_files": ["pkg/**", "tests/**"], "verify": "ruff check ."},
-        {"id": "mine", "title": "New", "allowed_files": ["tests/**"], "verify": "ruff check ."},
-    ]
+    work = {"id": "work", "title": "Work", "allowed_files": ["pkg/**"], "verify": "ruff check ."}
+    wider = {**work, "allowed_files": ["pkg/**", "tests/**"]}
+    mine = {**work, "id": "mine", "allowed_files": ["tests/**"]}
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps({"todo_list_id": "p", "items": items}))
+    path.write_text(json.dumps({"todo_list_id": "p", "items": [wider, mine]}))
     flat = FlatPlan(loaded=load_plan(path, boundary=tmp_path))
-    before = plan_as_it_stands(
-        json.dumps(
-            {
-                "todo_list_id": "p",
-                "items": [{**items[0], "allowed_files": ["pkg/**"]}],
-            }
-        ).encode(),
-        "plan.json",
-    )
-    now, then = Grants.of(flat), Grants.of(flat, before)
+    before = json.dumps({"todo_list_id": "p", "items": [work]}).encode()
+
+    now, then = Grants.of(flat), Grants.of(flat, plan_as_it_stands(before, "plan.json"))
+
     assert now.permission("tests/test_a.py") is Permission.GRANTED
     assert then.permission("tests/test_a.py") is Permission.FORBIDDEN
     assert then.permission("pkg/a.py") is Permission.GRANTED
