@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,28 +51,16 @@ KINDS = {
     "conftest.py": JudgeKind.CONFTEST,
     "tests/conftest.py": JudgeKind.CONFTEST,
     "tests/test_a.py": JudgeKind.TEST,
-    "tests/test_edited.py": JudgeKind.TEST,
     "tests/own/test_b.py": JudgeKind.TEST,
 }
 UNCHANGED = {"prod/kept.py", "tests/test_a.py", "tests/conftest.py"}
 
 
-@dataclass
-class Ended:
-    """A finished session as seen by the run."""
-
-    inventories: list[dict[str, Any]] = field(default_factory=lambda: [{}])
-    forged: int = 0
-    journal_lost: bool = False
-    collected: bool = True
-    exit_status: int | None = 0
-    collection_failures: dict[str, object] = field(default_factory=dict[str, object])
-    results: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass
-class Result:
-    outcome: str
+def ended(results: dict[str, str] | None = None, **facts: Any) -> Any:
+    """Return a finished session as seen by the run; ``results`` are outcomes by node id."""
+    plain = {"inventories": [{}], "forged": 0, "journal_lost": False, "collected": True, "exit_status": 0}
+    shown = {name: SimpleNamespace(outcome=outcome) for name, outcome in (results or {}).items()}
+    return SimpleNamespace(**{**plain, "collection_failures": {}, "results": shown, **facts})
 
 
 @pytest.fixture
@@ -99,18 +87,15 @@ def kept(flat: FlatPlan, inventory: SessionInventory | None = None, **more: Any)
 def judge(
     flat: FlatPlan,
     now: SessionInventory | None = None,
-    *,
+    *checks: Check,
     before: SessionInventory | None = None,
-    sessions: tuple[Ended, ...] = (Ended(),),
-    checks: tuple[Check, ...] = (),
+    session: Any = None,
     baseline: KeptBaseline | None = None,
     narrowed: bool = False,
-    changed: bool = True,
 ) -> list[HygieneSignal]:
-    digests = {path: "0" if path in UNCHANGED or not changed else "1" for path in KINDS}
-    shown = Shown(sessions, {"a": checks}, now or SessionInventory(), narrowed)
-    found = signals(shown, baseline or kept(flat, before), flat, Grants.of(flat), digests)
-    return list(found)
+    digests = {path: "0" if path in UNCHANGED else "1" for path in KINDS}
+    shown = Shown([session or ended()], {"a": checks}, now or SessionInventory(), narrowed)
+    return list(signals(shown, baseline or kept(flat, before), flat, Grants.of(flat), digests))
 
 
 def signs(found: list[HygieneSignal]) -> list[tuple[str, str, str | None]]:
@@ -172,49 +157,53 @@ def test_hardness_of_a_patch_depends_on_target_and_file(
     assert judge(flat, now, before=now) == []
 
 
-def test_forged_or_lost_records_are_signals(flat: FlatPlan) -> None:
-    assert signs(judge(flat, sessions=(Ended(forged=2),))) == [("records-touched", "hard", None)]
-    assert signs(judge(flat, sessions=(Ended(journal_lost=True),))) == [("records-touched", "hard", None)]
-    lost = SessionInventory(records_lost=True)
-    assert judge(flat, sessions=(Ended(journal_lost=True),), before=lost) == []
-    for silent in ([], [{"incomplete": True}]):
-        assert signs(judge(flat, sessions=(Ended(inventories=silent),))) == [
-            ("witness-silenced", "hard", None)
-        ]
-    ends: list[dict[str, Any]] = [{"exit_status": None}, {"collected": False}]
-    for ended in ends:
-        assert judge(flat, sessions=(Ended(inventories=[], **ended),)) == []
+SESSIONS: dict[str, tuple[Any, dict[str, bool], str | None]] = {
+    "forged records": (ended(forged=2), {}, "records-touched"),
+    "lost records": (ended(journal_lost=True), {}, "records-touched"),
+    "records lost before, too": (ended(journal_lost=True), {"records_lost": True}, None),
+    "no inventory": (ended(inventories=[]), {}, "witness-silenced"),
+    "incomplete inventory": (ended(inventories=[{"incomplete": True}]), {}, "witness-silenced"),
+    "killed": (ended(inventories=[], exit_status=None), {}, None),
+    "not collected": (ended(inventories=[], collected=False), {}, None),
+    "success despite a failure": (ended({"a": "failed", "b": "passed"}), {}, "exit-status-overturned"),
+    "such a success before, too": (ended({"a": "failed"}), {"status_overturned": True}, None),
+    "failure": (ended({"a": "failed"}, exit_status=1), {}, None),
+}
 
 
-def test_exit_status_that_contradicts_failed_tests_is_a_signal(flat: FlatPlan) -> None:
-    red = Ended(results={"t.py::a": Result("failed"), "t.py::b": Result("passed")})
-    assert signs(judge(flat, sessions=(red,))) == [("exit-status-overturned", "hard", None)]
-    assert judge(flat, sessions=(red,), before=SessionInventory(status_overturned=True)) == []
-    red.exit_status = 1
-    assert judge(flat, sessions=(red,)) == []
+@pytest.mark.parametrize(("session", "before", "expected"), SESSIONS.values(), ids=SESSIONS)
+def test_contradiction_in_the_records_of_a_session_is_a_signal(
+    flat: FlatPlan, session: Any, before: dict[str, bool], expected: str | None
+) -> None:
+    found = judge(flat, session=session, before=SessionInventory(**before))
+    assert signs(found) == ([] if expected is None else [(expected, "hard", None)])
 
 
 def test_passed_test_whose_body_did_not_run_is_a_signal(flat: FlatPlan) -> None:
-    told = [{"without_body": ["tests/test_a.py::t", "tests/test_a.py::skipped", "gone.py::t"]}]
-    results = {"tests/test_a.py::t": Result("passed"), "tests/test_a.py::skipped": Result("skipped")}
-    session = Ended(inventories=told, results=results)
-    assert signs(judge(flat, sessions=(session,))) == [("body-not-run", "hard", "tests/test_a.py")]
-    assert judge(flat, sessions=(session,), before=SessionInventory(bodies_elsewhere=True)) == []
+    without_body = [{"without_body": ["tests/test_a.py::t", "tests/test_a.py::skipped", "gone.py::t"]}]
+    results = {"tests/test_a.py::t": "passed", "tests/test_a.py::skipped": "skipped"}
+    session = ended(results, inventories=without_body)
+    assert signs(judge(flat, session=session)) == [("body-not-run", "hard", "tests/test_a.py")]
+    assert judge(flat, session=session, before=SessionInventory(bodies_elsewhere=True)) == []
 
 
-def check(*tests: tuple[str, str], verdict: Verdict = Verdict.PASSED, cmd: str = CMD) -> Check:
-    found = tuple(TestResult(nodeid=name, outcome=TestOutcome(outcome)) for name, outcome in tests)
-    return Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, cmd=cmd, tests=found)
+def nodeid_of(name: str) -> str:
+    """Return the node id of a test by a short name: ``a__t`` is ``tests/test_a.py::t``."""
+    file, _, function = name.partition("__")
+    path = {"a": "tests/test_a.py", "own": "tests/own/test_b.py"}[file]
+    return f"{path}::{function}"
+
+
+def check(cmd: str = CMD, **outcomes: str) -> Check:
+    """Return a check with the outcomes of these tests; names as of :func:`nodeid_of`."""
+    results = [TestResult(nodeid=nodeid_of(name), outcome=outcome) for name, outcome in outcomes.items()]
+    return Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.PASSED, cmd=cmd, tests=results)
 
 
 def with_tests(flat: FlatPlan, **outcomes: str) -> KeptBaseline:
-    """Return a baseline whose criterion selected these tests; ``a__t`` is ``tests/test_a.py::t``."""
-    places = {"a": "tests/test_a.py", "edited": "tests/test_edited.py", "own": "tests/own/test_b.py"}
+    """Return a baseline whose criterion selected these tests; names as of :func:`nodeid_of`."""
     tests = {
-        f"{places[name.partition('__')[0]]}::{name.partition('__')[2]}": BaselineTest(
-            outcome=TestOutcome(outcome)
-        )
-        for name, outcome in outcomes.items()
+        nodeid_of(name): BaselineTest(outcome=TestOutcome(outcome)) for name, outcome in outcomes.items()
     }
     known = BaselineCheck(verdict=Verdict.FAILED, cmd=CMD, tests=tuple(tests))
     return kept(flat, todos={"a": BaselineTodo(checks={"tests[0]": known})}, tests=tests)
@@ -222,56 +211,62 @@ def with_tests(flat: FlatPlan, **outcomes: str) -> KeptBaseline:
 
 def test_test_no_longer_selected_by_its_command_is_a_signal(flat: FlatPlan) -> None:
     baseline = with_tests(flat, a__t="failed", a__u="passed", own__v="passed")
-    left = check(("tests/test_a.py::u", "passed"))
-    found = judge(flat, checks=(left,), baseline=baseline)
-    assert signs(found) == [("test-vanished", "hard", "tests/test_a.py")]
-    assert found[0].message == "tests/test_a.py::t of tests[0] of a is no longer collected"
-    assert judge(flat, checks=(left,), baseline=baseline, narrowed=True) == []
-    assert judge(flat, checks=(left.model_copy(update={"cmd": "pytest x"}),), baseline=baseline) == []
-    unread = Ended(collection_failures={"tests/test_a.py": object()})
-    assert judge(flat, checks=(left,), baseline=baseline, sessions=(unread,)) == []
-    nothing = left.model_copy(update={"tests": ()})
-    assert judge(flat, checks=(nothing,), baseline=baseline) == []
+
+    (found,) = judge(flat, None, check(a__u="passed"), baseline=baseline)
+
+    assert (found.sign, found.path) == ("test-vanished", "tests/test_a.py")
+    assert found.message == "tests/test_a.py::t of tests[0] of a is no longer collected"
 
 
-def test_changed_parameters_are_the_same_test(flat: FlatPlan) -> None:
-    baseline = with_tests(flat, **{"a__t[1]": "passed", "a__t[2]": "passed"})
-    assert judge(flat, checks=(check(("tests/test_a.py::t[3]", "passed")),), baseline=baseline) == []
+UNREAD = ended(collection_failures={"tests/test_a.py": object()})
+OTHER_REASONS: dict[str, tuple[Check, dict[str, Any]]] = {
+    "excluded by the user": (check(a__u="passed"), {"narrowed": True}),
+    "another command": (check("pytest x", a__u="passed"), {}),
+    "file not collected": (check(a__u="passed"), {"session": UNREAD}),
+    "no test at all": (check(), {}),
+    "other parameters": (check(**{"a__u": "passed", "a__t[3]": "passed"}), {}),
+}
+
+
+@pytest.mark.parametrize(("seen", "more"), OTHER_REASONS.values(), ids=OTHER_REASONS)
+def test_missing_test_with_another_reason_is_not_a_signal(
+    flat: FlatPlan, seen: Check, more: dict[str, Any]
+) -> None:
+    baseline = with_tests(flat, **{"a__t[1]": "failed", "a__t[2]": "passed", "a__u": "passed"})
+    assert judge(flat, None, seen, baseline=baseline, **more) == []
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "hardness"),
+    ("was", "now", "is_found"),
     [
-        ("failed", "skipped", "hard"),
-        ("error", "xfailed", "hard"),
-        ("passed", "skipped", None),
-        ("skipped", "skipped", None),
-        ("failed", "passed", None),
+        ("failed", "skipped", True),
+        ("error", "xfailed", True),
+        ("passed", "skipped", False),
+        ("skipped", "skipped", False),
+        ("failed", "passed", False),
     ],
 )
 def test_red_test_that_is_now_skipped_is_a_signal(
-    flat: FlatPlan, was: str, now: str, hardness: str | None
+    flat: FlatPlan, was: str, now: str, is_found: bool
 ) -> None:
-    baseline = with_tests(flat, a__t=was, own__v=was)
-    checks = (check(("tests/test_a.py::t", now), ("tests/own/test_b.py::v", now)),)
-    files = {"hard": ["tests/test_a.py", "tests/own/test_b.py"]}
     # A todo that may change a test may skip it, unless the test was red.
-    expected = [("test-skipped-since", hardness, file) for file in files.get(hardness or "", [])]
-    assert signs(judge(flat, checks=checks, baseline=baseline)) == expected
+    baseline = with_tests(flat, a__t=was, own__v=was)
+    found = signs(judge(flat, None, check(a__t=now, own__v=now), baseline=baseline))
+    files = ["tests/test_a.py", "tests/own/test_b.py"] if is_found else []
+    assert found == [("test-skipped-since", "hard", file) for file in files]
 
 
 def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:
     blessing: Any = {"todo_id": "a", "reason": "r", "at": "", "files": {"conftest.py": "1"}}
+    accepted = kept(flat, accepted=(blessing,)).document.accepted
     baseline = with_tests(flat, a__t="failed", a__u="passed")
-    document = baseline.document.model_copy(
-        update={"accepted": kept(flat, accepted=(blessing,)).document.accepted}
-    )
+    document = baseline.document.model_copy(update={"accepted": accepted})
     blessed = KeptBaseline(flat.loaded.root, document, path=baseline.path)
     now = SessionInventory(
         hooks=(HookUse(hook="pytest_runtest_call", file="conftest.py"),),
         patched=(JudgePatch(name="builtins.all", file="conftest.py"),),
     )
-    assert judge(flat, now, checks=(check(("tests/test_a.py::u", "passed")),), baseline=blessed) == []
+    assert judge(flat, now, check(a__u="passed"), baseline=blessed) == []
 
 
 def test_signal_already_found_by_comparison_counts_once() -> None:
@@ -294,11 +289,7 @@ def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> N
             "hooks": [["h", real], ["up", f"{tmp_path}/conftest.py"], ["h"], 3],
             "patched": "no",
         },
-        {
-            "record": "session_inventory",
-            "patched": [["builtins.all", ""]],
-            "without_body": ["t"],
-        },
+        {"record": "session_inventory", "patched": [["builtins.all", ""]], "without_body": ["t"]},
         {"record": "test_finished", "session": "s1", "outcome": "failed", "pen": "1", "number": 1},
         {"record": "session_ended", "session": "s1", "exit_status": 0, "pen": "1", "number": 3},
     ]
@@ -311,68 +302,69 @@ def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> N
 # -- our own files --------------------------------------------------------------------------------
 
 
-def own_files(root: Path) -> OwnFiles:
-    return OwnFiles(root, [root / "plan.yaml"])
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / ".planverify"
+    folder.mkdir()
+    return folder
 
 
-def test_changes_of_planverify_files_are_found(tmp_path: Path) -> None:
-    home = tmp_path / ".planverify"
-    (home / "baseline" / "objects").mkdir(parents=True)
-    plan = home / "plans" / "p"
-    plan.mkdir(parents=True)
-    (plan / "baselines").mkdir()
-    for path in ("plan.yaml", ".planverify/answers.json", ".planverify/plans/p/baselines/p.json"):
-        (tmp_path / path).write_text("1")
-    (home / "baseline" / "objects" / "abc").write_text("1")
-    watch = own_files(tmp_path)
+def written(path: Path, text: str = "1") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def own_files(home: Path) -> OwnFiles:
+    return OwnFiles(home.parent, [home.parent / "plan.yaml"])
+
+
+def test_changes_of_planverify_files_are_found(home: Path) -> None:
+    plan = written(home.parent / "plan.yaml")
+    answers = written(home / "answers.json")
+    baseline = written(home / "plans/p/baselines/p.json")
+    content = written(home / "baseline/objects/abc")
+    watch = own_files(home)
     assert list(watch.signals()) == []
-    (tmp_path / "plan.yaml").write_text("2")
-    (home / "answers.json").unlink()
-    (plan / "qualification.json").symlink_to("elsewhere")
-    (plan / "baselines" / "p.json").write_text("2")
-    (home / "baseline" / "objects" / "abc").unlink()
+
+    for path in (plan, baseline):
+        path.write_text("2")
+    for path in (answers, content):
+        path.unlink()
+    (home / "plans/p/qualification.json").symlink_to("elsewhere")
+
     assert {each.message for each in watch.signals()} == {
-        f"{path} was {how} during the run"
-        for path, how in {
-            "plan.yaml": "changed",
-            ".planverify/answers.json": "removed",
-            ".planverify/plans/p/qualification.json": "made",
-            ".planverify/plans/p/baselines/p.json": "changed",
-            ".planverify/baseline/objects/abc": "removed",
-        }.items()
+        "plan.yaml was changed during the run",
+        ".planverify/answers.json was removed during the run",
+        ".planverify/plans/p/qualification.json was made during the run",
+        ".planverify/plans/p/baselines/p.json was changed during the run",
+        ".planverify/baseline/objects/abc was removed during the run",
     }
 
 
-def test_concurrent_run_may_write_its_outcomes(tmp_path: Path) -> None:
-    home = tmp_path / ".planverify"
-    watch = own_files(tmp_path)
-    (home / "runs" / "r2").mkdir(parents=True)
-    (home / "runs" / "r2" / "journal.jsonl").write_text("")
-    (home / "plans" / "p").mkdir(parents=True)
-    (home / "plans" / "p" / ".outcomes.json.1.tmp").write_text("")
-    for path in (home / "outcomes.json", home / "plans" / "p" / "outcomes.json"):
-        path.write_text('{"run": {"run_id": "r2"}}')
+def test_concurrent_run_may_write_its_outcomes(home: Path) -> None:
+    watch = own_files(home)
+    written(home / "runs/r2/journal.jsonl", "")
+    written(home / "plans/p/.outcomes.json.1.tmp", "")
+    for path in (home / "outcomes.json", home / "plans/p/outcomes.json"):
+        written(path, '{"run": {"run_id": "r2"}}')
     assert list(watch.signals()) == []
     for text in ('{"run": {"run_id": "r3"}}', "no", '{"run": 3}'):
         (home / "outcomes.json").write_text(text)
         assert [each.path for each in watch.signals()] == [".planverify/outcomes.json"]
 
 
-def test_outcomes_of_an_earlier_run_are_not_those_of_a_concurrent_run(tmp_path: Path) -> None:
-    home = tmp_path / ".planverify"
+def test_outcomes_of_an_earlier_run_are_not_those_of_a_concurrent_run(home: Path) -> None:
     for run in ("ended", "running"):
-        (home / "runs" / run).mkdir(parents=True)
-        (home / "runs" / run / "journal.jsonl").write_text("1")
-    watch = own_files(tmp_path)
-    with (home / "runs" / "running" / "journal.jsonl").open("a") as journal:
-        journal.write("2")
+        written(home / "runs" / run / "journal.jsonl")
+    watch = own_files(home)
+    written(home / "runs/running/journal.jsonl", "12")
     for run, expected in (("running", []), ("ended", [".planverify/outcomes.json"])):
-        (home / "outcomes.json").write_text(f'{{"run": {{"run_id": "{run}"}}}}')
+        written(home / "outcomes.json", f'{{"run": {{"run_id": "{run}"}}}}')
         assert [each.path for each in watch.signals()] == expected
 
 
-def test_unknown_record_file_is_a_signal(tmp_path: Path) -> None:
-    (tmp_path / ".planverify").mkdir()
+def test_unknown_record_file_is_a_signal(home: Path) -> None:
     for name in ("journal.jsonl", "notes.txt", "planverify.db"):
-        (tmp_path / ".planverify" / name).write_text("")
-    assert [each.path for each in own_files(tmp_path).signals()] == [".planverify/journal.jsonl"]
+        written(home / name, "")
+    assert [each.path for each in own_files(home).signals()] == [".planverify/journal.jsonl"]
