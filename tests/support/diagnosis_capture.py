@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import Evidence
-from planner.model.taxonomy import Category, Owner
 from pytest_planverify.observe.evidence import collection_evidence, startup_evidence, test_evidence
 from pytest_planverify.observe.project_map import ProjectMap
 
@@ -22,13 +21,10 @@ QUIET = ("-q", "-p", "no:cacheprovider", "-p", "pytest_timeout")
 
 @dataclass(frozen=True)
 class Case:
-    """A project that fails in one way, and the expected diagnosis."""
+    """A project that fails in one way, with the expected place and rule."""
 
-    id: str
     files: dict[str, str]
-    category: Category
-    owner: Owner
-    location: str | None
+    location: str | None = None
     """``path:line`` or ``path::function``; ``None`` where no location is expected."""
     rule: str | None = None
     args: tuple[str, ...] = ()
