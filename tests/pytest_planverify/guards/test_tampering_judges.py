@@ -7,13 +7,14 @@ import math
 import os
 import sys
 import unittest
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
 
+import _pytest.main
 import pytest
 from _pytest.config import PytestPluginManager
 from _pytest.reports import TestReport
@@ -39,10 +40,6 @@ def answer(*_: object) -> int:
     return 1
 
 
-def leave(*_: object) -> None:
-    sys.exit("called")
-
-
 @pytest.fixture
 def judges() -> ObservedJudges:
     return ObservedJudges()
@@ -53,141 +50,121 @@ def names(judges: ObservedJudges, during: str = "session") -> set[str]:
     return {name for name, *_ in judges.facts()}
 
 
-def patches() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch], None]]]:
-    yield "builtins.all", lambda patch: patch.setattr(builtins, "all", agree)
-    yield "builtins.AssertionError", lambda patch: patch.setattr(builtins, "AssertionError", KeyError)
-    yield "math.isclose", lambda patch: patch.setattr(math, "isclose", agree)
-    yield "pytest.approx", lambda patch: patch.setattr(pytest, "approx", agree)
-    yield "pytest.approx()", lambda patch: patch.setattr(pytest.approx, "__defaults__", (None, 9.0, False))
-    yield "pytest.raises()", lambda patch: patch.setattr(pytest.raises, "__code__", agree.__code__)
-    yield (
-        "pytest.mark.parametrize",
-        lambda patch: patch.setattr(pytest.mark, "parametrize", agree, raising=False),
-    )
-    yield (
-        "unittest.case.TestCase.assertEqual",
-        lambda patch: patch.setattr(unittest.TestCase, "assertEqual", partial(agree, 1)),
-    )
-    yield (
-        "_pytest.reports.TestReport.__bool__",
-        lambda patch: patch.setattr(TestReport, "__bool__", agree, raising=False),
-    )
-    yield (
-        "_pytest.reports.TestReport.from_item_and_call",
-        lambda patch: patch.setattr(TestReport, "from_item_and_call", agree),
-    )
-    yield (
-        "_pytest.runner.CallInfo.from_call()",
-        lambda patch: patch.setattr(
-            CallInfo.__dict__["from_call"].__func__, "__kwdefaults__", {"reraise": None}
-        ),
-    )
-    yield (
-        f"{APPROX.__module__}.{APPROX.__name__}.DEFAULT_RELATIVE_TOLERANCE",
-        lambda patch: patch.setattr(APPROX, "DEFAULT_RELATIVE_TOLERANCE", 5.0),
-    )
-    yield (
-        f"{HookCaller.__module__}.HookCaller.get_hookimpls",
-        lambda patch: patch.delattr(HookCaller, "get_hookimpls"),
-    )
-    yield "sys.exit", lambda patch: patch.setattr(sys, "exit", agree)
-    yield "os._exit", lambda patch: patch.setattr(os, "_exit", agree)
-    yield "sys.modules['pytest']", lambda patch: patch.setitem(sys.modules, "pytest", ModuleType("pytest"))
+FROM_CALL = CallInfo.__dict__["from_call"].__func__
+REPLACEMENTS: dict[str, tuple[object, str, object]] = {
+    "builtins.all": (builtins, "all", agree),
+    "builtins.AssertionError": (builtins, "AssertionError", KeyError),
+    "math.isclose": (math, "isclose", agree),
+    "pytest.approx": (pytest, "approx", agree),
+    "pytest.approx()": (pytest.approx, "__defaults__", (None, 9.0, False)),
+    "pytest.raises()": (pytest.raises, "__code__", agree.__code__),
+    "pytest.mark.parametrize": (pytest.mark, "parametrize", agree),
+    "unittest.case.TestCase.assertEqual": (unittest.TestCase, "assertEqual", partial(agree, 1)),
+    "_pytest.reports.TestReport.__bool__": (TestReport, "__bool__", agree),
+    "_pytest.reports.TestReport.from_item_and_call": (TestReport, "from_item_and_call", agree),
+    "_pytest.runner.CallInfo.from_call()": (FROM_CALL, "__kwdefaults__", {"reraise": None}),
+    f"{APPROX.__module__}.{APPROX.__name__}.DEFAULT_RELATIVE_TOLERANCE": (
+        APPROX,
+        "DEFAULT_RELATIVE_TOLERANCE",
+        5.0,
+    ),
+    "sys.exit": (sys, "exit", agree),
+    "os._exit": (os, "_exit", agree),
+}
 
 
-@pytest.mark.parametrize(("name", "patch"), list(patches()), ids=[name for name, _ in patches()])
-def test_replaced_judge_is_named(
-    judges: ObservedJudges, name: str, patch: Callable[[pytest.MonkeyPatch], None]
-) -> None:
-    with pytest.MonkeyPatch.context() as context:
-        patch(context)
+@pytest.mark.parametrize("name", REPLACEMENTS)
+def test_replaced_judge_is_named(judges: ObservedJudges, name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*REPLACEMENTS[name], raising=False)
         judges.compare("session")
     assert name in {found for found, *_ in judges.facts()}
 
 
-def test_comparison_finds_replacements_but_not_restored_objects(
+def test_removed_method_and_replaced_module_are_named(judges: ObservedJudges) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(HookCaller, "get_hookimpls")
+        patch.setitem(sys.modules, "pytest", ModuleType("pytest"))
+        judges.compare("session")
+    assert {name for name, *_ in judges.facts()} == {
+        f"{HookCaller.__module__}.HookCaller.get_hookimpls",
+        "sys.modules['pytest']",
+    }
+
+
+def test_restored_object_is_found_only_if_it_was_compared_while_replaced(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "any", agree)
     monkeypatch.undo()
     assert names(judges) == set()
-    fresh = ObservedJudges()
-    monkeypatch.setattr(builtins, "any", agree)
-    assert names(fresh) == names(judges) == {"builtins.any"}
-
-
-def test_replacement_is_reported_once_with_its_file(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(builtins, "any", agree)
     judges.compare("collection")
-    judges.compare("session")
-    assert judges.facts() == [["builtins.any", __file__]]
-
-
-def test_removed_or_mocked_judge_has_no_file(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(builtins, "all", MagicMock())  # it has every attribute
-    monkeypatch.delattr(builtins, "sorted")
-    judges.compare("session")
     monkeypatch.undo()
-    assert sorted(judges.facts()) == [
-        ["builtins.all", ""],
-        ["builtins.sorted", ""],
-    ]
+    assert names(judges) == {"builtins.any"}
 
 
-def test_replacing_class_has_the_file_of_its_module(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Other(AssertionError):
-        pass
-
-    monkeypatch.setattr(builtins, "AssertionError", Other)
-    judges.compare("session")
-    monkeypatch.undo()
-    assert judges.facts() == [["builtins.AssertionError", __file__]]
-
-
-@pytest.mark.parametrize("name", ["print", "open", "input"])
-def test_builtins_without_influence_may_be_replaced(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(builtins, name, agree)
-    assert names(judges) == set()
-
-
-def test_new_names_and_plain_values_are_not_replacements(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pytest, "helper", agree, raising=False)
-    monkeypatch.setattr(unittest.TestCase, "assert_alike", agree, raising=False)
-    monkeypatch.setattr(unittest.TestCase, "maxDiff", None)
-    monkeypatch.setattr("_pytest.main.tracebacks", agree, raising=False)
-    found = names(judges) | names(judges)  # the second comparison finds nothing either
-    assert found == set()
+class OtherError(AssertionError):
+    pass
 
 
 @pytest.mark.parametrize(
-    ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("sys.exit", False)]
+    ("name", "value", "file"),
+    [
+        ("any", agree, __file__),
+        ("AssertionError", OtherError, __file__),
+        ("all", MagicMock(), ""),  # it has every attribute
+    ],
+    ids=["function", "class", "mock"],
 )
-def test_fixture_mocks_are_found_only_for_judges(
+def test_replacement_is_reported_once_with_its_file(
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str, value: object, file: str
+) -> None:
+    monkeypatch.setattr(builtins, name, value)
+    judges.compare("collection")
+    judges.compare("session")
+    monkeypatch.undo()
+    assert judges.facts() == [[f"builtins.{name}", file]]
+
+
+def test_removed_judge_has_no_file(judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(builtins, "sorted")
+    judges.compare("session")
+    monkeypatch.undo()
+    assert judges.facts() == [["builtins.sorted", ""]]
+
+
+HARMLESS: dict[str, tuple[object, str, object]] = {
+    "print": (builtins, "print", agree),
+    "open": (builtins, "open", agree),
+    "new name in a module": (pytest, "helper", agree),
+    "new method of a class": (unittest.TestCase, "assert_alike", agree),
+    "plain value": (unittest.TestCase, "maxDiff", None),
+    "new name in an inner module": (_pytest.main, "tracebacks", agree),
+}
+
+
+@pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
+def test_changes_without_influence_on_verdicts_are_ignored(
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, change: tuple[object, str, object]
+) -> None:
+    monkeypatch.setattr(*change, raising=False)
+    assert names(judges) == set()
+    assert names(judges) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("math.isclose", False)]
+)
+def test_mock_of_a_fixture_is_found_during_tests_only_for_some_judges(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
 ) -> None:
     monkeypatch.setattr(name, answer)
     found = names(judges, "tests")
+    left = names(judges)
     monkeypatch.undo()
     assert found == ({name} if is_found else set())
-    assert names(ObservedJudges()) == set()
-
-
-def test_leftover_fixture_mock_is_found_at_the_end(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("math.isclose", agree)
-    assert names(judges, "tests") == set()
-    assert names(judges) == {"math.isclose"}
+    assert left == {name}
 
 
 def test_late_imported_judges_are_watched_from_then_on(
@@ -280,13 +257,9 @@ def test_generated_code_belongs_to_the_file_that_generated_it() -> None:
 def test_installed_files_and_standard_library_are_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    is_environment = environment_files()
-    assert is_environment(os.__file__)
-    assert is_environment(pytest.__file__)
-    assert is_environment(tamper_observer.__file__)
-    assert is_environment("<frozen importlib._bootstrap>")
-    assert not is_environment(__file__)
-    assert not is_environment("")
+    installed = (os.__file__, pytest.__file__, tamper_observer.__file__, "<frozen importlib._bootstrap>")
+    assert all(map(environment_files(), installed))
+    assert not any(map(environment_files(), (__file__, "")))
     monkeypatch.setattr("site.USER_SITE", None)
     assert environment_files()(os.__file__)
 
@@ -294,20 +267,16 @@ def test_installed_files_and_standard_library_are_the_environment(
 def test_tampering_facts_are_written_once_or_marked_incomplete(
     manager: PytestPluginManager,
 ) -> None:
-    written: list[tuple[str, dict[str, Any]]] = []
-
-    def write(record: str, **facts: Any) -> None:
-        written.append((record, facts))
-
-    journal: Any = SimpleNamespace(write=write)
+    journal = MagicMock()
     observer = TamperingObserver()
     observer.write(journal, "", manager)
     observer.write(journal, "", manager)
-    ((record, facts),) = written
-    assert record == "session_inventory"
-    assert facts.keys() == {"worker", "hooks", "patched", "without_body"}
     TamperingObserver().write(journal, "gw0", SimpleNamespace(hook=None))  # type: ignore[arg-type]
-    assert written[1][1] == {"worker": "gw0", "incomplete": True}
+
+    complete, incomplete = journal.write.call_args_list
+    assert complete.args == ("session_inventory",)
+    assert complete.kwargs.keys() == {"worker", "hooks", "patched", "without_body"}
+    assert incomplete.kwargs == {"worker": "gw0", "incomplete": True}
 
 
 def test_fixture_patches_are_compared_once_per_file_and_fixture_set(
