@@ -20,6 +20,7 @@ from planner.model.plan import Budget
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.left_files import RECORD, left_by_runs, remember_run
+from planner.text.glob_patterns import matches
 from pytest_planverify.checks.processes import run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis import diagnose
@@ -104,50 +105,34 @@ def test_new_files_are_counted_except_artifacts_and_caches(tmp_path: Path):
         started.finish()
 
 
-def test_files_added_before_the_run_count(tmp_path: Path):
-    started = BudgetWatch(Budget(new_files=1), tmp_path)
-
-    with pytest.raises(BudgetExceeded):
-        started.start(["a.py", "b.py"])
+def exceeded(folder: Path) -> BudgetExceeded:
+    """Return the exception for a file that was added before the run."""
+    with pytest.raises(BudgetExceeded) as caught:
+        BudgetWatch(Budget(new_files=0), folder).start(["a.py"])
+    return caught.value
 
 
 def test_watch_function_can_stop_a_command(tmp_path: Path):
     def stop() -> None:
-        raise BudgetExceeded(fact)
+        raise exceeded(tmp_path)
 
-    fact = watch_fact(tmp_path)
+    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
     started = time.monotonic()
     with pytest.raises(BudgetExceeded):
-        run_process(
-            [sys.executable, "-c", "import time; time.sleep(60)"],
-            cwd=tmp_path,
-            env={},
-            timeout_seconds=60,
-            watch=stop,
-        )
+        run_process(sleep, cwd=tmp_path, env={}, timeout_seconds=60, watch=stop)
     assert time.monotonic() - started < 50
-    done = run_process(
-        [sys.executable, "-c", ""], cwd=tmp_path, env={}, timeout_seconds=60, watch=lambda: None
-    )
-    assert done.exit_code == 0
-    late = run_process(
-        [sys.executable, "-c", "import time; time.sleep(60)"],
-        cwd=tmp_path,
-        env={},
-        timeout_seconds=0.3,
-        watch=lambda: None,
-    )
-    assert late.timed_out
 
 
-def watch_fact(folder: Path):
-    with pytest.raises(BudgetExceeded) as caught:
-        BudgetWatch(Budget(new_files=0), folder).start(["a"])
-    return caught.value.fact
+@pytest.mark.parametrize(("code", "is_late"), [("", False), ("import time; time.sleep(60)", True)])
+def test_watched_command_keeps_its_time_limit(tmp_path: Path, code: str, is_late: bool):
+    limit = 0.3 if is_late else 60
+    command = [sys.executable, "-c", code]
+    done = run_process(command, cwd=tmp_path, env={}, timeout_seconds=limit, watch=lambda: None)
+    assert (done.timed_out, done.exit_code == 0) == (is_late, not is_late)
 
 
-def test_exceeded_budget_is_a_failed_guard_check(tmp_path: Path):
-    check, evidence = violation("t", watch_fact(tmp_path)).check()
+def test_file_added_before_the_run_exceeds_the_budget_which_is_a_failed_guard_check(tmp_path: Path):
+    check, evidence = violation("t", exceeded(tmp_path).fact).check()
 
     assert (check.id, check.kind, check.verdict) == ("budget", CheckKind.GUARD, Verdict.FAILED)
     assert diagnose(evidence).category is Category.BUDGET_EXCEEDED
@@ -192,9 +177,8 @@ def test_artifacts_plans_and_caches_count_only_if_protected():
     expected = ("out/*.json", "plan.yaml")
 
     assert found([author("a", "a.py")], *files, expected=expected) == {}
-    assert found([author("a", "a.py")], *files, expected=expected, protected=("plan.yaml",)) == {
-        "a": ("plan.yaml",)
-    }
+    blamed = found([author("a", "a.py")], *files, expected=expected, protected=("plan.yaml",))
+    assert blamed == {"a": ("plan.yaml",)}
 
 
 def test_paths_of_a_sub_plan_are_relative_to_its_root():
@@ -206,14 +190,11 @@ def test_paths_of_a_sub_plan_are_relative_to_its_root():
 
 
 def test_violation_evidence_names_the_files_and_is_diagnosed():
-    (violation,) = violations(
-        [author("a", "a.py")], [Ground(root=ROOT)], {ROOT: [f"f{n}" for n in range(9)]}
-    )
+    touched = {ROOT: [f"f{n}" for n in range(9)]}
+    (violation,) = violations([author("a", "a.py")], [Ground(root=ROOT)], touched)
 
-    assert (
-        violation.evidence.headline
-        == "f0, f1, f2 and 6 more changed, but not in the allowed_files of any todo"
-    )
+    reason = "f0, f1, f2 and 6 more changed, but not in the allowed_files of any todo"
+    assert violation.evidence.headline == reason
     check, evidence = violation.check()
     assert (check.id, evidence.check_id, evidence.granted) == ("allowlist", "allowlist", ("a.py",))
     assert diagnose(evidence).category is Category.ALLOWLIST_VIOLATION
@@ -224,8 +205,6 @@ def test_violation_evidence_names_the_files_and_is_diagnosed():
     st.sampled_from(["a/**", "b", "**", "c"]),
 )
 def test_violations_are_exactly_the_files_not_matched_by_globs(files: list[str], glob: str):
-    from planner.text.glob_patterns import matches
-
     outside = found([author("a", glob)], *files).get("a", ())
 
     assert set(outside) == {file for file in files if not matches(file, glob)}
@@ -237,21 +216,26 @@ def test_project_files_are_not_caches(path: str):
 
 
 def test_new_file_left_by_a_run_is_remembered_while_unchanged(tmp_path: Path):
+    def remember(before: list[str], after: list[str], **more: Any) -> None:
+        remember_run(tmp_path, tmp_path, before, after, **more)
+
+    def left(*files: str) -> set[str]:
+        return set(left_by_runs(tmp_path, tmp_path, list(files)))
+
     for name in ("junk.txt", "code.py", "mine.txt"):
         (tmp_path / name).write_text("1")
-    remember_run(tmp_path, tmp_path, ["mine.txt"], ["junk.txt", "code.py", "mine.txt", "gone.txt"])
-
-    assert left_by_runs(tmp_path, tmp_path, ["junk.txt", "code.py", "mine.txt"]) == {"junk.txt"}
-    remember_run(tmp_path, tmp_path, ["junk.txt", "mine.txt"], ["junk.txt", "mine.txt"])
-    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == {"junk.txt"}
+    remember(["mine.txt"], ["junk.txt", "code.py", "mine.txt", "gone.txt"])
+    assert left("junk.txt", "code.py", "mine.txt") == {"junk.txt"}
+    remember(["junk.txt", "mine.txt"], ["junk.txt", "mine.txt"])
+    assert left("junk.txt") == {"junk.txt"}
     (tmp_path / "junk.txt").write_text("by the next run")
-    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()
-    remember_run(tmp_path, tmp_path, ["junk.txt"], ["junk.txt"], left=["junk.txt"])
-    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == {"junk.txt"}
-    remember_run(tmp_path, tmp_path, [], ["mine.txt"], started=time.time() + 1)
-    assert left_by_runs(tmp_path, tmp_path, ["mine.txt"]) == set()
+    assert left("junk.txt") == set()
+    remember(["junk.txt"], ["junk.txt"], left=["junk.txt"])
+    assert left("junk.txt") == {"junk.txt"}
+    remember([], ["mine.txt"], started=time.time() + 1)
+    assert left("mine.txt") == set()
     (tmp_path / RECORD).write_text("[]")
-    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()
+    assert left("junk.txt") == set()
 
 
 NODEID = "tests/test_a.py::test_a"
@@ -262,10 +246,7 @@ def record(**facts: Any) -> dict[str, Any]:
     return {**plain, "denied": True, **facts}
 
 
-def held(
-    *records: dict[str, Any],
-    verdict: Verdict = Verdict.PASSED,
-) -> Judgement:
+def held(*records: dict[str, Any], verdict: Verdict = Verdict.PASSED) -> Judgement:
     test = TestResult(nodeid=NODEID, outcome=TestOutcome.PASSED)
     judgement = Judgement(verdict=verdict, tests=(test,))
     return hold(judgement, records, check_id="tests[0]", nodeids={NODEID})
@@ -296,13 +277,11 @@ def test_denied_access_fails_the_criterion_but_keeps_test_outcomes():
 
     assert judgement.verdict is Verdict.FAILED
     assert [test.outcome for test in judgement.tests] == [TestOutcome.PASSED]
-    (event,) = judgement.events
-    assert event.denied
+    assert [event.denied for event in judgement.events] == [True]
     (evidence,) = judgement.evidence
     assert (evidence.kind, evidence.tests) == (EvidenceKind.SANDBOX, (NODEID,))
     assert evidence.headline == f"{NODEID} accessed example.org:443, which the plan denies"
-    diagnosis = diagnose(evidence)
-    assert diagnosis.category is Category.SANDBOX_VIOLATION
+    assert diagnose(evidence).category is Category.SANDBOX_VIOLATION
 
 
 def test_deselected_criterion_stays_not_run():
@@ -314,13 +293,12 @@ def test_deselected_criterion_stays_not_run():
 
 def test_events_are_limited_and_denied_ones_come_first():
     many = [record(nodeid=NODEID, target=str(number), denied=number == 99) for number in range(100)]
-    judgement = held(*many)
+    events = held(*many).events
 
-    assert len(judgement.events) == MOST_EVENTS
-    assert judgement.events[0].target == "99"
-    assert "and 1 more" in str(
-        held(record(nodeid=NODEID), record(nodeid=NODEID, event="write", target="/x")).reason
-    )
+    assert len(events) == MOST_EVENTS
+    assert events[0].target == "99"
+    two = held(record(nodeid=NODEID), record(nodeid=NODEID, event="write", target="/x"))
+    assert "and 1 more" in str(two.reason)
 
 
 # -- recorded accesses --------------------------------------------------------------------------
@@ -410,14 +388,14 @@ def test_relative_path_is_resolved_against_its_folder_descriptor(tmp_path: Path)
 def test_multiprocessing_start_is_detected_by_its_pipe():
     launcher = Path(os.__file__).parent / "multiprocessing" / "popen_spawn_posix.py"
     code = "found = hook((7, 'w', CREATE))"
-    told: dict[str, list[Reached]] = {}
+    reached: dict[str, list[Reached]] = {}
     for name in (str(launcher), "/elsewhere/popen_spawn_posix.py"):
         names: dict[str, Any] = {"hook": lambda args: READ["open"](args), "CREATE": CREATE}
         exec(compile(code, name, "exec"), names)
-        told[name] = list(names["found"])
-    (started,) = told.pop(str(launcher))
+        reached[name] = list(names["found"])
+    (started,) = reached.pop(str(launcher))
     assert (started.kind, started.name) == ("process", sys.executable)
-    assert list(told.values()) == [[]]
+    assert list(reached.values()) == [[]]
 
 
 def test_links_are_resolved_where_the_call_follows_them(tmp_path: Path):
@@ -430,18 +408,13 @@ def test_links_are_resolved_where_the_call_follows_them(tmp_path: Path):
     assert resolve_path("/", -1, True) == "/"
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "127.0.0.1", "127.1", "::1", "::ffff:127.0.0.1", "a.localhost", "", "0.0.0.0"]
-)
+LOOPBACK = ("localhost", "127.0.0.1", "127.1", "::1", "::ffff:127.0.0.1", "a.localhost", "", "0.0.0.0")
+OTHERS = ("127.example.org", "::2", "localhost.example.org", "::ffff:198.51.100.1", "1:2", "10.0.0.1")
+
+
+@pytest.mark.parametrize("host", [*LOOPBACK, *OTHERS])
 def test_loopback_addresses_are_recognised(host: str):
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize(
-    "host", ["127.example.org", "::2", "localhost.example.org", "::ffff:198.51.100.1", "1:2", "10.0.0.1"]
-)
-def test_other_hosts_are_not_loopback(host: str):
-    assert not is_loopback(host)
+    assert is_loopback(host) is (host in LOOPBACK)
 
 
 # -- permissions -----------------------------------------------------------------------------------
@@ -501,15 +474,18 @@ def test_programs_are_allowed_by_name_and_path(policy: Any, program: str, expect
     assert granted(Reached(PROCESS, program, program), processes=policy) is expected
 
 
-def test_folders_are_allowed_with_their_contents():
-    for path, expected in {
-        "/data": True,
-        "/data/x/y": True,
-        "/database": False,
-        "/root/of/plan/../up/f": False,
-    }.items():
-        assert granted(Reached(WRITE, path, path), writes=("/data",)) is expected
-    assert granted(Reached(WRITE, "/root/of/up/f", "/root/of/up/f"), writes=("../up",))
+@pytest.mark.parametrize(
+    ("granted_folder", "path", "expected"),
+    [
+        ("/data", "/data", True),
+        ("/data", "/data/x/y", True),
+        ("/data", "/database", False),
+        ("/data", "/root/of/plan/../up/f", False),
+        ("../up", "/root/of/up/f", True),
+    ],
+)
+def test_folders_are_allowed_with_their_contents(granted_folder: str, path: str, expected: bool):
+    assert granted(Reached(WRITE, path, path), writes=(granted_folder,)) is expected
 
 
 def test_access_must_be_allowed_by_every_policy():
