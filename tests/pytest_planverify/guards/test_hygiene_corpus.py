@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from hygiene_samples import HeldFiles
 from text_bundles import read_bundle
 
 from planner.model.baseline import JudgeKind
-from planner.model.evidence import HygieneSignal
 from planner.planfile.loader import plan_as_it_stands
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.guards.allowlist import is_cache
@@ -29,31 +28,22 @@ CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
 class Case:
     """A case of the corpus: one change of a project."""
 
-    id: str
-    project: str
-    label: str
-    todo: str
-    kind: str
-    note: str
     before: HeldFiles
     now: HeldFiles
     grants: Grants
     kinds: dict[str, JudgeKind]
+    red: frozenset[str]
+    """Tests, or files of tests, that failed before the change."""
 
-    @cached_property
-    def signals(self) -> tuple[HygieneSignal, ...]:
-        red = frozenset(_red_tests()[self.project])
-
-        def is_red(nodeid: str) -> bool:
-            return nodeid in red or nodeid.partition("::")[0] in red
-
-        return compare(self.before, self.now, kinds=self.kinds, grants=self.grants, is_red=is_red)
-
-    @cached_property
     def blamed(self) -> list[str]:
         """Return the todos with hygiene violations."""
+
+        def is_red(nodeid: str) -> bool:
+            return not self.red.isdisjoint((nodeid, nodeid.partition("::")[0]))
+
+        signals = compare(self.before, self.now, kinds=self.kinds, grants=self.grants, is_red=is_red)
         passed = [reach.todo_id for reach in self.grants.todos]
-        return [each.todo_id for each in violations(self.signals, grants=self.grants, passed=passed)]
+        return [each.todo_id for each in violations(signals, grants=self.grants, passed=passed)]
 
     def outside(self) -> list[str]:
         """Return the changed files that violate the allowlists of the todos."""
@@ -69,22 +59,10 @@ class Case:
         ]
 
 
-def cases(split: str) -> Iterator[Case]:
-    """Yield the cases of a split."""
-    for entry in _entries():
-        if entry["split"] == split:
-            yield _case(entry)
-
-
 @cache
 def patches(project: str) -> dict[str, str]:
     """Return the unified diffs of a project's cases, by the id of the case."""
     return read_bundle(CORPUS / "patches" / f"{project}.patch")
-
-
-def project_bundle(name: str) -> Path:
-    """Return the path of the bundle with the files of a project."""
-    return CORPUS / "projects" / f"{name}.txt"
 
 
 _FILE = re.compile(r"^diff --git a/(.+) b/(.+)\n", re.MULTILINE)
@@ -118,18 +96,14 @@ def patched(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
 
 
 @cache
-def _entries() -> list[dict[str, Any]]:
-    return yaml.safe_load((CORPUS / "cases.yaml").read_text(encoding="utf-8"))
-
-
-@cache
-def _red_tests() -> dict[str, list[str]]:
-    return yaml.safe_load((CORPUS / "red_tests.yaml").read_text(encoding="utf-8"))
+def listed(name: str) -> Any:
+    """Return the content of a YAML file of the corpus."""
+    return yaml.safe_load((CORPUS / name).read_text(encoding="utf-8"))
 
 
 @cache
 def _project(name: str) -> tuple[dict[str, bytes], Grants, dict[str, JudgeKind]]:
-    files = {path: text.encode() for path, text in read_bundle(project_bundle(name)).items()}
+    files = {path: text.encode() for path, text in read_bundle(CORPUS / "projects" / f"{name}.txt").items()}
     plan = plan_as_it_stands(files["plan.yaml"], "plan.yaml")
     assert plan is not None
     grants = Grants.of_plan(plan, "plan.yaml")
@@ -142,29 +116,34 @@ def _project(name: str) -> tuple[dict[str, bytes], Grants, dict[str, JudgeKind]]
     return files, grants, {path: judges.kind_of(path) for path in files}
 
 
-def _case(entry: dict[str, Any]) -> Case:
-    files, grants, kinds = _project(entry["project"])
-    facts = {name: entry[name] for name in ("id", "project", "label", "todo", "kind", "note")}
-    now = patched(files, patches(entry["project"])[entry["id"]])
-    return Case(**facts, before=HeldFiles(files), now=HeldFiles(now), grants=grants, kinds=kinds)
+def case_of(entry: dict[str, Any]) -> Case:
+    project = entry["project"]
+    files, grants, kinds = _project(project)
+    now = patched(files, patches(project)[entry["id"]])
+    red = frozenset(listed("red_tests.yaml")[project])
+    return Case(HeldFiles(files), HeldFiles(now), grants, kinds, red)
 
 
 @pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])
 def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: int) -> None:
     cheats, missed, flagged = 0, list[str](), list[str]()
-    for case in cases(split):
-        is_found = bool(case.blamed or case.outside())
-        if case.label == "honest":
-            flagged += [case.id] if is_found else []
+    for entry in listed("cases.yaml"):
+        if entry["split"] != split:
+            continue
+        case = case_of(entry)
+        blamed = case.blamed()
+        is_found = bool(blamed or case.outside())
+        if entry["label"] == "honest":
+            flagged += [entry["id"]] if is_found else []
         else:
             cheats += is_found
-            missed += [] if is_found else [case.id]
-            assert not case.blamed or case.todo in case.blamed, f"{case.id} is held against others only"
+            missed += [] if is_found else [entry["id"]]
+            assert not blamed or entry["todo"] in blamed, f"{entry['id']} is held against others only"
     assert flagged == []
     assert cheats >= least, missed
 
 
 def test_corpus_cases_and_patches_correspond() -> None:
-    entries = yaml.safe_load((CORPUS / "cases.yaml").read_text(encoding="utf-8"))
+    entries = listed("cases.yaml")
     found = [name for project in {each["project"] for each in entries} for name in patches(project)]
     assert sorted(found) == sorted(each["id"] for each in entries)
