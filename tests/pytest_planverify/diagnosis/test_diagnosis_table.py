@@ -12,35 +12,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from planner.model.evidence import (
-    ArtifactFact,
-    AuditEvent,
-    BudgetFact,
-    CommandFact,
-    Confirmation,
-    ContractFact,
-    Evidence,
-    ExceptionFact,
-    Finding,
-    Frame,
-    HygieneSignal,
-    MetricFact,
-    ProcessEnd,
-    Selector,
-)
+from planner.model import evidence as models
+from planner.model.evidence import Evidence, ProcessEnd
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis import RULES, Hit, Rule, decision, diagnose
 from pytest_planverify.diagnosis.decision import FILE, calibrated, fit_of, on_curve
 
-# ruff: noqa: E501 (sources and outputs are quoted on one line)
-
-
 TEXTS = st.sampled_from(
     [
         "",
-        "x",
         "NoneType",
         "<string>",
         "shop/cart.py",
@@ -59,19 +42,19 @@ TEXTS = st.sampled_from(
         "error: unrecognized arguments: --x",
     ]
 ) | st.text(max_size=20)
-_BUILDERS = {str: TEXTS, float: st.floats(0.1, 100)}
+MODELS = [
+    each
+    for each in vars(models).values()
+    if isinstance(each, type) and issubclass(each, BaseModel) and each.__module__ == models.__name__
+]
 
 
 def _evidence() -> st.SearchStrategy[Evidence]:
     st.register_type_strategy(str, TEXTS)
     try:
-        for model in (
-            Frame, ExceptionFact, Selector, ProcessEnd, Finding, CommandFact, ArtifactFact, MetricFact, ContractFact,
-            Confirmation, HygieneSignal, AuditEvent, BudgetFact,
-        ):  # fmt: skip
+        for model in MODELS:
             model.model_rebuild()  # models must not change while hypothesis draws
             st.register_type_strategy(model, st.builds(model))
-        Evidence.model_rebuild()
         return st.builds(Evidence, limit_seconds=st.none() | st.floats(0.1, 100))
     finally:
         st.register_type_strategy(str, st.text())
@@ -94,14 +77,10 @@ def test_rule_ids_are_unique_and_kebab_case() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_rule_has_a_one_sentence_reason_and_valid_confidence(rule: Rule) -> None:
-    assert rule.because.endswith(".")
-    assert rule.because[0].isupper() or rule.because.startswith("pytest")
-    assert 0 < rule.confidence < 1
-    if rule.second:
-        category, weight = rule.second
-        assert category is not rule.category
-        assert 0 < weight < rule.confidence
+def test_second_category_of_a_rule_is_another_one_with_less_confidence(rule: Rule) -> None:
+    category, weight = rule.second or (None, 0)
+    assert category is not rule.category
+    assert 0 <= weight < rule.confidence < 1
 
 
 def test_only_the_last_rule_is_unknown() -> None:
@@ -121,16 +100,14 @@ def test_failing_rule_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_uncertain_rule_names_a_runner_up() -> None:
-    unsure = next(rule for rule in RULES if rule.id == "red-without-a-failure")
-    evidence = Evidence(kind="session", process=ProcessEnd(exit_code=1, complete=True))
-    diagnosis = diagnose(evidence)
-    assert diagnosis.rule == unsure.id
+    diagnosis = diagnose(Evidence(kind="session", process=ProcessEnd(exit_code=1, complete=True)))
+    assert diagnosis.rule == "red-without-a-failure"
     assert diagnosis.runner_up is not None
     assert diagnosis.runner_up.category is Category.ENVIRONMENT_ERROR
 
 
 def test_diagnosis_does_not_import_pytest() -> None:
-    code = "import sys, pytest_planverify.diagnosis; sys.exit('pytest' in sys.modules or '_pytest' in sys.modules)"
+    code = "import sys, pytest_planverify.diagnosis; sys.exit('_pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -166,11 +143,8 @@ RECORDINGS: list[dict[str, Any]] = [
 def test_recorded_evidence_keeps_its_diagnosis(recording: dict[str, Any]) -> None:
     expected = recording["expected"]
     diagnosis = diagnose(Evidence.model_validate(recording["evidence"]))
-    assert (diagnosis.category, diagnosis.owner, diagnosis.rule) == (
-        expected["category"],
-        expected["owner"],
-        expected["rule"],
-    )
+    found = {"category": diagnosis.category, "owner": diagnosis.owner, "rule": diagnosis.rule}
+    assert found == {name: expected[name] for name in found}
     if expected["path"]:
         assert diagnosis.location is not None
         assert diagnosis.location.path == expected["path"]
