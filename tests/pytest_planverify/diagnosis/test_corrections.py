@@ -38,30 +38,32 @@ def unusable(function: str = "test_total") -> Evidence:
 
 
 FAILURE = unusable()
+BUILT_IN = diagnose(FAILURE)
+SPEC, ENVIRONMENT = Category.SPEC_MISMATCH, Category.ENVIRONMENT_ERROR
 
 
-def correction(
-    category: Category | None = Category.SPEC_MISMATCH,
-    *,
-    of: Evidence = FAILURE,
-    by: str | None = "ann",
-    days_ago: float = 0.5,
+def by(
+    *names: str | None,
+    category: Category | None = SPEC,
     owner: Owner | None = None,
+    days_ago: float = 0.5,
+    of: Diagnosis = BUILT_IN,
     **more: Any,
-) -> Correction:
-    """Return a correction of the diagnosis that the rules give for the failure."""
-    diagnosis = diagnose(of)
+) -> tuple[Correction, ...]:
+    """Return equal corrections of a diagnosis by several people."""
     fields: dict[str, Any] = {
         "at": NOW - timedelta(days=days_ago),
         "fingerprint": "here",
-        "signature": diagnosis.signature,
-        "category": diagnosis.category,
-        "role": (category or diagnosis.category).facts.default_role,
+        "signature": of.signature,
+        "category": of.category,
+        "role": (category or of.category).facts.default_role,
         "right_category": category,
         "right_owner": owner,
-        "by": by,
     }
-    return Correction(**fields | more)
+    return tuple(Correction(**fields | more, by=name) for name in names)
+
+
+TWICE = by("ann", "bob")
 
 
 @pytest.fixture
@@ -78,9 +80,9 @@ def opinions() -> Opinions:
     return Opinions(manager)
 
 
-def correct(home: Path) -> None:
-    for name in ("ann", "bob"):
-        append_correction(home.parent, correction(by=name))
+def correct(home: Path, corrections: tuple[Correction, ...] = TWICE) -> None:
+    for each in corrections:
+        append_correction(home.parent, each)
 
 
 def test_correction_is_applied_as_a_learned_diagnosis(
@@ -140,10 +142,7 @@ def test_unknown_correction_entries_are_ignored(field: str, home: Path, opinions
 
 
 def test_newest_corrections_come_first_and_future_ones_are_ignored(home: Path) -> None:
-    correct(home)
-    append_correction(home.parent, correction(by="eve", days_ago=-1))
-    append_correction(home.parent, correction(None, by="zoe"))
-    append_correction(home.parent, correction(by="old", days_ago=9))
+    correct(home, (*TWICE, *by("eve", days_ago=-1), *by("zoe", category=None), *by("old", days_ago=9)))
 
     found = read_corrections(home / FILE, NOW, 2)
 
@@ -159,11 +158,6 @@ def test_rules_and_database_are_imported_only_for_a_failure() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-BUILT_IN = diagnose(FAILURE)
-SPEC = Category.SPEC_MISMATCH
-TWICE = (correction(by="ann"), correction(by="bob"))
 
 
 def after(*corrections: Correction, built_in: Diagnosis = BUILT_IN) -> Diagnosis:
@@ -198,67 +192,61 @@ def test_hard_rules_cover_every_category_that_is_not_learned() -> None:
     assert not HARD & {"contract-unresolved", "answered-no", "raised-in-test", "unknown"}
 
 
-@pytest.mark.parametrize(
-    "corrections",
-    [
-        (),
-        (correction(),),
-        (correction(), correction()),
-        (correction(by=None), correction(by=None)),
-        tuple(correction(of=unusable("test_sum"), by=name) for name in ("ann", "bob", "cy")),
-        tuple(correction(None, by=name) for name in ("ann", "bob", "cy")),
-    ],
-    ids=["none", "once", "twice-a-day", "nobody-twice-a-day", "another-failure", "a-role-alone"],
-)
-def test_one_correction_is_not_enough(corrections: tuple[Correction, ...]) -> None:
+TOO_FEW: dict[str, tuple[Correction, ...]] = {
+    "none": (),
+    "one person once": by("ann"),
+    "one person twice a day": by("ann", "ann"),
+    "nobody twice a day": by(None, None),
+    "of another failure": by("ann", "bob", "cy", of=diagnose(unusable("test_sum"))),
+    "of the role alone": by("ann", "bob", "cy", category=None),
+    "taken back by their author": (
+        *by("ann"),
+        *by("ann", days_ago=2),
+        *by("ann", category=ENVIRONMENT, days_ago=0.1),
+    ),
+    "as many against them": (*TWICE, *by("cy", "dan", category=ENVIRONMENT)),
+    "as many for the rule": (*TWICE, *by("cy", "di", category=BUILT_IN.category)),
+}
+ENOUGH: dict[str, tuple[Correction, ...]] = {
+    "one person on two days": (*by("ann"), *by("ann", days_ago=2)),
+    "two people, one of whom changed the mind": (*by("ann", category=ENVIRONMENT, days_ago=9), *TWICE),
+    "most people": (*TWICE, *by("eve", "flo"), *by("cy", category=ENVIRONMENT)),
+}
+
+
+@pytest.mark.parametrize("corrections", TOO_FEW.values(), ids=TOO_FEW)
+def test_too_few_agreeing_corrections_change_nothing(corrections: tuple[Correction, ...]) -> None:
     assert after(*corrections) is BUILT_IN
 
 
-def test_same_correction_by_one_person_on_two_days_is_enough() -> None:
-    assert after(correction(), correction(days_ago=2)).category is SPEC
-
-
-def test_only_the_last_correction_of_a_person_counts() -> None:
-    changed = correction(Category.ENVIRONMENT_ERROR, days_ago=0.1)
-    assert after(correction(), correction(days_ago=2), changed) is BUILT_IN
-    assert after(correction(Category.ENVIRONMENT_ERROR, days_ago=9), *TWICE).category is SPEC
-
-
-def test_conflicting_corrections_cancel_out() -> None:
-    against = [correction(Category.ENVIRONMENT_ERROR, by=name) for name in ("cy", "dan")]
-    assert after(*TWICE, *against) is BUILT_IN
-    assert after(*TWICE, correction(by="eve"), correction(by="flo"), against[0]).category is SPEC
-    with_the_rules = [correction(BUILT_IN.category, by=name) for name in ("cy", "di")]
-    assert after(*TWICE, *with_the_rules) is BUILT_IN
+@pytest.mark.parametrize("corrections", ENOUGH.values(), ids=ENOUGH)
+def test_enough_agreeing_corrections_prevail(corrections: tuple[Correction, ...]) -> None:
+    assert after(*corrections).category is SPEC
 
 
 @pytest.mark.parametrize("category", sorted(set(Category) - LEARNED))
 def test_categories_that_need_proof_are_not_learned(category: Category) -> None:
-    assert after(*(correction(category, by=name) for name in ("ann", "bob", "cy"))) is BUILT_IN
+    assert after(*by("ann", "bob", "cy", category=category)) is BUILT_IN
 
 
 def test_owner_can_be_corrected_without_the_category() -> None:
-    found = after(*(correction(None, by=name, owner=Owner.ENVIRONMENT) for name in ("ann", "bob")))
+    found = after(*by("ann", "bob", category=None, owner=Owner.ENVIRONMENT))
 
     assert (found.category, found.owner, found.rule) == (BUILT_IN.category, Owner.ENVIRONMENT, RULE)
     assert found.runner_up == BUILT_IN.runner_up
 
 
 def test_corrected_owner_is_the_majority_choice() -> None:
-    corrections = [
-        correction(by="ann", owner=Owner.TEST),
-        correction(by="bob", owner=Owner.TEST),
-    ]
-    found = after(*corrections, correction(by="cy"))
+    found = after(*by("ann", "bob", owner=Owner.TEST), *by("cy"))
     assert (found.category, found.owner) == (SPEC, Owner.TEST)
 
 
 def test_corrected_role_needs_two_people() -> None:
-    named = [correction(by=name, role=Role.DEBUGGER) for name in ("ann", "bob")]
+    named = by("ann", "bob", role=Role.DEBUGGER)
     assert after(*named).target_agent is Role.DEBUGGER
-    assert after(named[0], correction(by="cy")).target_agent is None
+    assert after(named[0], *by("cy")).target_agent is None
 
 
 def test_order_of_corrections_is_irrelevant() -> None:
-    corrections = [*TWICE, correction(Category.ENVIRONMENT_ERROR, by="cy")]
+    corrections = [*TWICE, *by("cy", category=ENVIRONMENT)]
     assert after(*corrections) == after(*reversed(corrections))
