@@ -78,56 +78,46 @@ def test_changed_function_precedes_the_raising_one():
     assert first.hunk is not None
 
 
-def test_changed_function_executed_only_by_red_tests_comes_first():
-    names = ("total", "_sum", "_rate")
-    executed = (
-        ran("total", green=9, line_green=9),
-        ran("_sum", green=9, line_green=0),
-        ran("_rate", green=9, line_green=4),
-    )
+ONLY_RED = (ran("total", 9, line_green=9), ran("_sum", 9, line_green=0), ran("_rate", 9, line_green=4))
+UNCHANGED = (ran("total", 9), ran("_sum", 1), ran("_rate", 9))
+REMARK = hunk(None).model_copy(update={"text": "@@\n+\n+# thinking\n", "added": 2, "removed": 0})
+CODE = REMARK.model_copy(update={"text": "@@\n+\n+TAX = 1\n"})
 
-    assert ranked(failure(executed=executed, hunks=tuple(map(hunk, names))))[0] == "_sum"
+FIRST: dict[str, tuple[str | None, Evidence]] = {
+    "a changed function whose line only red tests executed": (
+        "_sum",
+        failure(executed=ONLY_RED, hunks=tuple(map(hunk, ("total", "_sum", "_rate")))),
+    ),
+    "changed code of the module": (None, failure(executed=(ran("Cart.add"),), hunks=(hunk(None),))),
+    "changed code of the class": ("Cart", failure(executed=(ran("Cart.add"),), hunks=(hunk("Cart"),))),
+    "an added line of code": (None, failure(executed=(ran("_sum"),), hunks=(CODE,))),
+    "not an added comment": ("_sum", failure(executed=(ran("_sum"),), hunks=(REMARK,))),
+    "without a change, what few green tests executed": ("_sum", failure(executed=UNCHANGED)),
+    "without a change, what raised": (
+        "_rate",
+        failure(of_shop("total"), of_shop("_rate"), executed=UNCHANGED),
+    ),
+    "without a change and counts, what raised": ("_sum", failure(of_shop("total"), of_shop("_sum"))),
+    "a changed function that encloses an executed one": (
+        "cached",
+        failure(executed=(ran("cached.<locals>.wrapper"),), hunks=(hunk("cached"),)),
+    ),
+    "an executed function before a changed one that was not": (
+        "total",
+        failure(of_shop("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),)),
+    ),
+}
 
 
-def test_changed_function_that_was_not_executed_comes_last():
-    evidence = failure(of_shop("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),))
-
-    assert ranked(evidence) == ["total", "spare"]
-
-
-@pytest.mark.parametrize("function", [None, "Cart"])
-def test_changed_module_or_class_code_is_a_candidate(function: str | None):
-    assert ranked(failure(executed=(ran("Cart.add"),), hunks=(hunk(function),)))[0] == function
-
-
-def test_changed_comment_is_not_a_candidate() -> None:
-    remark = hunk(None).model_copy(update={"text": "@@\n+\n+# thinking\n", "added": 2, "removed": 0})
-    code = remark.model_copy(update={"text": "@@\n+\n+TAX = 1\n"})
-    assert ranked(failure(executed=(ran("_sum"),), hunks=(remark,)))[0] == "_sum"
-    assert ranked(failure(executed=(ran("_sum"),), hunks=(code,)))[0] is None
-
-
-def test_spectrum_and_traceback_rank_candidates_without_a_change():
-    executed = (ran("total", green=9), ran("_sum", green=1), ran("_rate", green=9))
-
-    assert ranked(failure(executed=executed))[0] == "_sum"
-    assert ranked(failure(of_shop("total"), of_shop("_rate"), executed=executed))[0] == "_rate"
+@pytest.mark.parametrize(("first", "evidence"), FIRST.values(), ids=FIRST)
+def test_most_suspicious_function_is_the_first_candidate(first: str | None, evidence: Evidence):
+    assert ranked(evidence)[0] == first
 
 
 def test_line_executed_only_by_red_tests_is_the_line_of_the_candidate():
     (first, *_) = candidates_of(failure(executed=(ran("_sum", green=9, line_green=0),)))
 
     assert first.line == 7
-
-
-def test_raising_frame_is_first_without_spectrum_and_change():
-    assert ranked(failure(of_shop("total"), of_shop("_sum"))) == ["_sum", "total"]
-
-
-def test_enclosing_function_of_an_executed_one_is_a_candidate():
-    evidence = failure(executed=(ran("cached.<locals>.wrapper"),), hunks=(hunk("cached"),))
-
-    assert ranked(evidence) == ["cached", "cached.wrapper"]
 
 
 def test_deeper_exception_precedes_its_consequence():
