@@ -12,16 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from planner.model.outcome import TestResult
 from planner.model.plan import Budget
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.left_files import RECORD, left_by_runs, remember_run
-from planner.text.glob_patterns import matches
-from pytest_planverify.checks.processes import run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.allowlist import Author, Ground, is_cache, violations
@@ -46,21 +42,6 @@ def watch(root: Path, expected: tuple[str, ...] = (), **limits: float) -> Budget
     started = BudgetWatch(Budget.model_validate(limits), root, expected=expected)
     started.start()
     return started
-
-
-def test_run_without_limits_is_not_measured(tmp_path: Path):
-    started = watch(tmp_path)
-    started.check()
-    started.finish()
-
-
-def test_time_budget_starts_with_the_run(tmp_path: Path):
-    started = watch(tmp_path, wall_seconds=0.05)
-    started.check()
-    time.sleep(0.06)
-
-    with pytest.raises(BudgetExceeded, match=r"more than budget\.wall_seconds \(0\.05 s\)"):
-        started.check()
 
 
 @pytest.fixture
@@ -105,34 +86,11 @@ def test_new_files_are_counted_except_artifacts_and_caches(tmp_path: Path):
         started.finish()
 
 
-def exceeded(folder: Path) -> BudgetExceeded:
-    """Return the exception for a file that was added before the run."""
-    with pytest.raises(BudgetExceeded) as caught:
-        BudgetWatch(Budget(new_files=0), folder).start(["a.py"])
-    return caught.value
-
-
-def test_watch_function_can_stop_a_command(tmp_path: Path):
-    def stop() -> None:
-        raise exceeded(tmp_path)
-
-    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
-    started = time.monotonic()
-    with pytest.raises(BudgetExceeded):
-        run_process(sleep, cwd=tmp_path, env={}, timeout_seconds=60, watch=stop)
-    assert time.monotonic() - started < 50
-
-
-@pytest.mark.parametrize(("code", "is_late"), [("", False), ("import time; time.sleep(60)", True)])
-def test_watched_command_keeps_its_time_limit(tmp_path: Path, code: str, is_late: bool):
-    limit = 0.3 if is_late else 60
-    command = [sys.executable, "-c", code]
-    done = run_process(command, cwd=tmp_path, env={}, timeout_seconds=limit, watch=lambda: None)
-    assert (done.timed_out, done.exit_code == 0) == (is_late, not is_late)
-
-
 def test_file_added_before_the_run_exceeds_the_budget_which_is_a_failed_guard_check(tmp_path: Path):
-    check, evidence = violation("t", exceeded(tmp_path).fact).check()
+    with pytest.raises(BudgetExceeded) as caught:
+        BudgetWatch(Budget(new_files=0), tmp_path).start(["a.py"])
+
+    check, evidence = violation("t", caught.value.fact).check()
 
     assert (check.id, check.kind, check.verdict) == ("budget", CheckKind.GUARD, Verdict.FAILED)
     assert diagnose(evidence).category is Category.BUDGET_EXCEEDED
@@ -198,16 +156,6 @@ def test_violation_evidence_names_the_files_and_is_diagnosed():
     check, evidence = violation.check()
     assert (check.id, evidence.check_id, evidence.granted) == ("allowlist", "allowlist", ("a.py",))
     assert diagnose(evidence).category is Category.ALLOWLIST_VIOLATION
-
-
-@given(
-    st.lists(st.sampled_from(["a/x", "b/y", "c", "d/e/f"]), unique=True),
-    st.sampled_from(["a/**", "b", "**", "c"]),
-)
-def test_violations_are_exactly_the_files_not_matched_by_globs(files: list[str], glob: str):
-    outside = found([author("a", glob)], *files).get("a", ())
-
-    assert set(outside) == {file for file in files if not matches(file, glob)}
 
 
 @pytest.mark.parametrize("path", [".coveragerc", "a/cache.py", "egg-info.txt"])
@@ -383,19 +331,6 @@ def test_relative_path_is_resolved_against_its_folder_descriptor(tmp_path: Path)
         assert targets("os.remove", "passwd", 9999) == []
     finally:
         os.close(descriptor)
-
-
-def test_multiprocessing_start_is_detected_by_its_pipe():
-    launcher = Path(os.__file__).parent / "multiprocessing" / "popen_spawn_posix.py"
-    code = "found = hook((7, 'w', CREATE))"
-    reached: dict[str, list[Reached]] = {}
-    for name in (str(launcher), "/elsewhere/popen_spawn_posix.py"):
-        names: dict[str, Any] = {"hook": lambda args: READ["open"](args), "CREATE": CREATE}
-        exec(compile(code, name, "exec"), names)
-        reached[name] = list(names["found"])
-    (started,) = reached.pop(str(launcher))
-    assert (started.kind, started.name) == ("process", sys.executable)
-    assert list(reached.values()) == [[]]
 
 
 def test_links_are_resolved_where_the_call_follows_them(tmp_path: Path):
