@@ -144,10 +144,6 @@ BY_DIAGNOSIS: dict[tuple[Category, Owner], dict[str, Printed]] = {
         "mypy": Printed("mypy kites", "mypy: can't read\nkites: error: Cannot read file: No such file"),
         "ruff": Printed("ruff check kites", "kites:1:1: E902 No such file or directory (os error 2)"),
         "isort": Printed("isort --check kites", "Broken 1 paths"),
-        "python": Printed(
-            "python check.py",
-            "/usr/bin/python: can't open file '/p/check.py': [Errno 2] No such file or directory",
-        ),
         "node": Printed("node --test test/a.js", "Could not find '/p/test/a.js'"),
     },
     (C.ENVIRONMENT_ERROR, W.ENVIRONMENT): {
