@@ -13,9 +13,8 @@ TEST_FILE = "tests/test_cart.py"
 def frame(path: str, function: str, line: int = 1, **more: Any) -> Frame:
     """Return a frame of a test or of the product, by its path."""
     side = Side.TEST if path.startswith("tests/") else Side.PRODUCT
-    module = path.removesuffix(".py").replace("/", ".")
-    fields = {"path": path, "function": function, "line": line, "side": side, "module": module}
-    return Frame(**fields | more)
+    facts: dict[str, Any] = {"side": side, "module": path.removesuffix(".py").replace("/", ".")}
+    return Frame(path=path, function=function, line=line, **facts | more)
 
 
 def error(kind: str, message: str = "", *frames: Frame, bases: str = "", **more: Any) -> ExceptionFact:
