@@ -44,6 +44,12 @@ def watch(root: Path, expected: tuple[str, ...] = (), **limits: float) -> Budget
     return started
 
 
+def test_run_without_limits_is_not_measured(tmp_path: Path):
+    started = watch(tmp_path)
+    started.check()
+    started.finish()
+
+
 @pytest.fixture
 def large() -> Iterator[subprocess.Popen[str]]:
     code = "data = bytearray(b'1') * (120 << 20); print('there', flush=True); import time; time.sleep(60)"
@@ -331,6 +337,18 @@ def test_relative_path_is_resolved_against_its_folder_descriptor(tmp_path: Path)
         assert targets("os.remove", "passwd", 9999) == []
     finally:
         os.close(descriptor)
+
+
+def test_multiprocessing_start_is_detected_by_its_pipe():
+    launcher = str(Path(os.__file__).parent / "multiprocessing" / "popen_spawn_posix.py")
+    reached: dict[str, list[Reached]] = {}
+    for file in (launcher, "/elsewhere/popen_spawn_posix.py"):
+        names: dict[str, Any] = {"hook": lambda args: READ["open"](args), "CREATE": CREATE}
+        exec(compile("found = hook((7, 'w', CREATE))", file, "exec"), names)
+        reached[file] = list(names["found"])
+    (started,) = reached.pop(launcher)
+    assert (started.kind, started.name) == ("process", sys.executable)
+    assert list(reached.values()) == [[]]
 
 
 def test_links_are_resolved_where_the_call_follows_them(tmp_path: Path):
