@@ -15,30 +15,30 @@ def command(*selections: str, limit_seconds: float = 10, **more: Any) -> JudgedC
     return JudgedCommand(check_id="tests[0]", limit_seconds=limit_seconds, selections=selections, **more)
 
 
-class Told:
+class Session:
     """Feeds a worker's record as its journal would."""
 
     def __init__(self) -> None:
         self.record = WorkerRecord()
         self.now = 100.0
 
-    def tell(self, record: str, **facts: Any) -> Told:
+    def feed(self, record: str, **facts: Any) -> Session:
         self.now += 1
         self.record.feed({"record": record, "session": "w1", "at": self.now, **facts})
         return self
 
-    def collected(self, *nodeids: str, narrowed: tuple[str, ...] = (), worker: str = "") -> Told:
-        return self.tell("collected", nodeids=list(nodeids), narrowed=list(narrowed), worker=worker)
+    def collected(self, *nodeids: str, narrowed: tuple[str, ...] = (), worker: str = "") -> Session:
+        return self.feed("collected", nodeids=list(nodeids), narrowed=list(narrowed), worker=worker)
 
-    def test(self, nodeid: str, outcome: str = "passed", duration_ms: float = 5, **more: Any) -> Told:
-        self.tell("test_started", nodeid=nodeid, worker=more.pop("worker", ""))
+    def test(self, nodeid: str, outcome: str = "passed", duration_ms: float = 5, **more: Any) -> Session:
+        self.feed("test_started", nodeid=nodeid, worker=more.pop("worker", ""))
         for evidence in more.pop("evidence", [FAILURE] if outcome in ("failed", "error") else []):
-            self.tell("test_failure", nodeid=nodeid, attempt=None, evidence=evidence)
-        return self.tell("test_finished", nodeid=nodeid, outcome=outcome, duration_ms=duration_ms, **more)
+            self.feed("test_failure", nodeid=nodeid, attempt=None, evidence=evidence)
+        return self.feed("test_finished", nodeid=nodeid, outcome=outcome, duration_ms=duration_ms, **more)
 
     def ended(self, exit_status: int = 0) -> WorkerRecord:
-        self.tell("session_finished", exit_status=exit_status, stopped=None)
-        self.tell("session_ended", exit_status=exit_status)
+        self.feed("session_finished", exit_status=exit_status, stopped=None)
+        self.feed("session_ended", exit_status=exit_status)
         return self.record
 
     def died(

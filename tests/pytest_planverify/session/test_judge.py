@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_samples import FAILURE, Told, command
+from record_samples import FAILURE, Session, command
 
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
 from pytest_planverify.checks.result import file_of
@@ -16,22 +16,18 @@ from pytest_planverify.session.judge import judge, judge_missing_files
 from pytest_planverify.session.records import WorkerRecord
 
 
-def told(*outcomes: str, narrowed: tuple[str, ...] = (), duration_ms: float = 5) -> Told:
+def session_of(*outcomes: str, narrowed: tuple[str, ...] = (), duration_ms: float = 5) -> Session:
     """Return a session that collected one test per outcome; ``-`` is a test that never ran."""
-    session = Told().collected(*(f"a.py::{number}" for number in range(len(outcomes))), narrowed=narrowed)
+    session = Session().collected(
+        *(f"a.py::{number}" for number in range(len(outcomes))), narrowed=narrowed
+    )
     for number, outcome in enumerate(outcomes):
         if outcome != "-":
             session.test(f"a.py::{number}", outcome, duration_ms)
     return session
 
 
-KILLED = {"signal": 9, "timed_out": True}
-COMPLAINT = "pytest: error: unrecognized arguments: --foo"
-
-
 VERDICTS: list[tuple[tuple[str, ...], Verdict]] = [
-    (("passed",), Verdict.PASSED),
-    (("passed", "passed"), Verdict.PASSED),
     (("passed", "skipped", "xfailed"), Verdict.PASSED),
     (("xpassed",), Verdict.PASSED),
     (("failed",), Verdict.FAILED),
@@ -40,16 +36,9 @@ VERDICTS: list[tuple[tuple[str, ...], Verdict]] = [
     (("timeout",), Verdict.FAILED),
     (("passed", "failed"), Verdict.FAILED),
     (("failed", "-"), Verdict.FAILED),
-    (("skipped",), Verdict.FAILED),
-    (("xfailed",), Verdict.FAILED),
-    (("skipped", "xfailed"), Verdict.FAILED),
-    ((), Verdict.FAILED),
-    (("-",), Verdict.INCONCLUSIVE),
     (("passed", "-"), Verdict.INCONCLUSIVE),
     (("skipped", "-"), Verdict.INCONCLUSIVE),
 ]
-
-
 VACUOUS = {
     (): "nothing_collected",
     ("skipped",): "all_skipped",
@@ -58,14 +47,17 @@ VACUOUS = {
 }
 
 
-@pytest.mark.parametrize(("outcomes", "verdict"), VERDICTS, ids=lambda value: "+".join(value) or "none")
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [*VERDICTS, *((outcomes, Verdict.FAILED) for outcomes in VACUOUS)],
+    ids=lambda value: "+".join(value) or "none",
+)
 def test_verdict_follows_from_test_outcomes_and_vacuous_checks_have_a_reason(
     outcomes: tuple[str, ...], verdict: Verdict
 ):
-    judgement = judge(command("a.py"), told(*outcomes).ended(0))
+    judgement = judge(command("a.py"), session_of(*outcomes).ended(0))
 
     assert judgement.verdict is verdict
-    assert judgement.is_red == bool(judgement.evidence)
     assert [test.outcome for test in judgement.tests] == [
         TestOutcome.NOT_RUN if outcome == "-" else TestOutcome(outcome) for outcome in outcomes
     ]
@@ -75,14 +67,14 @@ def test_verdict_follows_from_test_outcomes_and_vacuous_checks_have_a_reason(
 
 
 def test_skip_reason_is_reported_also_for_skipped_files():
-    session = Told().collected("a.py::0").test("a.py::0", "skipped", reason="needs a GPU")
-    session.tell("file_skipped", nodeid="b.py", reason="needs numpy")
+    session = Session().collected("a.py::0").test("a.py::0", "skipped", reason="needs a GPU")
+    session.feed("file_skipped", nodeid="b.py", reason="needs numpy")
 
     (evidence,) = judge(command("a.py", "b.py"), session.ended(0)).evidence
     assert evidence.headline == "no test ran: all were skipped (needs a GPU)"
     assert evidence.skip_reasons == ("needs a GPU", "needs numpy")
 
-    file_alone = Told().collected().tell("file_skipped", nodeid="b.py", reason="needs numpy")
+    file_alone = Session().collected().feed("file_skipped", nodeid="b.py", reason="needs numpy")
     (evidence,) = judge(command("b.py"), file_alone.ended(5)).evidence
     assert evidence.vacuous == "all_skipped"
 
@@ -90,87 +82,58 @@ def test_skip_reason_is_reported_also_for_skipped_files():
 def test_expression_that_selects_no_test_is_named():
     wanted = dataclasses.replace(command("a.py"), expression="-k 'not test'")
 
-    (evidence,) = judge(wanted, Told().collected().ended(5)).evidence
+    (evidence,) = judge(wanted, Session().collected().ended(5)).evidence
 
     assert evidence.headline == "-k 'not test' selects no test"
     assert [(each.text, each.problem) for each in evidence.selectors] == [("-k 'not test'", "no_match")]
 
 
 @pytest.mark.parametrize(
-    ("limit", "durations", "reason", "swallowed"),
+    ("durations", "reason", "swallowed"),
     [
-        (1, (700, 300), None, False),
-        (1, (700, 600), "took 1.3 s of the 1 s allowed", False),
-        (1, (1_700,), "took 1.7 s of the 1 s allowed", True),
-        (100, (60_000, 40_040), "took 100.0 s of the 100 s allowed", False),
+        ((700, 300), None, False),
+        ((700, 600), "took 1.3 s of the 1 s allowed", False),
+        ((1_700,), "took 1.7 s of the 1 s allowed", True),
     ],
+    ids=["within the limit", "together too long", "one test alone too long"],
 )
 def test_total_duration_of_tests_is_limited_by_the_criterion(
-    limit: float, durations: tuple[int, ...], reason: str | None, swallowed: bool
+    durations: tuple[int, ...], reason: str | None, swallowed: bool
 ):
     names = "ab"[: len(durations)]
-    session = Told().collected(*names)
+    session = Session().collected(*names)
     for nodeid, duration in zip(names, durations, strict=True):
         session.test(nodeid, duration_ms=duration)
 
-    judgement = judge(command(limit_seconds=limit), session.ended())
+    judgement = judge(command(limit_seconds=1), session.ended())
 
     assert judgement.verdict is (Verdict.FAILED if reason else Verdict.PASSED)
     assert (judgement.reason, judgement.duration_ms) == (reason, sum(durations))
-    told_of = [
-        (each.nodeid, each.duration_seconds, each.timed_out, each.swallowed_timeout)
-        for each in judgement.evidence
-    ]
-    assert told_of == ([("a", sum(durations) / 1000, True, swallowed)] if reason else [])
+    late = [each for each in judgement.evidence if each.timed_out]
+    assert [(each.nodeid, each.duration_seconds, each.swallowed_timeout) for each in late] == (
+        [("a", sum(durations) / 1000, swallowed)] if reason else []
+    )
 
 
-def test_failure_records_its_duration_and_limit():
-    session = Told().collected("a").test("a", "failed", duration_ms=2_500)
-
-    (evidence,) = judge(command(), session.ended(1)).evidence
-
-    assert (evidence.duration_seconds, evidence.limit_seconds) == (2.5, 10)
-
-
+KILLED = {"signal": 9, "timed_out": True}
+IN_TEST = {"nodeid": "a.py::0"}
+OF_SESSION, OF_FILE, OF_TEST = EvidenceKind.SESSION, EvidenceKind.COLLECTION, EvidenceKind.TEST
 DEATHS: dict[str, tuple[tuple[str, ...] | None, dict[str, Any], EvidenceKind, str]] = {
-    "before the collection": (
-        None,
-        {},
-        EvidenceKind.SESSION,
-        "the session ended the process with SIGSEGV",
-    ),
-    "killed before it": (None, KILLED, EvidenceKind.SESSION, "the session was stopped after 10 s"),
-    "in a file": (
-        None,
-        {"file": "a.py"},
-        EvidenceKind.COLLECTION,
-        "a.py ended the process with SIGSEGV",
-    ),
-    "in a test": (
-        (
-            "crashed",
-            "passed",
-        ),
-        {"nodeid": "a.py::0"},
-        EvidenceKind.TEST,
-        "a.py::0 ended the process with SIGSEGV",
-    ),
-    "killed in a test": (
-        ("timeout",),
-        {"nodeid": "a.py::0"} | KILLED,
-        EvidenceKind.TEST,
-        "a.py::0 was stopped after 10 s",
-    ),
+    "before the collection": (None, {}, OF_SESSION, "the session ended the process with SIGSEGV"),
+    "killed before it": (None, KILLED, OF_SESSION, "the session was stopped after 10 s"),
+    "in a file": (None, {"file": "a.py"}, OF_FILE, "a.py ended the process with SIGSEGV"),
+    "in a test": (("crashed", "passed"), IN_TEST, OF_TEST, "a.py::0 ended the process with SIGSEGV"),
+    "killed in a test": (("timeout",), IN_TEST | KILLED, OF_TEST, "a.py::0 was stopped after 10 s"),
     "after green tests": (
         ("passed",),
         {},
-        EvidenceKind.SESSION,
+        OF_SESSION,
         "the tests passed, but then the session ended with SIGSEGV",
     ),
     "killed after green tests": (
         ("passed",),
         KILLED,
-        EvidenceKind.SESSION,
+        OF_SESSION,
         "the tests passed, but then the session did not end, and was stopped after 10 s",
     ),
 }
@@ -180,7 +143,7 @@ DEATHS: dict[str, tuple[tuple[str, ...] | None, dict[str, Any], EvidenceKind, st
 def test_crashed_session_fails_with_its_exit_and_last_output(
     outcomes: tuple[str, ...] | None, facts: dict[str, Any], kind: EvidenceKind, headline: str
 ):
-    session = Told() if outcomes is None else told(*outcomes)
+    session = Session() if outcomes is None else session_of(*outcomes)
 
     judgement = judge(command("a.py"), session.died(output="x" * 5_000 + "the end", **facts))
 
@@ -196,15 +159,17 @@ def test_crashed_session_fails_with_its_exit_and_last_output(
 
 
 def test_soft_limit_is_reported_as_a_timeout_of_the_test():
-    session = Told().collected("a").test("a", "failed", evidence=[{**FAILURE, "timed_out": True}])
+    timeout = [{**FAILURE, "timed_out": True}]
+    session = Session().collected("a").test("a", "failed", duration_ms=2_500, evidence=timeout)
 
-    (test,) = judge(command(), session.record).tests
+    judgement = judge(command(), session.record)
 
-    assert test.outcome is TestOutcome.TIMEOUT
+    assert [test.outcome for test in judgement.tests] == [TestOutcome.TIMEOUT]
+    assert [(each.duration_seconds, each.limit_seconds) for each in judgement.evidence] == [(2.5, 10)]
 
 
 def test_test_that_passed_only_on_rerun_is_flaky():
-    session = Told().collected("a").tell("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
+    session = Session().collected("a").feed("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
     judgement = judge(command(), session.test("a", reruns=1).ended(0))
 
     assert judgement.verdict is Verdict.FLAKY
@@ -212,7 +177,7 @@ def test_test_that_passed_only_on_rerun_is_flaky():
     assert [each.passed for each in evidence.confirmations] == [False, True]
     assert evidence.headline == FAILURE["headline"]
 
-    first_left_nothing = Told().collected("a").test("a", reruns=1)
+    first_left_nothing = Session().collected("a").test("a", reruns=1)
     assert judge(command(), first_left_nothing.ended(0)).verdict is Verdict.FLAKY
 
 
@@ -226,7 +191,9 @@ def test_missing_test_file_fails_its_command_with_a_suggestion():
 
 
 def test_collection_error_fails_the_command():
-    session = Told().tell("collection_failure", nodeid="a.py", path="/x", evidence={"kind": "collection"})
+    session = Session().feed(
+        "collection_failure", nodeid="a.py", path="/x", evidence={"kind": "collection"}
+    )
     session.collected("b.py::test_1").test("b.py::test_1")
 
     judgement = judge(command("a.py", "b.py"), session.ended())
@@ -255,7 +222,7 @@ def test_file_names_are_normalised():
 def test_narrowed_criterion_is_never_passed(
     outcomes: tuple[str, ...], verdict: Verdict, reason: str | None
 ):
-    judgement = judge(command("a.py"), told(*outcomes, narrowed=("left", "out")).ended(0))
+    judgement = judge(command("a.py"), session_of(*outcomes, narrowed=("left", "out")).ended(0))
 
     assert (judgement.verdict, judgement.reason) == (verdict, reason)
 
@@ -264,7 +231,7 @@ def test_narrowed_criterion_is_never_passed(
 
 
 def test_command_with_a_missing_test_names_it():
-    session = Told().tell(
+    session = Session().feed(
         "not_found", arguments=["/root/a.py::gone"], nearest={"/root/a.py::gone": ["went"]}
     )
 
@@ -275,6 +242,9 @@ def test_command_with_a_missing_test_names_it():
     assert judgement.exit_code == 4
 
 
+COMPLAINT = "pytest: error: unrecognized arguments: --foo"
+
+
 @pytest.mark.parametrize(
     ("messages", "headline"),
     [
@@ -283,9 +253,9 @@ def test_command_with_a_missing_test_names_it():
     ],
 )
 def test_refused_options_report_the_message_of_pytest(messages: tuple[str, ...], headline: str):
-    session = Told()
+    session = Session()
     for message in messages:
-        session.tell("usage_error", message=message)
+        session.feed("usage_error", message=message)
 
     (evidence,) = judge(command(), session.ended(4)).evidence
 
@@ -296,10 +266,9 @@ def test_refused_options_report_the_message_of_pytest(messages: tuple[str, ...],
 
 
 def test_unknown_option_is_a_plan_fault_with_a_suggestion():
-    told = Told().tell("usage_error", message="unrecognized arguments: --maxfial=1 --other")
-    session = told.ended(4)
+    session = Session().feed("usage_error", message="unrecognized arguments: --maxfial=1 --other")
 
-    (evidence,) = judge(command(args=("--maxfial=1",)), session).evidence
+    (evidence,) = judge(command(args=("--maxfial=1",)), session.ended(4)).evidence
 
     assert evidence.kind is EvidenceKind.SELECTION
     assert evidence.headline == "pytest does not know --maxfial=1"
@@ -309,20 +278,20 @@ def test_unknown_option_is_a_plan_fault_with_a_suggestion():
 
 @pytest.mark.parametrize("written", ["ImportError: conftest", None])
 def test_session_that_cannot_start_fails_with_or_without_a_record(written: str | None):
-    session = Told()
+    session = Session()
     if written is not None:
-        session.tell("startup_failure", evidence={"kind": "session", "headline": written})
+        session.feed("startup_failure", evidence={"kind": "session", "headline": written})
 
     judgement = judge(command("a.py"), session.record)
 
+    headline = written or "the session returned None and ran no test"
     assert judgement.verdict is Verdict.FAILED
-    (evidence,) = judgement.evidence
-    assert evidence.headline == written or written is None
+    assert [each.headline for each in judgement.evidence] == [headline]
 
 
 def test_internal_error_after_collection_fails_the_session():
     text = "Traceback (most recent call last):\npytest.PytestConfigWarning: Unknown config option: x"
-    session = Told().collected("test_a.py::test_a").tell("internal_error", text=text).ended(3)
+    session = Session().collected("test_a.py::test_a").feed("internal_error", text=text).ended(3)
 
     judgement = judge(command(), session)
 
@@ -334,61 +303,57 @@ def test_internal_error_after_collection_fails_the_session():
 # -- how the session ended ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [1, 5, 70, None])
-def test_passed_tests_with_a_contradicting_exit_status_fail(status: int | None):
-    session = told("passed")
+def unfinished_xdist(status: int) -> WorkerRecord:
+    """Return the record of a session one of whose pytest-xdist workers did not finish."""
+    session = Session().feed("session_started", worker="gw0", pid=1)
+    return session.collected("a").test("a").ended(status)
 
-    judgement = judge(command(), session.record if status is None else session.ended(status))
 
-    said = (
-        "then the session ended with no exit status" if status is None else f"the session returned {status}"
-    )
-    assert judgement.verdict is Verdict.FAILED
-    assert judgement.reason == f"the tests passed, but {said}"
-    assert judgement.exit_code == status
+@pytest.mark.parametrize(
+    ("record", "status", "contradiction"),
+    [
+        (session_of("passed").ended(1), 1, "the session returned 1"),
+        (session_of("passed").ended(5), 5, "the session returned 5"),
+        (session_of("passed").record, None, "then the session ended with no exit status"),
+        (unfinished_xdist(0), 0, "a process of pytest-xdist did not finish its session"),
+        (unfinished_xdist(1), 1, "the session returned 1"),
+    ],
+    ids=["1", "5", "none", "xdist and 0", "xdist and 1"],
+)
+def test_passed_tests_in_a_session_that_ended_otherwise_fail(
+    record: WorkerRecord, status: int | None, contradiction: str
+):
+    judgement = judge(command(), record)
+
+    assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, status)
+    assert judgement.reason == f"the tests passed, but {contradiction}"
 
 
 def test_reason_explains_why_tests_did_not_run():
     def reason(record: WorkerRecord) -> str | None:
         return judge(command(), record).reason
 
-    finished = told("passed", "-").tell("session_finished", exit_status=1)
+    finished = session_of("passed", "-").feed("session_finished", exit_status=1)
     assert reason(finished.record) == "1 test did not run: the session ended before they ran"
-    finished.tell("session_finished", exit_status=1, stopped="stopping after 1 failures")
+    finished.feed("session_finished", exit_status=1, stopped="stopping after 1 failures")
     assert reason(finished.record) == "1 test did not run: stopping after 1 failures"
-    died = told("-", "-").died(code=7)
+    died = session_of("-", "-").died(code=7)
     assert reason(died) == "2 tests did not run: the session ended with exit status 7"
 
 
 def test_usage_message_is_ignored_when_tests_ran():
-    session = told("failed").tell("usage_error", message="a warning of a plugin")
+    session = session_of("failed").feed("usage_error", message="a warning of a plugin")
 
     assert judge(command("a.py"), session.ended(1)).tests[0].outcome is TestOutcome.FAILED
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (0, "a process of pytest-xdist did not finish its session"),
-        (1, "the session returned 1"),
-    ],
-)
-def test_unfinished_xdist_process_fails_the_check(status: int, said: str):
-    session = Told().tell("session_started", worker="gw0", pid=1).collected("a").test("a")
-
-    judgement = judge(command(), session.ended(status))
-
-    assert judgement.verdict is Verdict.FAILED
-    assert judgement.reason == f"the tests passed, but {said}"
-
-
 def test_first_of_several_overturned_reports_is_reported():
-    session = Told().collected("a", "b")
+    session = Session().collected("a", "b")
     for name in ("a", "b"):
         for headline in ("once", f"{name} is wrong"):
             raw = FAILURE | {"headline": headline}
-            session.tell("test_failure", nodeid=name, attempt=1, evidence=raw)
-        session.test(name, "passed").tell("hidden_failure", nodeid=name, count=1, runs=1)
+            session.feed("test_failure", nodeid=name, attempt=1, evidence=raw)
+        session.test(name, "passed").feed("hidden_failure", nodeid=name, count=1, runs=1)
 
     judgement = judge(command(), session.ended(0))
 
@@ -400,7 +365,7 @@ def test_first_of_several_overturned_reports_is_reported():
 
 
 def test_metrics_are_kept_only_from_tests_that_ran():
-    session = Told().collected("a", "b").tell("metric", name="rows", value=7)
+    session = Session().collected("a", "b").feed("metric", name="rows", value=7)
     session.test("b", "skipped", properties=[["rows", 5]])
     assert judge(command(), session.record).properties == []
 
@@ -429,7 +394,7 @@ RESULTS = st.lists(
 def test_only_proven_sessions_pass(
     outcomes: list[str], status: int | None, narrowed: bool, died: bool, duration: float
 ):
-    session = told(*outcomes, narrowed=("left",) if narrowed else (), duration_ms=duration)
+    session = session_of(*outcomes, narrowed=("left",) if narrowed else (), duration_ms=duration)
     if died:
         session.died()
     record = session.record if status is None else session.ended(status)
@@ -447,7 +412,7 @@ def test_only_proven_sessions_pass(
 
 
 def test_missing_records_make_a_failure_inconclusive():
-    session = Told()
+    session = Session()
     assert session.record.follows({"pen": "1.1", "number": 1})
     assert session.record.follows({"pen": "1.1", "number": 3})
 
@@ -456,15 +421,16 @@ def test_missing_records_make_a_failure_inconclusive():
     assert judge(command("a.py"), session.record).verdict is Verdict.FAILED
 
 
-@pytest.mark.parametrize("told", [None, "passed", "failed"])
-def test_truncated_journal_is_a_tampering_signal(told: str | None):
-    session = Told()
+@pytest.mark.parametrize(
+    ("session", "pieces"),
+    [(Session(), 1), (session_of("passed"), 1), (session_of("failed"), 2)],
+    ids=["no test", "a passed test", "a failed test"],
+)
+def test_truncated_journal_is_a_tampering_signal(session: Session, pieces: int):
     session.record.journal_cut = True
-    if told is not None:
-        session.collected("a.py::0").test("a.py::0", told)
 
     judgement = judge(command("a.py"), session.ended(0))
 
     assert judgement.verdict is Verdict.FAILED
     assert [each.sign for piece in judgement.evidence for each in piece.signals] == ["records-touched"]
-    assert len(judgement.evidence) == (2 if told == "failed" else 1)
+    assert len(judgement.evidence) == pieces
