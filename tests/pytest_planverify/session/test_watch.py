@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,8 @@ from worker_bench import Bench
 from pytest_planverify.checks import processes
 from pytest_planverify.session import workers
 from pytest_planverify.session.fork_server import Exited
-from pytest_planverify.session.records import WorkerRecord
+from pytest_planverify.session.records import Death, WorkerRecord
+from pytest_planverify.session.schedule import Job
 
 TESTS: dict[str, str] = {
     "normal": "def test_1(): pass\ndef test_2(): pass\n",
@@ -29,7 +31,6 @@ TESTS: dict[str, str] = {
     ),
     "ends its parent": "import os, time\ndef test_1():\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n",
     "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
-    "system exit": "import sys\ndef test_1(): sys.exit(0)\ndef test_2(): pass\n",
     "loop": (
         "def run():\n    while True: len('')\n"
         "def test_1():\n    try: run()\n    except BaseException: run()\ndef test_2(): pass\n"
@@ -53,12 +54,10 @@ TESTS: dict[str, str] = {
         "    subprocess.Popen(command, start_new_session=True)\n"
         "def test_2(): pass\n"
     ),
-    "copies itself": "import os\ndef test_1():\n    if os.fork(): os._exit(0)\ndef test_2(): pass\n",
     "stops its parent": (
         "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
     ),
     "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
-    "import closes": "import sys\nsys.exit(0)\ndef test_1(): pass\n",
     "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
     "dies after a subtest": (
         "import os\ndef test_1(subtests):\n    with subtests.test('a'): pass\n    os._exit(0)\n"
@@ -97,6 +96,24 @@ def outcomes(record: WorkerRecord) -> list[str]:
     return [result.outcome for _, result in sorted(record.results.items())]
 
 
+def death_of(record: WorkerRecord) -> Death:
+    assert record.death is not None
+    return record.death
+
+
+def has_ended(pid: int | None) -> bool:
+    assert pid is not None
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def start(bench: Bench, what: str) -> tuple[Job, Callable[[], object]]:
+    """Return the job of the tests, and the function that runs it to its end."""
+    (bench.root / "test_x.py").write_text(TESTS[what])
+    job = bench.job("pytest test_x.py")
+    assert bench.workers is not None
+    return job, partial(bench.workers.run, job)
+
+
 def test_normal_worker_reports_its_tests_and_exit_status(bench: Bench):
     record = run(bench, "normal")
 
@@ -110,26 +127,17 @@ def test_test_that_exits_its_process_is_named(bench: Bench):
     record = run(bench, "exit")
 
     assert outcomes(record) == ["crashed"]
-    assert record.death is not None
-    assert (record.death.nodeid, record.death.exited) == ("test_x.py::test_1", Exited(0, None))
-    assert (record.death.phase, record.death.timed_out, record.exit_status) == ("call", False, None)
-
-
-@forked_only
-def test_system_exit_in_a_test_is_an_ordinary_failure(bench: Bench):
-    record = run(bench, "system exit")
-
-    assert outcomes(record) == ["failed", "passed"]
-    assert record.death is None
+    death = death_of(record)
+    assert (death.nodeid, death.phase, death.exited) == ("test_x.py::test_1", "call", Exited(0, None))
+    assert (death.timed_out, record.exit_status) == (False, None)
 
 
 def test_endless_test_is_killed_with_its_stack(bench: Bench):
     record = run(bench, "loop", seconds=1)
 
     assert outcomes(record) == ["timeout"]
-    assert record.death is not None
-    assert record.death.timed_out
-    assert "test_x.py" in record.death.stack
+    assert death_of(record).timed_out
+    assert "test_x.py" in death_of(record).stack
 
 
 @forked_only
@@ -163,16 +171,14 @@ def test_soft_limit_fails_only_the_slow_test(bench: Bench):
 def test_import_that_exits_the_process_names_its_file(bench: Bench):
     record = run(bench, "import dies")
 
-    assert record.death is not None
-    assert (record.death.file, record.death.nodeid) == ("test_x.py", None)
-    assert (record.death.timed_out, record.death.exited) == (False, Exited(3, None))
-    assert not record.collected
+    death = death_of(record)
+    assert (death.file, death.nodeid, death.exited) == ("test_x.py", None, Exited(3, None))
+    assert (death.timed_out, record.collected) == (False, False)
 
 
 @forked_only
-@pytest.mark.parametrize("what", ["import stops", "import closes"])
-def test_import_that_stops_the_session_names_its_file(what: str, bench: Bench):
-    record = run(bench, what)
+def test_import_that_stops_the_session_names_its_file(bench: Bench):
+    record = run(bench, "import stops")
 
     assert (record.death, record.collected) == (None, False)
     assert record.collecting == {"": "test_x.py"}
@@ -186,8 +192,7 @@ def test_exit_status_zero_before_a_crash_is_not_trusted(bench: Bench):
 
     assert outcomes(record) == ["passed", "passed"]
     assert record.exit_status is None
-    assert record.death is not None
-    assert (record.death.nodeid, record.death.file) == (None, None)
+    assert (death_of(record).nodeid, death_of(record).file) == (None, None)
 
 
 def test_child_processes_of_a_worker_end_with_it(bench: Bench):
@@ -204,16 +209,13 @@ def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Ben
             raise KeyboardInterrupt
 
     bench.look = interrupt
-    (bench.root / "test_x.py").write_text(TESTS["loop"])
-    job = bench.job("pytest test_x.py")
-    assert bench.workers is not None
+    job, run_job = start(bench, "loop")
     with pytest.raises(KeyboardInterrupt):
-        bench.workers.run(job)
+        run_job()
 
     assert job.record is not None
     assert (job.record.collected, job.record.cut_short, job.record.results) == (True, True, {})
-    assert job.record.pid is not None
-    assert not psutil.pid_exists(job.record.pid) or psutil.Process(job.record.pid).status() == "zombie"
+    assert has_ended(job.record.pid)
 
 
 @forked_only
@@ -249,8 +251,7 @@ def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Ben
 
     record = run(bench, "normal")
 
-    assert record.death is not None
-    assert not record.collected
+    assert (death_of(record).nodeid, record.collected) == (None, False)
     conftest.unlink()
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
@@ -260,11 +261,6 @@ def test_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
 
     assert outcomes(record) == ["passed", "passed"]
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
-
-
-@forked_only
-def test_forked_copy_of_a_worker_cannot_report_for_it(bench: Bench):
-    assert outcomes(run(bench, "copies itself")) == ["crashed"]
 
 
 @forked_only
@@ -287,10 +283,9 @@ def test_phase_of_a_crash_after_a_partial_report_is_known(what: str, bench: Benc
     if what == "after a subtest" and pytest.version_tuple < (9,):
         pytest.skip("this pytest has no subtests")
     again = ("-p", "pytest_rerunfailures", "--reruns=1") if what == "when run again" else ()
-    record = run(bench, f"dies {what}", *again)
+    death = death_of(run(bench, f"dies {what}", *again))
 
-    assert record.death is not None
-    assert (record.death.nodeid, record.death.phase) == ("test_x.py::test_1", "call")
+    assert (death.nodeid, death.phase) == ("test_x.py::test_1", "call")
 
 
 @forked_only
@@ -315,10 +310,8 @@ def test_fork_server_does_not_import_the_libraries_of_the_parent():
 
 @forked_only
 def test_close_ends_an_unwatched_worker(bench: Bench):
-    (bench.root / "test_x.py").write_text(TESTS["loop"])
-    job = bench.job("pytest test_x.py")
-    assert bench.workers is not None
-    watching = threading.Thread(target=bench.workers.run, args=(job,), daemon=True)
+    job, run_job = start(bench, "loop")
+    watching = threading.Thread(target=run_job, daemon=True)
     watching.start()
     while job.record is None or not job.record.running:
         time.sleep(0.02)
@@ -328,6 +321,4 @@ def test_close_ends_an_unwatched_worker(bench: Bench):
     watching.join(20)
 
     assert not psutil.pid_exists(bench.server.pid)
-    pid = job.record.pid
-    assert pid is not None
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert has_ended(job.record.pid)
