@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from module_project import write_files
 
 from pytest_planverify.journal import JournalWriter, Record, read_journal
 from pytest_planverify.observe.recorder import alike_names, alike_paths
 from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger
 
 
-def report(when: str, outcome: str = "passed", *, nodeid: str = "a.py::t", **more: Any) -> Any:
+def report(when: str, outcome: str = "passed", *, nodeid: str = "sub/a.py::t", **more: Any) -> Any:
     return SimpleNamespace(
         nodeid=nodeid,
         when=when,
@@ -28,113 +29,88 @@ def report(when: str, outcome: str = "passed", *, nodeid: str = "a.py::t", **mor
     )
 
 
-def told(folder: Path, *reports: Any, root: str = "/r") -> list[Record]:
+def recorded(folder: Path, *reports: Any) -> list[Record]:
+    """Return the records that the ledger writes for the reports, for a plan whose root is ``sub``."""
     path = folder / "journal.jsonl"
     path.unlink(missing_ok=True)
-    ledger = ResultLedger(JournalWriter(path, "s1"), NodeIds("/r", root))
+    ledger = ResultLedger(JournalWriter(path, "s1"), NodeIds("/r", "/r/sub"))
     for each in reports:
         ledger.add(each)
     return read_journal(path)
 
 
 def finished(folder: Path, *reports: Any) -> Record:
-    (record,) = [record for record in told(folder, *reports) if record["record"] == "test_finished"]
+    (record,) = [each for each in recorded(folder, *reports) if each["record"] == "test_finished"]
     return record
 
 
+def reports_of(text: str) -> list[Any]:
+    """Return the reports of the phases in a text, such as ``setup call:failed``."""
+    return [report(*phase.split(":")) for phase in text.split()]
+
+
+SUBTEST = {"context": 1}
+XFAIL = {"wasxfail": "bug"}
 OUTCOMES: dict[str, tuple[list[Any], str]] = {
-    "passed": ([report("setup"), report("call"), report("teardown")], "passed"),
-    "failed": ([report("setup"), report("call", "failed"), report("teardown")], "failed"),
-    "error in setup": ([report("setup", "failed"), report("teardown")], "error"),
-    "error in teardown": ([report("setup"), report("call"), report("teardown", "failed")], "error"),
-    "both": ([report("setup"), report("call", "failed"), report("teardown", "failed")], "failed"),
-    "skipped": (
-        [report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown")],
-        "skipped",
-    ),
-    "skipped inside": ([report("setup"), report("call", "skipped"), report("teardown")], "skipped"),
-    "skipped, then a bad teardown": ([report("setup", "skipped"), report("teardown", "failed")], "error"),
-    "xfailed": (
-        [report("setup"), report("call", "skipped", wasxfail="bug"), report("teardown")],
-        "xfailed",
-    ),
-    "xpassed": ([report("setup"), report("call", wasxfail="bug"), report("teardown")], "xpassed"),
-    "xpassed, then a bad teardown": (
-        [report("setup"), report("call", wasxfail=""), report("teardown", "failed")],
-        "error",
-    ),
-    "skipped in teardown": ([report("setup"), report("call"), report("teardown", "skipped")], "skipped"),
-    "failed, then skipped in teardown": (
-        [report("setup"), report("call", "failed"), report("teardown", "skipped")],
-        "failed",
-    ),
-    "a worker that crashed": ([report("setup"), report("???", "failed")], "crashed"),
+    "passed": (reports_of("setup call teardown"), "passed"),
+    "failed": (reports_of("setup call:failed teardown"), "failed"),
+    "error in setup": (reports_of("setup:failed teardown"), "error"),
+    "error in teardown": (reports_of("setup call teardown:failed"), "error"),
+    "both": (reports_of("setup call:failed teardown:failed"), "failed"),
+    "skipped": (reports_of("setup:skipped teardown"), "skipped"),
+    "skipped inside": (reports_of("setup call:skipped teardown"), "skipped"),
+    "skipped, then a bad teardown": (reports_of("setup:skipped teardown:failed"), "error"),
+    "xfailed": ([report("call", "skipped", **XFAIL), report("teardown")], "xfailed"),
+    "xpassed": ([report("call", **XFAIL), report("teardown")], "xpassed"),
+    "xpassed, then a bad teardown": ([report("call", wasxfail=""), report("teardown", "failed")], "error"),
+    "skipped in teardown": (reports_of("setup call teardown:skipped"), "skipped"),
+    "failed, then skipped in teardown": (reports_of("setup call:failed teardown:skipped"), "failed"),
+    "a worker that crashed": (reports_of("setup ???:failed"), "crashed"),
     "a subtest that failed": (
-        [report("setup"), report("call", "failed", context=1), report("call"), report("teardown")],
+        [report("call", "failed", **SUBTEST), *reports_of("call teardown")],
         "failed",
     ),
-    "a subtest that passed": (
-        [report("setup"), report("call", context=1), report("call"), report("teardown")],
-        "passed",
-    ),
+    "a subtest that passed": ([report("call", **SUBTEST), *reports_of("call teardown")], "passed"),
     "a subtest that was skipped": (
-        [report("setup"), report("call", "skipped", context=1), report("call"), report("teardown")],
+        [report("call", "skipped", **SUBTEST), *reports_of("call teardown")],
         "passed",
     ),
-    "run again until it passed": (
-        [report("setup"), report("call", "rerun"), report("setup"), report("call"), report("teardown")],
-        "passed",
-    ),
-    "run again in vain": (
-        [
-            report("setup"),
-            report("call", "rerun"),
-            report("setup"),
-            report("call", "failed"),
-            report("teardown"),
-        ],
-        "failed",
-    ),
+    "run again until it passed": (reports_of("setup call:rerun setup call teardown"), "passed"),
+    "run again in vain": (reports_of("setup call:rerun setup call:failed teardown"), "failed"),
 }
 
 
-@pytest.mark.parametrize("what", OUTCOMES)
-def test_phases_of_a_test_yield_one_outcome(what: str, tmp_path: Path):
-    reports, outcome = OUTCOMES[what]
-
+@pytest.mark.parametrize(("reports", "outcome"), OUTCOMES.values(), ids=OUTCOMES)
+def test_phases_of_a_test_yield_one_outcome(reports: list[Any], outcome: str, tmp_path: Path):
     assert finished(tmp_path, *reports)["outcome"] == outcome
 
 
 def test_durations_are_summed_and_subtests_belong_to_their_test(tmp_path: Path):
     subtest = report("call", context=1, duration=9)
 
-    assert (
-        finished(tmp_path, report("setup"), subtest, report("call"), report("teardown"))["duration_ms"]
-        == 750
-    )
+    record = finished(tmp_path, report("setup"), subtest, report("call"), report("teardown"))
+
+    assert (record["nodeid"], record["duration_ms"]) == ("a.py::t", 750)
 
 
 def test_failure_is_written_when_it_is_reported(tmp_path: Path):
-    (written,) = told(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})}))
+    (written,) = recorded(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})}))
 
     assert (written["record"], written["evidence"]) == ("test_failure", {"kind": "test"})
-    assert (written["when"], written["attempt"]) == ("call", None)
+    assert (written["nodeid"], written["when"], written["attempt"]) == ("a.py::t", "call", None)
 
 
 def test_report_without_evidence_has_a_minimal_record(tmp_path: Path):
-    (crash, over) = told(
-        tmp_path, report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None)
-    )
+    crash = report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None)
 
-    assert crash["evidence"]["headline"] == "worker 'gw0' crashed"
-    assert crash["evidence"]["phase"] is None
-    assert over["outcome"] == "crashed"
+    failure, end = recorded(tmp_path, crash)
+
+    assert (failure["evidence"]["headline"], failure["evidence"]["phase"]) == ("worker 'gw0' crashed", None)
+    assert end["outcome"] == "crashed"
 
 
 def test_rerun_attempt_is_recorded_with_its_number(tmp_path: Path):
-    journal = told(
-        tmp_path, report("call", "rerun"), report("call", "rerun"), report("call"), report("teardown")
-    )
+    journal = recorded(tmp_path, *reports_of("call:rerun call:rerun call teardown"))
 
     assert [record.get("attempt") for record in journal] == [1, 2, None]
     assert journal[-1]["reruns"] == 2
@@ -148,17 +124,11 @@ def test_reasons_and_properties_are_recorded(tmp_path: Path):
     )
     xfail = finished(tmp_path, report("call", "skipped", wasxfail="reason: bug"), report("teardown"))
     xpass = finished(tmp_path, report("call", wasxfail="bug" * 900), report("teardown"))
-    recorded = finished(tmp_path, report("call"), report("teardown", user_properties=properties))
+    rows, odd, _ = finished(tmp_path, report("teardown", user_properties=properties))["properties"]
 
     assert (skip["reason"], xfail["reason"], len(xpass["reason"])) == ("no", "reason: bug", 500)
-    assert recorded["properties"][0] == ["rows", 3]
-    assert recorded["properties"][1][1].startswith("<object object")
-
-
-def test_node_ids_in_records_are_relative_to_the_root_of_the_plan(tmp_path: Path):
-    journal = told(tmp_path, report("teardown", nodeid="sub/a.py::t"), root="/r/sub")
-
-    assert [record["nodeid"] for record in journal] == ["a.py::t"]
+    assert rows == ["rows", 3]
+    assert odd[1].startswith("<object object")
 
 
 @settings(deadline=None)
@@ -175,7 +145,7 @@ def test_node_ids_in_records_are_relative_to_the_root_of_the_plan(tmp_path: Path
 def test_every_reported_failure_is_recorded(reports: list[tuple[str, str, str]], tmp_path_factory):
     folder = tmp_path_factory.mktemp("ledger")
 
-    journal = told(folder, *(report(when, outcome, nodeid=nodeid) for when, outcome, nodeid in reports))
+    journal = recorded(folder, *(report(when, outcome, nodeid=nodeid) for when, outcome, nodeid in reports))
 
     failures = [record for record in journal if record["record"] == "test_failure"]
     assert len(failures) == sum(outcome in ("failed", "rerun") for _, outcome, _ in reports)
@@ -183,18 +153,20 @@ def test_every_reported_failure_is_recorded(reports: list[tuple[str, str, str]],
     assert len(ends) <= sum(when in ("teardown", "???") for when, _, _ in reports)
 
 
+FIRST_RUN = "setup call:rerun teardown"
+
+
 def test_teardown_of_a_rerun_attempt_does_not_finish_the_test(tmp_path: Path):
-    first = [report("setup"), report("call", "rerun"), report("teardown")]
-    assert [record["record"] for record in told(tmp_path, *first)] == ["test_failure"]
+    assert [each["record"] for each in recorded(tmp_path, *reports_of(FIRST_RUN))] == ["test_failure"]
 
-    assert finished(tmp_path, *first, report("setup"), report("call"), report("teardown"))["reruns"] == 1
+    assert finished(tmp_path, *reports_of(f"{FIRST_RUN} setup call teardown"))["reruns"] == 1
 
 
-@pytest.mark.parametrize("before", [(), (report("setup"), report("call", "rerun"), report("teardown"))])
-def test_overturned_failure_is_recorded_even_after_a_rerun(before: tuple[Any, ...], tmp_path: Path):
+@pytest.mark.parametrize("before", ["", FIRST_RUN])
+def test_overturned_failure_is_recorded_even_after_a_rerun(before: str, tmp_path: Path):
     turned = report("call", planverify_evidence='{"kind": "test"}')
 
-    written = told(tmp_path, *before, report("setup"), turned, report("teardown"))
+    written = recorded(tmp_path, *reports_of(f"{before} setup"), turned, report("teardown"))
 
     (hidden,) = [each for each in written if each["record"] == "hidden_failure"]
     assert hidden["nodeid"] == "a.py::t"
@@ -215,16 +187,9 @@ def test_node_ids_are_relative_to_the_root_of_the_plan(rootdir: str, root: str, 
     assert NodeIds(rootdir, root).of(nodeid) == seen
 
 
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 def test_similar_test_names_come_from_the_text_of_the_file(tmp_path: Path):
     text = "def test_total(): pass\nclass TestCart:\n    def test_add(self): pass\ndef helper(): pass\n"
-    write(tmp_path, {"test_a.py": text, "test_broken.py": "def test_total(:\n"})
+    write_files(tmp_path, {"test_a.py": text, "test_broken.py": "def test_total(:\n"})
 
     assert alike_names("test_a.py::test_totla", tmp_path) == ["test_total"]
     assert alike_names("test_a.py::TestCart::test_ad", tmp_path) == ["TestCart::test_add"]
@@ -233,16 +198,19 @@ def test_similar_test_names_come_from_the_text_of_the_file(tmp_path: Path):
     assert alike_names("test_gone.py::test_totla", tmp_path) == []
 
 
-def test_similar_paths_come_from_the_nearest_existing_folder(tmp_path: Path):
-    write(tmp_path, {"tests/test_one.py": "", "tests/test_two.py": ""})
+@pytest.mark.parametrize(
+    ("path", "alike"),
+    [
+        ("tests/test_onee.py", ["test_one.py"]),
+        ("tests/sub/deep/test_one.py", ["test_one.py"]),
+        ("tests/test_gift_wrap.py", ["gift_wrap_test.py"]),
+        ("tests/test_animals.py", []),
+        ("tests/zzz.txt", []),
+    ],
+)
+def test_similar_paths_come_from_the_nearest_existing_folder(path: str, alike: list[str], tmp_path: Path):
+    """A prefix ``test_`` in common does not make names similar."""
+    names = ("test_one.py", "test_two.py", "test_terminal.py", "gift_wrap_test.py")
+    write_files(tmp_path, {f"tests/{name}": "" for name in names})
 
-    assert alike_paths(tmp_path / "tests/test_onee.py") == ["test_one.py"]
-    assert alike_paths(tmp_path / "tests/sub/deep/test_one.py") == ["test_one.py"]
-    assert alike_paths(tmp_path / "tests/zzz.txt") == []
-
-
-def test_common_test_prefixes_do_not_make_names_similar(tmp_path: Path):
-    write(tmp_path, {"tests/test_terminal.py": "", "tests/gift_wrap_test.py": ""})
-
-    assert alike_paths(tmp_path / "tests/test_gift_wrap.py") == ["gift_wrap_test.py"]
-    assert alike_paths(tmp_path / "tests/test_animals.py") == []
+    assert alike_paths(tmp_path / path) == alike
