@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from diagnosis_capture import capture
+from module_project import write_files
 
 from planner.model.evidence import Evidence, ExceptionFact
 from planner.model.taxonomy import Category
@@ -120,8 +121,8 @@ def test_leaves_of_nested_exception_groups_are_listed_once() -> None:
     group = ExceptionGroup("outer", [shared, ExceptionGroup("inner", [KeyError("b"), shared])])
     error = ValueError("later")
     error.__cause__ = group
-    for told, first in ((group, "ExceptionGroup"), (error, "ValueError")):
-        chain, leaves = exception_facts(told, HERE)
+    for outermost, first in ((group, "ExceptionGroup"), (error, "ValueError")):
+        chain, leaves = exception_facts(outermost, HERE)
         assert chain[0].type == first
         assert [leaf.type for leaf in leaves] == ["ValueError", "KeyError"]
 
@@ -136,43 +137,34 @@ def test_frames_have_function_side_and_source() -> None:
     assert (evidence.kind, evidence.headline) == (EvidenceKind.SESSION, "ValueError: x")
 
 
+OS_ERROR_BASES = ("builtins.OSError", "builtins.Exception", "builtins.BaseException")
+
+
+def _no_attribute(obj: object) -> AttributeError:
+    return AttributeError("m", name="x", obj=obj)
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
+        (ConnectionRefusedError(111, "no"), {"bases": ("builtins.ConnectionError", *OS_ERROR_BASES)}),
         (OSError(errno.ENOSPC, "No space", b"/x/y"), {"errno": errno.ENOSPC, "path": "/x/y"}),
         (FileNotFoundError(errno.ENOENT, "no", "git"), {"errno": errno.ENOENT, "path": "git"}),
         (FileNotFoundError(errno.ENOENT, "no", Path("/x")), {"path": "/x"}),
         (OSError("plain"), {"errno": None, "path": None}),
         (SyntaxError("bad", ("<string>", 1, 1, "x")), {"path": "<string>", "line": 1, "object_side": None}),
-        (
-            ImportError("cannot import name 'a' from 'os'", name="os", path=__file__),
-            {"object_side": Side.TEST},
-        ),
+        (ImportError("no name 'a' in 'os'", name="os", path=__file__), {"object_side": Side.TEST}),
         (NameError("x", name="x"), {"name": "x"}),
         (AttributeError("by hand"), {"name": None, "object_type": None}),
         (AttributeError("odd", name="x", obj=_ReprRaises()), {"type": "AttributeError", "message": "odd"}),
-        (
-            AttributeError("m", name="x", obj=errno),
-            {"object_type": "module errno", "object_side": Side.STDLIB},
-        ),
-        (
-            AttributeError("m", name="x", obj=None),
-            {"object_type": "builtins.NoneType", "object_side": Side.STDLIB},
-        ),
-        (
-            AttributeError("m", name="x", obj=Evidence),
-            {"object_type": "class planner.model.evidence.Evidence"},
-        ),
+        (_no_attribute(errno), {"object_type": "module errno", "object_side": Side.STDLIB}),
+        (_no_attribute(None), {"object_type": "builtins.NoneType", "object_side": Side.STDLIB}),
+        (_no_attribute(Evidence), {"object_type": "class planner.model.evidence.Evidence"}),
     ],
 )
 def test_attributes_of_an_exception_are_kept(error: BaseException, expected: dict[str, Any]) -> None:
     (fact,), _ = exception_facts(error, HERE)
     assert {key: getattr(fact, key) for key in expected} == expected
-
-
-def test_bases_are_told_in_resolution_order() -> None:
-    (fact,), _ = exception_facts(ConnectionRefusedError(111, "no"), HERE)
-    assert fact.bases[:3] == ("builtins.ConnectionError", "builtins.OSError", "builtins.Exception")
 
 
 @pytest.mark.parametrize(
@@ -185,20 +177,18 @@ def test_bases_are_told_in_resolution_order() -> None:
     ],
 )
 def test_headline_is_the_essential_line_of_the_message(message: str, expected: str) -> None:
-    assert (
-        headline(ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message))
-        == expected
-    )
+    fact = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message)
+    assert headline(fact) == expected
 
 
 def test_only_product_functions_and_classes_have_a_definition() -> None:
     assert definition(len, HERE) is None
-    assert definition(test_bases_are_told_in_resolution_order, HERE) is None
+    assert definition(test_suppressed_context_is_omitted, HERE) is None
     project = ProjectMap(root=Path(headline.__code__.co_filename).parent.parent)
-    found = definition(headline, project)
-    assert found is not None
-    assert found.function == "headline"
-    assert definition(ProjectMap, project).function == "ProjectMap"  # type: ignore[union-attr]
+    for value, name in ((headline, "headline"), (ProjectMap, "ProjectMap")):
+        found = definition(value, project)
+        assert found is not None
+        assert found.function == name
 
 
 def test_evidence_of_a_test_has_phase_output_fixtures_and_subjects(pytester: pytest.Pytester) -> None:
@@ -207,11 +197,8 @@ def test_evidence_of_a_test_has_phase_output_fixtures_and_subjects(pytester: pyt
         "test_a.py": "import sys\nfrom app import f\ndef test_a(tmp_path):\n    print('out')\n    print('err', file=sys.stderr)\n    assert f() == 2\n",
     }
     evidence = capture(pytester, files).first
-    assert (evidence.kind, evidence.phase, evidence.nodeid) == (
-        EvidenceKind.TEST,
-        Phase.CALL,
-        "test_a.py::test_a",
-    )
+    assert (evidence.kind, evidence.phase) == (EvidenceKind.TEST, Phase.CALL)
+    assert evidence.nodeid == "test_a.py::test_a"
     assert (evidence.stdout_tail, evidence.stderr_tail) == ("out\n", "err\n")
     assert "tmp_path" in evidence.fixtures
     assert [frame.function for frame in evidence.subjects] == ["f"]
@@ -257,21 +244,8 @@ def test_collected_module_with_an_unusual_name_is_on_the_test_side(pytester: pyt
     assert evidence.exceptions[0].frames[-1].side is Side.TEST
 
 
-def test_hostile_object_in_a_test_still_leaves_evidence(pytester: pytest.Pytester) -> None:
-    files = {
-        "test_a.py": "class Bad:\n    def __repr__(self):\n        raise SystemExit(1)\n    def __eq__(self, o):\n        raise KeyError('eq')\n"
-        "    def __getattr__(self, n):\n        raise RuntimeError(n)\ndef test_a():\n    bad = Bad()\n    raise ValueError(bad)\n"
-    }
-    evidence = capture(pytester, files).first
-    assert evidence.exceptions[0].message == "<__str__ raised SystemExit>"
-    assert diagnose(evidence).category is Category.TEST_REGRESSION
-
-
 def _tree(root: Path, *names: str) -> None:
-    for name in names:
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
+    write_files(root, dict.fromkeys(names, ""))
 
 
 def test_discovery_finds_packages_modules_src_and_the_declared_name(tmp_path: Path) -> None:
@@ -325,16 +299,10 @@ def test_every_file_has_a_side(tmp_path: Path, name: str, module: str, side: Sid
 
 
 def test_test_folder_named_like_a_library_does_not_hide_it(tmp_path: Path) -> None:
-    _tree(
-        tmp_path,
-        "tests/__init__.py",
-        "tests/redis/__init__.py",
-        "test/kafka/test_a.py",
-        "test/fakes/__init__.py",
-    )
+    packages = ("tests", "tests/redis", "test/fakes")
+    _tree(tmp_path, *(f"{folder}/__init__.py" for folder in packages), "test/kafka/test_a.py")
     found = ProjectMap.discover(tmp_path).test_packages
-    assert "tests" in found
-    assert "fakes" in found
+    assert found >= {"tests", "fakes"}
     assert not found & {"redis", "kafka"}
 
 
