@@ -12,12 +12,15 @@ from types import ModuleType
 
 import pytest
 from forked import in_fork
+from module_project import write_files
 from real_command import MEASURING
 
 from pytest_planverify.observe.evidence import is_self_contained
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 
 HEAVY = {"heavy/__init__.py": "import os\nplace = __file__\n", "heavy/part.py": "value = object()\n"}
+SHADOWING = {"heavy.py": "place = 'the project'\n"}
+"""A module of the project with the name of an installed package."""
 
 
 class World:
@@ -29,14 +32,26 @@ class World:
         self.restarts: list[str] = []
         self.extensions: list[str] = []
 
-    def install(self, files: dict[str, str], *, where: Path | None = None) -> None:
-        for name, text in files.items():
-            path = (where or self.installed) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+    def install(self, files: dict[str, str]) -> None:
+        write_files(self.installed, files)
 
-    def hand_out(self) -> None:
+    def hand_out(self, *, collecting: bool = True) -> None:
         self.shelf.hand_out(self.restarts.append, self.extensions.append)
+        self.shelf.collecting = collecting
+
+    def preload(self, *names: str, project: dict[str, str] | None = None, collecting: bool = True) -> None:
+        """Preload modules and hand them out, to a worker whose project has these files."""
+        self.shelf.fill(list(names))
+        write_files(self.project, project or {})
+        self.hand_out(collecting=collecting)
+
+    def unfit(self, *names: str) -> Unfit | None:
+        """Return why the modules cannot be preloaded."""
+        try:
+            self.shelf.fill(list(names))
+        except Unfit as unfit:
+            return unfit
+        return None
 
 
 @pytest.fixture
@@ -73,9 +88,7 @@ def test_project_module_takes_precedence_over_a_preloaded_one(world: World):
     world.install(HEAVY)
 
     def work() -> None:
-        world.shelf.fill(["heavy"])
-        world.install({"heavy.py": "place = 'the project'\n"}, where=world.project)
-        world.hand_out()
+        world.preload("heavy", project=SHADOWING)
 
         import heavy  # type: ignore[import-not-found]
 
@@ -99,8 +112,7 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
         world.shelf.fill(["heavy"])
         if value is not None:
             os.environ["HEAVY_BACKEND"] = value
-        world.hand_out()
-        world.shelf.collecting = collecting
+        world.hand_out(collecting=collecting)
         import heavy  # type: ignore[import-not-found]
 
         return heavy.backend, len(world.restarts)
@@ -111,10 +123,7 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
 @pytest.mark.parametrize(
     ("text", "effect"),
     [
-        (
-            "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()",
-            "threads",
-        ),
+        ("import threading\nthreading.Timer(9, print).start()", "threads"),
         ("import warnings\nwarnings.warn('old')", "list of warnings"),
         ("import warnings\nwarnings.resetwarnings()", "warning filters"),
         ("import sys\nsys.path.append('/elsewhere')", "sys.path"),
@@ -132,45 +141,36 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
 def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world: World):
     world.install({"heavy.py": text + "\n"})
 
-    def work() -> tuple[str, str]:
-        try:
-            world.shelf.fill(["heavy"])
-        except Unfit as unfit:
-            return unfit.module, str(unfit)
-        return "", "fit"
+    def unfit() -> tuple[str, str]:
+        found = world.unfit("heavy")
+        assert found is not None
+        return found.module, str(found)
 
-    module, said = in_fork(work)
+    module, reason = in_fork(unfit)
     assert module == "heavy"
-    assert effect in said
+    assert effect in reason
+
+
+PROXY = """\
+import sys
+
+class Proxy:
+    def __init__(self, module): object.__setattr__(self, 'module', module)
+    def __getattribute__(self, name): return getattr(object.__getattribute__(self, 'module'), name)
+    def __setattr__(self, name, value): setattr(object.__getattribute__(self, 'module'), name, value)
+
+sys.modules['heavy'] = Proxy(sys.modules['heavy'])
+"""
 
 
 def test_proxy_in_place_of_a_package_is_unfit(world: World):
-    world.install(
-        {
-            "heavy/__init__.py": """import sys
+    world.install({"heavy/__init__.py": PROXY, "heavy/part.py": ""})
 
-class Proxy:
-    def __init__(self, module):
-        object.__setattr__(self, 'module', module)
-    def __getattribute__(self, name):
-        return getattr(object.__getattribute__(self, 'module'), name)
-    def __setattr__(self, name, value):
-        setattr(object.__getattribute__(self, 'module'), name, value)
+    def unfit() -> bool:
+        found = world.unfit("heavy", "heavy.part")
+        return found is not None and found.module == "heavy"
 
-sys.modules['heavy'] = Proxy(sys.modules['heavy'])
-""",
-            "heavy/part.py": "",
-        }
-    )
-
-    def work() -> str:
-        try:
-            world.shelf.fill(["heavy", "heavy.part"])
-        except Unfit as unfit:
-            return unfit.module
-        return "fit"
-
-    assert in_fork(work) == "heavy"
+    assert in_fork(unfit)
 
 
 def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World):
@@ -210,8 +210,7 @@ def test_submodule_is_not_an_attribute_before_its_import(world: World):
     def work() -> None:
         import heavy  # type: ignore[import-not-found]
 
-        world.shelf.fill(["heavy.part"])
-        world.hand_out()
+        world.preload("heavy.part")
         assert not hasattr(heavy, "part")
 
         import heavy.part  # type: ignore[import-not-found]
@@ -222,18 +221,11 @@ def test_submodule_is_not_an_attribute_before_its_import(world: World):
 
 
 def test_module_provides_only_what_its_own_import_loads(world: World):
-    world.install(
-        {
-            **HEAVY,
-            "heavy/own.py": "",
-            "heavy/__init__.py": "from heavy import own\n",
-            "user.py": "import heavy.part\n",
-        }
-    )
+    package = {"heavy/__init__.py": "from heavy import own\n", "heavy/own.py": "", "heavy/part.py": ""}
+    world.install({**package, "user.py": "import heavy.part\n"})
 
     def work() -> None:
-        world.shelf.fill(["user"])
-        world.hand_out()
+        world.preload("user")
 
         import heavy  # type: ignore[import-not-found]
 
@@ -255,8 +247,7 @@ def test_module_provides_its_imports_even_if_another_loaded_them(import_of_part:
     world.install({**HEAVY, "user.py": f"{import_of_part}\nimport heavy\n"})
 
     def work() -> None:
-        world.shelf.fill(["heavy", "heavy.part", "user"])
-        world.hand_out()
+        world.preload("heavy", "heavy.part", "user")
         import user  # type: ignore[import-not-found]
 
         assert user.heavy.part.value is sys.modules["heavy.part"].value
@@ -268,8 +259,7 @@ def test_package_attribute_that_shadows_a_submodule_is_kept(world: World):
     world.install({"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"})
 
     def work() -> None:
-        world.shelf.fill(["heavy"])
-        world.hand_out()
+        world.preload("heavy")
 
         import heavy  # type: ignore[import-not-found]
 
@@ -282,10 +272,7 @@ def test_dependent_of_a_shadowed_module_is_reimported(world: World):
     world.install({**HEAVY, "user.py": "import heavy\nkept = heavy\n"})
 
     def work() -> None:
-        world.shelf.fill(["user"])
-        world.shelf.collecting = False
-        world.install({"heavy.py": "place = 'the project'\n"}, where=world.project)
-        world.hand_out()
+        world.preload("user", project=SHADOWING, collecting=False)
 
         import heavy  # type: ignore[import-not-found]
         import user  # type: ignore[import-not-found]
@@ -302,9 +289,7 @@ def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, wo
     world.install({**HEAVY, "user.py": text})
 
     def work() -> None:
-        world.shelf.fill(["user"])
-        world.hand_out()
-        world.shelf.collecting = False
+        world.preload("user", collecting=False)
         sys.modules["heavy"] = stub  # type: ignore[assignment]
 
         import user  # type: ignore[import-not-found]
@@ -320,17 +305,12 @@ def test_extension_modules_are_reported_and_never_loaded_twice(world: World):
         pytest.skip("it is loaded already, or not installed")
 
     def work() -> None:
-        world.shelf.fill([name])
-        world.hand_out()
-        world.shelf.collecting = False
+        world.preload(name, collecting=False)
         __import__(name)
         assert (world.extensions, world.restarts) == ([name], [])
 
     def shadowed() -> None:
-        world.shelf.fill([name])
-        world.install({f"{name}.py": ""}, where=world.project)
-        world.hand_out()
-        world.shelf.collecting = False
+        world.preload(name, project={f"{name}.py": ""}, collecting=False)
         __import__(name)
         assert (world.extensions, len(world.restarts)) == ([], 1)
 
@@ -373,11 +353,8 @@ def test_self_contained_test_binds_every_name_in_its_file(name: str):
 
 def failure_of(pytester: pytest.Pytester, **files: str) -> dict[str, object]:
     pytester.makepyfile(**files)
-    plan = {
-        "todo_list_id": "p",
-        "items": [{"id": "t", "title": "T", "acceptance_criteria": {"tests": ["pytest test_sum.py"]}}],
-    }
-    (pytester.path / "plan.yaml").write_text(json.dumps(plan))
+    todo = {"id": "t", "title": "T", "verify": "pytest test_sum.py"}
+    (pytester.path / "plan.yaml").write_text(json.dumps({"todo_list_id": "p", "items": [todo]}))
     pytester.runpytest_subprocess("--planverify", "plan.yaml", "-p", "no:cacheprovider")
     written = json.loads((pytester.path / ".planverify/outcomes.json").read_text())
     (failure,) = written["outcomes"][0]["failures"]
