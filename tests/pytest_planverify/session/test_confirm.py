@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,20 +22,16 @@ from pytest_planverify.session.confirm import ConfirmationBudget, confirm, is_wo
 PLAIN = "def test_it():\n    assert total() == 3\n"
 
 
+IN_THE_TEST = Frame(path="test_a.py", line=2, function="test_it", side=Side.TEST)
+
+
+def error(*frames: Frame, name: str = "AssertionError") -> ExceptionFact:
+    return ExceptionFact(type=name, qualified=f"builtins.{name}", frames=frames)
+
+
 def failure(headline: str = "assert 1 == 3", **more: Any) -> Evidence:
-    frame = Frame(path="test_a.py", line=2, function="test_it", side=Side.TEST)
-    fact = ExceptionFact(
-        type="AssertionError", qualified="AssertionError", message=headline, frames=(frame,)
-    )
-    return Evidence(
-        **{
-            "kind": EvidenceKind.TEST,
-            "check_id": "tests[0]",
-            "headline": headline,
-            "exceptions": (fact,),
-            **more,
-        }
-    )
+    usual = {"kind": EvidenceKind.TEST, "check_id": "tests[0]", "exceptions": (error(IN_THE_TEST),)}
+    return Evidence(headline=headline, **(usual | more))
 
 
 def red(headline: str = "assert 1 == 3", **more: Any) -> Judgement:
@@ -45,32 +42,23 @@ def green() -> Judgement:
     return Judgement(verdict=Verdict.PASSED)
 
 
-class Again:
-    """A rerun that returns the given judgements in order and counts its calls."""
-
-    def __init__(self, *answers: Judgement) -> None:
-        self._answers: Iterator[Judgement] = iter(answers)
-        self.count = 0
-
-    def __call__(self) -> Judgement:
-        self.count += 1
-        return next(self._answers)
+def again(*judgements: Judgement) -> Mock:
+    """Return a rerun that returns the given judgements in order and counts its calls."""
+    return Mock(side_effect=judgements)
 
 
 @pytest.fixture
 def settle(tmp_path: Path) -> Callable[..., Judgement]:
-    def run(first: Judgement, again: Again, *, text: str = PLAIN, most: int = 4, **more: Any) -> Judgement:
+    def run(first: Judgement, rerun: Mock, *, text: str = PLAIN, most: int = 4, **more: Any) -> Judgement:
         (tmp_path / "test_a.py").write_text(text)
         more = {"budget": ConfirmationBudget(), **more}
-        return confirm(first, again, most=most, root=tmp_path, **more)
+        return confirm(first, rerun, most=most, root=tmp_path, **more)
 
     return run
 
 
-def test_different_result_on_rerun_is_flaky_and_keeps_the_first_evidence(
-    settle: Callable[..., Judgement],
-):
-    settled = settle(red("the first"), Again(green()), company=True)
+def test_different_result_on_rerun_is_flaky_and_keeps_the_first_evidence(settle: Callable[..., Judgement]):
+    settled = settle(red("the first"), again(green()), company=True)
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FLAKY, 2, 1)
     assert settled.reason == "passed and failed on the same code: failed 1 of 2 times"
@@ -87,12 +75,12 @@ def test_different_result_on_rerun_is_flaky_and_keeps_the_first_evidence(
     ["random.random()", "time.time()", "list({1, 2})", "hash('a')", "uuid.uuid4()", "Thread(target=f)"],
 )
 def test_failure_in_random_code_is_rerun_more_often(line: str, settle: Callable[..., Judgement]):
-    again = Again(red(), red(), green(), red())
+    rerun = again(red(), red(), green(), red())
 
-    settled = settle(red(), again, text=f"def test_it():\n    assert f({line})\n")
+    settled = settle(red(), rerun, text=f"def test_it():\n    assert f({line})\n")
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FLAKY, 4, 3)
-    assert again.count == 3
+    assert rerun.call_count == 3
 
 
 @pytest.mark.parametrize(
@@ -101,31 +89,14 @@ def test_failure_in_random_code_is_rerun_more_often(line: str, settle: Callable[
     ids=["ran into its limit", "inconclusive", "not run"],
 )
 def test_rerun_without_a_result_keeps_the_verdict(second: Judgement, settle: Callable[..., Judgement]):
-    settled = settle(red(), Again(second))
+    settled = settle(red(), again(second))
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
     assert settled.reason == "seen once; the confirmation gave no result"
 
 
-def test_randomness_counts_only_in_functions_of_the_failure(tmp_path: Path):
-    (tmp_path / "test_a.py").write_text(f"{PLAIN}def test_other():\n    return random.random()\n")
-
-    assert not depends_on_chance(failure(), tmp_path)
-    (tmp_path / "test_a.py").write_text("def test_it(:\n")
-    assert not depends_on_chance(failure(), tmp_path)
-    assert not depends_on_chance(failure(), tmp_path / "gone")
-
-
-LUCK_AND_PLAIN = """import random
-
-
-def test_luck():
-    assert random.random() > 2
-
-
-def test_plain():
-    assert 1 == 2
-"""
+LUCK_AND_PLAIN = "def test_luck(): assert random.random() > 2\ndef test_plain(): assert 1 == 2\n"
+BOTH_FAILED = {"test_luck": "failed", "test_plain": "failed"}
 
 
 def ran(**outcomes: str) -> Judgement:
@@ -143,12 +114,10 @@ def ran(**outcomes: str) -> Judgement:
     return Judgement(verdict=verdict, tests=tests, evidence=evidence)
 
 
-def test_flaky_test_is_marked_beside_a_test_that_always_fails(
-    settle: Callable[..., Judgement],
-):
-    again = Again(ran(test_luck="passed", test_plain="failed"))
+def test_flaky_test_is_marked_beside_a_test_that_always_fails(settle: Callable[..., Judgement]):
+    rerun = again(ran(test_luck="passed", test_plain="failed"))
 
-    settled = settle(ran(test_luck="failed", test_plain="failed"), again, text=LUCK_AND_PLAIN)
+    settled = settle(ran(**BOTH_FAILED), rerun, text=LUCK_AND_PLAIN)
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 2, 2)
     passed = {each.nodeid: [run.passed for run in each.confirmations] for each in settled.evidence}
@@ -159,7 +128,7 @@ def test_no_test_of_a_crashed_rerun_counts_as_passed(settle: Callable[..., Judge
     died = ran(test_luck="passed", test_plain="failed")
     died.evidence += (Evidence(kind=EvidenceKind.SESSION, headline="it was killed"),)
 
-    settled = settle(ran(test_luck="failed", test_plain="failed"), Again(*[died] * 4), text=LUCK_AND_PLAIN)
+    settled = settle(ran(**BOTH_FAILED), again(*[died] * 4), text=LUCK_AND_PLAIN)
 
     assert settled.runs == settled.reds > 1
     assert not any(run.passed for each in settled.evidence for run in each.confirmations)
@@ -170,13 +139,12 @@ def test_mixed_failures_are_rerun_further_only_when_cheap(
     seconds: float, runs: int, settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "MOST_FURTHER_SECONDS", seconds)
-    both = {"test_luck": "failed", "test_plain": "failed"}
-    again = Again(ran(**both), ran(**both), ran(test_luck="passed", test_plain="failed"))
+    rerun = again(ran(**BOTH_FAILED), ran(**BOTH_FAILED), ran(test_luck="passed", test_plain="failed"))
 
-    settled = settle(ran(**both), again, text=LUCK_AND_PLAIN)
+    assert settle(ran(**BOTH_FAILED), rerun, text=LUCK_AND_PLAIN).runs == runs
 
-    assert settled.runs == runs
 
+# -- whether chance may decide -----------------------------------------------------------------------
 
 MODULE = """import random
 import time
@@ -194,23 +162,21 @@ def other():
     return random.random()
 """
 TOTAL = ("shop.py", 7, "total")
-TEST = "import random\nfrom shop import total\n\n\ndef test_it():\n    assert total() == 3\n"
+
+
+def in_shop(line: int) -> Frame:
+    return Frame(path="shop.py", line=line, function="f", side=Side.PRODUCT)
 
 
 def run_of(lines: set[int]) -> dict[str, dict[tuple[str, int, str], tuple[int, int]]]:
     return {"test_a.py::test_it": {TOTAL: (0, sum(1 << line - 7 for line in lines))}}
 
 
-def test_product_randomness_counts_on_executed_lines_and_set_order_at_calls(
-    tmp_path: Path,
-):
+def test_product_randomness_counts_on_executed_lines_and_set_order_at_calls(tmp_path: Path):
     (tmp_path / "shop.py").write_text(MODULE)
-    (tmp_path / "test_a.py").write_text(TEST)
-    frame = Frame(path="test_a.py", line=6, function="test_it", side=Side.TEST)
-    error = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", frames=(frame,))
-    far = failure(nodeid="test_a.py::test_it", exceptions=(error,))
-    called = Frame(path="shop.py", line=7, function="total", side=Side.PRODUCT)
-    near = far.model_copy(update={"subjects": (called,)})
+    (tmp_path / "test_a.py").write_text(PLAIN)
+    far = failure(nodeid="test_a.py::test_it")
+    near = far.model_copy(update={"subjects": (in_shop(7),)})
 
     assert depends_on_chance(far, tmp_path, run_of({8, 9}))
     assert not depends_on_chance(far, tmp_path, run_of({8, 10}))
@@ -221,44 +187,51 @@ def test_product_randomness_counts_on_executed_lines_and_set_order_at_calls(
 @pytest.mark.parametrize(("name", "draws"), [("ModuleNotFoundError", False), ("ValueError", True)])
 def test_failed_import_is_not_random(name: str, draws: bool, tmp_path: Path):
     (tmp_path / "shop.py").write_text("import random\nSEED = random.random()\nimport gone\n")
-    frame = Frame(path="shop.py", line=3, function="<module>", side=Side.PRODUCT)
-    error = ExceptionFact(type=name, qualified=f"builtins.{name}", frames=(frame,))
-    red = failure(kind=EvidenceKind.COLLECTION, nodeid="test_a.py", exceptions=(error,))
+    failed = error(in_shop(3), name=name)
+    red = failure(kind=EvidenceKind.COLLECTION, nodeid="test_a.py", exceptions=(failed,))
 
     assert depends_on_chance(red, tmp_path) is draws
 
 
+FIXTURE = "@pytest.fixture\ndef cart(): return draw()\n\ndef draw(): return random.random()\n"
+
+
 @pytest.mark.parametrize(
-    ("helper", "draws"),
+    ("text", "draws"),
     [
-        ("def test_it(cart):\n    assert cart\n\n\n@pytest.fixture\ndef cart():\n    return draw()\n\n\n"
-         "def draw():\n    return random.random()\n", True),
-        ("def test_it():\n    assert 1 == 3\n\n\ndef test_b():\n    assert random.random()\n", False),
-        ("SEED = random.random()\n\n\ndef test_it():\n    assert 1 == 3\n", False),
+        (f"def test_it(cart): assert cart\n\n{FIXTURE}", True),
+        ("def test_it(): assert 1 == 3\n\ndef test_b(): assert random.random()\n", False),
+        ("SEED = random.random()\n\ndef test_it(): assert 1 == 3\n", False),
     ],
     ids=["behind a fixture", "another test", "the module"],
-)  # fmt: skip
-def test_helpers_in_the_test_file_count_as_code_of_the_test(helper: str, draws: bool, tmp_path: Path):
-    (tmp_path / "test_a.py").write_text(f"import random\n\nimport pytest\n\n\n{helper}")
+)
+def test_helpers_in_the_test_file_count_as_code_of_the_test(text: str, draws: bool, tmp_path: Path):
+    (tmp_path / "test_a.py").write_text(text)
     red = failure(nodeid="test_a.py::test_it", exceptions=())
 
     assert depends_on_chance(red, tmp_path) is draws
 
 
-def test_randomness_is_attributed_to_the_function_at_the_line(tmp_path: Path):
+@pytest.mark.parametrize("subjects", [True, False], ids=["called by the test", "in the traceback"])
+def test_randomness_is_attributed_to_the_function_at_the_line(subjects: bool, tmp_path: Path):
     (tmp_path / "shop.py").write_text(
-        "import random\n\n\n@cached\ndef total():\n    return 2\n\n\n"
-        "def other():\n    return random.random()\n"
+        "import random\n\n@cached\ndef total():\n    return 2\n\ndef other():\n    return random.random()\n"
     )
 
-    def at(line: int) -> Evidence:
-        return failure(
-            exceptions=(), subjects=(Frame(path="shop.py", line=line, function="f", side=Side.PRODUCT),)
-        )
+    def draws(line: int) -> bool:
+        if subjects:
+            return depends_on_chance(failure(exceptions=(), subjects=(in_shop(line),)), tmp_path)
+        return depends_on_chance(failure(exceptions=(error(in_shop(line)),)), tmp_path)
 
-    assert not depends_on_chance(at(4), tmp_path)
-    assert not depends_on_chance(at(1), tmp_path)
-    assert depends_on_chance(at(9), tmp_path)
+    assert [draws(line) for line in (1, 3, 5, 8)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("text", ["def test_it(:\n", None], ids=["broken", "missing"])
+def test_file_that_cannot_be_parsed_is_not_random(text: str | None, tmp_path: Path):
+    if text is not None:
+        (tmp_path / "test_a.py").write_text(text)
+
+    assert not depends_on_chance(failure(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -284,13 +257,13 @@ def test_confirmations_share_a_time_budget_and_report_when_it_is_spent(
 ):
     clock = iter([0.0, 4.0, 10.0, 14.0])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    budget, again = ConfirmationBudget(seconds=5), Again(red(), red(), red())
+    budget, rerun = ConfirmationBudget(seconds=5), again(red(), red(), red())
 
-    settled = settle(red(), again, text="def test_it():\n    assert random()\n", budget=budget)
-    assert (again.count, budget.spent, settled.runs) == (2, 8, 3)
+    settled = settle(red(), rerun, text="def test_it():\n    assert random()\n", budget=budget)
+    assert (rerun.call_count, budget.spent, settled.runs) == (2, 8, 3)
 
-    settled = settle(red(), again, budget=budget)
-    assert (settled.verdict, again.count, budget.refused) == (Verdict.FAILED, 2, 2)
+    settled = settle(red(), rerun, budget=budget)
+    assert (settled.verdict, rerun.call_count, budget.refused) == (Verdict.FAILED, 2, 2)
     assert settled.reason == "seen once; not confirmed, because the time for confirmations is used up"
 
 
