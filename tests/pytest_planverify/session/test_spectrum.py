@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from example_project import Example, Verified, todo
 
 from planner.model.evidence import Evidence
 from planner.model.outcome import TestResult
@@ -45,10 +46,6 @@ def ignore(*_: object) -> None:
     """Trace nothing."""
 
 
-def everything(_file: str) -> bool:
-    return True
-
-
 def only_shop(file: str) -> bool:
     return file == "/project/shop.py"
 
@@ -77,7 +74,7 @@ def test_probe_records_product_functions_with_their_depth(
 
 
 def test_probe_does_not_start_beside_another_profiler(untraced: None):
-    probe = module.probe_of(everything)
+    probe = module.probe_of(only_shop)
     sys.setprofile(ignore)
     try:
         assert not probe.start()
@@ -87,7 +84,7 @@ def test_probe_does_not_start_beside_another_profiler(untraced: None):
 
 @pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
 def test_tracer_set_by_a_test_is_kept(untraced: None):
-    probe = module._Tracer(everything)
+    probe = module._Tracer(only_shop)
 
     assert probe.start()
     sys.settrace(ignore)
@@ -154,6 +151,7 @@ def test_evidence_counts_red_and_green_tests_by_function_with_the_worst_line():
 
 # -- a whole run ---------------------------------------------------------------------------------------
 
+OPTIONS = ("-p", "no:cacheprovider", "-p", "xdist.plugin")
 TESTS = """\
 import sys
 from shop import total
@@ -169,49 +167,33 @@ def test_other():
 """
 
 
-@pytest.fixture(autouse=True)
-def _lean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable the autoload of plugins, which takes most of the time of a short run."""
-    for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):  # coverage would already trace
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_planverify.plugin,xdist.plugin")
-
-
-def verify(pytester: pytest.Pytester, options: str = "", more: str = "") -> tuple[str, dict[str, Any]]:
-    """Return the terminal output and the outcome for a product with one changed character."""
-    path = pytester.path
-    (path / "shop.py").write_text(PRODUCT)
-    (path / "tests").mkdir()
-    (path / "tests/test_shop.py").write_text(TESTS.format(more=more))
-    criteria = {"tests": [f"python -m pytest tests{options}"]}
-    plan = {"todo_list_id": "p", "items": [{"id": "t", "title": "T", "acceptance_criteria": criteria}]}
-    (path / "plan.yaml").write_text(json.dumps(plan))
+def verify(root: Path, options: str = "", more: str = "") -> Verified:
+    """Return the result of verifying a product with one changed character."""
+    files = {"shop.py": PRODUCT, "tests/test_shop.py": TESTS.format(more=more)}
+    example = Example(root, {**files, "pytest.ini": "[pytest]\npythonpath = .\n"})
+    example.plan(todo("t", f"python -m pytest tests{options}"))
     commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]
     for words in (["init", "-q"], ["add", "."], commit):
-        subprocess.run(["git", *words], cwd=path, check=True)
-    (path / "shop.py").write_text(PRODUCT.replace("return 0", "return 1"))
-    shown = pytester.runpytest_subprocess("--planverify", "plan.yaml", "-p", "no:cacheprovider")
-    outcome = json.loads((path / ".planverify/outcomes.json").read_text())["outcomes"][0]
-    return shown.stdout.str(), outcome
+        subprocess.run(["git", *words], cwd=root, check=True)
+    example.write({"shop.py": PRODUCT.replace("return 0", "return 1")})
+    return example.verify("plan.yaml", *OPTIONS, measured=False)  # coverage would already trace
 
 
 @pytest.mark.parametrize("options", ["", " -n 1"])
-def test_change_in_a_private_function_is_located(pytester: pytest.Pytester, options: str):
-    screen, outcome = verify(pytester, options)
+def test_change_in_a_private_function_is_located(options: str, tmp_path: Path):
+    verified = verify(tmp_path, options)
 
-    assert "changed shop.py:12 (+1 -1) in _empty" in screen
-    (failure,) = outcome["failures"]
+    assert "changed shop.py:12 (+1 -1) in _empty" in verified.output
+    (failure,) = verified.outcomes["t"]["failures"]
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["location"] == {"path": "shop.py", "line": 12, "function": "_empty"}
     assert failure["candidates"][0]["reasons"] == ["changed", "spectrum"]
-    assert [test["outcome"] for test in outcome["checks"][0]["tests"]] == ["failed", "passed", "passed"]
+    assert list(verified.tests("t").values()) == ["failed", "passed", "passed"]
 
 
-def test_tests_that_check_for_tracers_are_not_recorded(pytester: pytest.Pytester):
-    _, outcome = verify(pytester, more="    if sys.gettrace(): return\n")
+def test_tests_that_check_for_tracers_are_not_recorded(tmp_path: Path):
+    (failure,) = verify(tmp_path, more="    if sys.gettrace(): return\n").outcomes["t"]["failures"]
 
-    (failure,) = outcome["failures"]
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["candidates"][0]["reasons"] == ["changed"]
 
@@ -245,58 +227,51 @@ def stock(): return shop.total([]) / 0
 """
 
 
-@pytest.mark.parametrize(("command", "is_rendered"), [("", False), (" --tb=short", True)])
-def test_confirmation_renders_tracebacks_only_on_request(
-    command: str, is_rendered: bool, pytester: pytest.Pytester
-):
+@pytest.mark.parametrize(("options", "is_rendered"), [("", False), (" --tb=short", True)])
+def test_confirmation_renders_tracebacks_only_on_request(options: str, is_rendered: bool, tmp_path: Path):
     """By default, pytest parses each file of each traceback, which takes as long as the tests."""
-    pytester.makepyfile(shop="def total(items): return 1\n", conftest=BROKEN_FIXTURE)
-    pytester.makepyfile(test_stock="def test_red(stock): pass\n")
-    criterion = {"tests": [f"pytest test_stock.py{command}"]}
-    plan = {"todo_list_id": "p", "items": [{"id": "a", "title": "A", "acceptance_criteria": criterion}]}
-    pytester.makefile(".yaml", plan=json.dumps(plan))
-    subprocess.run([sys.executable, "-m", "pytest", "--planverify", "plan.yaml"], check=False, timeout=240)
+    files = {"shop.py": "def total(items): return 1\n", "conftest.py": BROKEN_FIXTURE}
+    example = Example(tmp_path, {**files, "test_stock.py": "def test_red(stock): pass\n"})
+    example.plan(todo("a", f"pytest test_stock.py{options}"))
+    example.verify("plan.yaml", measured=False)
 
-    first, again = sorted(pytester.path.glob(".planverify/runs/*/w?.log"))
+    first, again = sorted(tmp_path.glob(".planverify/runs/*/w?.log"))
     assert "\nE   " in first.read_text(encoding="utf-8")
     text = again.read_text(encoding="utf-8")
     assert "ZeroDivisionError" in text
     assert ("\nE   " in text, "spectrum" not in text) == (is_rendered, is_rendered)
 
 
-def test_recording_does_not_change_verdict_or_category(pytester: pytest.Pytester):
-    """Each kind of failure is verified twice by the same code, with and without a recorded confirmation."""
-    unrecorded = (
-        "import pytest_planverify.session.run as run\nrun.choose_recorded_tests = lambda tests: ()\n"
-    )
-    decided: list[dict[str, object]] = []
-    reasons: list[set[str]] = []
-    for is_recorded in (True, False):
-        folder = pytester.mkdir(f"recorded_{is_recorded}".lower())
-        (folder / "recording.py").write_text("" if is_recorded else unrecorded)
-        (folder / "tests").mkdir()
-        items: list[dict[str, object]] = []
-        for kind, (product, test) in KINDS_OF_RED.items():
-            (folder / f"{kind}.py").write_text(product + "\n")
-            file = f"tests/test_{kind}.py"
-            (folder / file).write_text(
-                f"import sys; sys.path.insert(0, '.')\nfrom {kind} import act\n"
-                f"def test_red():\n    {test}\ndef test_other(): pass\n"
-            )
-            seconds = 1 if kind == "endless_loop" else 30
-            criterion = {"cmd": f"python -m pytest {file}", "timeout_seconds": seconds}
-            items.append({"id": kind, "title": kind, "acceptance_criteria": {"tests": [criterion]}})
-        (folder / "plan.yaml").write_text(json.dumps({"todo_list_id": "p", "items": items}))
-        command = [sys.executable, "-m", "pytest", "-p", "recording", "--planverify", "plan.yaml"]
-        subprocess.run(command, cwd=folder, check=False, capture_output=True, timeout=240)
-        outcomes = json.loads((folder / ".planverify/outcomes.json").read_text())["outcomes"]
-        reasons.append({why for each in outcomes for why in _reasons(each)})
-        decided.append({each["todo_id"]: _decision(each) for each in outcomes})
+NOT_RECORDING = (
+    "import pytest_planverify.session.run as run\nrun.choose_recorded_tests = lambda tests: ()\n"
+)
 
-    recorded, plain = decided
-    assert recorded == plain
-    assert len(plain) == len(KINDS_OF_RED)
-    assert ("spectrum" in reasons[0], "spectrum" in reasons[1]) == (True, False)
+
+def outcomes_of_every_kind(root: Path, plugin: str) -> dict[str, dict[str, Any]]:
+    """Return the outcome of each kind of failure, verified with the plugin."""
+    example = Example(root, {"recording.py": plugin})
+    todos: list[dict[str, Any]] = []
+    for kind, (product, test) in KINDS_OF_RED.items():
+        head = f"import sys; sys.path.insert(0, '.')\nfrom {kind} import act\n"
+        tests = f"{head}def test_red():\n    {test}\ndef test_other(): pass\n"
+        example.write({f"{kind}.py": f"{product}\n", f"tests/test_{kind}.py": tests})
+        seconds = 1 if kind == "endless_loop" else 30
+        command = {"cmd": f"python -m pytest tests/test_{kind}.py", "timeout_seconds": seconds}
+        todos.append(todo(kind, command))
+    example.plan(*todos)
+    return example.verify("-p", "recording", "plan.yaml", as_module=True, measured=False).outcomes
+
+
+def test_recording_does_not_change_verdict_or_category(tmp_path: Path):
+    recorded = outcomes_of_every_kind(tmp_path / "recorded", "")
+    plain = outcomes_of_every_kind(tmp_path / "plain", NOT_RECORDING)
+
+    assert recorded.keys() == plain.keys() == KINDS_OF_RED.keys()
+    assert {kind: _decision(each) for kind, each in recorded.items()} == {
+        kind: _decision(each) for kind, each in plain.items()
+    }
+    assert any("spectrum" in _reasons(each) for each in recorded.values())
+    assert not any("spectrum" in _reasons(each) for each in plain.values())
 
 
 def _decision(outcome: dict[str, Any]) -> object:

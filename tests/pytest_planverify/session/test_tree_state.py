@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from module_project import write_files
 
 from planner.planfile import project_files
 from planner.planfile.project_files import digest_of
@@ -24,15 +25,13 @@ def git(folder: Path, *args: str) -> None:
 
 
 def commit(folder: Path, message: str = "first") -> None:
-    git(folder, "init", "-q")
+    git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", message)
 
 
 def write(folder: Path, *names: str, text: str = "1\n") -> None:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    write_files(folder, dict.fromkeys(names, text))
 
 
 @pytest.fixture(params=["git", "no git"])
@@ -84,7 +83,6 @@ def test_changed_or_removed_file_is_reported(name: str, project: Path):
     then = state(project)
 
     write(project, name, text="2\n")
-    assert changed(then, project) == f"{name} has changed"
     assert changed(then, project, began=0, ended=time.time() + 1) == f"{name} has changed"
     (project / name).unlink()
     assert changed(then, project) == f"{name} is gone"
@@ -146,16 +144,15 @@ def test_files_are_compared_between_two_commits(tmp_path: Path):
 
 def test_unmerged_files_are_compared(tmp_path: Path):
     write(tmp_path, "a.py")
-    git(tmp_path, "init", "-q", "-b", "main")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "first")
+    commit(tmp_path)
     git(tmp_path, "checkout", "-qb", "other")
     write(tmp_path, "a.py", text="other\n")
-    git(tmp_path, "commit", "-qam", "other")
+    commit(tmp_path)
     git(tmp_path, "checkout", "-q", "main")
     write(tmp_path, "a.py", text="mine\n")
-    git(tmp_path, "commit", "-qam", "mine")
-    subprocess.run(["git", "merge", "other"], cwd=tmp_path, capture_output=True, check=False)
+    commit(tmp_path)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(tmp_path, "merge", "other")
 
     then = state(tmp_path)
 
@@ -175,6 +172,8 @@ def test_links_and_large_files_are_compared(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("nowhere")
     assert changed(then, tmp_path) == "link has changed"
+    write(tmp_path, "large.bin", text="123456")
+    assert changed(then, tmp_path) == "large.bin has changed"
     assert digest_of(tmp_path / "large.bin" / "no folder") == "gone"
 
 
@@ -187,33 +186,20 @@ def test_state_of_too_many_files_is_unknown(tmp_path: Path, monkeypatch: pytest.
     assert read_tree([tmp_path]) is None
 
 
-@pytest.mark.parametrize("answer", ["exit 1", "sleep 5", None])
+@pytest.mark.parametrize("script", ["exit 1", "exec sleep 5", None], ids=["fails", "hangs", "missing"])
 def test_state_is_unknown_when_git_fails(
-    answer: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     root, programs = tmp_path / "root", tmp_path / "bin"
     write(root, ".git/HEAD", "a.py")
     programs.mkdir()
-    if answer is not None:
-        write(
-            programs,
-            "git",
-            text=f"#!/bin/sh\nexec {answer}\n" if "sleep" in answer else "#!/bin/sh\nexit 1\n",
-        )
+    if script is not None:
+        write(programs, "git", text=f"#!/bin/sh\n{script}\n")
         (programs / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{'/usr/bin:/bin' if answer else ''}")
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin" if script else str(programs))
     monkeypatch.setattr(repository, "TIMEOUT_SECONDS", 0.3)
 
     assert read_tree([root]) is None
-
-
-def test_excluded_paths_are_not_in_the_state(tmp_path: Path):
-    write(tmp_path, "plan.yaml", "reports/a.json", "a.py")
-
-    found = read_tree([tmp_path], [tmp_path / "plan.yaml", tmp_path / "reports"])
-
-    assert found is not None
-    assert set(found.files) == {"a.py"}
 
 
 names = st.text(min_size=1, max_size=8)
@@ -240,20 +226,23 @@ def test_state_round_trips_through_its_file(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "[" * 100_000, '{"version": 2, "heads": {}, "files": {}, "loose": []}']
+    "text",
+    [None, "", "{}", "[]", "[" * 100_000, '{"version": 2, "heads": {}, "files": {}, "loose": []}'],
+    ids=["missing", "empty", "no version", "list", "deep", "newer"],
 )
-def test_invalid_state_file_is_read_as_none(text: str, tmp_path: Path):
-    (tmp_path / "tree.json").write_text(text)
+def test_invalid_state_file_is_read_as_none(text: str | None, tmp_path: Path):
+    if text is not None:
+        (tmp_path / "tree.json").write_text(text)
 
     assert TreeState.read(tmp_path / "tree.json") is None
-    assert TreeState.read(tmp_path / "missing.json") is None
 
 
-def test_state_is_saved_only_if_known_and_writable(tmp_path: Path):
-    write(tmp_path, "root/a.py")
+def test_state_is_saved_without_excluded_paths_if_known_and_writable(tmp_path: Path):
+    write(tmp_path, "root/a.py", "root/plan.yaml", "root/reports/a.json")
+    watched, apart = [tmp_path / "root"], [tmp_path / "root/plan.yaml", tmp_path / "root/reports"]
 
-    TreeWatch([tmp_path / "root"]).keep(tmp_path / "tree.json")
-    TreeWatch([tmp_path / "root"]).keep(tmp_path / "no" / "tree.json")
+    TreeWatch(watched, apart).keep(tmp_path / "tree.json")
+    TreeWatch(watched, apart).keep(tmp_path / "no" / "tree.json")
 
     kept = TreeState.read(tmp_path / "tree.json")
     assert kept is not None
