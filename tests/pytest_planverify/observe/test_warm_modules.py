@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
@@ -11,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from example_project import Example, todo
 from forked import in_fork
 from module_project import write_files
-from real_command import MEASURING
 
 from pytest_planverify.observe.evidence import is_self_contained
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
@@ -351,32 +350,26 @@ def test_self_contained_test_binds_every_name_in_its_file(name: str):
     assert is_self_contained(source, "test", owner) == (name in ALONE)
 
 
-def failure_of(pytester: pytest.Pytester, **files: str) -> dict[str, object]:
-    pytester.makepyfile(**files)
-    todo = {"id": "t", "title": "T", "verify": "pytest test_sum.py"}
-    (pytester.path / "plan.yaml").write_text(json.dumps({"todo_list_id": "p", "items": [todo]}))
-    pytester.runpytest_subprocess("--planverify", "plan.yaml", "-p", "no:cacheprovider")
-    written = json.loads((pytester.path / ".planverify/outcomes.json").read_text())
-    (failure,) = written["outcomes"][0]["failures"]
-    return {name: failure[name] for name in ("category", "owner", "target_agent")}
+def failure_of(root: Path, files: dict[str, str]) -> tuple[str, str, str]:
+    """Return category, owner and role of the failure of ``test_sum.py``."""
+    example = Example(root, files)
+    example.plan(todo("t", "pytest test_sum.py"))
+    verified = example.verify("plan.yaml", measured=False)  # coverage would already trace
+    (failure,) = verified.outcomes["t"]["failures"]
+    return failure["category"], failure["owner"], failure["target_agent"]
 
 
-def test_self_contradictory_assertion_goes_to_the_tester(pytester: pytest.Pytester):
-    found = failure_of(pytester, test_sum="def test_sum():\n    one = 1\n    assert one + 1 == 3\n")
+def test_self_contradictory_assertion_goes_to_the_tester(tmp_path: Path):
+    files = {"test_sum.py": "def test_sum():\n    one = 1\n    assert one + 1 == 3\n"}
 
-    assert found == {"category": "TEST_REGRESSION", "owner": "test", "target_agent": "tester"}
+    assert failure_of(tmp_path, files) == ("TEST_REGRESSION", "test", "tester")
 
 
-def test_failure_of_a_test_that_executed_product_code_belongs_to_the_product(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-):
-    for name in MEASURING:  # coverage would already trace
-        monkeypatch.delenv(name, raising=False)
-    found = failure_of(
-        pytester,
-        shop="def fill(xs):\n    xs.append(0)\n",
-        conftest="import shop\ndef pytest_runtest_setup():\n    shop.fill([])\n",
-        test_sum="def test_sum():\n    assert not 'xs'\n",
-    )
+def test_failure_of_a_test_that_executed_product_code_belongs_to_the_product(tmp_path: Path):
+    files = {
+        "shop.py": "def fill(xs):\n    xs.append(0)\n",
+        "conftest.py": "import shop\ndef pytest_runtest_setup():\n    shop.fill([])\n",
+        "test_sum.py": "def test_sum():\n    assert not 'xs'\n",
+    }
 
-    assert found == {"category": "TEST_REGRESSION", "owner": "product", "target_agent": "coder"}
+    assert failure_of(tmp_path, files) == ("TEST_REGRESSION", "product", "coder")

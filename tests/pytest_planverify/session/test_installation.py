@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from example_project import Example, todo
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, RequirementFact
 from planner.model.taxonomy import Category as C
@@ -20,13 +20,11 @@ LIBRARY = Frame(path="/v/lib/attr/x.py", line=1, function="f", side=Side.THIRD_P
 
 
 def missing(module: str, *frames: Frame, **more: object) -> ExceptionFact:
-    bases = ("builtins.ImportError", "builtins.Exception")
-    text = f"No module named '{module}'"
     return ExceptionFact(
         type="ModuleNotFoundError",
         qualified="builtins.ModuleNotFoundError",
-        bases=bases,
-        message=text,
+        bases=("builtins.ImportError", "builtins.Exception"),
+        message=f"No module named '{module}'",
         name=module,
         frames=frames,
         **more,
@@ -100,37 +98,27 @@ OLD = RequirementFact(
     name="attrs", asked=">=22", installed="19.1", modules=("attr",), file="pyproject.toml"
 )
 CART = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
-WRONG = evidence(raised("TypeError", TEST, PRODUCT, LIBRARY, message="odd"), unmet=(OLD,))
-CASES = {
-    "declared and not installed": (
-        evidence(missing("yaml", PRODUCT), unmet=(UNMET,)),
-        "declared-not-installed",
-    ),
-    "a version that is excluded": (WRONG, "version-out-of-bounds"),
-    "not built": (
-        evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))),
-        "own-module-not-built",
-    ),
-    "not shipped module": (evidence(missing("shop._version", PRODUCT)), "own-module-not-built"),
-    "not shipped file": (
-        evidence(raised("FileNotFoundError", TEST, path="tests/data/a.json", errno=2)),
-        "file-not-shipped",
-    ),
-    "a library that differs": (
-        evidence(raised("AttributeError", PRODUCT, object_type="module lib", object_side=Side.THIRD_PARTY)),
-        "library-differs",
-    ),
-}
+WRONG_TYPE = raised("TypeError", TEST, PRODUCT, LIBRARY, message="odd")
+MISSING_DATA = raised("FileNotFoundError", TEST, path="tests/data/a.json", errno=2)
+OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_installation_problems_are_attributed_to_the_environment(name: str) -> None:
-    found = diagnose(CASES[name][0])
-    assert (found.category, found.owner, found.rule) == (
-        C.ENVIRONMENT_ERROR,
-        Owner.ENVIRONMENT,
-        CASES[name][1],
-    )
+@pytest.mark.parametrize(
+    ("found", "rule"),
+    [
+        (evidence(missing("yaml", PRODUCT), unmet=(UNMET,)), "declared-not-installed"),
+        (evidence(WRONG_TYPE, unmet=(OLD,)), "version-out-of-bounds"),
+        (evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))), "own-module-not-built"),
+        (evidence(missing("shop._version", PRODUCT)), "own-module-not-built"),
+        (evidence(MISSING_DATA), "file-not-shipped"),
+        (evidence(raised("AttributeError", PRODUCT, **OTHER_LIBRARY)), "library-differs"),
+    ],
+    ids=["not installed", "excluded version", "not built", "no module", "no file", "other library"],
+)
+def test_installation_problems_are_attributed_to_the_environment(found: Evidence, rule: str) -> None:
+    diagnosis = diagnose(found)
+    assert (diagnosis.category, diagnosis.owner) == (C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT)
+    assert diagnosis.rule == rule
 
 
 def test_excluded_version_of_an_unrelated_package_is_ignored() -> None:
@@ -165,25 +153,13 @@ def test_full_disk_is_an_environment_error() -> None:
     assert diagnose(evidence(full, changed=CART)).category is C.ENVIRONMENT_ERROR
 
 
-def test_package_missing_at_the_start_of_a_plan_goes_to_the_coder(pytester: pytest.Pytester):
-    pytester.makepyfile(
-        test_new="from newlib.core import add\ndef test_add():\n    assert add(1, 1) == 2\n"
-    )
-    todo = {
-        "id": "t",
-        "title": "T",
-        "allowed_files": ["newlib/**"],
-        "acceptance_criteria": {"tests": ["pytest test_new.py"]},
-    }
-    plan = {"todo_list_id": "p", "items": [todo]}
-    (pytester.path / "plan.yaml").write_text(json.dumps(plan))
-    pytester.runpytest_subprocess("--planverify", "plan.yaml", "-p", "no:cacheprovider")
+def test_package_missing_at_the_start_of_a_plan_goes_to_the_coder(tmp_path: Path):
+    test = "from newlib.core import add\ndef test_add():\n    assert add(1, 1) == 2\n"
+    example = Example(tmp_path, {"test_new.py": test})
+    example.plan(todo("t", "pytest test_new.py", allowed_files=["newlib/**"]))
 
-    written = json.loads((pytester.path / ".planverify/outcomes.json").read_text())
-    (failure,) = written["outcomes"][0]["failures"]
-    assert (failure["category"], failure["owner"], failure["target_agent"]) == (
-        "ARTIFACT_MISSING",
-        "product",
-        "coder",
-    )
+    (failure,) = example.verify("plan.yaml").outcomes["t"]["failures"]
+
+    assert (failure["category"], failure["target_agent"]) == ("ARTIFACT_MISSING", "coder")
+    assert failure["owner"] == "product"
     assert failure["suggestion"].endswith("write newlib/core.py.")

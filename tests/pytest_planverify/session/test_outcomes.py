@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from example_project import todo
 
 from planner.errors import PlannerError
 from planner.model.evidence import Evidence
-from planner.model.outcome import Check, Diagnosis
+from planner.model.outcome import Check, Diagnosis, Outcome
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, TodoState, Verdict
@@ -27,20 +29,15 @@ PASSED, FAILED, FLAKY = Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY
 INCONCLUSIVE, NOT_RUN, HUMAN = Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.NEEDS_HUMAN
 
 
-def plan_of(root: Path, *items: dict[str, Any], path: str = "plan.yaml", plan_id: str = "p") -> LoadedPlan:
-    (root / path).write_text(json.dumps({"todo_list_id": plan_id, "items": list(items)}))
-    return load_plan(root / path)
-
-
-def todo(todo_id: str, *commands: str, **more: Any) -> dict[str, Any]:
-    criteria = {"tests": [{"cmd": command} for command in commands], **more.pop("criteria", {})}
-    return {"id": todo_id, "title": todo_id, "acceptance_criteria": criteria, **more}
+def plan_of(root: Path, *items: dict[str, Any]) -> LoadedPlan:
+    path = root / "plan.yaml"
+    path.write_text(json.dumps({"todo_list_id": "p", "items": list(items)}))
+    return load_plan(path)
 
 
 @pytest.mark.parametrize(
     ("verdicts", "state"),
     [
-        ((PASSED,), TodoState.DONE),
         ((PASSED, PASSED), TodoState.DONE),
         ((PASSED, FAILED), TodoState.TEST_FAILED),
         ((FLAKY,), TodoState.TEST_FAILED),
@@ -49,7 +46,7 @@ def todo(todo_id: str, *commands: str, **more: Any) -> dict[str, Any]:
         ((PASSED, INCONCLUSIVE), TodoState.TESTING),
         ((PASSED, NOT_RUN), TodoState.TESTING),
         ((Verdict.STALE,), TodoState.TESTING),
-        ((NOT_RUN, NOT_RUN), TodoState.PENDING),
+        ((NOT_RUN,), TodoState.PENDING),
         ((), TodoState.PENDING),
     ],
 )
@@ -82,7 +79,7 @@ def check_run(check_id: str, verdict: Verdict, *headlines: str, **more: Any) -> 
     return CheckRun(check=check, evidence=evidence, **more)
 
 
-def opinion(evidence: Evidence) -> Diagnosis:
+def diagnosis_in_headline(evidence: Evidence) -> Diagnosis:
     """Return the diagnosis that the headline encodes: ``CATEGORY confidence signature``."""
     category, confidence, signature = evidence.headline.split()
     return Diagnosis(
@@ -96,15 +93,17 @@ def opinion(evidence: Evidence) -> Diagnosis:
     )
 
 
-def outcomes_of(root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tuple[str, ...] = ()):
+def outcomes_of(
+    root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tuple[str, ...] = ()
+) -> tuple[Outcome, Sequence[Evidence]]:
     plan = plan_of(root, item)
-    result = PlanResult(
-        FlatPlan(loaded=plan), list(plan.plan.items), {"a": {run.check.id: run for run in runs}}
-    )
+    checks = {"a": {run.check.id: run for run in runs}}
+    result = PlanResult(FlatPlan(loaded=plan), list(plan.plan.items), checks)
     if blocked:
         result.blocked["a"] = blocked
+    changes = {root: Changes(root)}
     assembler = Assembler(
-        result=result, shown_path="my plan.yaml", changes={root: Changes(root)}, diagnose=opinion
+        result=result, shown_path="my plan.yaml", changes=changes, diagnose=diagnosis_in_headline
     )
     (found,) = assembler.assemble()
     return found.outcome, found.evidence
@@ -166,7 +165,7 @@ def test_blocked_todo_has_no_failures(tmp_path: Path):
 
 
 def test_numeric_properties_are_kept_but_texts_only_for_metrics(tmp_path: Path):
-    item = todo("a", "pytest x.py", criteria={"metrics": [{"name": "asked", "operator": ">=", "value": 1}]})
+    item = todo("a", "pytest x.py", metrics=[{"name": "asked", "operator": ">=", "value": 1}])
     properties = [("asked", "odd"), ("asked", True), ("free", 3), ("free", "x"), ("free", float("nan"))]
 
     outcome, _ = outcomes_of(tmp_path, item, check_run("tests[0]", PASSED, properties=properties))
@@ -186,12 +185,10 @@ def test_the_summary_counts_todos_and_criteria(tmp_path: Path):
 
 
 def test_every_criterion_has_a_title(tmp_path: Path):
-    criteria = {
-        "metrics": [{"name": "rows", "operator": ">=", "value": 10}],
-        "manual": [{"question": "Right?"}],
-        "expected_artifacts": ["x.json"],
-    }
-    plan = plan_of(tmp_path, todo("a", "pytest x.py", criteria=criteria, contract_path="c.json"))
+    manual = [{"question": "Right?"}]
+    metrics = [{"name": "rows", "operator": ">=", "value": 10}]
+    more = {"metrics": metrics, "manual": manual, "expected_artifacts": ["x.json"]}
+    plan = plan_of(tmp_path, todo("a", "pytest x.py", **more, contract_path="c.json"))
 
     titles = [title_of(criterion) for criterion in plan.criteria["a"]]
 
@@ -206,9 +203,7 @@ def argument(path: Path, *todo_ids: str) -> PlanArgument:
 
 
 def test_plan_is_loaded_once_with_the_requested_todos(tmp_path: Path):
-    path = plan_of(
-        tmp_path, todo("a", "pytest x.py"), todo("b", "pytest y.py"), todo("c", "pytest z.py")
-    ).path
+    path = plan_of(tmp_path, *(todo(name, "pytest x.py") for name in "abc")).path
 
     (some,) = load_plans([argument(path, "c"), argument(path, "a")])
     (whole,) = load_plans([argument(path, "c"), argument(path)])
@@ -230,27 +225,22 @@ def test_unknown_todo_is_refused_even_beside_the_whole_plan(todo_id: str, hint: 
 
 
 def test_errors_of_all_plans_are_reported_together(tmp_path: Path):
-    for name in ("one.yaml", "two.yaml"):
-        (tmp_path / name).write_text("items: 3\n")
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    for path in (one, two):
+        path.write_text("items: 3\n")
 
     with pytest.raises(PlannerError) as refused:
-        load_plans(
-            [
-                argument(tmp_path / "one.yaml"),
-                argument(tmp_path / "two.yaml"),
-                argument(tmp_path / "one.yaml"),
-            ]
-        )
+        load_plans([argument(one), argument(two), argument(one)])
 
-    assert str(refused.value).count("one.yaml") == str(refused.value).count("two.yaml")
+    assert str(refused.value).count("one.yaml") == str(refused.value).count("two.yaml") > 0
 
 
 def test_claimed_scope_includes_dependencies(tmp_path: Path):
     plan = plan_of(
         tmp_path,
         todo("a", "pytest x.py"),
-        todo("b", "pytest x.py", dependencies=["a"]),
-        todo("c", "pytest x.py", dependencies=["b"], status="claimed"),
+        todo("b", "pytest x.py", after=("a",)),
+        todo("c", "pytest x.py", after=("b",), status="claimed"),
         todo("d", "pytest x.py"),
     )
     chosen = ChosenPlan(FlatPlan(loaded=plan), "plan.yaml", None)
