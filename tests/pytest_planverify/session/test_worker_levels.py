@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from worker_bench import Bench
@@ -15,133 +16,110 @@ from worker_bench import Bench
 from pytest_planverify.observe.spec import Level
 from pytest_planverify.session.records import WorkerRecord
 
-TEST = "def test_it(request):\n    assert getattr(request.config, 'told', None) == {!r}\n"
-HOOK = "def pytest_{}: {}\n"
-FILES: dict[str, tuple[dict[str, str], str, int]] = {
-    "a fixture in a conftest, and a test that fails": (
+GREEN = "def test_it(): pass\n"
+
+
+class Case(NamedTuple):
+    """Files of a project, the words of the command, and the level that its server reaches."""
+
+    level: Level
+    files: dict[str, str]
+    words: str = ""
+    pythonpath: bool = False
+
+
+def hook(name: str, body: str) -> str:
+    return f"def pytest_{name}: {body}\n"
+
+
+def expects(value: object) -> str:
+    """Return a test that expects a value that a hook has set."""
+    return f"def test_it(request): assert getattr(request.config, 'value', None) == {value!r}\n"
+
+
+CONFIGURE = hook("configure(config)", "config.value = 1")
+SETS_A_VALUE = "lambda config: vars(config).update(value=1)"
+OPTION = "parser.addoption('--shop', default='x')"
+EXPECTS_OPTION = "def test_it(request): assert request.config.option.shop == {!r}\n"
+PACKAGES = {
+    "sub/__init__.py": "",
+    "sub/deep/__init__.py": "",
+    "sub/deep/test_y.py": "class TestIt:\n    def test_a(self): pass\n    def test_b(self): pass\n",
+    "sub/deep/test_z.py": "raise RuntimeError\n",
+    "test_x.py": GREEN,
+}
+LOOKS_BESIDE = {
+    "conftest.py": "seen = []\ndef pytest_collect_file(file_path): seen.append(file_path.name)\n",
+    "sub/test_y.py": "raise RuntimeError\n",
+    "sub/test_z.py": "import conftest\n"
+    "def test_it(): assert sorted(conftest.seen) == ['test_y.py', 'test_z.py']\n",
+}
+CASES = {
+    "a fixture in a conftest, and a test that fails": Case(
+        Level.STARTED,
         {
             "conftest.py": "import pytest\n@pytest.fixture\ndef five(): return 5\n",
             "test_x.py": "def test_it(five): assert five == 5\ndef test_red(five): assert five == 6\n",
         },
-        "",
-        Level.STARTED,
     ),
-    "pytest_configure": (
-        {
-            "conftest.py": HOOK.format("configure(config)", "config.told = 'configure'"),
-            "test_x.py": TEST.format("configure"),
-        },
-        "",
+    "pytest_configure": Case(Level.PARSED, {"conftest.py": CONFIGURE, "test_x.py": expects(1)}),
+    "pytest_sessionstart": Case(
         Level.PARSED,
-    ),
-    "pytest_sessionstart": (
         {
-            "conftest.py": HOOK.format("sessionstart(session)", "session.config.told = 'start'"),
-            "test_x.py": TEST.format("start"),
+            "conftest.py": hook("sessionstart(session)", "session.config.value = 2"),
+            "test_x.py": expects(2),
         },
-        "",
-        Level.PARSED,
     ),
-    "pytest_addoption": (
-        {
-            "conftest.py": HOOK.format("addoption(parser)", "parser.addoption('--shop', default='x')"),
-            "test_x.py": "def test_it(request): assert request.config.option.shop == 'y'\n",
-        },
+    "pytest_addoption": Case(
+        Level.IMPORTED,
+        {"conftest.py": hook("addoption(parser)", OPTION), "test_x.py": EXPECTS_OPTION.format("y")},
         "--shop=y",
-        Level.IMPORTED,
     ),
-    "a hook that the text of the conftest does not show": (
-        {
-            "conftest.py": (
-                "globals()['pytest_' + 'configure'] = lambda config: vars(config).update(told=1)\n"
-            ),
-            "test_x.py": TEST.format(1),
-        },
-        "",
+    "a hook that the text of the conftest does not show": Case(
         Level.PARSED,
-    ),
-    "an early hook that the text of the conftest does not show": (
         {
-            "conftest.py": (
-                "globals()['pytest_' + 'addoption'] = "
-                "lambda parser: parser.addoption('--shop', default='x')\n"
-            ),
-            "test_x.py": "def test_it(request): assert request.config.option.shop == 'x'\n",
+            "conftest.py": f"globals()['pytest_' + 'configure'] = {SETS_A_VALUE}\n",
+            "test_x.py": expects(1),
         },
-        "",
+    ),
+    "an early hook that the text of the conftest does not show": Case(
         Level.IMPORTED,
-    ),
-    "a conftest below that has pytest_configure": (
         {
-            "sub/conftest.py": HOOK.format("configure(config)", "config.told = 1"),
-            "sub/test_y.py": TEST.format(1),
-            "test_x.py": "def test_it(): pass\n",
+            "conftest.py": f"globals()['pytest_' + 'addoption'] = lambda parser: {OPTION}\n",
+            "test_x.py": EXPECTS_OPTION.format("x"),
         },
-        "sub",
+    ),
+    "a conftest below that has pytest_configure": Case(
+        Level.PARSED, {"sub/conftest.py": CONFIGURE, "sub/test_y.py": expects(1), "test_x.py": GREEN}, "sub"
+    ),
+    "a conftest that raises": Case(
+        Level.IMPORTED, {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": GREEN}
+    ),
+    "a plugin of the project that implements pytest_configure": Case(
+        Level.IMPORTED, {"own.py": CONFIGURE, "test_x.py": expects(1)}, "-p own", pythonpath=True
+    ),
+    "a conftest that names a plugin of the project": Case(
         Level.PARSED,
+        {"conftest.py": "pytest_plugins = ['own']\n", "own.py": CONFIGURE, "test_x.py": expects(1)},
     ),
-    "a conftest that raises": (
-        {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": "def test_it(): pass\n"},
-        "",
-        Level.IMPORTED,
+    "a conftest that looks at files beside the one that is named": Case(
+        Level.STARTED, LOOKS_BESIDE, "sub/test_z.py"
     ),
-    "a plugin of the project that implements pytest_configure": (
-        {"own.py": HOOK.format("configure(config)", "config.told = 1"), "test_x.py": TEST.format(1)},
-        "-p own",
-        Level.IMPORTED,
+    "files in packages, one of them twice": Case(
+        Level.STARTED, PACKAGES, "sub/deep/test_y.py::TestIt::test_b test_x.py sub/deep/test_y.py::TestIt"
     ),
-    "a conftest that names a plugin of the project": (
-        {
-            "conftest.py": "pytest_plugins = ['own']\n",
-            "own.py": HOOK.format("configure(config)", "config.told = 1"),
-            "test_x.py": TEST.format(1),
-        },
-        "",
-        Level.PARSED,
-    ),
-    "a conftest that looks at files beside the one that is named": (
-        {
-            "conftest.py": "seen = []\ndef pytest_collect_file(file_path): seen.append(file_path.name)\n",
-            "sub/test_y.py": "raise RuntimeError\n",
-            "sub/test_z.py": (
-                "import conftest\n"
-                "def test_it(): assert sorted(conftest.seen) == ['test_y.py', 'test_z.py']\n"
-            ),
-        },
-        "sub/test_z.py",
+    "an expression over a file and a folder": Case(
         Level.STARTED,
-    ),
-    "files in packages, one of them twice": (
-        {
-            "sub/__init__.py": "",
-            "sub/deep/__init__.py": "",
-            "sub/deep/test_y.py": "class TestIt:\n    def test_a(self): pass\n    def test_b(self): pass\n",
-            "sub/deep/test_z.py": "raise RuntimeError\n",
-            "test_x.py": "def test_it(): pass\n",
-        },
-        "sub/deep/test_y.py::TestIt::test_b test_x.py sub/deep/test_y.py::TestIt",
-        Level.STARTED,
-    ),
-    "an expression over a file and a folder": (
-        {
-            "sub/test_y.py": "def test_it(): pass\n",
-            "test_x.py": "def test_it(): pass\ndef test_no(): assert 0\n",
-        },
+        {"sub/test_y.py": GREEN, "test_x.py": f"{GREEN}def test_no(): assert 0\n"},
         "test_x.py sub -k it",
-        Level.STARTED,
     ),
-    "a plugin that would start a thread for workers of pytest-xdist": (
+    "a plugin that would start a thread for workers of pytest-xdist": Case(
+        Level.STARTED,
         {"test_x.py": "runs = []\ndef test_it():\n    runs.append(1)\n    assert len(runs) == 2\n"},
         "-p pytest_rerunfailures -p xdist --reruns 1",
-        Level.STARTED,
     ),
-    "an option that pytest does not know": (
-        {"test_x.py": "def test_it(): pass\n"},
-        "--frobnicate",
-        Level.IMPORTED,
-    ),
+    "an option that pytest does not know": Case(Level.IMPORTED, {"test_x.py": GREEN}, "--frobnicate"),
 }
-PYTHONPATH = {"a plugin of the project that implements pytest_configure": "PYTHONPATH=. "}
 
 
 @pytest.fixture
@@ -152,13 +130,19 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     bench.close()
 
 
-def plain(bench: Bench, what: str, words: str) -> tuple[int, dict[str, str]]:
+def plain(bench: Bench, case: Case) -> tuple[int, dict[str, str]]:
     """Return the exit status and outcomes of the command in a separate process."""
-    environment = {**os.environ, "PYTHONPATH": "."} if what in PYTHONPATH else dict(os.environ)
     done = subprocess.run(
-        [Path(sys.executable).with_name("pytest"), "-p", "no:cacheprovider", "-rA", "-q", *words.split()],
+        [
+            Path(sys.executable).with_name("pytest"),
+            "-p",
+            "no:cacheprovider",
+            "-rA",
+            "-q",
+            *case.words.split(),
+        ],
         cwd=bench.root,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": "."} if case.pythonpath else None,
         capture_output=True,
         text=True,
     )
@@ -170,27 +154,23 @@ def seen(record: WorkerRecord) -> tuple[int | None, dict[str, str]]:
     return record.exit_status, {name: result.outcome for name, result in record.results.items()}
 
 
-@pytest.mark.parametrize("what", FILES)
-def test_worker_has_the_outcomes_of_plain_pytest_at_every_level(what: str, bench: Bench):
-    files, words, level = FILES[what]
-    bench.write(files)
-    command = f"{PYTHONPATH.get(what, '')}pytest {words}"
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_worker_has_the_outcomes_of_plain_pytest_at_every_level(case: Case, bench: Bench):
+    bench.write(case.files)
+    command = f"{'PYTHONPATH=. ' if case.pythonpath else ''}pytest {case.words}"
 
-    expected = plain(bench, what, words)
+    expected = plain(bench, case)
     first, again = bench.run(command), bench.run(command)
 
     assert seen(first) == seen(again) == seen(bench.run(command, cold=True)) == expected
-    assert bench.levels == {level}
+    assert bench.levels == {case.level}
 
 
 def test_thread_started_by_a_plugin_prevents_forking_after_it(bench: Bench):
+    starts = "threading.Thread(target=time.sleep, args=(9,), daemon=True).start()"
     bench.write(
         {
-            "conftest.py": (
-                "import threading, time\n"
-                "def pytest_sessionstart(session):\n"
-                "    threading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
-            ),
+            "conftest.py": f"import threading, time\n{hook('sessionstart(session)', starts)}",
             "test_x.py": "import threading\ndef test_it(): assert threading.active_count() == 2\n",
         }
     )
