@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from module_project import write_files
 
 from planner.model.journal import RestsOn
 from planner.model.verdicts import Side
@@ -20,12 +21,6 @@ from pytest_planverify.session.records import WorkerRecord
 
 NAMES = ("a.py", "b.py", "data.csv", "pytest.ini", "lib.so", "docs/text.md", "new.py", "new.csv")
 trees = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["1", "2"]))
-
-
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
 
 
 @given(
@@ -44,13 +39,13 @@ def test_verdict_holds_only_while_its_basis_is_unchanged(
     tmp_path_factory: pytest.TempPathFactory,
 ):
     root = tmp_path_factory.mktemp("tree")
-    write(root, then)
+    write_files(root, then)
     before = read_tree([root])
     digests = FileDigests(root)
     basis = RestsOn(files={name: digests.of(name) for name in read}, native=native) if known else None
     for name in then.keys() - now.keys():
         (root / name).unlink()
-    write(root, {name: text for name, text in now.items() if then.get(name) != text})
+    write_files(root, {name: text for name, text in now.items() if then.get(name) != text})
     after = read_tree([root])
     assert before is not None
     assert after is not None
@@ -60,13 +55,8 @@ def test_verdict_holds_only_while_its_basis_is_unchanged(
 
     other = {name for name in {*then, *now} if then.get(name) != now.get(name)}
     changed = {name for name in other if name in then and name in now}
-    may_rest_on = (
-        set(NAMES)
-        if basis is None
-        else read
-        | {"pytest.ini", "lib.so"}
-        | ({"data.csv", "docs/text.md", "new.csv"} if native else set())
-    )
+    always, data = {"pytest.ini", "lib.so"}, {"data.csv", "docs/text.md", "new.csv"}
+    may_rest_on = set(NAMES) if basis is None else read | always | (data if native else set())
     assert (why is None) == (other == changed and not changed & may_rest_on), (why, other)
     if why is not None:
         assert any(name in why for name in other)
@@ -86,7 +76,7 @@ def worker(**facts: Any) -> WorkerRecord:
 
 
 def test_basis_of_a_worker_is_the_files_read_and_the_files_named(tmp_path: Path):
-    write(tmp_path, {"a.py": "1", "pytest.ini": "1"})
+    write_files(tmp_path, {"a.py": "1", "pytest.ini": "1"})
     record = worker(files=[str(tmp_path / "a.py"), str(tmp_path / "none.py")], native=True)
 
     basis, stayed = FileDigests(tmp_path).basis(record, [str(tmp_path / "pytest.ini"), None])
@@ -99,7 +89,7 @@ def test_basis_of_a_worker_is_the_files_read_and_the_files_named(tmp_path: Path)
 
 
 def test_file_changed_during_a_worker_invalidates_its_basis(tmp_path: Path):
-    write(tmp_path, {"a.py": "1"})
+    write_files(tmp_path, {"a.py": "1"})
     record = worker(files=[str(tmp_path / "a.py")])
     record.launched_at = time.time() - 1
 
@@ -127,13 +117,13 @@ def test_verdict_depends_on_every_file_when_reads_are_unknown(change: Any, tmp_p
 
 
 def test_digest_of_a_link_is_that_of_its_target(tmp_path: Path):
-    write(tmp_path, {"a": "1", "b": "2"})
+    write_files(tmp_path, {"a": "1", "b": "2"})
     (tmp_path / "link").symlink_to("a")
     digests = FileDigests(tmp_path)
     before = digests.of("link")
 
     assert before == digests.of("a")
-    write(tmp_path, {"a": "22"})
+    write_files(tmp_path, {"a": "22"})
     assert digests.of("link") != before
 
 
@@ -143,13 +133,10 @@ def _repository(root: Path) -> None:
 
 
 def test_changed_files_have_a_side_and_exclude_plans(tmp_path: Path):
-    (tmp_path / "tests").mkdir()
     files = ("cart.py", "tests/test_cart.py", "notes.md", "plan.json")
-    for name in files:
-        (tmp_path / name).write_text("{}\n")
+    write_files(tmp_path, dict.fromkeys(files, "{}\n"))
     _repository(tmp_path)
-    for name in files:
-        (tmp_path / name).write_text("{} \n")
+    write_files(tmp_path, dict.fromkeys(files, "{} \n"))
 
     found = changed_files(tmp_path, Changes(tmp_path, [tmp_path / "plan.json"]))
 
@@ -168,11 +155,9 @@ def test_changed_files_are_unknown_without_a_commit(tmp_path: Path):
 
 
 def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Path):
-    (tmp_path / "a.md").write_text("")
+    write_files(tmp_path, {"a.md": ""})
     _repository(tmp_path)
-    for number in range(MOST_CHANGED):
-        (tmp_path / f"a{number:02}.md").write_text("")
-    (tmp_path / "z.py").write_text("")
+    write_files(tmp_path, {f"a{number:02}.md": "" for number in range(MOST_CHANGED)} | {"z.py": ""})
 
     found = changed_files(tmp_path, Changes(tmp_path))
 
