@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -35,19 +35,19 @@ class Base:
 
     def __init__(self, *orders: Exception | str | None) -> None:
         self.orders = list(orders)
-        self.asked: list[tuple[int, tuple[str, ...]]] = []
+        self.requests: list[tuple[int, tuple[str, ...]]] = []
         self.made: list[Server] = []
 
     def server(self, start: Start, level: int) -> Server:
         order = self.orders.pop(0) if self.orders else None
-        self.asked.append((level, start.modules))
+        self.requests.append((level, start.modules))
         made = Server(order if isinstance(order, Exception) else None, late=order == "late")
         self.made.append(made)
         return made
 
 
-def pool_of(base: Any, home: Path) -> WarmPool:
-    return WarmPool(base, home)
+def pool_of(base: Base, home: Path) -> WarmPool:
+    return WarmPool(cast("Any", base), home)
 
 
 def test_commands_with_equal_start_options_share_a_server(tmp_path: Path):
@@ -58,7 +58,7 @@ def test_commands_with_equal_start_options_share_a_server(tmp_path: Path):
 
     assert pool.server(Start(root="/r", options=("-q",), probe=("b.py",)), Level.STARTED) is first
     pool.server(Start(root="/r", options=("-v",)), Level.PARSED)
-    assert [level for level, _ in base.asked] == [Level.STARTED, Level.PARSED]
+    assert [level for level, _ in base.requests] == [Level.STARTED, Level.PARSED]
 
 
 def test_learned_modules_are_imported_by_a_new_server_that_takes_over_when_ready(tmp_path: Path):
@@ -72,9 +72,9 @@ def test_learned_modules_are_imported_by_a_new_server_that_takes_over_when_ready
     assert pool.server(START, Level.STARTED) is first
     base.made[-1].late = False
     assert pool.server(START, Level.STARTED) is base.made[-1]
-    assert base.asked == [(Level.STARTED, ()), (Level.STARTED, ("numpy", "yaml"))]
+    assert base.requests == [(Level.STARTED, ()), (Level.STARTED, ("numpy", "yaml"))]
     pool.learn(START, ["yaml"])
-    assert len(base.asked) == 2
+    assert len(base.requests) == 2
 
 
 def test_module_unfit_for_preloading_excludes_its_package(tmp_path: Path):
@@ -85,28 +85,21 @@ def test_module_unfit_for_preloading_excludes_its_package(tmp_path: Path):
 
     assert pool.server(START, Level.STARTED) is first
     pool.learn(START, ["heavy", "yaml"])
-    assert base.asked[-1] == (Level.STARTED, ("yaml",))
+    assert base.requests[-1] == (Level.STARTED, ("yaml",))
 
 
 @pytest.mark.parametrize(
-    ("failures", "levels"),
-    [
-        ([CannotServe(Level.PARSED, "a plugin has started a thread")], [Level.STARTED, Level.PARSED]),
-        (
-            [CannotServe(Level.IMPORTED, "the session measures coverage")],
-            [Level.STARTED, Level.IMPORTED],
-        ),
-        ([CannotServe(Level.STARTED, "it did not come so far")], [Level.STARTED, Level.PARSED]),
-    ],
+    ("failed_at", "next_level"),
+    [(Level.PARSED, Level.PARSED), (Level.IMPORTED, Level.IMPORTED), (Level.STARTED, Level.PARSED)],
 )
 def test_server_that_cannot_reach_its_level_is_replaced_by_an_earlier_level(
-    failures: list[Exception], levels: list[int], tmp_path: Path
+    failed_at: Level, next_level: Level, tmp_path: Path
 ):
-    base = Base(*failures)
+    base = Base(CannotServe(failed_at, "a plugin has started a thread"))
 
     pool_of(base, tmp_path).server(START, Level.STARTED)
 
-    assert [level for level, _ in base.asked] == levels
+    assert [level for level, _ in base.requests] == [Level.STARTED, next_level]
 
 
 def test_server_that_cannot_start_is_not_retried_endlessly(tmp_path: Path):
@@ -114,7 +107,7 @@ def test_server_that_cannot_start_is_not_retried_endlessly(tmp_path: Path):
 
     with pytest.raises(ForkServerDied, match="the root is gone"):
         pool_of(base, tmp_path).server(START, Level.PARSED)
-    assert len(base.asked) == 2
+    assert len(base.requests) == 2
 
 
 def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
@@ -142,7 +135,7 @@ def test_worker_gets_a_server_of_an_earlier_level_or_without_modules_on_request(
     pool.server(START, Level.STARTED)
     pool.learn(START, ["pandas"])
 
-    assert base.asked[2:] == [(Level.PARSED, ("numpy",)), (Level.PARSED, ("numpy",)), (Level.PARSED, ())]
+    assert base.requests[2:] == [(Level.PARSED, ("numpy",)), (Level.PARSED, ("numpy",)), (Level.PARSED, ())]
 
 
 def test_learned_modules_and_levels_persist_to_the_next_run(tmp_path: Path):
@@ -158,7 +151,7 @@ def test_learned_modules_and_levels_persist_to_the_next_run(tmp_path: Path):
 
     again = Base()
     pool_of(again, tmp_path).server(START, Level.STARTED)
-    assert again.asked == [(Level.PARSED, ("numpy",))]
+    assert again.requests == [(Level.PARSED, ("numpy",))]
     assert json.loads((tmp_path / "warm.json").read_text())["refused"] == ["old"]
 
 
@@ -178,8 +171,6 @@ def test_unchanged_knowledge_is_not_written_again(tmp_path: Path):
     [
         "",
         "[]",
-        "{",
-        "null",
         '{"version": 99, "groups": {}, "refused": []}',
         '{"version": 1, "groups": {"x": 3}, "refused": []}',
         '{"version": 1, "groups": [], "refused": []}',
@@ -194,7 +185,7 @@ def test_invalid_warm_file_is_ignored(text: str, tmp_path: Path):
 
     pool_of(base, tmp_path).server(START, Level.STARTED)
 
-    assert base.asked == [(Level.STARTED, ())]
+    assert base.requests == [(Level.STARTED, ())]
 
 
 def test_close_closes_all_servers(tmp_path: Path):
