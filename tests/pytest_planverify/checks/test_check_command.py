@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shlex
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from planner.catalog import parse_command
+from planner.model.evidence import CommandFact
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict, Witness
 from pytest_planverify.checks import command as module
 from pytest_planverify.checks.command import find_program, run_command
@@ -23,9 +25,10 @@ def run(cmd: str, root: Path, timeout_seconds: float = 60, **options: object) ->
     return run_command(parse_command(cmd), root, timeout_seconds, check_id="verify", **options)  # type: ignore[arg-type]
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    found = find_program(program, Path(), os.environ.get("PATH"))
-    return pytest.mark.skipif(found is None, reason=f"{program} is not installed")
+def command_fact(result: Judgement) -> CommandFact:
+    (evidence,) = result.evidence
+    assert evidence.command is not None
+    return evidence.command
 
 
 def test_successful_command_passes(tmp_path: Path) -> None:
@@ -39,21 +42,10 @@ def test_failure_has_a_location_relative_to_the_root(tmp_path: Path) -> None:
     result = run("python boom.py", tmp_path)
     assert (result.verdict, result.exit_code, result.reason) == (Verdict.FAILED, 1, "it exited with 1")
     (evidence,) = result.evidence
-    assert evidence.headline == "boom.py:2: ValueError: x"
-    assert evidence.check_id == "verify"
-    assert evidence.command is not None
-    assert (evidence.command.tool, evidence.command.purpose) == ("python", "test")
-    assert evidence.command.findings[0].path == "boom.py"
-    assert "Traceback" in evidence.command.output_tail
-
-
-def test_syntax_error_is_parsed_from_py_compile(tmp_path: Path) -> None:
-    (tmp_path / "syn.py").write_text("def g(:\n")
-    (evidence,) = run("python -m py_compile syn.py", tmp_path).evidence
-    assert evidence.command is not None
-    finding = evidence.command.findings[0]
-    assert (finding.path, finding.line, finding.code) == ("syn.py", 1, "SyntaxError")
-    assert evidence.command.purpose == "validate"
+    assert (evidence.headline, evidence.check_id) == ("boom.py:2: ValueError: x", "verify")
+    fact = command_fact(result)
+    assert (fact.tool, fact.purpose, fact.findings[0].path) == ("python", "test", "boom.py")
+    assert "Traceback" in fact.output_tail
 
 
 def test_compiling_a_missing_folder_is_vacuous(tmp_path: Path) -> None:
@@ -63,48 +55,40 @@ def test_compiling_a_missing_folder_is_vacuous(tmp_path: Path) -> None:
     assert "proves nothing" in (result.reason or "")
 
 
-def test_failed_unittest_is_named_and_skipped_tests_are_vacuous(tmp_path: Path) -> None:
-    case = "import unittest\nclass T(unittest.TestCase):\n"
-    (tmp_path / "test_u.py").write_text(f"{case}    def test_a(self): self.assertEqual(1, 2)\n")
-    (tmp_path / "test_s.py").write_text(f"{case}    @unittest.skip('x')\n    def test(self): pass\n")
-    (evidence,) = run("python -m unittest test_u", tmp_path).evidence
-    assert evidence.headline == "test_u.py:3: AssertionError: test_a: 1 != 2"
+UNITTEST = "import unittest\nclass T(unittest.TestCase):\n"
+FAILED_UNITTEST = f"{UNITTEST}    def test_a(self): self.assertEqual(1, 2)\n"
+FAILED_TARGET = 'fail:\n\t@python3 -c "raise SystemExit(3)"\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "headline"),
+    [
+        ("python -m py_compile a.py", "def g(:\n", "a.py:1: SyntaxError: invalid syntax"),
+        ("python -m unittest test_u", FAILED_UNITTEST, "test_u.py:3: AssertionError: test_a: 1 != 2"),
+        ("ruff check --no-cache --isolated a.py", "import os\n", "a.py:1: F401: `os` imported but unused"),
+        ("mypy --no-incremental a.py", "x: int = 'a'\n", "a.py:1: assignment: "),
+        ("make fail", FAILED_TARGET, "Makefile:2: fail: Error 3"),
+        ("node a.js", "const x = {\n", "a.js:2: SyntaxError"),
+    ],
+)
+def test_output_of_real_tools_is_parsed(command: str, text: str, headline: str, tmp_path: Path) -> None:
+    program = command.partition(" ")[0]
+    if find_program(program, tmp_path, os.environ.get("PATH")) is None:
+        pytest.skip(f"{program} is not installed")
+    (tmp_path / headline.partition(":")[0]).write_text(text)
+
+    result = run(command, tmp_path)
+
+    assert result.verdict is Verdict.FAILED
+    assert result.evidence[0].headline.startswith(headline)
+
+
+def test_skipped_unittests_are_vacuous(tmp_path: Path) -> None:
+    (tmp_path / "test_s.py").write_text(f"{UNITTEST}    @unittest.skip('x')\n    def test(self): pass\n")
     result = run("python -m unittest test_s", tmp_path)
     assert result.verdict is Verdict.FAILED
-    if result.exit_code == 0:
+    if result.exit_code == 0:  # later versions of unittest return 5
         assert result.evidence[0].vacuous == "all_skipped"
-
-
-@needs("ruff")
-def test_real_ruff_output_is_parsed(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("import os\n")
-    (evidence,) = run("ruff check --no-cache --isolated a.py", tmp_path).evidence
-    assert evidence.command is not None
-    assert [(f.path, f.line, f.code) for f in evidence.command.findings] == [("a.py", 1, "F401")]
-    (tmp_path / "empty").mkdir()
-    assert run("ruff check --no-cache --isolated empty", tmp_path).verdict is Verdict.FAILED
-
-
-@needs("mypy")
-def test_real_mypy_output_is_parsed(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("x: int = 'a'\n")
-    (evidence,) = run("mypy --no-incremental a.py", tmp_path).evidence
-    assert evidence.command is not None
-    assert [(f.path, f.line, f.code) for f in evidence.command.findings] == [("a.py", 1, "assignment")]
-
-
-@needs("make")
-def test_real_make_output_is_parsed(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text('fail:\n\t@python3 -c "raise SystemExit(3)"\n')
-    (evidence,) = run("make fail", tmp_path).evidence
-    assert evidence.headline == "Makefile:2: fail: Error 3"
-
-
-@needs("node")
-def test_real_node_output_is_parsed(tmp_path: Path) -> None:
-    (tmp_path / "a.js").write_text("const x = {\n")
-    (evidence,) = run("node a.js", tmp_path).evidence
-    assert evidence.headline.startswith("a.js:2: SyntaxError")
 
 
 def test_command_over_its_time_limit_fails(tmp_path: Path) -> None:
@@ -120,11 +104,8 @@ def test_command_over_its_time_limit_fails(tmp_path: Path) -> None:
 def test_command_killed_by_a_signal_fails(tmp_path: Path) -> None:
     (tmp_path / "die.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     result = run("python die.py", tmp_path)
-    assert (result.verdict, result.reason, result.exit_code) == (
-        Verdict.FAILED,
-        "it was killed by SIGKILL",
-        None,
-    )
+    assert (result.verdict, result.exit_code) == (Verdict.FAILED, None)
+    assert result.reason == "it was killed by SIGKILL"
     assert result.evidence[0].process is not None
     assert result.evidence[0].process.signal == "SIGKILL"
 
@@ -134,8 +115,7 @@ def test_missing_program_is_inconclusive(cmd: str, tmp_path: Path) -> None:
     result = run(cmd, tmp_path)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.reason == f"{cmd.split()[0]} is not installed"
-    assert result.evidence[0].command is not None
-    assert not result.evidence[0].command.found
+    assert not command_fact(result).found
 
 
 def test_program_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
@@ -156,10 +136,7 @@ def test_tool_with_a_missing_module_is_inconclusive(tmp_path: Path) -> None:
     isolated.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
     isolated.chmod(0o755)
     result = run("./python -m mypy src", tmp_path)
-    assert (result.verdict, result.reason) == (
-        Verdict.INCONCLUSIVE,
-        "the module mypy is not installed",
-    )
+    assert (result.verdict, result.reason) == (Verdict.INCONCLUSIVE, "the module mypy is not installed")
     assert run("./python -m mypkg.check", tmp_path).verdict is Verdict.FAILED
 
 
@@ -181,9 +158,8 @@ def test_output_in_evidence_is_sanitised_and_limited(tmp_path: Path) -> None:
 
 
 def test_environment_of_a_command_can_be_given(tmp_path: Path) -> None:
-    (tmp_path / "ok.py").write_text(
-        "import os\nassert 'HOME' not in os.environ and os.environ['B'] == '2'\n"
-    )
+    text = "import os\nassert 'HOME' not in os.environ and os.environ['B'] == '2'\n"
+    (tmp_path / "ok.py").write_text(text)
     assert run("B=2 python ok.py", tmp_path, env={"B": "1"}).verdict is Verdict.PASSED
 
 
@@ -211,25 +187,31 @@ class TestOuter:
 """
 
 
-def pytest_run(folder: Path, text: str, *args: str, without: str = "", seconds: float = 30):
+def pytest_run(
+    folder: Path, text: str, *args: str, witness: Witness = Witness.JUNIT_XML, seconds: float = 30
+) -> Judgement:
+    """Return the judgement of the tests, after checking by what it was reached."""
     (folder / "test_x.py").write_text(text)
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    launcher = PYTEST if without else (*PYTEST, "-p", "pytest_jsonreport.plugin")
-    command = JudgedCommand(check_id="tests[0]", limit_seconds=seconds, selections=("test_x.py",))
-    return run_foreign(command, launcher, (*QUIET, *args, "test_x.py"), root=folder, env=env, folder=folder)
+    launcher = PYTEST if witness is Witness.JUNIT_XML else (*PYTEST, "-p", "pytest_jsonreport.plugin")
+    command = dataclasses.replace(COMMAND, limit_seconds=seconds)
+    words = (*QUIET, *args, "test_x.py")
+    judgement, found = run_foreign(command, launcher, words, root=folder, env=env, folder=folder)
+    assert found is witness
+    return judgement
 
 
 @pytest.mark.parametrize(
-    ("without", "family"), [("", "xunit2"), ("json-report", "xunit1"), ("json-report", "xunit2")]
+    ("witness", "family"),
+    [(Witness.JSON_REPORT, "xunit2"), (Witness.JUNIT_XML, "xunit1"), (Witness.JUNIT_XML, "xunit2")],
 )
 def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
-    without: str, family: str, tmp_path: Path
+    witness: Witness, family: str, tmp_path: Path
 ):
     (tmp_path / "pytest.ini").write_text(f"[pytest]\njunit_family = {family}\n")
 
-    judgement, witness = pytest_run(tmp_path, TESTS, without=without)
+    judgement = pytest_run(tmp_path, TESTS, witness=witness)
 
-    assert witness is (Witness.JUNIT_XML if without else Witness.JSON_REPORT)
     assert judgement.verdict is Verdict.FAILED
     assert {test.nodeid: test.outcome for test in judgement.tests} == {
         "test_x.py::test_passes": TestOutcome.PASSED,
@@ -251,41 +233,40 @@ def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
 
 
 def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
-    text = "import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n"
-
-    judgement, _ = pytest_run(tmp_path, text, without="json-report")
+    judgement = pytest_run(tmp_path, "import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n")
 
     assert judgement.verdict is Verdict.FAILED
     assert [evidence.vacuous for evidence in judgement.evidence] == ["only_xfailed"]
 
 
 def test_import_error_is_a_failed_collection(tmp_path: Path):
-    judgement, _ = pytest_run(tmp_path, "import no_such_thing\n", without="json-report")
+    judgement = pytest_run(tmp_path, "import no_such_thing\n")
 
     assert judgement.verdict is Verdict.FAILED
-    assert judgement.evidence[0].kind is EvidenceKind.COLLECTION
-    assert judgement.evidence[0].nodeid == "test_x.py"
+    (evidence,) = judgement.evidence
+    assert (evidence.kind, evidence.nodeid) == (EvidenceKind.COLLECTION, "test_x.py")
 
 
-def test_refused_command_is_judged_by_its_exit_status(tmp_path: Path):
-    judgement, witness = pytest_run(tmp_path, "def test_1(): pass\n", "--no-such-option")
+SEGFAULT = "import os, signal\ndef test_1(): os.kill(os.getpid(), signal.SIGSEGV)\n"
 
-    assert witness is Witness.EXIT_CODE
+
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [("def test_1(): pass\n", ("--no-such-option",), "exit status 4"), (SEGFAULT, (), "SIGSEGV")],
+    ids=["refused", "killed"],
+)
+def test_session_without_a_report_is_judged_by_its_exit(
+    text: str, options: tuple[str, ...], reason: str, tmp_path: Path
+):
+    judgement = pytest_run(tmp_path, text, *options, witness=Witness.EXIT_CODE)
+
     assert judgement.verdict is Verdict.FAILED
-    assert "exit status 4" in (judgement.reason or "")
-
-
-def test_killed_process_is_reported_with_its_signal(tmp_path: Path):
-    judgement, witness = pytest_run(
-        tmp_path, "import os, signal\ndef test_1(): os.kill(os.getpid(), signal.SIGSEGV)\n"
-    )
-
-    assert witness is Witness.EXIT_CODE
-    assert "SIGSEGV" in (judgement.reason or "")
+    assert reason in (judgement.reason or "")
 
 
 def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
-    judgement, _ = pytest_run(tmp_path, "import time\ndef test_1(): time.sleep(60)\n", seconds=1.5)
+    sleeps = "import time\ndef test_1(): time.sleep(60)\n"
+    judgement = pytest_run(tmp_path, sleeps, witness=Witness.EXIT_CODE, seconds=1.5)
 
     assert judgement.verdict is Verdict.FAILED
     assert judgement.evidence[-1].timed_out
@@ -294,7 +275,7 @@ def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
 def test_unexplained_exit_status_fails(tmp_path: Path):
     (tmp_path / "conftest.py").write_text("def pytest_sessionfinish(session): session.exitstatus = 1\n")
 
-    judgement, _ = pytest_run(tmp_path, "def test_1(): pass\n")
+    judgement = pytest_run(tmp_path, "def test_1(): pass\n")
 
     assert judgement.verdict is Verdict.FAILED
     assert [test.outcome for test in judgement.tests] == [TestOutcome.PASSED]
