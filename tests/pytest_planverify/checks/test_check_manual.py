@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from module_project import write_files
 
 from planner.model.plan import ManualSpec, MetricSpec, Operator
 from planner.model.verdicts import Verdict
@@ -25,53 +26,56 @@ LOADED = load_plan_text("todo_list_id: p\nitems: [{id: t, title: T}]\n", Path("p
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    usual = {
-        "plan": "p",
-        "todo_id": "t",
-        "check_id": "manual[0]",
-        "question": QUESTION,
-        "answer": "yes",
-        "by": "Ada",
-    }
-    return {**usual, **changes}
+    usual = {"plan": "p", "todo_id": "t", "check_id": "manual[0]", "question": QUESTION}
+    return {**usual, "answer": "yes", "by": "Ada", **changes}
 
 
-def ask(root: Path, *entries: dict[str, Any], question: str = QUESTION) -> Judgement:
-    file = root / ANSWERS_FILE
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({"schema_version": 1, "answers": list(entries), "later": 1}))
-    answers = read_answers(root)
-    return check_manual(ManualSpec(question=question), LOADED, "t", "manual[0]", answers, alone=True)
+def judge(root: Path) -> Judgement:
+    """Judge the question by the answers file of the root, if there is one."""
+    spec = ManualSpec(question=QUESTION)
+    return check_manual(spec, LOADED, "t", "manual[0]", read_answers(root), alone=True)
 
 
-def test_manual_answer_yes_passes_and_no_fails(tmp_path: Path) -> None:
-    assert ask(tmp_path, entry()).verdict is Verdict.PASSED
-    result = ask(tmp_path, entry(answer="no", note="axis \x1b[31mwrong"))
+def answered(root: Path, *entries: dict[str, Any]) -> Judgement:
+    """Judge the question after these answers."""
+    document = {"schema_version": 1, "answers": list(entries), "later": 1}
+    write_files(root, {ANSWERS_FILE: json.dumps(document)})
+    return judge(root)
+
+
+@pytest.mark.parametrize(
+    ("entries", "verdict"),
+    [
+        ([entry()], Verdict.PASSED),
+        ([entry(), entry(answer="no")], Verdict.FAILED),
+        ([entry(answer="no"), entry()], Verdict.PASSED),
+        ([entry(), entry(question="Other?", answer="no")], Verdict.PASSED),
+        ([entry(plan="q")], Verdict.NEEDS_HUMAN),
+        ([entry(todo_id="u")], Verdict.NEEDS_HUMAN),
+        ([entry(check_id="manual[1]")], Verdict.NEEDS_HUMAN),
+    ],
+    ids=["yes", "yes, no", "no, yes", "other question", "other plan", "other todo", "other check"],
+)
+def test_last_answer_to_the_question_of_the_check_counts(
+    entries: list[dict[str, Any]], verdict: Verdict, tmp_path: Path
+) -> None:
+    assert answered(tmp_path, *entries).verdict is verdict
+
+
+def test_answer_no_has_a_reason_and_evidence(tmp_path: Path) -> None:
+    result = answered(tmp_path, entry(answer="no", note="axis \x1b[31mwrong"))
     assert (result.verdict, result.reason) == (Verdict.FAILED, "Ada answered no: axis wrong")
     assert len(result.evidence) == 1
 
 
-def test_last_manual_answer_counts(tmp_path: Path) -> None:
-    assert ask(tmp_path, entry(), entry(answer="no")).verdict is Verdict.FAILED
-    assert ask(tmp_path, entry(answer="no"), entry()).verdict is Verdict.PASSED
-    assert ask(tmp_path, entry(), entry(question="Other?", answer="no")).verdict is Verdict.PASSED
-
-
 def test_answer_to_a_reworded_question_is_stale(tmp_path: Path) -> None:
-    result = ask(tmp_path, entry(question="Does it look right?"))
+    result = answered(tmp_path, entry(question="Does it look right?"))
     assert result.verdict is Verdict.STALE
     assert "'Does it look right?'" in (result.reason or "")
 
 
-@pytest.mark.parametrize("changes", [{"plan": "q"}, {"todo_id": "u"}, {"check_id": "manual[1]"}])
-def test_answer_to_another_check_is_ignored(tmp_path: Path, changes: dict[str, str]) -> None:
-    assert ask(tmp_path, entry(**changes)).verdict is Verdict.NEEDS_HUMAN
-
-
 def test_open_question_shows_the_command_to_answer_it(tmp_path: Path) -> None:
-    spec = ManualSpec(question=QUESTION)
-    without = check_manual(spec, LOADED, "t", "manual[0]", read_answers(tmp_path), alone=True)
-    for result in (without, ask(tmp_path)):
+    for result in (judge(tmp_path), answered(tmp_path)):
         assert result.verdict is Verdict.NEEDS_HUMAN
         assert (result.reason or "").endswith("answer: planner answer plan.yaml t yes # or no, or a reason")
 
@@ -89,11 +93,9 @@ def test_open_question_shows_the_command_to_answer_it(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_answers_file_never_passes(tmp_path: Path, content: str) -> None:
-    (tmp_path / ".planverify").mkdir()
-    (tmp_path / ANSWERS_FILE).write_text(content)
-    answers = read_answers(tmp_path)
-    assert answers.problem is not None
-    result = check_manual(ManualSpec(question=QUESTION), LOADED, "t", "manual[0]", answers, alone=True)
+    write_files(tmp_path, {ANSWERS_FILE: content})
+    assert read_answers(tmp_path).problem is not None
+    result = judge(tmp_path)
     assert result.verdict is Verdict.NEEDS_HUMAN
     assert (result.reason or "").startswith(f"{tmp_path / ANSWERS_FILE}: the answers file cannot be used")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sqlite3
@@ -16,9 +15,8 @@ from typing import Any
 import pytest
 from forked import in_fork
 
-from pytest_planverify.guards.sandbox_policy import (
-    Sandbox,
-)
+from pytest_planverify.guards.sandbox_policy import Sandbox
+from pytest_planverify.journal import read_journal
 from pytest_planverify.observe import audit
 from pytest_planverify.observe.audit import origin_finder
 from pytest_planverify.observe.spec import Start, WorkerSpec
@@ -47,8 +45,6 @@ PLUGGY = (package("pluggy", "_callers.py"), "_multicall")
 LIBRARY = ("/usr/lib/python3/socket.py", "connect")
 PLUGIN = ("/usr/lib/python3/site-packages/plugin.py", "pytest_runtest_logreport")
 TEST = ("/root/of/plan/test_a.py", "test_a")
-
-
 PYTESTER = (package("_pytest", "pytester.py"), "popen")
 CACHE = (package("_pytest", "cacheprovider.py"), "pytest_sessionfinish")
 START_UP = (package("_pytest", "config/__init__.py"), "import_plugin")
@@ -102,25 +98,25 @@ def close_all(path: Path) -> None:
             os.close(int(name))
 
 
+ACCESSES = """\
+for _ in range(3): popen(['true']).wait()
+connect = socket(2, 2).connect
+def denied(call, *args):
+    try: call(*args)
+    except PermissionError as error: return error.errno
+found = [denied(connect, ('198.51.100.1', 9)), denied(mkdir, '/not-granted')]
+connect(('127.0.0.1', 9))
+thread = Thread(target=lambda: denied(connect, ('198.51.100.2', 9)))
+thread.start(); thread.join()
+close_journal()
+found.append(denied(Database, '/also-not-granted'))
+"""
+
+
 def test_hook_denies_and_records_each_access_once(tmp_path: Path):
     def session() -> None:
         watched = audit.watch(spec(tmp_path, network="deny", writes=("/granted",)))
         assert audit.watching() is watched
-        code = compile(
-            "for _ in range(3): popen(['true']).wait()\n"
-            "connect = socket(2, 2).connect\n"
-            "def denied(call, *args):\n"
-            "    try: call(*args)\n"
-            "    except PermissionError as error: return error.errno\n"
-            "found = [denied(connect, ('198.51.100.1', 9)), denied(mkdir, '/not-granted')]\n"
-            "connect(('127.0.0.1', 9))\n"
-            "thread = Thread(target=lambda: denied(connect, ('198.51.100.2', 9)))\n"
-            "thread.start(); thread.join()\n"
-            "close_journal()\n"
-            "again = denied(Database, '/also-not-granted')\n",
-            str(tmp_path / "conftest.py"),
-            "exec",
-        )
         names: dict[str, Any] = {
             "popen": subprocess.Popen,
             "socket": socket.socket,
@@ -129,13 +125,12 @@ def test_hook_denies_and_records_each_access_once(tmp_path: Path):
             "close_journal": lambda: close_all(tmp_path / "journal.jsonl"),
             "Database": sqlite3.connect,
         }
-        exec(code, names)
-        assert names["found"] == [13, 13]
-        assert names["again"] == 13
+        exec(compile(ACCESSES, str(tmp_path / "conftest.py"), "exec"), names)
+        assert names["found"] == [13, 13, 13]
 
     in_fork(session)
 
-    records = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    records = read_journal(tmp_path / "journal.jsonl")
     assert [(each["event"], each["target"], each["denied"]) for each in records] == [
         ("process", "true", False),
         ("connect", "198.51.100.1:9", True),
@@ -166,12 +161,18 @@ def test_worker_takes_its_sandbox_spec_from_the_environment(tmp_path: Path):
     in_fork(worker)
 
 
-def test_only_a_denying_hook_raises_on_invalid_or_denied_events(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    hooks: list[Any] = []
-    monkeypatch.setattr(sys, "addaudithook", hooks.append)
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the hooks that are added from now on; the interpreter does not call them."""
+    added: list[Any] = []
+    monkeypatch.setattr(sys, "addaudithook", added.append)
     monkeypatch.setattr(audit, "_audit", None)
+    return added
+
+
+def test_only_a_denying_hook_raises_on_invalid_or_denied_events(
+    hooks: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     watched = audit.watch(spec(tmp_path, network="deny", processes=("git",)))
     audit.watch(spec(tmp_path))
     strict, lenient = hooks
@@ -191,16 +192,12 @@ def test_only_a_denying_hook_raises_on_invalid_or_denied_events(
         assert lenient("socket.connect", (None, (f"198.51.100.{number}", 9))) is None
         assert lenient("socket.connect", (None, (f"198.51.100.{number}", 9))) is None
 
-    records = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    records = read_journal(tmp_path / "journal.jsonl")
     connects = [each["target"] for each in records if each["event"] == "connect"]
     assert connects == ["198.51.100.0:9", "198.51.100.1:9"]
 
 
-def test_hook_ignores_events_that_it_causes_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    hooks: list[Any] = []
-    monkeypatch.setattr(sys, "addaudithook", hooks.append)
-    monkeypatch.setattr(audit, "_audit", None)
-
+def test_hook_ignores_events_that_it_causes_itself(hooks: list[Any], tmp_path: Path):
     class Path_(os.PathLike[str]):
         def __fspath__(self) -> str:
             hooks[0]("subprocess.Popen", ("nested", ["nested"], None, None))

@@ -69,9 +69,7 @@ def test_file_first_written_by_the_worker_does_not_count_as_read(events: Events)
 
 def test_bytecode_counts_as_its_source_and_caches_are_ignored(events: Events):
     name = sys.implementation.cache_tag
-    events.opened(f"pkg/__pycache__/test_a.{name}-pytest-9.0.pyc").opened(
-        ".pytest_cache/v/cache/lastfailed"
-    )
+    events.opened(f"pkg/__pycache__/test_a.{name}-pytest-9.0.pyc").opened(".pytest_cache/v/lastfailed")
 
     assert events.names == {"pkg/test_a.py"}
 
@@ -81,9 +79,8 @@ def test_relative_path_is_resolved_against_the_current_directory_of_its_event(
 ):
     (events.root / "sub").mkdir()
     monkeypatch.chdir(events.root / "sub")
-    events.raised("open", "a.txt", "r", READ).raised("open", b"b.txt", "rb", READ).raised(
-        "open", 3, "r", READ
-    )
+    for path in ("a.txt", b"b.txt", 3):
+        events.raised("open", path, "r", READ)
     monkeypatch.chdir(events.root)
 
     assert events.names == {"sub/a.txt", "sub/b.txt"}

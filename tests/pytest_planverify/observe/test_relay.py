@@ -7,8 +7,8 @@ import json
 import signal
 import sys
 from decimal import Decimal
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -16,9 +16,6 @@ from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.observe.relay import dump_line
 from pytest_planverify.observe.spec import Narrowing, Start, WorkerSpec
 from pytest_planverify.observe.supervision import SIGNAL, SoftLimits
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 class Level(enum.IntEnum):
@@ -56,14 +53,14 @@ def test_values_without_a_json_form_are_replaced_by_text(value: object, expected
     line = dump_line({"kind": "report", "data": data})
 
     assert line.endswith(b"\n")
-    told = json.loads(line)["data"]
-    assert (told["nodeid"], told["metadata"]) == ("a.py::test_a", expected)
-    assert told["user_properties"] == [["odd", expected], ["plain", [1, None]]]
+    read = json.loads(line)["data"]
+    assert (read["nodeid"], read["metadata"]) == ("a.py::test_a", expected)
+    assert read["user_properties"] == [["odd", expected], ["plain", [1, None]]]
 
 
 def test_soft_limit_applies_only_to_the_test_body(monkeypatch: pytest.MonkeyPatch):
-    asked: list[float] = []
-    plugin = SimpleNamespace(timeout_sigalrm=lambda item, settings: asked.append(settings.timeout))
+    limits_reached: list[float] = []
+    plugin = SimpleNamespace(timeout_sigalrm=lambda item, settings: limits_reached.append(settings.timeout))
     monkeypatch.setitem(sys.modules, "pytest_timeout", cast("ModuleType", plugin))
     assert SIGNAL is not None
     before, limits = signal.getsignal(SIGNAL), SoftLimits()
@@ -79,7 +76,7 @@ def test_soft_limit_applies_only_to_the_test_body(monkeypatch: pytest.MonkeyPatc
     finally:
         signal.signal(SIGNAL, before)
 
-    assert asked == [7.5]
+    assert limits_reached == [7.5]
 
 
 def test_worker_spec_round_trips_through_json():
