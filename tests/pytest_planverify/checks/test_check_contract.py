@@ -56,22 +56,8 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import pandas as pd\ndef compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ...",
-        "from pandas import Series as S\ndef compute_rsi(series: S, period: int = 14) -> S: ...",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas as pd\n"
-        "def compute_rsi(series: 'pd.Series', period: int = 14) -> 'pd.Series': ...",
-        "import pandas as pd\nimport functools\n@functools.lru_cache(maxsize=1)\n"
-        "def compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ...",
-        "import pandas as pd\nfrom typing import overload\n"
-        "@overload\ndef compute_rsi(series: int) -> int: ...\n"
-        "def compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ...",
-    ],
-    ids=["as in the contract", "alias", "quoted", "cached", "overloaded"],
-)
-def test_satisfied_contract_passes_in_any_spelling(project: Project, source: str) -> None:
+def test_satisfied_contract_passes(project: Project) -> None:
+    source = "import pandas as pd\ndef compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ..."
     result = project.source(source, RSI)
     assert (result.verdict, result.reason) == (Verdict.PASSED, None)
 
@@ -114,22 +100,11 @@ def test_violated_contract_reports_expected_and_actual_signature(
         ("@a.b(1)\ndef compute_rsi(x): ...", "the decorator a.b"),
         ("@(lambda f: f)\ndef compute_rsi(x): ...", "the decorator ?"),
         ("if FAST:\n    def compute_rsi(x): ...", "under a condition"),
-        ("try: ...\nexcept ImportError:\n    def compute_rsi(x): ...", "under a condition"),
-        ("match x:\n    case 1:\n        def compute_rsi(x): ...", "under a condition"),
         ("def compute_rsi(x): ...\ncompute_rsi = wrap(compute_rsi)", "more than once"),
         ("compute_rsi = lambda series: series", "assigned"),
         ("from fast import compute_rsi", "comes from fast.compute_rsi"),
         ("from fast import *", "star import"),
         ("def __getattr__(name): ...", "__getattr__"),
-        (
-            "Series = object()\ndef compute_rsi(series: Series, period: int = 14) -> Series: ...",
-            "series is Series",
-        ),
-        ("def compute_rsi(series: f(), period: int = 14) -> 1 + 1: ...", "series is f()"),
-        (
-            "import pandas as pd\ndef compute_rsi(series: pd.Series, period: int = N) -> pd.Series: ...",
-            "is N, not 14",
-        ),
     ],
 )
 def test_contract_that_needs_execution_is_inconclusive(project: Project, source: str, said: str) -> None:
@@ -139,52 +114,21 @@ def test_contract_that_needs_execution_is_inconclusive(project: Project, source:
     assert fact(result).problem == "unresolved"
 
 
-def test_missing_function_lists_the_defined_names(project: Project) -> None:
-    result = project.source("def rsi(series): ...", RSI)
-    assert (result.verdict, fact(result).problem) == (Verdict.FAILED, "missing_function")
-    assert fact(result).actual == "it defines rsi"
-
-
-EVERY_KIND = [
-    {"name": "a"},
-    {"name": "args", "kind": "var_positional"},
-    {"name": "b", "kind": "keyword_only"},
-    {"name": "kw", "kind": "var_keyword"},
-]
-NONE_BY_DEFAULT = {"name": "b", "default": None}
-
-
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        ({"name": "f"}, None),
-        ({"name": "f", "parameters": EVERY_KIND, "async": True}, None),
-        ({"name": "f", "parameters": EVERY_KIND, "async": False}, "it is async"),
+        ({"name": "later"}, None),
+        ({"name": "later", "parameters": [{"name": "a"}], "async": True}, None),
+        ({"name": "later", "async": False}, "it is async"),
         ({"name": "plain", "async": True}, "it is not async"),
-        ({"name": "defaults", "parameters": [{"name": "a", "default": 14}, NONE_BY_DEFAULT]}, None),
     ],
-    ids=["only a name", "async", "not async", "must be async", "a default that is a number"],
 )
 def test_only_parts_in_the_contract_are_compared(
     project: Project, function: dict[str, Any], said: str | None
 ) -> None:
-    source = "async def f(a: int = 1, *args, b, **kw) -> str: ...\n"
-    source += "def plain(): ...\ndef defaults(a=14, b=None): ...\n"
-    result = project.source(source, function)
+    result = project.source("async def later(a: int = 1) -> str: ...\ndef plain(): ...\n", function)
     assert (result.verdict is Verdict.PASSED) == (said is None)
     assert (said or "") in (result.reason or "")
-
-
-def test_reexported_name_is_followed_to_its_definition(project: Project) -> None:
-    project.write("indicators/__init__.py", "from .rsi import compute as compute_rsi\nfrom . import rsi\n")
-    project.write("indicators/rsi.py", "def compute(a): ...\nclass C: ...\n")
-    function = {"name": "compute_rsi", "parameters": [{"name": "a"}]}
-    assert project.check(module="indicators", functions=[function]).verdict is Verdict.PASSED
-    function = {"name": "compute_rsi", "parameters": [{"name": "b"}]}
-    result = project.check(module="indicators", functions=[function])
-    assert (result.verdict, fact(result).module_path) == (Verdict.FAILED, "indicators/rsi.py")
-    project.write("indicators/__init__.py", "from indicators.rsi import C as D\n")
-    assert project.check(module="indicators", classes=[{"name": "D"}]).verdict is Verdict.PASSED
 
 
 def test_cyclic_imports_are_inconclusive(project: Project) -> None:
@@ -209,19 +153,6 @@ def test_missing_compiled_and_broken_modules_are_distinguished(project: Project)
     assert (result.verdict, fact(result).problem) == (Verdict.FAILED, "unreadable")
     assert result.evidence[0].exceptions[0].type == "SyntaxError"
     assert (result.reason or "").startswith("indicators/rsi.py:1: SyntaxError")
-    (project.root / "indicators/rsi.py").write_bytes(b"\0\xff")
-    assert project.check(functions=[RSI]).verdict is Verdict.FAILED
-    project.source("x = " + "-" * 50_000 + "1", RSI)
-
-
-def test_module_outside_the_root_is_missing(
-    project: Project, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (elsewhere / "rsi.py").write_text("def f(): ...")
-    (project.root / "indicators").symlink_to(elsewhere)
-    result = project.check(functions=[{"name": "f"}])
-    assert (result.verdict, fact(result).problem) == (Verdict.FAILED, "missing_module")
 
 
 CLASS = """
@@ -284,34 +215,13 @@ def test_bases_of_a_class_are_compared(project: Project, bases: list[str], verdi
     assert project.source(CLASS, classes=[{"name": "Strategy", "bases": bases}]).verdict is verdict
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "invalid JSON"),
-        ("[]", "cannot be used"),
-        ('{"contract_version": 2, "module": "a"}', "contract_version"),
-        ('{"contract_version": 1, "module": "../a"}', "module"),
-        ('{"contract_version": 1, "module": "a"}', "the contract is empty"),
-        (
-            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "kind": 1}]}',
-            "c.json:1:68 functions[0].kind: 'kind' is not a key of a function",
-        ),
-        ('{"contract_version": 1, "module": "a", "schemas": [{"type": "x"}]}', "not a JSON Schema: $.type"),
-        ("[" * 100_000, "contract"),
-    ],
-)
-def test_unusable_contract_fails(project: Project, text: str, said: str) -> None:
-    project.write("c.json", text)
-    result = check_contract("c.json", project.root)
+@pytest.mark.parametrize("path", ["gone.json", "empty.json"])
+def test_contract_that_cannot_be_read_fails(project: Project, path: str) -> None:
+    project.write("empty.json", "{}")
+    result = check_contract(path, project.root)
     assert result.verdict is Verdict.FAILED
-    assert said in (result.reason or "")
+    assert (result.reason or "").startswith(f"the contract cannot be used: {path}")
     assert fact(result).problem == "unreadable"
-
-
-@pytest.mark.parametrize("path", ["gone.json", "../c.json", "folder", "a\0b"])
-def test_missing_contract_fails(project: Project, path: str) -> None:
-    (project.root / "folder").mkdir()
-    assert check_contract(path, project.root).verdict is Verdict.FAILED
 
 
 def test_contract_with_only_schemas_needs_its_module(project: Project) -> None:
@@ -326,10 +236,11 @@ def test_module_path_that_the_system_rejects_fails(project: Project) -> None:
     assert "cannot be checked" in (result.reason or "")
 
 
-def test_each_contract_violation_is_separate_evidence(project: Project) -> None:
+def test_each_contract_violation_is_separate_evidence_before_unresolved_ones(project: Project) -> None:
     project.write("indicators/rsi.py", "def f(a): ...\ndef g(): ...\nh = 1")
     promised = [{"name": name, "parameters": []} for name in "fghi"]
     result = project.check(functions=promised)
+    assert result.verdict is Verdict.FAILED
     facts = [evidence.contract for evidence in result.evidence]
     assert [(each.function, each.problem) for each in facts if each] == [
         ("f", "signature"),
