@@ -60,9 +60,7 @@ sys.exit(3)
     assert 0 < result.duration_ms < 30_000
 
 
-def test_terminating_signal_is_named(tmp_path: Path) -> None:
-    result = run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
-    assert (result.exit_code, result.signal) == (None, "SIGSEGV")
+def test_unknown_signal_is_named_by_its_number() -> None:
     assert signal_name(99) == "signal 99"
 
 
@@ -188,14 +186,8 @@ def test_stream_held_by_an_escaped_process_stays_open(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-def test_missing_program_raises_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        run_process(["/nonexistent/program"], cwd=tmp_path, env={}, timeout_seconds=1)
-
-
 def test_interrupt_ends_the_process_tree_and_propagates(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    started = time.monotonic()
 
     def interrupt() -> None:
         while not pid_file.exists() or not pid_file.read_text():
@@ -203,9 +195,9 @@ def test_interrupt_ends_the_process_tree_and_propagates(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    code = f"import os, time; open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run(code, tmp_path)
+        run("import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)", tmp_path)
     assert not is_alive(int(pid_file.read_text()))
     assert time.monotonic() - started < 20
 

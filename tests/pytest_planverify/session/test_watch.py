@@ -184,17 +184,6 @@ def test_import_that_stops_the_session_names_its_file(bench: Bench):
     assert record.collecting == {"": "test_x.py"}
 
 
-def test_exit_status_zero_before_a_crash_is_not_trusted(bench: Bench):
-    # The process ends before the session reports its end.
-    (bench.root / "conftest.py").write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n")
-
-    record = run(bench, "normal")
-
-    assert outcomes(record) == ["passed", "passed"]
-    assert record.exit_status is None
-    assert (death_of(record).nodeid, death_of(record).file) == (None, None)
-
-
 def test_child_processes_of_a_worker_end_with_it(bench: Bench):
     run(bench, "leaves something")
 
