@@ -18,13 +18,12 @@ from past_run_samples import PLAN, Killed, plan_in, settings
 from planner.errors import OutcomeFileError
 from planner.model.baseline import Baseline
 from planner.model.outcome import OutcomeDocument
-from planner.model.verdicts import Since, TodoState, Verdict
+from planner.model.verdicts import Since, TodoState
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, read_outcomes
 from planner.planfile.schemas import schema
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
-from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts, read_tree
 from pytest_planverify.session.plans import reference_of
 from pytest_planverify.session.recovery import KILLED, RecoveryError, recover, recover_command
@@ -310,7 +309,7 @@ def why(root: Path, **given: Any) -> str:
 
 
 def test_final_verdict_is_reused_with_its_evidence_and_run_id(tmp_path: Path):
-    Killed(tmp_path).judged("a").judged("a", "tests[1]").judged("b", verdict="failed")
+    Killed(tmp_path).judged("a").judged("a", "tests[1]", "flaky").judged("b", verdict="failed")
 
     found = last(tmp_path)
 
@@ -333,13 +332,6 @@ def test_command_with_two_different_verdicts_is_run_again(tmp_path: Path):
     Killed(tmp_path).judged("a").judged("a", verdict="failed").judged("b").judged("b")
 
     assert last(tmp_path).held.keys() == {B}
-
-
-@pytest.mark.parametrize(
-    ("verdict", "settled"), [(Verdict.PASSED, True), (Verdict.FLAKY, True), (Verdict.INCONCLUSIVE, False)]
-)
-def test_flaky_verdict_is_settled(verdict: Verdict, settled: bool):
-    assert is_settled(samples.check("tests[0]", verdict=verdict)) is settled
 
 
 def test_newest_run_with_a_verdict_counts(tmp_path: Path):
