@@ -64,16 +64,6 @@ def test_independent_todos_run_concurrently(tmp_path: Path):
     assert waves(schedule_of(plan)) == [["a.0", "a.1", "c.0"], ["b.0"]]
 
 
-def test_non_pytest_command_runs_alone_in_plan_order(tmp_path: Path):
-    plan = plan_of(
-        tmp_path,
-        todo("a", "pytest a.py", "ruff check .", "mypy .", "pytest b.py"),
-        todo("b", "pytest c.py"),
-    )
-
-    assert waves(schedule_of(plan)) == [["a.0"], ["a.1"], ["a.2"], ["a.3", "b.0"]]
-
-
 def test_dependency_outside_the_run_is_not_awaited(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "ruff check ."), todo("b", "pytest b.py", after=("a",)))
 
