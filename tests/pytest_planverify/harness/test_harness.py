@@ -6,10 +6,11 @@ import json
 import shutil
 import sys
 import threading
+from collections.abc import Generator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 from planner_command import Command, undecided, with_test
@@ -24,9 +25,6 @@ from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 class Kept(NamedTuple):
@@ -173,11 +171,9 @@ def test_several_questions_of_a_todo_are_asked_in_sequence(
 
     assert ask_at_terminal(plan, run.log, run.state.questions, set())
 
-    kept = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
-    assert [(each["answer"], each.get("note")) for each in kept] == [
-        ("yes", None),
-        ("no", "the axis is cut"),
-    ]
+    first, second = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
+    assert (first["answer"], first.get("note")) == ("yes", None)
+    assert (second["answer"], second["note"]) == ("no", "the axis is cut")
     assert not PlanRun.open(plan, None, run.log).state.questions
 
 
@@ -186,9 +182,7 @@ def sent(todo_id: str) -> SentTurn:
     return SentTurn(cast("Any", SimpleNamespace(turn=turn)), merges=0)
 
 
-def test_dropped_turn_ends_and_a_waiting_one_never_starts(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_dropped_turn_ends_and_a_waiting_one_never_starts(monkeypatch: pytest.MonkeyPatch):
     begun, written = threading.Event(), list[str]()
 
     def perform(job: Any, on_output: object, watch: Any) -> None:
