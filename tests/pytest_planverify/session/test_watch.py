@@ -30,7 +30,6 @@ TESTS: dict[str, str] = {
         "    while not pathlib.Path('awake').exists(): time.sleep(0.01)\n"
     ),
     "ends its parent": "import os, time\ndef test_1():\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n",
-    "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
     "loop": (
         "def run():\n    while True: len('')\n"
         "def test_1():\n    try: run()\n    except BaseException: run()\ndef test_2(): pass\n"
@@ -48,12 +47,6 @@ TESTS: dict[str, str] = {
         "def test_2(): assert 0\n"
     ),
     "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
-    "leaves something": (
-        "import subprocess, sys\ndef test_1():\n"
-        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
-        "    subprocess.Popen(command, start_new_session=True)\n"
-        "def test_2(): pass\n"
-    ),
     "stops its parent": (
         "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
     ),
@@ -123,15 +116,6 @@ def test_normal_worker_reports_its_tests_and_exit_status(bench: Bench):
     assert bench.heard.tests == [("test_x.py::test_1", "passed"), ("test_x.py::test_2", "passed")]
 
 
-def test_test_that_exits_its_process_is_named(bench: Bench):
-    record = run(bench, "exit")
-
-    assert outcomes(record) == ["crashed"]
-    death = death_of(record)
-    assert (death.nodeid, death.phase, death.exited) == ("test_x.py::test_1", "call", Exited(0, None))
-    assert (death.timed_out, record.exit_status) == (False, None)
-
-
 def test_endless_test_is_killed_with_its_stack(bench: Bench):
     record = run(bench, "loop", seconds=1)
 
@@ -182,13 +166,6 @@ def test_import_that_stops_the_session_names_its_file(bench: Bench):
 
     assert (record.death, record.collected) == (None, False)
     assert record.collecting == {"": "test_x.py"}
-
-
-def test_child_processes_of_a_worker_end_with_it(bench: Bench):
-    run(bench, "leaves something")
-
-    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
-    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or [])]
 
 
 def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Bench):
