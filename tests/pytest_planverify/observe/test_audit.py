@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-import sqlite3
-import subprocess
 import sys
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -99,17 +96,20 @@ def close_all(path: Path) -> None:
 
 
 ACCESSES = """\
-for _ in range(3): popen(['true']).wait()
-connect = socket(2, 2).connect
+import os, socket, sqlite3, subprocess, threading
+
 def denied(call, *args):
     try: call(*args)
     except PermissionError as error: return error.errno
-found = [denied(connect, ('198.51.100.1', 9)), denied(mkdir, '/not-granted')]
+
+for _ in range(3): subprocess.Popen(['true']).wait()
+connect = socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect
+found = [denied(connect, ('198.51.100.1', 9)), denied(os.mkdir, '/not-granted')]
 connect(('127.0.0.1', 9))
-thread = Thread(target=lambda: denied(connect, ('198.51.100.2', 9)))
+thread = threading.Thread(target=lambda: denied(connect, ('198.51.100.2', 9)))
 thread.start(); thread.join()
 close_journal()
-found.append(denied(Database, '/also-not-granted'))
+found.append(denied(sqlite3.connect, '/also-not-granted'))
 """
 
 
@@ -117,14 +117,7 @@ def test_hook_denies_and_records_each_access_once(tmp_path: Path):
     def session() -> None:
         watched = audit.watch(spec(tmp_path, network="deny", writes=("/granted",)))
         assert audit.watching() is watched
-        names: dict[str, Any] = {
-            "popen": subprocess.Popen,
-            "socket": socket.socket,
-            "mkdir": os.mkdir,
-            "Thread": threading.Thread,
-            "close_journal": lambda: close_all(tmp_path / "journal.jsonl"),
-            "Database": sqlite3.connect,
-        }
+        names: dict[str, Any] = {"close_journal": lambda: close_all(tmp_path / "journal.jsonl")}
         exec(compile(ACCESSES, str(tmp_path / "conftest.py"), "exec"), names)
         assert names["found"] == [13, 13, 13]
 
