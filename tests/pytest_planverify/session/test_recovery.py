@@ -13,6 +13,7 @@ import outcome_samples as samples
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from module_project import write_files
 from past_run_samples import PLAN, Killed, plan_in, settings
 
 from planner.errors import OutcomeFileError
@@ -81,34 +82,30 @@ def test_recovered_run_keeps_verdicts_and_marks_the_rest_not_run(tmp_path: Path)
 
 @pytest.mark.parametrize("place", ["baseline.json", "baselines/of_a_commit.json"])
 def test_recovered_run_compares_with_its_baseline(place: str, tmp_path: Path):
-    fields: dict[str, Any] = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
     Killed(tmp_path).judged("b", verdict="failed")
     (failure,) = recovered(tmp_path).outcome("b").failures
-    then = {"verdict": "failed", "signatures": [failure.signature]}
-    todos = {"b": {"state": "test_failed", "checks": {"tests[0]": then}}}
+    assert failure.since is Since.UNKNOWN
+    checks = {"tests[0]": {"verdict": "failed", "signatures": [failure.signature]}}
+    todos = {"b": {"state": "test_failed", "checks": checks}}
+    fields: dict[str, Any] = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
     held = Baseline.model_validate({"plan": PLAN, "todos": todos, **fields})
-    file = PlanFolder(tmp_path, PLAN).path / place
-    Killed(tmp_path, "20260102T000000-1-a", KeptBaseline(tmp_path, held, path=file)).judged(
-        "b", verdict="failed"
-    )
-    replace_file(file, baseline_bytes(held))
-    baselines = PlanFolder(tmp_path, PLAN).baselines
-    baselines.mkdir(exist_ok=True)
-    (baselines / "broken.json").write_text("{")
+    folder = PlanFolder(tmp_path, PLAN)
+    kept = KeptBaseline(tmp_path, held, path=folder.path / place)
+    Killed(tmp_path, SECOND, kept).judged("b", verdict="failed")
+    write_files(folder.baselines, {"broken.json": "{"})
+    replace_file(kept.path, baseline_bytes(held))
 
     found = recovered(tmp_path)
 
-    (compared,) = found.outcome("b").failures
-    assert (failure.since, compared.since) == (Since.UNKNOWN, Since.PRE_EXISTING)
+    assert [each.since for each in found.outcome("b").failures] == [Since.PRE_EXISTING]
     assert found.outcome("b").at_base == "open"
     assert len(found.run.notes) == 1
 
-    replace_file(file, baseline_bytes(held.model_copy(update={"python": "other"})))
+    replace_file(kept.path, baseline_bytes(held.model_copy(update={"python": "other"})))
     later = recovered(tmp_path)
-    assert later.outcome("b").failures[0].since is Since.UNKNOWN
-    assert later.run.notes[1] == (
-        "the baseline of the run is no longer kept: comparisons with it are missing"
-    )
+    assert [each.since for each in later.outcome("b").failures] == [Since.UNKNOWN]
+    note = "the baseline of the run is no longer kept: comparisons with it are missing"
+    assert later.run.notes[1] == note
 
 
 def test_recovered_run_keeps_the_keep_going_option(tmp_path: Path):
