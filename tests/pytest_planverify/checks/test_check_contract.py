@@ -157,7 +157,6 @@ def test_missing_compiled_and_broken_modules_are_distinguished(project: Project)
 
 CLASS = """
 import abc
-from dataclasses import dataclass
 class Base: ...
 class Strategy(Base, abc.ABC):
     def __init__(self, period: int = 14) -> None: ...
@@ -171,9 +170,6 @@ class Strategy(Base, abc.ABC):
         def sometimes(self): ...
 class Plain:
     def run(this): ...
-@dataclass
-class Data:
-    x: int
 """
 
 
@@ -195,8 +191,6 @@ def method(name: str, *parameters: str, **more: Any) -> dict[str, Any]:
         ("Strategy", [{"name": "name"}], Verdict.INCONCLUSIVE),
         ("Strategy", [{"name": "sometimes"}], Verdict.INCONCLUSIVE),
         ("Strategy", [{"name": "inherited"}], Verdict.INCONCLUSIVE),
-        ("Data", [method("__init__", "x")], Verdict.PASSED),
-        ("Data", [method("__init__")], Verdict.FAILED),
         ("Plain", [method("run")], Verdict.PASSED),
         ("Plain", [method("run", "x")], Verdict.FAILED),
         ("Plain", [{"name": "stop"}], Verdict.FAILED),

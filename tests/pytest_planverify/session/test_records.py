@@ -20,25 +20,23 @@ STATUSES = st.integers(0, 5)
 RED = {"failed", "error", "crashed"}
 
 
-def records(name: str, **members: Any) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw records of one kind; a member is a strategy, or a fixed value."""
-    drawn = {
-        key: each if isinstance(each, st.SearchStrategy) else st.just(each) for key, each in members.items()
-    }
-    return st.fixed_dictionaries({"record": st.just(name), **drawn})
+def records(name: str, **members: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw records of one kind with these members."""
+    return st.fixed_dictionaries({"record": st.just(name), **members})
 
 
+EVIDENCE, NOTHING = st.just(FAILURE), st.just([])
 ANY_RECORD = st.one_of(
     st.text(max_size=5).map(lambda text: {"record": f"?{text}", "anything": [1]}),
-    records("session_started", worker=WORKERS, pid=1),
+    records("session_started", worker=WORKERS, pid=st.just(1)),
     records("file_collecting", worker=WORKERS, nodeid=FILES),
-    records("collection_failure", nodeid=FILES, path="/x", evidence=FAILURE),
-    records("collected", worker=WORKERS, nodeids=st.lists(NODEIDS), narrowed=[]),
+    records("collection_failure", nodeid=FILES, evidence=EVIDENCE),
+    records("collected", worker=WORKERS, nodeids=st.lists(NODEIDS), narrowed=NOTHING),
     records("test_started", nodeid=NODEIDS),
-    records("test_failure", nodeid=NODEIDS, attempt=ATTEMPTS, evidence=FAILURE),
+    records("test_failure", nodeid=NODEIDS, attempt=ATTEMPTS, evidence=EVIDENCE),
     records("test_finished", nodeid=NODEIDS, outcome=OUTCOMES),
-    records("restart", level=st.sampled_from([None, 0, 1]), reason="a conftest has pytest_configure"),
-    records("session_finished", worker=WORKERS, exit_status=STATUSES, stopped=None),
+    records("restart", level=st.sampled_from([None, 0, 1]), reason=st.text(max_size=5)),
+    records("session_finished", worker=WORKERS, exit_status=STATUSES, stopped=st.none()),
     records("session_ended", exit_status=STATUSES),
     # Without their members:
     st.sampled_from(["collected", "test_finished", "restart", "metric", "audit_event"]).flatmap(records),
