@@ -350,12 +350,11 @@ def test_self_contained_test_binds_every_name_in_its_file(name: str):
     assert is_self_contained(source, "test", owner) == (name in ALONE)
 
 
-def failure_of(root: Path, files: dict[str, str]) -> tuple[str, str, str]:
+def failure_of(root: Path, files: dict[str, str], *, measured: bool = True) -> tuple[str, str, str]:
     """Return category, owner and role of the failure of ``test_sum.py``."""
     example = Example(root, files)
     example.plan(todo("t", "pytest test_sum.py"))
-    verified = example.verify("plan.yaml", measured=False)  # coverage would already trace
-    (failure,) = verified.outcomes["t"]["failures"]
+    (failure,) = example.verify("plan.yaml", measured=measured).outcomes["t"]["failures"]
     return failure["category"], failure["owner"], failure["target_agent"]
 
 
@@ -372,4 +371,6 @@ def test_failure_of_a_test_that_executed_product_code_belongs_to_the_product(tmp
         "test_sum.py": "def test_sum():\n    assert not 'xs'\n",
     }
 
-    assert failure_of(tmp_path, files) == ("TEST_REGRESSION", "product", "coder")
+    found = failure_of(tmp_path, files, measured=False)  # coverage would already trace
+
+    assert found == ("TEST_REGRESSION", "product", "coder")

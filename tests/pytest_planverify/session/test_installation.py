@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from example_project import Example, todo
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, RequirementFact
 from planner.model.taxonomy import Category as C
@@ -150,3 +151,15 @@ def test_full_disk_is_an_environment_error() -> None:
         "OSError", PRODUCT, errno=28, message="No space left on device", bases=("builtins.Exception",)
     )
     assert diagnose(evidence(full, changed=CART)).category is C.ENVIRONMENT_ERROR
+
+
+def test_package_missing_at_the_start_of_a_plan_goes_to_the_coder(tmp_path: Path):
+    test = "from newlib.core import add\ndef test_add():\n    assert add(1, 1) == 2\n"
+    example = Example(tmp_path, {"test_new.py": test})
+    example.plan(todo("t", "pytest test_new.py", allowed_files=["newlib/**"]))
+
+    (failure,) = example.verify("plan.yaml").outcomes["t"]["failures"]
+
+    assert (failure["category"], failure["target_agent"]) == ("ARTIFACT_MISSING", "coder")
+    assert failure["owner"] == "product"
+    assert failure["suggestion"].endswith("write newlib/core.py.")
