@@ -202,8 +202,9 @@ FIXTURE = "@pytest.fixture\ndef cart(): return draw()\n\ndef draw(): return rand
         (f"def test_it(cart): assert cart\n\n{FIXTURE}", True),
         ("def test_it(): assert 1 == 3\n\ndef test_b(): assert random.random()\n", False),
         ("SEED = random.random()\n\ndef test_it(): assert 1 == 3\n", False),
+        ("def test_it(): assert count(3) == 3\n\ndef count(n): return count(n - 1)\n", False),
     ],
-    ids=["behind a fixture", "another test", "the module"],
+    ids=["behind a fixture", "another test", "the module", "a recursive helper"],
 )
 def test_helpers_in_the_test_file_count_as_code_of_the_test(text: str, draws: bool, tmp_path: Path):
     (tmp_path / "test_a.py").write_text(text)
