@@ -47,6 +47,12 @@ TESTS: dict[str, str] = {
         "def test_2(): assert 0\n"
     ),
     "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
+    "leaves something": (
+        "import subprocess, sys\ndef test_1():\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
+        "    subprocess.Popen(command, start_new_session=True)\n"
+        "def test_2(): pass\n"
+    ),
     "stops its parent": (
         "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
     ),
@@ -166,6 +172,13 @@ def test_import_that_stops_the_session_names_its_file(bench: Bench):
 
     assert (record.death, record.collected) == (None, False)
     assert record.collecting == {"": "test_x.py"}
+
+
+def test_child_processes_of_a_worker_end_with_it(bench: Bench):
+    run(bench, "leaves something")
+
+    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
+    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or [])]
 
 
 def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Bench):
