@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
+from baseline_samples import TODO, baseline, commit_all, git, sha256, write_plan
 from hygiene_samples import HeldFiles
 
-from planner.model.baseline import Baseline
 from planner.model.evidence import Hunk
 from planner.model.verdicts import Side
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline import repository as repository_module
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, function_at, hunks_of, spans_of
+from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, hunks_of
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, keep_baseline
 from pytest_planverify.guards.plan_guards import Differing, since
-
-
-def git(folder: Path, *args: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -32,9 +24,7 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "sub").mkdir()
     for name in ("a.py", "b.py", "sub/c.py"):
         (tmp_path / name).write_text("1\n")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "first")
+    commit_all(tmp_path)
     return tmp_path
 
 
@@ -95,8 +85,7 @@ def test_plan_files_are_not_changes_of_the_product(repository: Path):
     apart = [repository / "plans/plan.yaml", repository / "sub/phase.json", repository / "sub/diagnostics"]
     (repository / "plans").mkdir()
     (repository / "plans/plan.yaml").write_text(plan)
-    git(repository, "add", ".")
-    git(repository, "commit", "-qm", "plan")
+    commit_all(repository)
     clean = Changes(repository, apart).of(None)[1]
 
     (repository / "plans/plan.yaml").write_text(plan + "x-b: 1\n")
@@ -132,15 +121,6 @@ def test_digest_covers_only_code_without_a_repository(tmp_path: Path):
     assert changed[1] != first[1]
 
 
-def test_no_changed_files_are_known_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", "")
-
-    files, digest = Changes(repository).of(None)
-
-    assert files == ()
-    assert digest is not None, "the files themselves are digested"
-
-
 def test_git_refusal_is_reported_with_a_remedy(repository: Path, monkeypatch: pytest.MonkeyPatch):
     """Git refuses a repository of another user, which is common in containers."""
     assert Changes(repository).refusal() is None
@@ -160,15 +140,21 @@ def test_git_refusal_is_reported_with_a_remedy(repository: Path, monkeypatch: py
     assert Changes(repository).of(None)[1] != before, "the files themselves are digested"
 
 
-def test_hanging_git_is_ended(repository: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("program", [None, "#!/bin/sh\nexec /bin/sleep 60\n"], ids=["missing", "hanging"])
+def test_unusable_git_leaves_the_changed_files_unknown(
+    program: str | None, repository: Path, monkeypatch: pytest.MonkeyPatch
+):
     (repository / "bin").mkdir()
-    slow = repository / "bin/git"
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{repository / 'bin'}:/usr/bin:/bin")
+    if program is not None:
+        (repository / "bin/git").write_text(program)
+        (repository / "bin/git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(repository / "bin"))
     monkeypatch.setattr(repository_module, "TIMEOUT_SECONDS", 0.1)
 
-    assert Changes(repository).of(None)[0] == ()
+    files, digest = Changes(repository).of(None)
+
+    assert files == ()
+    assert digest is not None, "the files themselves are digested"
 
 
 def test_changes_are_unknown_without_a_commit_of_the_folder(tmp_path: Path):
@@ -178,24 +164,19 @@ def test_changes_are_unknown_without_a_commit_of_the_folder(tmp_path: Path):
     (tmp_path / "a.py").touch()
     assert Changes(tmp_path).files() is None
     assert Changes(tmp_path).of(None)[0] == ("a.py",)
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "first")
+    commit_all(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other/a.py").touch()
     assert Changes(tmp_path / "other").files() is None
 
 
-def test_changed_files_are_listed_if_a_commit_exists(repository: Path, tmp_path: Path):
+def test_changed_files_are_cached_but_new_files_are_not(repository: Path):
     (repository / "a.py").write_text("2\n")
-    (repository / ".planverify").mkdir()
-    (repository / ".planverify/x").touch()
     changed = Changes(repository)
 
-    assert changed.files() == ("a.py",)
-    assert changed.new_files() == ()
+    assert (changed.files(), changed.new_files()) == (("a.py",), ())
     (repository / "new.py").touch()
-    assert changed.files() == ("a.py",)  # cached since the first call
-    assert changed.new_files() == ("new.py",)
+    assert (changed.files(), changed.new_files()) == (("a.py",), ("new.py",))
 
 
 def test_changed_files_can_be_set_from_an_earlier_state(tmp_path: Path):
@@ -207,51 +188,33 @@ def test_changed_files_can_be_set_from_an_earlier_state(tmp_path: Path):
     assert changed.apart == ("plan.yaml",)
 
 
-def differences_git(folder: Path, *words: str) -> str:
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    return subprocess.run(
-        ["git", *who, *words], cwd=folder, check=True, capture_output=True, encoding="utf-8"
-    ).stdout.strip()
-
-
-def held(plan: str, files: dict[str, str], accepted: dict[str, str] | None = None) -> Baseline:
-    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
-    blessed = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in (accepted or {}).items()}
-    fields: dict[str, Any] = {"plan": plan, "plan_digest": "", "made_at": "", "python": "", "pytest": ""}
-    return Baseline.model_validate(
-        {
-            **fields,
-            "files": {name: {"sha256": digest, "size": 1} for name, digest in digests.items()},
-            "accepted": [{"todo_id": "t", "reason": "r", "at": "", "files": blessed}] if blessed else [],
-        }
-    )
-
-
 @pytest.fixture
 def flat(tmp_path: Path) -> FlatPlan:
     """Return a plan in ``top`` with two sub-plans, whose roots are ``top/part`` and ``beside``."""
-    for folder in ("top/part", "beside"):
-        (tmp_path / folder).mkdir(parents=True)
-    items = (
-        "- {id: p, title: P, sub_plan: part/plan.yaml}\n- {id: b, title: B, sub_plan: part/beside.yaml}\n"
-    )
-    (tmp_path / "top" / "plan.yaml").write_text(f"todo_list_id: top\nitems:\n{items}")
-    for name, root in (("plan", "."), ("beside", "../../beside")):
-        (tmp_path / "top" / "part" / f"{name}.yaml").write_text(
-            f"todo_list_id: {name}\nroot: {root}\nitems:\n- {{id: t, title: T, verify: pytest t.py}}\n"
-        )
+    parents = "{id: p, title: P, sub_plan: part/plan.yaml}", "{id: b, title: B, sub_plan: part/beside.yaml}"
+    top = write_plan(tmp_path / "top/plan.yaml", *parents, plan_id="top")
+    write_plan(tmp_path / "top/part/plan.yaml", TODO, plan_id="plan")
+    write_plan(tmp_path / "top/part/beside.yaml", TODO, plan_id="beside", root="../../beside")
+    (tmp_path / "beside").mkdir()
     for name in ("top/part/x.py", "beside/x.py", "beside/y.py"):
         (tmp_path / name).write_text("2\n")
-    return load_tree(tmp_path / "top" / "plan.yaml", boundary=tmp_path).load_all().flat()
+    return load_tree(top, boundary=tmp_path).load_all().flat()
+
+
+def files_of(texts: dict[str, str]) -> dict[str, dict[str, object]]:
+    """Return files with these texts as a baseline has them."""
+    return {name: {"sha256": sha256(text.encode()), "size": 1} for name, text in texts.items()}
 
 
 def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan) -> None:
     top = flat.loaded.root
     files = {path.relative_to(top).as_posix(): path.read_text() for path in top.rglob("*.*")}
-    then = held("top", {**files, "part/x.py": "1\n", "part/gone.py": ""}, {"part/new.py": ""})
+    accepted = {"todo_id": "t", "reason": "r", "at": "", "files": {"part/new.py": sha256(b"")}}
+    files |= {"part/x.py": "1\n", "part/gone.py": ""}
+    kept = KeptBaseline(top, baseline(files=files_of(files), accepted=[accepted]), path=Path("x"))
     (top / "part" / "new.py").write_text("")
     (top / "part" / "other.py").write_text("")
-    kept = KeptBaseline(top, then, path=Path("x"))
+
     assert since(top / "part", flat, kept) == Differing(("gone.py", "other.py", "x.py"), ("other.py",))
     assert since(top, flat, kept) == Differing(
         ("part/gone.py", "part/other.py", "part/x.py"), ("part/other.py",)
@@ -262,17 +225,14 @@ def test_separate_root_uses_its_own_baseline_or_the_given_commit(flat: FlatPlan,
     beside = tmp_path / "beside"
     assert since(beside, flat, None) is None
     assert since(beside, flat, None, "0" * 40) is None
-    keep_baseline(beside, held("beside", {"y.py": "2\n", "x.py": "1\n"}), {})
+    keep_baseline(beside, baseline("beside", files=files_of({"y.py": "2\n", "x.py": "1\n"})), {})
     assert since(beside, flat, None) == Differing(("x.py",), ())
 
-    differences_git(tmp_path, "init", "-q")
-    differences_git(tmp_path, "add", "-A")
-    differences_git(tmp_path, "commit", "-qm", "x")
-    commit = differences_git(tmp_path, "rev-parse", "HEAD")
+    commit = commit_all(tmp_path)
     (beside / "x.py").unlink()
     (beside / "b c.py").write_text("")
     (beside / "y.py").write_text("3\n")
-    differences_git(tmp_path, "add", "-A")
+    git(tmp_path, "add", "-A")
     (beside / "later.py").write_text("")
     assert since(beside, flat, None, commit) == Differing(
         ("b c.py", "later.py", "x.py", "y.py"), ("b c.py", "later.py")
@@ -310,11 +270,16 @@ def spare():
 """
 
 
-def changed(old: str, new: str) -> list[tuple[str | None, int, int, int]]:
-    now = BEFORE.replace(old, new)
-    assert now != BEFORE
-    found = hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT)
-    return [(each.function, each.line, each.added, each.removed) for each in found]
+def hunks_after(*replacements: tuple[str, str]) -> list[Hunk]:
+    """Return the hunks of the module after some of its text was replaced."""
+    now = BEFORE
+    for old, new in replacements:
+        assert old in now
+        now = now.replace(old, new)
+    return list(hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT))
+
+
+ONE_AND_TWO = "def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n"
 
 
 @pytest.mark.parametrize(
@@ -323,47 +288,32 @@ def changed(old: str, new: str) -> list[tuple[str | None, int, int, int]]:
         ("found += item", "found -= item", [("total", 7, 1, 1)]),
         ("return 1\n\n    def add", "return 2\n\n    def add", [("Cart.size", 16, 1, 1)]),
         ("value > 0", "value >= 0", [("Cart.add.check", 20, 1, 1)]),
+        ("@property", "@cached", [("Cart.size", 14, 1, 1)]),
         ("    @property\n", "", [("Cart", 14, 0, 1)]),
         ("limit = 3", "limit = 4", [("Cart", 12, 1, 1)]),
         ('{"a": 1}', '{"a": 2}', [(None, 1, 1, 1)]),
         ("    return found\n", "", [("total", 8, 0, 1)]),
         ("\n\ndef spare():\n    return 1\n", "", [(None, 23, 0, 4)]),
+        ("def spare", f"{ONE_AND_TWO}def spare", [("one", 25, 4, 0), ("two", 29, 4, 0)]),
+        ("def total(items):", "def total(items:", [(None, 4, 1, 1)]),
     ],
 )
 def test_change_belongs_to_its_innermost_function(
     old: str, new: str, expected: list[tuple[str | None, int, int, int]]
 ):
-    assert changed(old, new) == expected
+    found = hunks_after((old, new))
+
+    assert [(each.function, each.line, each.added, each.removed) for each in found] == expected
 
 
 def test_changes_are_grouped_into_one_hunk_per_function():
-    now = BEFORE.replace("found = 0", "found = 1").replace("return found", "return 0").replace("> 0", "> 1")
-
-    found = list(hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT))
+    found = hunks_after(("found = 0", "found = 1"), ("return found", "return 0"), ("> 0", "> 1"))
 
     assert [(each.function, each.added, each.removed) for each in found] == [
         ("total", 2, 2),
         ("Cart.add.check", 1, 1),
     ]
     assert "-    return found\n+    return 0" in found[0].text
-
-
-def test_adjacent_new_functions_have_separate_hunks():
-    now = BEFORE.replace(
-        "def spare", "def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\ndef spare"
-    )
-
-    names = [each.function for each in hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT)]
-
-    assert names == ["one", "two"]
-
-
-def test_unparsable_file_has_hunks_without_functions():
-    now = BEFORE.replace("def total(items):", "def total(items:")
-
-    (hunk,) = hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT)
-
-    assert (hunk.function, hunk.line) == (None, 4)
 
 
 def test_hunks_per_file_are_limited_and_the_last_counts_the_rest():
@@ -378,28 +328,12 @@ def test_hunks_per_file_are_limited_and_the_last_counts_the_rest():
 
 def test_secrets_in_changed_lines_are_removed():
     token = "ghp_" + "a1B2" * 9
-    now = BEFORE.replace('RATES = {"a": 1}', f'TOKEN = "{token}"\x1b[2J')
 
-    (hunk,) = hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT)
+    (hunk,) = hunks_after(('RATES = {"a": 1}', f'TOKEN = "{token}"\x1b[2J'))
 
     assert "+TOKEN" in hunk.text
     assert token not in hunk.text
     assert "\x1b" not in hunk.text
-
-
-def test_decorator_belongs_to_its_function():
-    assert function_at(spans_of(BEFORE), 14) == "Cart.size"
-
-
-def hunks_git(folder: Path, *args: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
-
-
-def commit(folder: Path) -> None:
-    hunks_git(folder, "init", "-q")
-    hunks_git(folder, "add", ".")
-    hunks_git(folder, "commit", "-qm", "first")
 
 
 NAMES = ("shop.py", "new.py", "gone.py", "b\N{LATIN SMALL LETTER AE} r.py")
@@ -414,7 +348,7 @@ def test_hunks_from_git_cover_changed_new_and_deleted_files(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE)
     (tmp_path / "gone.py").write_text("x = 1\n")
     (tmp_path / NAMES[-1]).write_text("x = 1\n")
-    commit(tmp_path)
+    commit_all(tmp_path)
     (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
     (tmp_path / "new.py").write_text("def made():\n    return 1\n")
     (tmp_path / "gone.py").unlink()
@@ -430,9 +364,9 @@ def test_hunks_from_git_cover_changed_new_and_deleted_files(tmp_path: Path):
 
 def test_git_settings_of_the_user_are_ignored(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE)
-    commit(tmp_path)
+    commit_all(tmp_path)
     for name, value in (("diff.noprefix", "true"), ("color.ui", "always"), ("diff.context", "0")):
-        hunks_git(tmp_path, "config", name, value)
+        git(tmp_path, "config", name, value)
     (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
 
     assert names(Changes(tmp_path).hunks(SIDES)) == [("shop.py", "Cart.add.check", 1, 1)]
@@ -480,7 +414,7 @@ def test_binary_files_are_skipped_and_hunks_are_limited(tmp_path: Path):
         "\n\n".join(f"def f{n}():\n    return 1" for n in range(MOST_HUNKS + 9))
     )
     (tmp_path / "new.py").write_bytes(b"\0\1")
-    commit(tmp_path)
+    commit_all(tmp_path)
     (tmp_path / "shop.py").write_text((tmp_path / "shop.py").read_text().replace("return 1", "return 2"))
     (tmp_path / "new.py").write_bytes(b"\0\2")
 
@@ -490,14 +424,13 @@ def test_binary_files_are_skipped_and_hunks_are_limited(tmp_path: Path):
     assert {each.path for each in found} == {"shop.py"}
 
 
-@pytest.mark.parametrize("size", [10, 300_000])
-def test_digest_depends_only_on_content_and_executable_bit(size: int, repository: Path):
+def test_digest_depends_only_on_content_and_executable_bit(repository: Path):
     file = repository / "tool.sh"
-    file.write_text("x" * size)
+    file.write_text("x")
     digest = Changes(repository).of(None)[1]
 
     file.unlink()
-    file.write_text("x" * size)
+    file.write_text("x")
     assert Changes(repository).of(None)[1] == digest
 
     file.chmod(0o755)
