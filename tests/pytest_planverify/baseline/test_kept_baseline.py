@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import baseline, commit_all, git, sha256
+from example_project import Example, todo
 from hypothesis import given
 from hypothesis import strategies as st
+from real_planner import planner
 
 from planner.errors import BaselineError, FileWriteError
+from planner.model.base import ReadValue
 from planner.model.baseline import (
     Acceptance,
     Baseline,
@@ -23,105 +24,40 @@ from planner.model.baseline import (
     BaselineTodo,
     JudgeKind,
     Remake,
+    SessionInventory,
 )
-from planner.model.verdicts import TestOutcome, TodoState, Verdict
+from planner.model.verdicts import TestOutcome
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, keep_baseline
 
-words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
-digests = st.binary(max_size=4).map(lambda data: hashlib.sha256(data).hexdigest())
-documents = st.builds(
-    Baseline,
-    plan=words,
-    plan_digest=words,
-    made_at=st.just("2026-01-01T00:00:00Z"),
-    revision=st.none() | words,
-    dirty=st.booleans(),
-    python=st.just("3.13.0"),
-    pytest=st.just("9.2.0"),
-    todos=st.dictionaries(
-        words,
-        st.builds(
-            BaselineTodo,
-            state=st.none() | st.sampled_from(TodoState),
-            claimed=st.booleans(),
-            checks=st.dictionaries(
-                words,
-                st.builds(
-                    BaselineCheck, verdict=st.sampled_from(Verdict), signatures=st.lists(words).map(tuple)
-                ),
-                max_size=2,
-            ),
-        ),
-        max_size=2,
-    ),
-    tests=st.dictionaries(
-        words,
-        st.builds(
-            BaselineTest,
-            outcome=st.sampled_from(TestOutcome),
-            flaky=st.booleans(),
-            signature=st.none() | words,
-        ),
-        max_size=3,
-    ),
-    files=st.dictionaries(
-        words,
-        st.builds(
-            BaselineFile,
-            sha256=digests,
-            size=st.integers(0, 10**9),
-            kind=st.sampled_from(JudgeKind),
-            committed=st.booleans(),
-        ),
-        max_size=3,
-    ),
-    accepted=st.lists(
-        st.builds(
-            Acceptance,
-            todo_id=words,
-            reason=words,
-            at=words,
-            files=st.dictionaries(words, st.none() | digests),
-        ),
-        max_size=2,
-    ).map(tuple),
-    sub_plans=st.dictionaries(words, words, max_size=2),
-    remade=st.lists(st.builds(Remake, reason=words, at=words), max_size=2).map(tuple),
-)
+
+def any_of(model: type[ReadValue]) -> st.SearchStrategy[Any]:
+    """Return a strategy that draws every field of a model by its type."""
+    return st.builds(model, **dict.fromkeys(model.model_fields.keys() - {"schema_version"}, ...))
 
 
-def document(plan: str = "shop", **keys: object) -> Baseline:
-    fields = {"plan_digest": "sha256:1", "made_at": "2026-01-01T00:00:00Z", "python": "3", "pytest": "9"}
-    return Baseline.model_validate({"plan": plan, **fields, **keys})
-
-
-def git(root: Path, *said: str) -> str:
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *who, *said], cwd=root, check=True, capture_output=True, encoding="utf-8")
-    return done.stdout.strip()
+for part in (BaselineCheck, BaselineTodo, BaselineTest, BaselineFile, Acceptance, Remake, SessionInventory):
+    st.register_type_strategy(part, any_of(part))
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     root = tmp_path / "repo"
     root.mkdir()
-    git(root, "init", "-q", "-b", "main")
     (root / "a.txt").write_text("one\n")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "x")
+    commit_all(root)
     return root
 
 
-def loaded(root: Path, plan: str = "shop") -> KeptBaseline:
+def loaded(root: Path, plan: str = "p") -> KeptBaseline:
     kept = load_baseline(root, plan)
     assert kept is not None
     return kept
 
 
-@given(documents)
+@given(any_of(Baseline))
 def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
     assert parse_baseline(baseline_bytes(held), "x") == held
 
@@ -129,29 +65,29 @@ def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
 def test_missing_baseline_is_none(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
 
-    assert load_baseline(repository, "shop") is None
-    assert load_baseline(tmp_path / "plain", "shop") is None
+    assert load_baseline(repository, "p") is None
+    assert load_baseline(tmp_path / "plain", "p") is None
 
 
 def test_baseline_file_is_private_and_ignored_by_git(repository: Path) -> None:
-    path, unkept = keep_baseline(repository, document(), {})
+    path, unkept = keep_baseline(repository, baseline(), {})
     assert unkept is None
     assert path.stat().st_mode & 0o077 == 0
     assert git(repository, "status", "--porcelain") == ""
     assert not list(path.parent.glob("*.tmp"))
 
 
-@pytest.mark.parametrize("plan", ["shop", "a b", "x/../y", "ä", "a.lock", "-x", "@{", "a" * 150])
-def test_any_plan_name_is_a_valid_git_ref(repository: Path, plan: str) -> None:
-    _, unkept = keep_baseline(repository, document(plan), {})
+def test_any_plan_name_is_a_valid_git_ref(repository: Path) -> None:
+    plan = "-a b/../\u00e4@{.lock"
+    _, unkept = keep_baseline(repository, baseline(plan), {})
     assert unkept is None
     PlanFolder(repository, plan).baseline.unlink()
     assert loaded(repository, plan).document.plan == plan
 
 
 def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path) -> None:
-    keep_baseline(tmp_path, document("one"), {})
-    keep_baseline(tmp_path, document("two"), {})
+    keep_baseline(tmp_path, baseline("one"), {})
+    keep_baseline(tmp_path, baseline("two"), {})
     assert loaded(tmp_path, "one").document.plan == "one"
     assert loaded(tmp_path, "two").document.plan == "two"
     assert load_baseline(tmp_path, "three") is None
@@ -162,14 +98,14 @@ def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path) -> None:
 
 def test_sub_plan_alone_uses_its_part_of_the_parent_baseline(tmp_path: Path) -> None:
     todos = {"p": BaselineTodo(), "p/a": BaselineTodo(claimed=True), "q": BaselineTodo()}
-    keep_baseline(tmp_path, document(todos=todos, sub_plans={"p": "part"}), {})
+    keep_baseline(tmp_path, baseline(todos=todos, sub_plans={"p": "part"}), {})
     assert loaded(tmp_path, "part").document.todos == {"a": BaselineTodo(claimed=True)}
 
 
 def test_two_roots_of_a_repository_have_separate_refs(repository: Path) -> None:
     for name in ("a", "b"):
         (repository / name).mkdir()
-        keep_baseline(repository / name, document(revision=name), {})
+        keep_baseline(repository / name, baseline(revision=name), {})
     assert loaded(repository / "a").document.revision == "a"
     assert loaded(repository / "b").doubts == ()
 
@@ -177,18 +113,18 @@ def test_two_roots_of_a_repository_have_separate_refs(repository: Path) -> None:
 def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(
     repository: Path, tmp_path: Path
 ) -> None:
-    keep_baseline(repository, document(revision="main"), {})
+    keep_baseline(repository, baseline(revision="main"), {})
     git(repository, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     assert loaded(tmp_path / "linked").document.revision == "main"
-    keep_baseline(tmp_path / "linked", document(revision="linked"), {})
+    keep_baseline(tmp_path / "linked", baseline(revision="linked"), {})
     assert loaded(tmp_path / "linked").document.revision == "linked"
     assert loaded(repository).document.revision == "main"
     assert loaded(repository).doubts == ()
 
 
 def test_edited_baseline_file_is_reported_and_ignored(repository: Path) -> None:
-    path, _ = keep_baseline(repository, document(revision="true"), {})
-    path.write_bytes(baseline_bytes(document(revision="false")))
+    path, _ = keep_baseline(repository, baseline(revision="true"), {})
+    path.write_bytes(baseline_bytes(baseline(revision="false")))
     assert loaded(repository).document.revision == "true"
     assert "differs from the copy of the baseline that git keeps" in loaded(repository).doubts[0]
     path.write_text("broken")
@@ -203,7 +139,7 @@ def test_contents_are_read_from_git_or_a_copy_and_verified(
     repository: Path,
 ) -> None:
     def of(content: bytes, **keys: bool) -> BaselineFile:
-        return BaselineFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content), **keys)
+        return BaselineFile(sha256=sha256(content), size=len(content), **keys)
 
     files = {
         "a.txt": of(b"one\n", committed=True),
@@ -211,7 +147,7 @@ def test_contents_are_read_from_git_or_a_copy_and_verified(
         "wrong.txt": of(b"three\n", committed=True),
         "lost.txt": of(b"four\n"),
     }
-    held = document(revision=git(repository, "rev-parse", "HEAD"), files=files)
+    held = baseline(revision=git(repository, "rev-parse", "HEAD"), files=files)
     keep_baseline(repository, held, {files["b.txt"].sha256: b"two\n"})
     (repository / "a.txt").write_text("changed\n")
     before = loaded(repository)
@@ -232,7 +168,7 @@ def test_contents_are_read_from_git_or_a_copy_and_verified(
 
 def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path) -> None:
     entry = Acceptance(todo_id="t", reason="r", at="now", files={"a.py": "1" * 64, "gone.py": None})
-    keep_baseline(tmp_path, document(accepted=(entry,)), {})
+    keep_baseline(tmp_path, baseline(accepted=(entry,)), {})
     kept = loaded(tmp_path)
     assert kept.accepted("a.py", "1" * 64)
     assert kept.accepted("gone.py", None)
@@ -257,13 +193,13 @@ def test_test_existed_if_it_was_run_or_its_file_defined_it(
     tmp_path: Path, nodeid: str, there: bool
 ) -> None:
     content = b"def test_run(n): ...\ndef test_other(): ...\nclass Test:\n    def test_inner(self): ...\n"
-    sha256 = hashlib.sha256(content).hexdigest()
+    digest = sha256(content)
     tests = {
         "test_a.py::test_run": {"outcome": "passed"},
         "test_broken.py": {"outcome": "error"},
     }
-    files = {"test_a.py": {"sha256": sha256, "size": 1, "kind": "test"}}
-    keep_baseline(tmp_path, document(tests=tests, files=files), {sha256: content})
+    files = {"test_a.py": {"sha256": digest, "size": 1, "kind": "test"}}
+    keep_baseline(tmp_path, baseline(tests=tests, files=files), {digest: content})
     kept = loaded(tmp_path)
     assert kept.had_test(nodeid) is there
     assert kept.kind_of("test_a.py") is JudgeKind.TEST
@@ -271,13 +207,10 @@ def test_test_existed_if_it_was_run_or_its_file_defined_it(
 
 
 def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
-    digests = {name: hashlib.sha256(text).hexdigest() for name, text in (("a", b"1"), ("twin", b"2"))}
-    files = {
-        name: {"sha256": digests[kind], "size": 1, "kind": "test"}
-        for name, kind in (("test_a.py", "a"), ("test_b.py", "twin"), ("test_c.py", "twin"))
-    }
+    contents = {"test_a.py": b"1", "test_b.py": b"2", "test_c.py": b"2"}
+    files = {name: {"sha256": sha256(text), "size": 1, "kind": "test"} for name, text in contents.items()}
     tests = {"test_a.py::test_x[1]": {"outcome": "failed"}, "test_b.py": {"outcome": "error"}}
-    keep_baseline(tmp_path, document(tests=tests, files=files), {})
+    keep_baseline(tmp_path, baseline(tests=tests, files=files), {})
     (tmp_path / "moved").mkdir()
     (tmp_path / "moved" / "test_z.py").write_bytes(b"1")
     (tmp_path / "test_d.py").write_bytes(b"2")
@@ -314,19 +247,19 @@ def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, sa
 
 
 def test_unreadable_or_unwritable_file_is_named(tmp_path: Path) -> None:
-    path = PlanFolder(tmp_path, "shop").baseline
+    path = PlanFolder(tmp_path, "p").baseline
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "nowhere")
     with pytest.raises(BaselineError, match="cannot be read"):
-        load_baseline(tmp_path, "shop")
+        load_baseline(tmp_path, "p")
     path.unlink()
     path.mkdir()
     with pytest.raises(FileWriteError, match="it is a folder"):
-        keep_baseline(tmp_path, document(), {})
+        keep_baseline(tmp_path, baseline(), {})
     path.rmdir()
     (tmp_path / ".planverify" / "baseline").write_text("")
     with pytest.raises(FileWriteError, match="cannot be written"):
-        keep_baseline(tmp_path, document(), {"0" * 64: b"x"})
+        keep_baseline(tmp_path, baseline(), {"0" * 64: b"x"})
 
 
 SHOP = """\
@@ -353,99 +286,72 @@ LOUD = SHOP.replace('"shop"', '"Shop"')
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    plan = {
-        "todo_list_id": "p",
-        "items": [{"id": "t", "title": "T", "acceptance_criteria": {"tests": ["pytest test_shop.py"]}}],
-    }
-    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
-    (tmp_path / "test_shop.py").write_text(TESTS)
-    (tmp_path / ".gitignore").write_text("__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n")
-    revisions_git(tmp_path, "init", "-q")
-    return tmp_path
+def project(tmp_path: Path) -> Example:
+    ignored = "__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n"
+    example = Example(tmp_path, {"test_shop.py": TESTS, ".gitignore": ignored})
+    example.plan(todo("t", "pytest test_shop.py"))
+    git(tmp_path, "init", "-q")
+    return example
 
 
-def revisions_git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True)
+def commit(project: Example, shop: str) -> None:
+    project.write({"shop.py": shop})
+    commit_all(project.root)
 
 
-def write(folder: Path, shop: str, *, commit: bool = True) -> None:
-    (folder / "shop.py").write_text(shop)
-    if commit:
-        revisions_git(folder, "add", "-A")
-        revisions_git(folder, "commit", "-qm", "a step")
-
-
-@pytest.fixture(autouse=True)
-def _lean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable the autoload of plugins, which takes most of the time of a short run."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_planverify.plugin")
-
-
-def verify(folder: Path) -> tuple[bool, list[tuple[str, str, int]], dict[str, Any]]:
+def verify(project: Example) -> tuple[bool, list[tuple[str, str, int]], dict[str, Any]]:
     """Return whether the todo passed, its changed hunks (path, function, line), and its evidence."""
-    command = [sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-p", "no:cacheprovider"]
-    subprocess.run(command, cwd=folder, capture_output=True, check=False)
-    outcome = json.loads((folder / ".planverify/outcomes.json").read_text())["outcomes"][0]
-    failure = outcome.get("failure_evidence") or {}
-    told = [each["hunk"] for each in failure.get("candidates", ()) if each["hunk"]]
-    hunks = [(each["path"], each["function"], each["line"]) for each in told]
-    return outcome["success"], hunks, failure
+    outcome = project.verify().outcomes["t"]
+    failure = outcome["failure_evidence"] or {}
+    found = [each["hunk"] for each in failure.get("candidates", ()) if each["hunk"]]
+    return outcome["success"], [(each["path"], each["function"], each["line"]) for each in found], failure
 
 
-def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: Path):
-    write(project, SHOP)
+def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: Example):
+    commit(project, SHOP)
     assert verify(project)[0]
-    write(project, RED)
-    write(project, RED.replace('"shop"', '"Shop"'))
+    commit(project, RED)
+    commit(project, RED.replace('"shop"', '"Shop"'))
 
     green, hunks, failure = verify(project)
 
     assert not green
     assert hunks[0] == ("shop.py", "discount", 6)
     assert failure["location"] == {"path": "shop.py", "line": 6, "function": "discount"}
-    told = subprocess.run(
-        [sys.executable, "-m", "planner", "next", "plan.yaml", "--brief", "t_branch_01"],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "-    return 1 if len(prices) >= 3 else 0" in told
+    brief = planner("next", "plan.yaml", "--brief", "t_branch_01", cwd=project.root)
+    assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief
 
 
-def test_change_that_was_green_before_its_commit_is_not_reported(project: Path):
-    write(project, SHOP)
-    write(project, LOUD, commit=False)
-    (project / "notes.txt").write_text("of nobody's interest")
+def test_change_that_was_green_before_its_commit_is_not_reported(project: Example):
+    commit(project, SHOP)
+    project.write({"shop.py": LOUD, "notes.txt": "of nobody's interest"})
     assert verify(project)[0]
-    (project / "notes.txt").unlink()
-    write(project, LOUD)
-    write(project, LOUD.replace(">= 3", "> 3"))
+    (project.root / "notes.txt").unlink()
+    commit(project, LOUD)
+    commit(project, LOUD.replace(">= 3", "> 3"))
 
     assert verify(project)[1] == [("shop.py", "discount", 6)]
 
 
-def test_last_commit_is_compared_if_the_green_state_is_lost(project: Path):
-    write(project, SHOP)
+def test_last_commit_is_compared_if_the_green_state_is_lost(project: Example):
+    commit(project, SHOP)
     assert verify(project)[0]
-    state = project / ".planverify/plans/p/green.json"
-    held = state.read_text()
-    write(project, RED)
-    write(project, RED.replace('"shop"', '"Shop"'), commit=False)
+    state = project.root / ".planverify/plans/example/green.json"
+    kept = state.read_text()
+    commit(project, RED)
+    project.write({"shop.py": RED.replace('"shop"', '"Shop"')})
 
-    def said(**facts: object) -> str:
-        damaged = json.loads(held)
+    def state_with(**facts: object) -> str:
+        damaged = json.loads(kept)
         damaged["todos"]["t"].update(facts)
         return json.dumps(damaged)
 
     damages = {
-        "kept": held,
+        "kept": kept,
         "gone": None,
         "garbage": "{",
-        "other commit": said(commit="0" * 40),
-        "other files": said(files={"shop.py": "0" * 40}),
+        "other commit": state_with(commit="0" * 40),
+        "other files": state_with(files={"shop.py": "0" * 40}),
     }
     for damage, text in damages.items():
         state.unlink(missing_ok=True)
@@ -457,8 +363,8 @@ def test_last_commit_is_compared_if_the_green_state_is_lost(project: Path):
         assert hunks == [*since_green, ("shop.py", "name", 10)], damage
 
 
-def test_todo_that_was_never_green_has_no_green_state(project: Path):
-    write(project, RED)
+def test_todo_that_was_never_green_has_no_green_state(project: Example):
+    commit(project, RED)
 
     assert verify(project)[1] == []
-    assert not (project / ".planverify/plans/p/green.json").exists()
+    assert not (project.root / ".planverify/plans/example/green.json").exists()
