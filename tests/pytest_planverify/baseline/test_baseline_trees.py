@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from baseline_samples import commit_all, git, sha256
 from hygiene_samples import HeldFiles
 
 from planner.errors import BaselineError
@@ -16,16 +15,10 @@ from planner.model.baseline import JudgeKind
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import record, work_tree, worktrees
 from pytest_planverify.baseline.kinds import judges_of
-from pytest_planverify.baseline.record import look, object_id
+from pytest_planverify.baseline.record import look
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import WorkTree
 from pytest_planverify.baseline.worktrees import checkout, copy_as_is, counterpart, environment_for
-
-
-def git(root: Path, *said: str) -> str:
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *who, *said], cwd=root, check=True, capture_output=True, encoding="utf-8")
-    return done.stdout.strip()
 
 
 def write(root: Path, *names: str) -> None:
@@ -39,9 +32,7 @@ def repository(tmp_path: Path) -> Path:
     root = tmp_path / "repo"
     write(root, "pkg/mod.py", "tests/test_mod.py", "pytest.ini", "gone.py", "sub/plan/code.py")
     (root / ".gitignore").write_text("ignored/\n*.so\n.venv/\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "x")
+    commit_all(root)
     return root
 
 
@@ -59,7 +50,7 @@ def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path) -> 
         ".gitignore", "pkg/mod.py", "tests/test_mod.py", "pytest.ini", "sub/plan/code.py", "new.py",
         "ignored/conftest.py",
     }  # fmt: skip
-    assert tree.digests()["new.py"] == hashlib.sha256(b"new.py\n").hexdigest()
+    assert tree.digests()["new.py"] == sha256(b"new.py\n")
 
 
 def test_git_exclude_does_not_hide_test_files(repository: Path) -> None:
@@ -145,11 +136,6 @@ def test_large_uncommitted_files_are_kept_only_as_digests(
     assert all(file.sha256 and not file.committed for file in seen.files.values())
 
 
-def test_object_id_equals_that_of_git(repository: Path) -> None:
-    blobs = Repository.around(repository).blobs("HEAD")  # type: ignore[union-attr]
-    assert blobs["pkg/mod.py"] == object_id(b"pkg/mod.py\n")
-
-
 # -- kinds of files ------------------------------------------------------------------------------
 
 PLAN = """
@@ -188,6 +174,7 @@ KINDS = {
     "quality/support.py": "test_support",
     "quality/table.csv": "fixture",
     "pkg/plug.py": "test_support",
+    "pkg/only_plug.py": "test_support",
     "pkg/option_plug.py": "test_support",
     "out/report.json": "artifact",
     "out/2026.csv": "artifact",
@@ -204,7 +191,8 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
     contents = dict.fromkeys(KINDS, b"")
-    contents["conftest.py"] = b'pytest_plugins = [\n    "pkg.plug",\n]\n'
+    contents["conftest.py"] = b'pytest_plugins = [\n    "pkg.plug",\n]\nNAME = "pkg.mod"\n'
+    contents["deep/conftest.py"] = b'pytest_plugins = "pkg.only_plug"\nOTHERS = ["pkg.latest"]\n'
     contents["pytest.ini"] = b"[pytest]\naddopts = -q -p pkg.option_plug\ntestpaths =\n    quality\n    .\n"
     judges = judges_of(flat, {"checks/verify.py"}, HeldFiles(contents))
     assert {path: judges.kind_of(path) for path in KINDS} == {
@@ -212,26 +200,13 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
     }
 
 
-def test_only_the_pytest_plugins_line_names_plugins(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text("todo_list_id: p\nitems: [{id: a, title: A}]\n")
-    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
-    conftest = b'pytest_plugins = "pkg.plug"\nNAME = "pkg.mod"\nOTHERS = ["pkg.latest"]\n'
-    contents = {"conftest.py": conftest, "pkg/plug.py": b"", "pkg/mod.py": b"", "pkg/latest.py": b""}
-    judges = judges_of(flat, (), HeldFiles(contents))
-    assert [judges.kind_of(f"pkg/{name}.py") for name in ("plug", "mod", "latest")] == [
-        JudgeKind.TEST_SUPPORT,
-        JudgeKind.PRODUCT,
-        JudgeKind.PRODUCT,
-    ]
+# -- copies --------------------------------------------------------------------------------------
 
 
 def checkout_of(root: Path, revision: str) -> AbstractContextManager[Path]:
     repository = Repository.around(root)
     assert repository is not None
     return checkout(repository, repository.commit(revision) or "")
-
-
-# -- copies --------------------------------------------------------------------------------------
 
 
 def test_checkout_contains_the_revision_and_imports_and_is_removed_completely(
@@ -265,8 +240,7 @@ def with_submodules(repository: Path, tmp_path: Path) -> Path:
         git(tmp_path / name, "init", "-q", "-b", "main")
         if inner is not None:
             git(tmp_path / name, *local, "submodule", "add", "-q", str(tmp_path / inner), inner)
-        git(tmp_path / name, "add", "-A")
-        git(tmp_path / name, "commit", "-qm", "x")
+        commit_all(tmp_path / name)
     git(repository, *local, "submodule", "add", "-q", str(tmp_path / "lib"), "vendor/lib")
     git(repository, *local, "submodule", "update", "-q", "--init", "--recursive")
     git(repository, "commit", "-qam", "with a submodule")
