@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from baseline_samples import TODO, baseline, flat_plan, write_plan
+from outcome_samples import document, outcome, results
 
-from planner.model.baseline import Baseline
 from planner.model.evidence import Evidence
-from planner.model.outcome import Check, Outcome, OutcomeDocument, TestResult
-from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, Verdict
-from planner.planfile.tree import load_tree
+from planner.model.outcome import Check, Outcome, TestResult
+from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.baseline import record
 from pytest_planverify.baseline.comparison import BaselineComparison, count_since
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
-from pytest_planverify.baseline.record import BaselineRun, run_of, todos_of
+from pytest_planverify.baseline.record import run_of, todos_of
 
 CHECKS = {
     "tests[0]": {"verdict": "failed", "signatures": ["old"]},
@@ -38,17 +37,9 @@ TODOS = {
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> BaselineComparison:
     root = tmp_path_factory.mktemp("plan")
-    (root / "part").mkdir()
-    (root / "plan.yaml").write_text(
-        "todo_list_id: p\nitems:\n- {id: up, title: U, sub_plan: part/plan.yaml}\n"
-    )
-    (root / "part" / "plan.yaml").write_text(
-        "todo_list_id: q\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
-    )
-    files = {"t.py": {"sha256": "0", "size": 1}}
-    fields: dict[str, Any] = {"plan": "p", "plan_digest": "", "made_at": "", "python": "", "pytest": ""}
-    held = Baseline.model_validate({**fields, "tests": TESTS, "todos": TODOS, "files": files})
-    flat = load_tree(root / "plan.yaml").load_all().flat()
+    write_plan(root / "part/plan.yaml", TODO, plan_id="q")
+    flat = flat_plan(root, "{id: up, title: U, sub_plan: part/plan.yaml}")
+    held = baseline(tests=TESTS, todos=TODOS, files={"t.py": {"sha256": "0", "size": 1}})
     return BaselineComparison(flat, KeptBaseline(root, held, path=Path("x")))
 
 
@@ -129,88 +120,52 @@ def test_failure_is_split_by_the_baseline_of_its_tests_or_check(
 
 
 def test_each_test_counts_once_and_a_failure_before_a_pass() -> None:
-    def outcome(todo_id: str, *tests: tuple[str, str, str]) -> Outcome:
-        results = tuple(
-            TestResult(nodeid=name, outcome=TestOutcome(said), since=Since(since))
-            for name, said, since in tests
+    def outcome_of(todo_id: str, *tests: tuple[str, str, Since]) -> Outcome:
+        found = check(*(test[:2] for test in tests))
+        marked = tuple(
+            test.model_copy(update={"since": since})
+            for test, (_, _, since) in zip(found.tests, tests, strict=True)
         )
-        held = Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.FAILED, tests=results)
-        return Outcome(todo_id=todo_id, plan="p", success=False, tests_passed=False, checks=(held,))
+        return outcome(todo_id, "T", TodoState.TEST_FAILED, found.model_copy(update={"tests": marked}))
 
     counted = count_since(
         [
-            outcome("a", ("x", "passed", "fixed"), ("y", "failed", "new")),
-            outcome("b", ("x", "failed", "pre_existing"), ("y", "passed", "unknown")),
+            outcome_of("a", ("x", "passed", Since.FIXED), ("y", "failed", Since.NEW)),
+            outcome_of("b", ("x", "failed", Since.PRE_EXISTING), ("y", "passed", Since.UNKNOWN)),
         ]
     )
     assert counted == {Since.NEW: 1, Since.PRE_EXISTING: 1}
 
 
-PLAN = "todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
-
-
-def run(verdict: str, *tests: str) -> BaselineRun:
-    """Return a run of one check with this verdict, and one test per outcome."""
-    document: dict[str, Any] = {
-        "plans": [],
-        "summary": {"todos": {}, "criteria": {}},
-        "run": {
-            "run_id": "r",
-            "started_at": "",
-            "finished_at": "",
-            "duration_ms": 0,
-            "exit_status": 0,
-            "scope": "all",
-            "python": "",
-            "pytest": "",
-        },
-        "outcomes": [
-            {
-                "todo_id": "t",
-                "success": verdict == "passed",
-                "tests_passed": False,
-                "state": "done" if verdict == "passed" else "test_failed",
-                "checks": [
-                    {
-                        "id": "tests[0]",
-                        "kind": "test",
-                        "verdict": verdict,
-                        "tests": [
-                            {"nodeid": f"t.py::test_{number}", "outcome": said}
-                            for number, said in enumerate(tests)
-                        ],
-                    }
-                ],
-            }
-        ],
-    }
-    return BaselineRun(OutcomeDocument.model_validate(document), ())
-
-
 @pytest.mark.parametrize(
-    ("recorded", "verdict", "state", "flaky"),
+    ("verdict", "test", "state"),
     [
-        (run("passed", "passed"), "passed", "done", False),
-        (run("failed", "error"), "failed", "test_failed", False),
-        (run("flaky", "passed"), "flaky", "test_failed", False),
+        (Verdict.PASSED, TestOutcome.PASSED, TodoState.DONE),
+        (Verdict.FAILED, TestOutcome.ERROR, TodoState.TEST_FAILED),
+        (Verdict.FLAKY, TestOutcome.PASSED, TodoState.TEST_FAILED),
     ],
 )
 def test_todos_and_tests_are_recorded_as_the_run_found_them(
-    tmp_path: Path, recorded: BaselineRun, verdict: str, state: str, flaky: bool
+    tmp_path: Path, verdict: Verdict, test: TestOutcome, state: TodoState
 ) -> None:
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
-    ((todo_id, held),) = todos_of(flat, recorded.document)
+    flat = flat_plan(tmp_path)
+    found = Check(
+        id="tests[0]", kind=CheckKind.TEST, verdict=verdict, tests=results("t.py", "test", outcome=test)
+    )
+    run = document(outcome("t", "T", state, found, plan="p"))
+
+    ((todo_id, held),) = todos_of(flat, run)
+    ((nodeid, recorded),) = record.tests_of(flat, run)
+
     assert (todo_id, held.state, held.checks["tests[0]"].verdict) == ("t", state, verdict)
-    assert held.checks["tests[0]"].tests == ("t.py::test_0",)
-    ((nodeid, test),) = record.tests_of(flat, recorded.document)
-    assert (nodeid, test.flaky) == ("t.py::test_0", flaky)
+    assert held.checks["tests[0]"].tests == ("t.py::test",)
+    assert (nodeid, recorded.outcome, recorded.flaky) == ("t.py::test", test, False)
 
 
 def test_unreadable_journal_has_no_records(tmp_path: Path) -> None:
-    document = run("passed").document
-    assert not run_of(document, tmp_path).records  # a journal that is gone
-    journal = tmp_path / ".planverify" / "runs" / "r" / "journal.jsonl"
+    run = document()
+    assert not run_of(run, tmp_path).records  # a journal that is gone
+    journal = tmp_path / ".planverify" / "runs" / run.run.run_id / "journal.jsonl"
     journal.parent.mkdir(parents=True)
     journal.symlink_to(journal)
-    assert not run_of(document, tmp_path).records
+    assert not run_of(run, tmp_path).records

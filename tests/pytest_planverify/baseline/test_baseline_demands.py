@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import baseline, flat_plan, sha256, write_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline import Baseline
 from planner.model.evidence import Evidence, Selector
 from planner.model.outcome import Check, TestResult
 from planner.model.plan import Todo
 from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
-from planner.planfile.tree import FlatPlan, load_tree
+from planner.planfile.tree import FlatPlan
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from pytest_planverify.baseline.demands import NO_BASELINE, Demands
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
@@ -38,16 +37,12 @@ FILES = {"old.py": {"sha256": "0" * 64, "size": 1, "kind": "test"}}
 
 @pytest.fixture(scope="module")
 def flat(tmp_path_factory: pytest.TempPathFactory) -> FlatPlan:
-    plan = tmp_path_factory.mktemp("plan") / "plan.yaml"
-    plan.write_text("todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n")
-    return load_tree(plan).load_all().flat()
+    return flat_plan(tmp_path_factory.mktemp("plan"))
 
 
 def judging(flat: FlatPlan, **held: Any) -> Demands:
     """Return the demands on a baseline with these fields."""
-    fields = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
-    document = Baseline.model_validate({"plan": "p", **fields, **held})
-    return Demands(flat, KeptBaseline(flat.loaded.root, document, path=Path("x")))
+    return Demands(flat, KeptBaseline(flat.loaded.root, baseline(**held), path=Path("x")))
 
 
 def demands(flat: FlatPlan, *, check: str | None = None) -> Demands:
@@ -203,12 +198,8 @@ def test_must_stay_green_all_passes_iff_no_green_test_is_lost(
 
 
 def test_renamed_file_keeps_its_tests_and_an_accepted_removal_demands_none(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(
-        "todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
-    )
+    flat = flat_plan(tmp_path)
     (tmp_path / "new.py").write_text("same")
-    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
-    digest = hashlib.sha256(b"same").hexdigest()
     accepted: list[dict[str, Any]] = []
     document: dict[str, Any] = {
         "tests": {
@@ -216,7 +207,10 @@ def test_renamed_file_keeps_its_tests_and_an_accepted_removal_demands_none(tmp_p
             "old.py::red": {"outcome": "failed"},
             "gone.py::green": {"outcome": "passed"},
         },
-        "files": {"old.py": {"sha256": digest, "size": 1}, "gone.py": {"sha256": "0" * 64, "size": 1}},
+        "files": {
+            "old.py": {"sha256": sha256(b"same"), "size": 1},
+            "gone.py": {"sha256": "0" * 64, "size": 1},
+        },
         "accepted": accepted,
     }
 
@@ -307,14 +301,8 @@ def test_only_must_stay_green_forgives_failures(flat: FlatPlan) -> None:
 
 
 def test_criteria_of_a_sub_plan_apply_to_its_own_root(tmp_path: Path) -> None:
-    (tmp_path / "part").mkdir()
-    (tmp_path / "plan.yaml").write_text(
-        "todo_list_id: p\nitems:\n- {id: up, title: U, sub_plan: part/plan.yaml}\n"
-    )
-    (tmp_path / "part" / "plan.yaml").write_text(
-        "todo_list_id: q\nitems:\n- {id: t, title: T, must_stay_green: all}\n"
-    )
-    whole = load_tree(tmp_path / "plan.yaml").load_all().flat()
+    write_plan(tmp_path / "part/plan.yaml", "{id: t, title: T, must_stay_green: all}", plan_id="q")
+    whole = flat_plan(tmp_path, "{id: up, title: U, sub_plan: part/plan.yaml}")
     tests = {"part/t.py::green": {"outcome": "passed"}, "t.py::of_the_top": {"outcome": "passed"}}
     beside = judging(whole, tests=tests)
     asked = whole.loaded.plan.todo("up/t")
