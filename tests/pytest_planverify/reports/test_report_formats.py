@@ -15,7 +15,15 @@ from playwright.sync_api import sync_playwright
 from prometheus_client.parser import text_string_to_metric_families
 
 from planner.model.evidence import Hunk
-from planner.model.outcome import Candidate, Cause, CauseTodo, Failure, Location, OutcomeDocument
+from planner.model.outcome import (
+    Candidate,
+    Cause,
+    CauseTodo,
+    Failure,
+    Location,
+    OutcomeDocument,
+    TestResult,
+)
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
@@ -30,7 +38,7 @@ PLAN = "workflow_momentum_001"
 
 
 def failure(number: int = 0, **rest: Any) -> Failure:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "category": Category.TEST_REGRESSION,
         "owner": Owner.PRODUCT,
         "signature": f"s{number}",
@@ -42,39 +50,48 @@ def failure(number: int = 0, **rest: Any) -> Failure:
         "suggestion": "tax gave 3 where 2 is expected.",
         "rerun": "pytest --planverify plan.yaml::tax",
     }
-    return Failure(**(told | rest))
+    return Failure(**(fields | rest))
 
 
-def red(count: int = 1, **run: Any) -> OutcomeDocument:
-    failures = tuple(failure(number) for number in range(count))
-    tests = tuple(
-        test
-        for number in range(count)
-        for test in results(f"tests/test_{number}.py", HOSTILE, outcome=TestOutcome.FAILED)
-    )
+def red(*failures: Failure, **run: Any) -> OutcomeDocument:
+    """Return a run in which a todo has these failures, by default one; one is blocked, and one is done."""
+    found = failures or (failure(),)
+    names = (name for each in found for name in each.tests)
+    tests = tuple(TestResult(nodeid=name, outcome=TestOutcome.FAILED) for name in names)
     failed = outcome(
         "tax",
         HOSTILE,
         TodoState.TEST_FAILED,
         check("tests[0]", verdict=Verdict.FAILED, tests=tests),
-        failure_evidence=failures[0],
-        failures=failures,
+        failure_evidence=found[0],
+        failures=found,
     )
-    blocked = outcome(
-        "inv",
-        "Invoices",
-        TodoState.BLOCKED,
-        check("tests[0]", verdict=Verdict.BLOCKED, reason="blocked by tax"),
-        blocked_by=("tax",),
+    waits = check("tests[0]", verdict=Verdict.BLOCKED, reason="blocked by tax")
+    blocked = outcome("inv", "Invoices", TodoState.BLOCKED, waits, blocked_by=("tax",))
+    passed = check("tests[0]", tests=results("tests/test_ok.py", "a", "b"))
+    return document(
+        failed, blocked, outcome("ok", "Fine", TodoState.DONE, passed), **({"exit_status": 1} | run)
     )
-    done = outcome(
-        "ok", "Fine", TodoState.DONE, check("tests[0]", tests=results("tests/test_ok.py", "a", "b"))
-    )
-    return document(failed, blocked, done, **({"exit_status": 1} | run))
 
 
-def told(found: OutcomeDocument, folder: str = "") -> ReportInput:
+def failures(count: int) -> list[Failure]:
+    return [failure(number) for number in range(count)]
+
+
+GREEN = document(outcome("a", "A", TodoState.DONE, check("x")))
+
+
+def given(found: OutcomeDocument, folder: str = "") -> ReportInput:
     return ReportInput(found, {PLAN: folder})
+
+
+def rendered(name: str, found: OutcomeDocument) -> str:
+    return render(name, given(found))
+
+
+def annotations(found: OutcomeDocument, **environment: str) -> list[str]:
+    """Return the lines that GitHub Actions gets."""
+    return list(report_to_github(given(found), {"GITHUB_ACTIONS": "true", **environment}))
 
 
 def only(kind: CheckKind, verdict: Verdict, exit_status: int, **rest: Any) -> OutcomeDocument:
@@ -86,7 +103,7 @@ def only(kind: CheckKind, verdict: Verdict, exit_status: int, **rest: Any) -> Ou
 
 
 def junit(found: OutcomeDocument) -> Any:
-    return JUnitXml.fromstring(render("junit", told(found)).encode())
+    return JUnitXml.fromstring(rendered("junit", found).encode())
 
 
 @pytest.mark.parametrize(
@@ -113,7 +130,7 @@ def test_formats_are_red_if_the_exit_status_is(found: OutcomeDocument) -> None:
     assert read.failures == sum(
         1 for suite in read for case in suite if case.result and not case.is_skipped
     )
-    summary = json.loads(render("ctrf", told(found)))["results"]["summary"]
+    summary = json.loads(rendered("ctrf", found))["results"]["summary"]
     assert summary["failed"] == read.failures
     assert summary["tests"] == summary["passed"] + summary["failed"] + summary["skipped"] == read.tests
 
@@ -121,17 +138,17 @@ def test_formats_are_red_if_the_exit_status_is(found: OutcomeDocument) -> None:
 @pytest.mark.parametrize(
     "found",
     [
-        document(outcome("a", "A", TodoState.DONE, check("x"))),
+        GREEN,
         red(exit_status=0),  # the red todo is not claimed
         only(CheckKind.TEST, Verdict.FLAKY, 0, quarantined="SHOP-1"),
     ],
 )
 def test_formats_are_not_red_if_the_exit_status_is_not(found: OutcomeDocument) -> None:
     assert junit(found).failures == 0
-    assert json.loads(render("ctrf", told(found)))["results"]["summary"]["failed"] == 0
-    levels = [each["level"] for each in json.loads(render("sarif", told(found)))["runs"][0]["results"]]
+    assert json.loads(rendered("ctrf", found))["results"]["summary"]["failed"] == 0
+    levels = [each["level"] for each in json.loads(rendered("sarif", found))["runs"][0]["results"]]
     assert "error" not in levels
-    assert list(report_to_github(told(found), {"GITHUB_ACTIONS": "true"})) == []
+    assert annotations(found) == []
 
 
 def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
@@ -144,7 +161,7 @@ def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
 
 
 def test_ctrf_report_has_the_required_fields() -> None:
-    report = json.loads(render("ctrf", told(red())))
+    report = json.loads(rendered("ctrf", red()))
     assert (report["reportFormat"], report["specVersion"]) == ("CTRF", "0.0.0")
     results = report["results"]
     assert results["tool"]["name"]
@@ -156,14 +173,14 @@ def test_ctrf_report_has_the_required_fields() -> None:
 
 
 def test_sarif_and_gitlab_paths_start_at_the_repository_root() -> None:
-    given = told(red(2), "services/shop")
-    [run] = json.loads(render("sarif", given))["runs"]
+    placed = given(red(*failures(2)), "services/shop")
+    [run] = json.loads(render("sarif", placed))["runs"]
     assert run["tool"]["driver"]["rules"] == [{"id": "TEST_REGRESSION"}]
     assert [each["ruleIndex"] for each in run["results"]] == [0, 0]
     place = run["results"][0]["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "services/shop/shop/tax%2C0%3Ax.py"
     assert place["region"]["startLine"] == 7
-    listed = json.loads(render("gitlab", given))
+    listed = json.loads(render("gitlab", placed))
     assert len({each["fingerprint"] for each in listed}) == 2
     for each in listed:
         assert each["severity"] == "major"
@@ -172,7 +189,7 @@ def test_sarif_and_gitlab_paths_start_at_the_repository_root() -> None:
 
 
 def test_failures_of_one_cause_are_one_problem_as_is_an_unexplained_check() -> None:
-    found = red(3)
+    found = red(*failures(3))
     cause = Cause(
         rank=1,
         signatures=("s0", "s1", "s2"),
@@ -180,16 +197,14 @@ def test_failures_of_one_cause_are_one_problem_as_is_an_unexplained_check() -> N
         todos=(CauseTodo(todo_id="tax", plan=PLAN, tests=3),),
     )
     joined = found.model_copy(update={"causes": (cause,)})
-    assert [len(problem.tests) for problem in told(joined).problems] == [3]
-    [unexplained] = told(only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")).problems
+    assert [len(problem.tests) for problem in given(joined).problems] == [3]
+    [unexplained] = given(only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")).problems
     assert unexplained.path == "examples/momentum/plan.yaml"
     assert "gone" in unexplained.headline
 
 
 def test_prometheus_output_is_parsable() -> None:
-    families = {
-        each.name: each for each in text_string_to_metric_families(render("prometheus", told(red())))
-    }
+    families = {each.name: each for each in text_string_to_metric_families(rendered("prometheus", red()))}
     assert families["planverify_run_exit_status"].samples[0].value == 1
     todos = {sample.labels["state"]: sample.value for sample in families["planverify_run_todos"].samples}
     assert (todos["done"], todos["test_failed"], todos["blocked"], todos["pending"]) == (1, 1, 1, 0)
@@ -198,59 +213,54 @@ def test_prometheus_output_is_parsable() -> None:
 
 
 def test_markdown_has_location_role_and_rerun_or_one_line_when_green() -> None:
-    text = render("markdown", told(red()))
-    for said in (
-        "shop/tax,0:x.py:7",
-        "who: `coder`",
-        "pytest --planverify plan.yaml::tax",
-        "blocked by `tax`",
-    ):
-        assert said in text
-    green = render("markdown", told(document(outcome("a", "A", TodoState.DONE, check("x")))))
+    text = rendered("markdown", red())
+    rerun = "pytest --planverify plan.yaml::tax"
+    for part in ("shop/tax,0:x.py:7", "who: `coder`", rerun, "blocked by `tax`"):
+        assert part in text
+    green = rendered("markdown", GREEN)
     assert len(green.strip().splitlines()) == 1
 
 
 def test_hostile_text_is_escaped_in_every_format() -> None:
     for name in FORMATS:
-        text = render(name, told(red()))
+        text = rendered(name, red())
         assert "\x1b" not in text
         assert "\u202e" not in text
         assert "\ufffe" not in text
-    lines = list(report_to_github(told(red()), {"GITHUB_ACTIONS": "true"}))
+    lines = annotations(red())
     assert lines[0].startswith("::error file=shop/tax%2C0%3Ax.py,line=7,title=TEST_REGRESSION::")
     assert all("\n" not in line and "100%25" not in line.split("::")[1] for line in lines)
 
 
 def test_github_annotations_are_limited_to_ten_and_the_last_counts_the_rest() -> None:
-    lines = list(report_to_github(told(red(30)), {"GITHUB_ACTIONS": "true"}))
+    lines = annotations(red(*failures(30)))
     assert len(lines) == 10
     assert "and 21 more root causes" in lines[-1]
-    assert list(report_to_github(told(red()), {})) == []
-    [line] = report_to_github(told(document(exit_status=5)), {"GITHUB_ACTIONS": "true"})
+    assert list(report_to_github(given(red()), {})) == []
+    [line] = annotations(document(exit_status=5))
     assert "exit status 5" in line
 
 
 def test_step_summary_is_limited_to_one_mebibyte(tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
-    environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     summary.write_text("before\n")
-    list(report_to_github(told(red()), environment))
+    annotations(red(), GITHUB_STEP_SUMMARY=str(summary))
     assert summary.read_text().startswith("before\n### ")
     summary.write_text("x" * (LARGEST_SUMMARY - 300))
-    list(report_to_github(told(red()), environment))
+    annotations(red(), GITHUB_STEP_SUMMARY=str(summary))
     assert summary.stat().st_size <= LARGEST_SUMMARY
     assert "omitted" in summary.read_text()[-100:]
-    broken = environment | {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "folder")}
-    assert "GITHUB_STEP_SUMMARY: cannot be written" in list(report_to_github(told(red()), broken))[-1]
+    lines = annotations(red(), GITHUB_STEP_SUMMARY=str(tmp_path / "no" / "folder"))
+    assert "GITHUB_STEP_SUMMARY: cannot be written" in lines[-1]
 
 
 def test_report_error_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = [Report("junit", Path("/dev/full")), Report("sarif", None)]
-    [line] = write_reports(told(red()), full, tmp_path)
+    [line] = write_reports(given(red()), full, tmp_path)
     assert line.startswith("report junit: /dev/full: cannot be written")
     assert (tmp_path / ".planverify/reports/planverify.sarif").exists()
     monkeypatch.setattr("pytest_planverify.reports.sarif.render", lambda given: 1 / 0)
-    [line] = write_reports(told(red()), [Report("sarif", None)], tmp_path)
+    [line] = write_reports(given(red()), [Report("sarif", None)], tmp_path)
     assert "ZeroDivisionError" in line
     assert "\n" not in line
 
@@ -260,25 +270,21 @@ def test_report_error_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [("Correct tax (shop/tax.py:7).", "fix"), ("tax gave 3 instead of 2.", "found")],
 )
 def test_suggestion_is_labelled_as_fix_or_finding(suggestion: str, label: str) -> None:
-    found = red()
-    first, *rest = found.outcomes
-    stated = first.failures[0].model_copy(update={"suggestion": suggestion})
-    first = first.model_copy(update={"failures": (stated,), "failure_evidence": stated})
-    found = found.model_copy(update={"outcomes": (first, *rest)})
-    assert f"- {label}: `{suggestion}`" in render("markdown", told(found))
-    assert f"<dt>{label}</dt><dd>{suggestion}</dd>" in render("html", told(found))
+    found = red(failure(suggestion=suggestion))
+    assert f"- {label}: `{suggestion}`" in rendered("markdown", found)
+    assert f"<dt>{label}</dt><dd>{suggestion}</dd>" in rendered("html", found)
 
 
 def test_long_markdown_report_counts_omitted_entries() -> None:
-    found = red(30)
+    found = red(*failures(30))
     done = [outcome(f"d{number}", "D", TodoState.DONE, check("c")) for number in range(300)]
-    text = render("markdown", told(found.model_copy(update={"outcomes": (*done, *found.outcomes)})))
+    text = rendered("markdown", found.model_copy(update={"outcomes": (*done, *found.outcomes)}))
     assert "and 5 more causes" in text
     assert "and 103 more todos" in text
     assert "❌ `tax`" in text
-    assert "exit status 10" in render("markdown", told(only(CheckKind.COMMAND, Verdict.INCONCLUSIVE, 10)))
+    assert "exit status 10" in rendered("markdown", only(CheckKind.COMMAND, Verdict.INCONCLUSIVE, 10))
     gone = only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")
-    assert "it[0] failed: gone" in render("markdown", told(gone))
+    assert "it[0] failed: gone" in rendered("markdown", gone)
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -311,11 +317,11 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     page = browser.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
-    page.on("request", lambda request: said.append(request.url) if request.url.startswith("http") else None)
+    seen: list[str] = []
+    page.on("console", lambda message: seen.append(message.text))
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.on("dialog", lambda dialog: seen.append(dialog.message))
+    page.on("request", lambda request: seen.append(request.url) if request.url.startswith("http") else None)
 
     def shown(text: str) -> Any:
         (tmp_path / "report.html").write_text(text, encoding="utf-8")
@@ -324,30 +330,20 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
     yield shown
     page.close()
-    assert said == []  # no script or policy error, no dialog, no request
+    assert seen == []  # no script or policy error, no dialog, no request
 
 
 def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
     hunk = Hunk(path="shop/tax.py", line=7, text="@@ -7 +7 @@\n-    return x * 2\n+    return x * 3")
     candidate = Candidate(path="shop/tax.py", line=7, function="tax", reasons=("changed",), hunk=hunk)
-    found = red()
-    first, *rest = found.outcomes
-    told = first.failures[0].model_copy(update={"candidates": (candidate,)})
-    first = first.model_copy(update={"failures": (told,), "failure_evidence": told})
-    page = show(
-        page_of(
-            found.model_copy(update={"outcomes": (first, *rest)}),
-            todo("tax"),
-            todo("inv", "tax"),
-            todo("ok"),
-        )
-    )
+    found = red(failure(candidates=(candidate,)))
+    page = show(page_of(found, todo("tax"), todo("inv", "tax"), todo("ok")))
     assert page.locator("svg g").count() == 3
     assert page.locator("svg path").count() == 1
     problem = page.locator("details.problem")
     assert problem.locator(".plus").inner_text() == "+    return x * 3"
-    for said in ("tax gave 3", "coder", "pytest --planverify plan.yaml::tax", "shop/tax.py:7"):
-        assert said in problem.inner_text()
+    for part in ("tax gave 3", "coder", "pytest --planverify plan.yaml::tax", "shop/tax.py:7"):
+        assert part in problem.inner_text()
     assert page.locator("details.todo").count() == 3
     assert page.locator("header").get_attribute("class") == "red"
 
