@@ -48,7 +48,7 @@ class Answer:
         return todos
 
 
-def shop(folder: Path, *todos: dict[str, Any], **keys: Any) -> Path:
+def shop(folder: Path, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> Path:
     """Write a project with a bug and a plan for it; return the path of the plan."""
     (folder / "tests").mkdir(parents=True, exist_ok=True)
     (folder / "shop.py").write_text("def price(x): return x\n")
@@ -60,7 +60,8 @@ def shop(folder: Path, *todos: dict[str, Any], **keys: Any) -> Path:
         (folder / file).write_text(TEST)
         criteria = {"tests": [{"cmd": f"pytest {file}"}]}
         items.append({"title": each["id"], "max_retries": 0, "acceptance_criteria": criteria, **each})
-    plan = folder / "plan.yaml"
+    plan = folder / path
+    plan.parent.mkdir(exist_ok=True)
     document = {"todo_list_id": "shop", "metadata": {"auto_fix_mode": True}, **keys, "items": items}
     plan.write_text(json.dumps(document, indent=1))
     return plan
