@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from planner_command import failed
 from pydantic import TypeAdapter
 
 from planner.engine import State
@@ -168,9 +169,8 @@ def test_a_last_line_with_a_wrong_terminator_is_damage(log: RunLog, path: Path) 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int, byte: int) -> None:
-    raw = bytearray(_content(path))
-    if raw[at % len(raw)] == byte:
-        return
+    raw = bytearray(path.read_bytes())
+    assume(raw[at % len(raw)] != byte)
     raw[at % len(raw)] = byte
     changed = path.with_name("changed.jsonl")
     changed.write_bytes(raw)
@@ -180,33 +180,33 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
     assert changed.read_bytes() == raw, "what is damaged is left as it is"
 
 
-def _content(path: Path, held: dict[Path, bytes] = {}) -> bytes:  # noqa: B006  # read once per test
-    return held.setdefault(path, path.read_bytes())
-
-
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "problem"),
     [
-        (
-            lambda lines: [lines[0], lines[2]],
-            "line 1 has the number 2: a line was dropped",
-        ),
+        (lambda lines: [lines[0], lines[2]], "line 1 has the number 2: a line was dropped"),
         (lambda lines: lines[1:], "line 0 has the number 1"),
-        (
-            lambda lines: [lines[0], lines[1].replace("clock_ticked", "run_resumed"), lines[2]],
-            "was changed",
-        ),
+        (lambda lines: [lines[0], lines[1].replace("ticked", "tucked"), lines[2]], "line 1 was changed"),
         (lambda lines: [lines[0], "", *lines[1:]], "line 1 cannot be read"),
-        (lambda lines: [lines[0], "\x00\x00", *lines[1:]], "line 1 cannot be read"),
         (lambda lines: [lines[0], "é", *lines[1:]], "line 1 cannot be read: byte 0 is not ASCII"),
         (lambda lines: [lines[0] + "\r", *lines[1:]], "line 0"),
         (lambda lines: [*lines, encode(3, FIRST, (), _digest(lines[2]))[0]], "line 3 has plan_submitted"),
         (lambda _: [encode(0, TICK, (), GENESIS)[0]], "line 0 has clock_ticked"),
         (lambda _: ['{"n": 0}'], "line 0 was changed"),
     ],
+    ids=[
+        "dropped",
+        "first dropped",
+        "changed",
+        "blank",
+        "no ASCII",
+        "CRLF",
+        "two plans",
+        "no plan",
+        "no digest",
+    ],
 )
 def test_other_damage_is_refused_with_its_line_number(
-    log: RunLog, path: Path, damage: Any, said: str
+    log: RunLog, path: Path, damage: Any, problem: str
 ) -> None:
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in damage(lines)))
@@ -214,11 +214,11 @@ def test_other_damage_is_refused_with_its_line_number(
 
     with pytest.raises(LogError) as refused:
         list(reader.entries())
-    told = str(refused.value)
-    assert said in told
-    assert "restore the log from a copy" in told
-    assert (f"planner replay {path} --until {reader.count - 1} shows" in told) == (reader.count > 0)
-    assert "\n" not in told
+    message = str(refused.value)
+    assert problem in message
+    assert "restore the log from a copy" in message
+    assert (f"planner replay {path} --until {reader.count - 1} shows" in message) == (reader.count > 0)
+    assert "\n" not in message
 
 
 def _digest(line: str) -> str:
@@ -241,10 +241,7 @@ def test_a_full_disk_rejects_the_event_and_leaves_the_log_usable(
         write(log, TICK)
     monkeypatch.undo()
 
-    told = (
-        f"{path}: the event cannot be written (No space left on device) and was not recorded; free space, "
-    )
-    assert str(refused.value).startswith(told)
+    assert "cannot be written (No space left on device) and was not recorded; free" in str(refused.value)
     assert path.read_bytes() == before
     assert write(log, TICK) == []
     assert len(list(RunLog.read(path).entries())) == 4
@@ -292,21 +289,22 @@ def test_an_overlong_line_is_refused_without_being_read_whole(
         write(log)
 
 
-def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    for place, said in (
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
         ("", "cannot be opened"),
         ("pipe", "not a regular file"),
         ("link", "Too many levels of symbolic links"),
         ("no/such/folder", "No such file or directory"),
         ("a\0b", "null byte"),
-    ):
-        with pytest.raises(LogError, match=said) as refused:
-            RunLog.append_to(tmp_path / place)
-        assert str(refused.value).endswith("name another file with --log")
-    with pytest.raises(LogError, match=r"cannot be opened .*; name the log of a run"):
-        RunLog.read(tmp_path / "none")
+    ],
+)
+def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path, name: str, problem: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(LogError, match=rf"{problem}.*; name another file with --log$"):
+        RunLog.append_to(tmp_path / name)
 
 
 AT = "2026-11-21T10:00:00Z"
@@ -324,29 +322,12 @@ TWO = {
                 "metrics": [{"name": "rows", "operator": ">=", "value": 10}],
             },
             "failure_routing": {"timeout": "tester"},
-            "metadata-free": None,
         }
     ],
     "metadata": {"halt": {"identical_failures": None}, "budget": {"wall_seconds": 10}},
 }
-del TWO["items"][0]["metadata-free"]  # type: ignore[index]
-FAILURE = {
-    "category": "TEST_REGRESSION",
-    "signature": "a1",
-    "confidence": 0.97,
-    "stack_trace_head": "assert 'ü' == 'u'",
-    "runner_up": None,
-    "tests": ["tests/test_t1.py::test_it"],
-}
-OUTCOME = {
-    "todo_id": "t1",
-    "success": False,
-    "tests_passed": False,
-    "recorded": {"rows": [250, 1e300, "x-1"]},
-    "failure_evidence": FAILURE,
-    "failures": [FAILURE],
-    "checks": [{"id": "tests[0]", "kind": "test", "verdict": "failed", "reason": None}],
-}
+FAILED = failed("t1", stack_trace_head="assert 'ü' == 'u'", confidence=0.97, runner_up=None)
+OUTCOME = {**FAILED, "recorded": {"rows": [250, 1e300, "x-1"]}}
 EVENTS: list[dict[str, Any]] = [
     {"event": "plan_submitted", "at": AT, "plan": TWO, "digest": "sha256:1", "problems": ["a", "b"]},
     {"event": "run_started", "at": "2026-11-21T15:30:00.25+05:30"},
