@@ -8,12 +8,16 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from outcome_samples import PLAN, document, outcome
 
-from planner.model.outcome import OutcomeDocument
+from planner.model.outcome import Check, Failure
+from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind, TodoState
 from pytest_planverify.reports.reporter_session import CriterionResult, criterion_results
 from pytest_planverify.reports.reporters import (
     ANNOTATIONS,
     GivenOptions,
+    ProcessStart,
     confirmation_start,
     is_reporting_needed,
     reporting_start,
@@ -21,48 +25,23 @@ from pytest_planverify.reports.reporters import (
 )
 from pytest_planverify.session.workers import conftest_texts
 
-RUN = {
-    "run_id": "r1",
-    "started_at": "2026-01-01T00:00:00Z",
-    "finished_at": "2026-01-01T00:00:01Z",
-    "duration_ms": 1000,
-    "exit_status": 1,
-    "scope": "all",
-    "python": "3.13",
-    "pytest": "9",
-}
+PATH = "examples/momentum/plan.yaml"
+"""The plan of the sample documents."""
 
 
-def results(*checks: dict[str, Any], failures: tuple[dict[str, Any], ...] = ()) -> list[CriterionResult]:
-    document = OutcomeDocument.model_validate(
-        {
-            "plans": [{"todo_list_id": "p", "path": "plans/plan.yaml", "digest": "sha256:0"}],
-            "run": RUN,
-            "summary": {},
-            "outcomes": [
-                {
-                    "todo_id": "t1",
-                    "plan": "p",
-                    "success": False,
-                    "tests_passed": False,
-                    "checks": checks,
-                    "failures": failures,
-                }
-            ],
-        }
-    )
-
+def results(*checks: Check, failures: tuple[Failure, ...] = ()) -> list[CriterionResult]:
+    found = document(outcome("t1", "T", TodoState.TEST_FAILED, *checks, failures=failures), exit_status=1)
     owner: Any = SimpleNamespace(root=Path("/project"), path=Path("plan.yaml"))
     relays = {
         (owner.path, "t1", each.id): Path(f"/relay/t1-{each.id}")
-        for each in document.outcomes[0].checks
-        if each.kind == "test"
+        for each in checks
+        if each.kind is CheckKind.TEST
     }
-    return list(criterion_results(document, {("p", "t1"): owner}, relays))
+    return list(criterion_results(found, {(PLAN, "t1"): owner}, relays))
 
 
-def check(kind: str, verdict: str, **keys: Any) -> dict[str, Any]:
-    return {"id": f"{kind}[0]", "kind": kind, "verdict": verdict, **keys}
+def check(kind: str, verdict: str, **keys: Any) -> Check:
+    return Check.model_validate({"id": f"{kind}[0]", "kind": kind, "verdict": verdict, **keys})
 
 
 def test_criterion_is_named_by_plan_todo_and_subject() -> None:
@@ -74,10 +53,10 @@ def test_criterion_is_named_by_plan_todo_and_subject() -> None:
     )
 
     assert [each.nodeid for each in found] == [
-        "plans/plan.yaml::t1::artifact out/x.json",
-        "plans/plan.yaml::t1::artifact out/x.json (artifact 1)",
-        "plans/plan.yaml::t1::test pytest a.py:test_x(1)",
-        "plans/plan.yaml::t1::sub plan sub_plan(0)",
+        f"{PATH}::t1::artifact out/x.json",
+        f"{PATH}::t1::artifact out/x.json (artifact 1)",
+        f"{PATH}::t1::test pytest a.py:test_x(1)",
+        f"{PATH}::t1::sub plan sub_plan(0)",
     ]
     assert found[2].relay == "/relay/t1-test[0]"
 
@@ -105,36 +84,36 @@ def test_only_a_passed_criterion_is_reported_as_passed(
 
 
 def test_failure_has_the_reason_and_the_diagnosis() -> None:
-    failure = {
-        "category": "ARTIFACT_MISSING",
-        "check_id": "artifact[0]",
-        "stack_trace_head": "out/x.json does not exist",
-        "suggestion": "Write out/x.json.",
-    }
+    failure = Failure(
+        category=Category.ARTIFACT_MISSING,
+        check_id="artifact[0]",
+        stack_trace_head="out/x.json does not exist",
+        suggestion="Write out/x.json.",
+    )
     (found,) = results(check("artifact", "failed", reason="out/x.json does not exist"), failures=(failure,))
 
     _, call, _ = found.own_reports()
     assert call.longrepr.reprcrash.message == "out/x.json does not exist"
     assert call.longreprtext == "out/x.json does not exist\n\nARTIFACT_MISSING: Write out/x.json."
-    assert call.location == ("plans/plan.yaml", None, "t1.artifact artifact(0)")
+    assert call.location == (PATH, None, "t1.artifact artifact(0)")
     assert call.user_properties == [("todo", "t1"), ("verdict", "failed")]
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "expected"),
     [
         *((each, "passed") for each in ("passed", "xpassed")),
         *((each, "failed") for each in ("failed", "timeout", "crashed", "error")),
         *((each, "skipped") for each in ("skipped", "xfailed", "not_run")),
     ],
 )
-def test_test_without_worker_reports_has_the_recorded_outcome(outcome: str, told: str) -> None:
+def test_test_without_worker_reports_has_the_recorded_outcome(outcome: str, expected: str) -> None:
     (found,) = results(check("test", "failed", tests=[{"nodeid": "a.py::test_x", "outcome": outcome}]))
     ((nodeid, *rest),) = found.tests
 
     decisive = found.reports_of_test(nodeid, *rest)[-2]
 
-    assert (decisive.nodeid, decisive.outcome) == ("a.py::test_x", told)
+    assert (decisive.nodeid, decisive.outcome) == ("a.py::test_x", expected)
     assert hasattr(decisive, "wasxfail") == outcome.startswith("x")
 
 
@@ -154,12 +133,16 @@ def given(
     )
 
 
-def worker(options: GivenOptions, command: str = "tests") -> str:
-    return " ".join(worker_start(options, command.split(), scratch=SCRATCH, name="c1").args)
+def worker(options: GivenOptions, command: str = "tests") -> ProcessStart:
+    return worker_start(options, command.split(), scratch=SCRATCH, name="c1")
 
 
-def confirmation(options: GivenOptions, command: str = "tests") -> str:
-    return " ".join(confirmation_start(options, command.split(), scratch=SCRATCH).args)
+def confirmation(options: GivenOptions, command: str = "tests") -> ProcessStart:
+    return confirmation_start(options, command.split(), scratch=SCRATCH)
+
+
+OMITTING = "--json-report-omit log streams"
+SELECTING = "-n 2 -x --lf --maxfail=3 -k a"
 
 
 @pytest.mark.parametrize(
@@ -174,25 +157,10 @@ def confirmation(options: GivenOptions, command: str = "tests") -> str:
             "",
             "--json-report --json-report-file=/here/r.json",
         ),
-        (
-            "--json-report-omit log streams",
-            "--json-report-omit log streams",
-            "",
-            "--json-report-omit log streams",
-        ),
-        (
-            "--ctrf=c.json --report-log=l",
-            "--ctrf=/run/unused",
-            "",
-            "--ctrf=/here/c.json --report-log=/here/l",
-        ),
+        (OMITTING, OMITTING, "", OMITTING),
+        ("--ctrf=c --report-log=l", "--ctrf=/run/unused", "", "--ctrf=/here/c --report-log=/here/l"),
         ("--alluredir=al --clean-alluredir", "--alluredir=/run/allure/c1", "", ""),
-        (
-            "-n2 -x --lf --maxfail=3 -k a",
-            "-n 2 -x --lf --maxfail=3 -k a",
-            "-n 2 -x --lf --maxfail=3 -k a",
-            "",
-        ),
+        (SELECTING, SELECTING, SELECTING, ""),
         ("--strange=1 -p x --timeout 3", *["--strange=1 -p x --timeout 3"] * 3),
         ("--planverify --planverify-scope=all -v", "-v", "-v", "-v"),
         ("--max-warnings=3", "", "", "--max-warnings=3"),
@@ -208,24 +176,22 @@ def test_options_are_routed_by_the_table(
     options: str, in_worker: str, in_confirmation: str, in_reporting: str
 ) -> None:
     found = given(options)
+    reporting = " ".join(reporting_start(found).args)
 
-    assert worker(found).split() == [*in_worker.split(), "tests"]
-    assert confirmation(found).split() == [*in_confirmation.split(), "tests"]
-    assert (
-        " ".join(reporting_start(found).args).replace("--cov-report term", "--cov-report=term")
-        == in_reporting
-    )
+    assert worker(found).args == (*in_worker.split(), "tests")
+    assert confirmation(found).args == (*in_confirmation.split(), "tests")
+    assert reporting.replace("--cov-report term", "--cov-report=term") == in_reporting
 
 
 def test_remaining_addopts_are_passed_to_workers() -> None:
     found = given(ini="-rA --strict-markers -k quick", environment="--html=a.html -v")
 
-    start = worker_start(found, ["tests"], scratch=SCRATCH, name="c1")
+    start = worker(found)
 
     assert start.args == ("-o", "addopts=--strict-markers -k quick", "tests")
     assert start.env["PYTEST_ADDOPTS"] == "-v"
     plain = given(ini="--strict-markers", environment="-v")
-    start = worker_start(plain, ["tests"], scratch=SCRATCH, name="c1")
+    start = worker(plain)
     assert (start.args, start.env) == (("tests",), {})
 
 
@@ -233,7 +199,7 @@ def test_reporters_of_a_command_override_those_of_the_run() -> None:
     found = given("--json-report --cov=shop --junitxml=j.xml")
     command = "tests --json-report --cov=other --cov-fail-under=9"
 
-    start = worker_start(found, command.split(), scratch=SCRATCH, name="c1")
+    start = worker(found, command)
 
     assert start.args == ("--junitxml=/run/unused", *command.split())
     assert "COVERAGE_FILE" not in start.env
@@ -243,7 +209,7 @@ def test_confirmation_drops_reporters_but_keeps_options_that_affect_the_verdict(
     reporters = "--html=a.html -rA --json-report --log-file=l"
     command = f"tests {reporters} --cov=shop --cov-fail-under=9 --max-warnings=2 -k a"
 
-    start = confirmation_start(given(), command.split(), scratch=SCRATCH)
+    start = confirmation(given(), command)
 
     assert " ".join(start.args) == "tests --cov=shop --cov-fail-under=9 --max-warnings=2 -k a --cov-report="
     assert start.env["COVERAGE_FILE"].startswith(str(SCRATCH))
