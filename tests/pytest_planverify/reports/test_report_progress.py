@@ -198,8 +198,8 @@ def test_low_terminal_counts_omitted_workers(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("columns", [30, 45, 60, 120])
-def test_long_name_is_shortened_in_the_middle_and_no_line_wraps(columns: int) -> None:
-    terminal = Terminal(columns)
+def test_long_name_is_shortened_in_the_middle_and_no_line_wraps(columns: int, terminal: Terminal) -> None:
+    terminal.resize(columns)
     run = Run(terminal)
     progress = started(run, workers=1)
     progress.test_started("a", f"tests/test_a.py::test_{'long_' * 30}end")
@@ -209,12 +209,10 @@ def test_long_name_is_shortened_in_the_middle_and_no_line_wraps(columns: int) ->
     assert "0s of 30s" in lines[-1]
     assert "…" in lines[-1]
     assert lines[-2].startswith("0 passed of 21 criteria")
-    terminal.close()
 
 
 @pytest.mark.parametrize("columns", [25, 41, 100])
-def test_resized_terminal_keeps_no_old_progress(columns: int) -> None:
-    terminal = Terminal(60)
+def test_resized_terminal_keeps_no_old_progress(columns: int, terminal: Terminal) -> None:
     run = Run(terminal)
     progress = started(run)
     progress.test_started("a", f"tests/test_a.py::test_{'long_' * 30}end")
@@ -225,7 +223,6 @@ def test_resized_terminal_keeps_no_old_progress(columns: int) -> None:
     assert sum("30s" in line for line in lines) == 1
     progress.finished()
     assert "".join("".join(terminal.read()).split()) == "verifying21criteriaof1plan,2atonce"
-    terminal.close()
 
 
 def test_progress_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None:
