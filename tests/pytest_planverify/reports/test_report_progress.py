@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import io
 import os
-import pty
 import re
-import select
-import struct
-import termios
-import tty
-from typing import TYPE_CHECKING, TextIO
 
 import pytest
 from _pytest._io import TerminalWriter
@@ -21,48 +13,36 @@ from outcome_samples import check
 from planner.model.verdicts import Verdict
 from pytest_planverify.reports.progress import Progress
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
 CONTROL = re.compile(r"\x1b\[(\d*)([A-Za-z])|[\r\n]|[^\x1b\r\n]")
 
 
-class Terminal:
+class Terminal(io.StringIO):
     """The screen of a terminal as text without styles; long lines are wrapped."""
 
-    def __init__(self, columns: int = 80, lines: int = 24) -> None:
-        self._master, self._slave = pty.openpty()
-        tty.setraw(self._slave)
+    def __init__(self, columns: int = 60, lines: int = 24) -> None:
+        super().__init__()
         self.rows = [""]
         self._row = self._column = 0
-        self.written = ""
-        """All output so far, including control sequences."""
-        self.resize(columns, lines)
+        self.size = os.terminal_size((columns, lines))
+
+    def fileno(self) -> int:
+        return -1
 
     def resize(self, columns: int, lines: int = 24) -> None:
         """Change the size; a narrower terminal wraps its lines and keeps the cursor's place in the text."""
-        self.read()
-        self.columns = columns
         wrapped = [[row[i : i + columns] for i in range(0, len(row), columns)] or [""] for row in self.rows]
         self._row = sum(map(len, wrapped[: self._row])) + self._column // columns
         self._column %= columns
         self.rows = [part for parts in wrapped for part in parts]
-        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.size = os.terminal_size((columns, lines))
 
-    def open(self) -> TextIO:
-        """Return a stream that writes to the terminal."""
-        return open(os.dup(self._slave), "w", encoding="utf-8")
-
-    def read(self) -> list[str]:
-        """Process new output and return the lines on the screen."""
-        data = b""
-        while select.select([self._master], [], [], 0)[0]:
-            data += os.read(self._master, 65536)
-        text = data.decode()
-        self.written += text
+    def write(self, text: str) -> int:
         for match in CONTROL.finditer(text):
             self._take(match[0], int(match[1] or 0), match[2])
+        return super().write(text)
+
+    def read_screen(self) -> list[str]:
+        """Return the lines on the screen."""
         return [row.rstrip() for row in self.rows]
 
     def _take(self, char: str, count: int, command: str | None) -> None:
@@ -78,7 +58,7 @@ class Terminal:
         elif char == "\n":
             self._next_row()
         else:
-            if self._column == self.columns:
+            if self._column == self.size.columns:
                 self._next_row()
             row = self.rows[self._row].ljust(self._column)
             self.rows[self._row] = row[: self._column] + char + row[self._column + 1 :]
@@ -89,12 +69,6 @@ class Terminal:
         if self._row == len(self.rows):
             self.rows.append("")
 
-    def close(self) -> None:
-        """Close both ends of the pseudo-terminal."""
-        for end in (self._master, self._slave):
-            with contextlib.suppress(OSError):
-                os.close(end)
-
 
 class Run:
     """A run with a clock that is advanced by hand, shown on the terminal or written to a pipe."""
@@ -102,7 +76,7 @@ class Run:
     def __init__(self, terminal: Terminal | None = None, *, verbosity: int = 0) -> None:
         self.now = 100.0
         self.terminal = terminal
-        self.stream = io.StringIO() if terminal is None else terminal.open()
+        self.stream = io.StringIO() if terminal is None else terminal
         tw = TerminalWriter(self.stream)
         tw.hasmarkup = False
         self.progress = Progress(tw, verbosity=verbosity, clock=lambda: self.now)
@@ -112,11 +86,10 @@ class Run:
         self.now += after
         self.progress.tick()
         assert self.terminal is not None
-        return self.terminal.read()
+        return self.terminal.read_screen()
 
     @property
     def text(self) -> str:
-        assert isinstance(self.stream, io.StringIO)
         return self.stream.getvalue()
 
 
@@ -128,10 +101,10 @@ def a_person_watches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
-    made = Terminal(60)
-    yield made
-    made.close()
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    made = Terminal()
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: made.size)
+    return made
 
 
 def started(run: Run, workers: int = 2) -> Progress:
@@ -176,7 +149,7 @@ def test_progress_block_is_cleared_at_the_end(terminal: Terminal) -> None:
     progress.todo_decided("t1", "One", Verdict.PASSED, [])
     progress.finished()
     progress.finished()
-    assert terminal.read() == ["verifying 21 criteria of 1 plan, 2 at once", ""]
+    assert terminal.read_screen() == ["verifying 21 criteria of 1 plan, 2 at once", ""]
 
 
 def test_confirmation_is_marked_in_the_progress(terminal: Terminal) -> None:
@@ -222,26 +195,25 @@ def test_resized_terminal_keeps_no_old_progress(columns: int, terminal: Terminal
     assert sum("passed of 21" in line for line in lines) == 1
     assert sum("30s" in line for line in lines) == 1
     progress.finished()
-    assert "".join("".join(terminal.read()).split()) == "verifying21criteriaof1plan,2atonce"
+    assert "".join("".join(terminal.read_screen()).split()) == "verifying21criteriaof1plan,2atonce"
 
 
 def test_progress_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None:
     run = Run(terminal)
     progress = started(run)
     run.screen()
-    before = terminal.written.count("criteria  0:")
+    before = terminal.getvalue().count("criteria  0:")
     for index in range(1000):
         run.now += 0.01
         progress.test_finished("a", f"t.py::{index}", "passed")
-    terminal.read()
-    assert 19 <= terminal.written.count("criteria  0:") - before <= 21
+    assert 19 <= terminal.getvalue().count("criteria  0:") - before <= 21
 
 
 def test_test_name_cannot_control_the_terminal(terminal: Terminal) -> None:
     run = Run(terminal)
     started(run).test_started("a", "t.py::\x1b[2J[\x07]")
     assert "\x07" not in "".join(run.screen())
-    assert "\x1b[2J" not in terminal.written
+    assert "\x1b[2J" not in terminal.getvalue()
 
 
 @pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("CI", "true")])
@@ -312,7 +284,7 @@ def test_quiet_progress_prints_nothing(at_terminal: bool, terminal: Terminal) ->
     progress.todo_decided("t1", "One", Verdict.FAILED, [])
     progress.tick()
     progress.finished()
-    assert (terminal.read() if at_terminal else run.text) == ([""] if at_terminal else "")
+    assert (terminal.read_screen() if at_terminal else run.text) == ([""] if at_terminal else "")
 
 
 # -- always --------------------------------------------------------------------------------------
