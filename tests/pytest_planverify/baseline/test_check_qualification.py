@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from outcome_samples import check, outcome, results
 
-from planner.model.outcome import Check, Failure, Outcome, TestResult
+from planner.model.outcome import Failure
 from planner.model.plan import Todo
 from planner.model.qualification import Qualification, QualifiedCheck, Quality
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import CheckKind, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
 from planner.policy.criteria import criteria_of
 from pytest_planverify.baseline.qualification import CheckAnswer, answer_of, is_qualified, worth_of
 
 
 def answer(
-    word: str, category: Category = Category.TEST_REGRESSION, owner: Owner = Owner.PRODUCT
+    verdict: Verdict, category: Category = Category.TEST_REGRESSION, owner: Owner = Owner.PRODUCT
 ) -> CheckAnswer:
-    verdict = {"red": Verdict.FAILED, "green": Verdict.PASSED}.get(word) or Verdict(word)
     failure = Failure(
         category=category, owner=owner, stack_trace_head="assert 1 == 2\nmore", suggestion="do"
     )
     return CheckAnswer(verdict=verdict, failure=failure if verdict.is_red else None)
 
 
-R, G = "red", "green"
+R, G, FLAKY = Verdict.FAILED, Verdict.PASSED, Verdict.FLAKY
+UNKNOWN = Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -37,18 +40,18 @@ R, G = "red", "green"
         ([G, G], None, Quality.VACUOUS),
         ([G], G, Quality.VACUOUS),
         ([G], R, Quality.RED_OK),
-        ([G], "flaky", Quality.RED_OK),
-        ([G], "inconclusive", Quality.UNRUNNABLE),
+        ([G], FLAKY, Quality.RED_OK),
+        ([G], UNKNOWN, Quality.UNRUNNABLE),
         ([G, R], None, Quality.UNSTABLE),
         ([R, G, G], R, Quality.UNSTABLE),
-        (["flaky", R], None, Quality.UNSTABLE),
-        ([R, "inconclusive"], None, Quality.UNRUNNABLE),
-        (["not_run"], None, Quality.UNRUNNABLE),
+        ([FLAKY, R], None, Quality.UNSTABLE),
+        ([R, UNKNOWN], None, Quality.UNRUNNABLE),
+        ([Verdict.NOT_RUN], None, Quality.UNRUNNABLE),
         ([], None, Quality.UNRUNNABLE),
     ],
 )
 def test_quality_of_a_check_follows_from_its_results(
-    as_is: list[str], broken: str | None, quality: Quality
+    as_is: list[Verdict], broken: Verdict | None, quality: Quality
 ):
     worth = worth_of([answer(each) for each in as_is], None if broken is None else answer(broken))
 
@@ -57,31 +60,26 @@ def test_quality_of_a_check_follows_from_its_results(
 
 
 @pytest.mark.parametrize(
-    ("category", "owner", "quality"),
+    ("failure", "facts", "quality"),
     [
-        (Category.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, Quality.UNRUNNABLE),
-        (Category.HARNESS_ERROR, Owner.HARNESS, Quality.UNRUNNABLE),
-        (Category.IMPORT_ERROR, Owner.ENVIRONMENT, Quality.UNRUNNABLE),
-        (Category.IMPORT_ERROR, Owner.PRODUCT, Quality.RED_OK),
-        (Category.TEST_NOT_FOUND, Owner.PLAN, Quality.UNRUNNABLE),
-        (Category.TEST_TIMEOUT, Owner.PRODUCT, Quality.RED_OK),
+        ((Category.ENVIRONMENT_ERROR, Owner.ENVIRONMENT), {}, Quality.UNRUNNABLE),
+        ((Category.HARNESS_ERROR, Owner.HARNESS), {}, Quality.UNRUNNABLE),
+        ((Category.IMPORT_ERROR, Owner.ENVIRONMENT), {}, Quality.UNRUNNABLE),
+        ((Category.IMPORT_ERROR, Owner.PRODUCT), {}, Quality.RED_OK),
+        ((Category.TEST_NOT_FOUND, Owner.PLAN), {}, Quality.UNRUNNABLE),
+        ((Category.TEST_NOT_FOUND, Owner.PLAN), {"to_be_written": True}, Quality.RED_OK),
+        ((Category.TEST_TIMEOUT, Owner.PRODUCT), {}, Quality.RED_OK),
+        ((Category.TEST_REGRESSION, Owner.PRODUCT), {"control_fault": "no"}, Quality.RED_OK),
     ],
 )
 def test_failure_unrelated_to_the_work_does_not_qualify_a_check(
-    category: Category, owner: Owner, quality: Quality
+    failure: tuple[Category, Owner], facts: dict[str, Any], quality: Quality
 ):
-    assert worth_of([answer(R, category, owner)]).quality is quality
+    assert worth_of([answer(R, *failure)], **facts).quality is quality
 
 
-def test_tests_still_to_be_written_may_be_missing():
-    missing = answer(R, Category.TEST_NOT_FOUND, Owner.PLAN)
-
-    assert worth_of([missing], to_be_written=True).quality is Quality.RED_OK
-
-
-def test_inapplicable_control_is_a_fault_only_for_a_green_check():
+def test_green_check_with_an_inapplicable_control_is_unrunnable():
     assert worth_of([answer(G)], control_fault="no").quality is Quality.UNRUNNABLE
-    assert worth_of([answer(R)], control_fault="no").quality is Quality.RED_OK
 
 
 def test_the_reason_quotes_the_first_line_of_the_failure():
@@ -112,19 +110,15 @@ def test_check_that_was_never_red_does_not_qualify(
 def test_failure_of_a_check_is_its_own_or_shared_through_its_tests():
     own = Failure(category=Category.LINT_ERROR, check_id="tests[0]")
     shared = Failure(category=Category.TYPE_ERROR, check_id="other", tests=("t.py::a",))
-    red = TestResult(nodeid="t.py::a", outcome=TestOutcome.FAILED)
-    first = Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.FAILED)
-    second = Check(id="tests[1]", kind=CheckKind.TEST, verdict=Verdict.FAILED, tests=(red,))
-    third = Check(id="tests[2]", kind=CheckKind.TEST, verdict=Verdict.FAILED)
-    outcome = Outcome(
-        todo_id="a",
-        success=False,
-        tests_passed=False,
-        checks=(first, second, third),
-        failures=(own, shared),
-    )
+    red = results("t.py", "a", outcome=TestOutcome.FAILED)
+    checks = [
+        check("tests[0]", verdict=Verdict.FAILED),
+        check("tests[1]", verdict=Verdict.FAILED, tests=red),
+        check("tests[2]", verdict=Verdict.FAILED),
+    ]
+    found = outcome("a", "A", TodoState.TEST_FAILED, *checks, failures=(own, shared))
 
-    assert [answer_of(outcome, check.id).failure for check in outcome.checks] == [own, shared, None]
+    assert [answer_of(found, each.id).failure for each in checks] == [own, shared, None]
 
 
 def test_manual_and_stay_green_criteria_are_not_qualified():
@@ -146,38 +140,37 @@ def test_manual_and_stay_green_criteria_are_not_qualified():
     ]
 
 
-def qualified(check_id: str, quality: Quality, kind: CheckKind, *, control: str | None = None):  # type: ignore[no-untyped-def]
-    return QualifiedCheck(
-        todo_id="a", check_id=check_id, kind=kind, quality=quality, because="b", control=control
-    )
+def qualified(check_id: str, quality: Quality, kind: CheckKind, **more: Any) -> QualifiedCheck:
+    return QualifiedCheck(todo_id="a", check_id=check_id, kind=kind, quality=quality, because="b", **more)
 
 
 def qualification(*checks: QualifiedCheck) -> Qualification:
-    return Qualification(
-        plan="p", plan_digest="d", made_at="x", python="3", pytest="9", runs=1, checks=checks
-    )
+    usual = {"plan_digest": "d", "made_at": "x", "python": "3", "pytest": "9"}
+    return Qualification(plan="p", runs=1, checks=checks, **usual)
+
+
+TEST, COMMAND = CheckKind.TEST, CheckKind.COMMAND
 
 
 @pytest.mark.parametrize(
     ("first", "second", "bad"),
     [
-        ((Quality.RED_OK, CheckKind.TEST), (Quality.VACUOUS, CheckKind.COMMAND), []),
-        ((Quality.VACUOUS, CheckKind.TEST), (Quality.VACUOUS, CheckKind.COMMAND), ["0", "1"]),
-        ((Quality.RED_OK, CheckKind.TEST), (Quality.VACUOUS, CheckKind.TEST), ["1"]),
-        ((Quality.RED_OK, CheckKind.TEST), (Quality.UNRUNNABLE, CheckKind.COMMAND), ["1"]),
-        ((Quality.UNSTABLE, CheckKind.TEST), (Quality.RED_OK, CheckKind.TEST), ["0"]),
+        ((Quality.RED_OK, TEST), (Quality.VACUOUS, COMMAND), []),
+        ((Quality.VACUOUS, TEST), (Quality.VACUOUS, COMMAND), ["0", "1"]),
+        ((Quality.RED_OK, TEST), (Quality.VACUOUS, TEST), ["1"]),
+        ((Quality.RED_OK, TEST), (Quality.UNRUNNABLE, COMMAND), ["1"]),
+        ((Quality.UNSTABLE, TEST), (Quality.RED_OK, TEST), ["0"]),
     ],
 )
 def test_green_linter_is_accepted_beside_a_qualified_check(
     first: tuple[Quality, CheckKind], second: tuple[Quality, CheckKind], bad: list[str]
 ):
-    document = qualification(qualified("0", *first), qualified("1", *second))
+    checks = (qualified("0", *first), qualified("1", *second))
 
-    assert [check.check_id for check in document.bad_checks] == bad
+    assert [each.check_id for each in qualification(*checks).bad_checks] == bad
 
 
 def test_linter_that_its_control_does_not_turn_red_is_bad():
-    good = qualified("0", Quality.RED_OK, CheckKind.TEST)
-    lint = qualified("1", Quality.VACUOUS, CheckKind.COMMAND, control="c.patch")
+    lint = qualified("1", Quality.VACUOUS, COMMAND, control="c.patch")
 
-    assert qualification(good, lint).bad_checks == (lint,)
+    assert qualification(qualified("0", Quality.RED_OK, TEST), lint).bad_checks == (lint,)
