@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,43 +55,54 @@ def todo(**keys: Any) -> Todo:
     return Todo.model_validate({"id": "t", "title": "T", **keys})
 
 
+def passed(*names: str) -> dict[str, str]:
+    """Return passed tests of ``t.py``."""
+    return {f"t.py::{name}": "passed" for name in names}
+
+
 def run(check_id: str, tests: dict[str, str], verdict: str = "passed") -> CheckRun:
-    results = tuple(TestResult(nodeid=name, outcome=TestOutcome(said)) for name, said in tests.items())
+    results = tuple(TestResult(nodeid=name, outcome=TestOutcome(how)) for name, how in tests.items())
     return CheckRun(
         check=Check(id=check_id, kind=CheckKind.TEST, verdict=Verdict(verdict), cmd="pytest", tests=results)
     )
 
 
+OTHER = {"u.py::other": "passed"}
+
+
 @pytest.mark.parametrize(
-    ("named", "tests", "verdict", "said"),
+    ("named", "tests", "verdict", "reason"),
     [
-        (["t.py::red"], {"t.py::red": "passed"}, "passed", None),
-        (["t.py::expected"], {"t.py::expected": "passed"}, "passed", None),
-        (["t.py::new"], {"t.py::new": "passed"}, "passed", None),
+        (["t.py::red"], passed("red"), "passed", None),
+        (["t.py::expected"], passed("expected"), "passed", None),
+        (["t.py::new"], passed("new"), "passed", None),
         (["new.py::any"], {"new.py::any": "passed"}, "passed", None),
         (["broken.py::any"], {"broken.py::any": "passed"}, "passed", None),
-        (["t.py::green"], {"t.py::green": "passed"}, "inconclusive", "passed at the baseline already"),
-        (["t.py::skipped"], {"t.py::skipped": "passed"}, "inconclusive", "skipped at the baseline"),
-        (["t.py::flaky"], {"t.py::flaky": "passed"}, "inconclusive", "flaky at the baseline"),
+        (["t.py::green"], passed("green"), "inconclusive", "passed at the baseline already"),
+        (["t.py::skipped"], passed("skipped"), "inconclusive", "skipped at the baseline"),
+        (["t.py::flaky"], passed("flaky"), "inconclusive", "flaky at the baseline"),
         (["old.py::any"], {"old.py::any": "passed"}, "inconclusive", "not run for the baseline"),
-        (["t.py::many"], {"t.py::many[1]": "passed", "t.py::many[2]": "passed"}, "passed", None),
-        (["t.py"], {"t.py::green": "passed", "t.py::red": "passed"}, "passed", None),
-        (["t.py::red", "t.py::green"], {"t.py::red": "passed", "t.py::green": "passed"}, "inconclusive",
-         "t.py::green: passed at the baseline already"),
+        (["t.py::many"], passed("many[1]", "many[2]"), "passed", None),
+        (["t.py"], passed("green", "red"), "passed", None),
+        (
+            ["t.py::red", "t.py::green"],
+            passed("red", "green"),
+            "inconclusive",
+            "t.py::green: passed at the",
+        ),
         (["t.py::red"], {"t.py::red": "skipped"}, "failed", "t.py::red: must pass, but did not"),
-        (["t.py"], {"t.py::red": "passed", "t.py::many[1]": "xfailed"}, "failed", "many[1]: must pass, "
-            "but did not"),
-        ("all", {"t.py::green": "passed", "t.py::red": "passed"}, "passed", None),
-        ("all", {"t.py::green": "passed", "u.py::other": "passed"}, "inconclusive", "all: passed at"),
+        (["t.py"], {**passed("red"), "t.py::many[1]": "xfailed"}, "failed", "many[1]: must pass, but did"),
+        ("all", passed("green", "red"), "passed", None),
+        ("all", passed("green") | OTHER, "inconclusive", "all: passed at"),
     ],
-)  # fmt: skip
+)
 def test_must_turn_green_follows_its_table(
-    flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, said: str | None
+    flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, reason: str | None
 ) -> None:
     found = demands(flat).decide(todo(must_turn_green=named), run(TURN_GREEN, tests))
     assert found.check.verdict == verdict
-    assert (found.check.reason is None) == (said is None)
-    assert said is None or said in (found.check.reason or "")
+    assert (found.check.reason is None) == (reason is None)
+    assert (reason or "") in (found.check.reason or "")
     assert bool(found.evidence) == (verdict == "failed")
 
 
@@ -129,39 +141,24 @@ def test_only_explicit_ids_are_judged_without_a_baseline(
 
 
 @pytest.mark.parametrize(
-    ("named", "tests", "verdict", "said"),
+    ("named", "tests", "verdict", "reason"),
     [
-        (["t.py::green"], {"t.py::green": "passed"}, "passed", None),
-        (
-            ["t.py"],
-            {"t.py::green": "passed", "t.py::many[1]": "passed", "t.py::red": "failed"},
-            "passed",
-            None,
-        ),
-        (
-            ["t.py"],
-            {"t.py::green": "passed"},
-            "failed",
-            "t.py::many[1]: passed at the baseline, but missing now",
-        ),
+        (["t.py::green"], passed("green"), "passed", ""),
+        (["t.py"], {**passed("green", "many[1]"), "t.py::red": "failed"}, "passed", ""),
+        (["t.py"], passed("green"), "failed", "t.py::many[1]: passed at the baseline, but missing now"),
         (["t.py::green"], {"t.py::green": "skipped"}, "failed", "but not now"),
-        (["t.py::red"], {"t.py::red": "passed"}, "inconclusive", "none of its tests passed"),
-        (["t.py::flaky"], {"t.py::flaky": "passed"}, "inconclusive", "none of its tests passed"),
-        (
-            "all",
-            {"t.py::green": "passed", "t.py::many[1]": "passed", "u.py::other": "passed"},
-            "passed",
-            None,
-        ),
-        ("all", {"t.py::green": "passed", "t.py::many[1]": "passed"}, "failed", "u.py::other: passed at"),
+        (["t.py::red"], passed("red"), "inconclusive", "none of its tests passed"),
+        (["t.py::flaky"], passed("flaky"), "inconclusive", "none of its tests passed"),
+        ("all", passed("green", "many[1]") | OTHER, "passed", ""),
+        ("all", passed("green", "many[1]"), "failed", "u.py::other: passed at"),
     ],
 )
 def test_must_stay_green_follows_its_table(
-    flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, said: str | None
+    flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, reason: str
 ) -> None:
     found = demands(flat).decide(todo(must_stay_green=named), run(STAY_GREEN, tests))
     assert found.check.verdict == verdict
-    assert said is None or said in (found.check.reason or "")
+    assert reason in (found.check.reason or "")
     assert bool(found.evidence) == (verdict == "failed")
 
 
@@ -178,16 +175,15 @@ def test_must_stay_green_all_passes_iff_no_green_test_is_lost(
     tests = {name: {"outcome": then, "flaky": flaky} for name, (then, flaky, _) in drawn.items()}
     beside = judging(flat, tests=tests)
     asked = todo(must_stay_green="all")
-    results = tuple(
-        TestResult(nodeid=name, outcome=now) for name, (*_, now) in drawn.items() if now is not None
-    )
+    now_run = {name: now for name, (*_, now) in drawn.items() if now is not None}
+    results = tuple(TestResult(nodeid=name, outcome=now) for name, now in now_run.items())
     reds = tuple(failing(test.nodeid) for test in results if test.outcome.is_red)
     view = beside.view(asked, STAY_GREEN)
     assert view is not None
     verdict = Verdict.FAILED if reds else Verdict.PASSED
     seen = view(Judgement(verdict=verdict, tests=results, evidence=reds))
-    said = Check(id=STAY_GREEN, kind=CheckKind.TEST, verdict=seen.verdict, cmd="pytest", tests=results)
-    found = beside.decide(asked, CheckRun(check=said, evidence=seen.evidence)).check.verdict
+    checked = run(STAY_GREEN, now_run, seen.verdict)
+    found = beside.decide(asked, replace(checked, evidence=seen.evidence)).check.verdict
     green = (TestOutcome.PASSED, TestOutcome.XPASSED)
     were_green = [now for then, flaky, now in drawn.values() if then in green and not flaky]
     if all(now in green for now in were_green):
