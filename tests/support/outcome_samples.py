@@ -25,6 +25,7 @@ from planner.model.outcome import (
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, TodoState, Verdict
 from planner.planfile.loader import load_plan
+from pytest_planverify.reports.terminal import render_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,6 +277,20 @@ def screen_text(
         write(tw)
     stream.flush()
     return raw.getvalue().decode(encoding)
+
+
+def summary(
+    shown: OutcomeDocument,
+    *,
+    width: int | None = 80,
+    color: bool = False,
+    encoding: str = "utf-8",
+    **how: Any,
+) -> str:
+    """Return the summary of a run as it is printed on a terminal."""
+    return screen_text(
+        lambda tw: render_summary(tw, shown, **how), width=width, color=color, encoding=encoding
+    )
 
 
 PLAN_TEXT = """\

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import outcome_samples as samples
 import pytest
 from _pytest._io.wcwidth import wcswidth
-from outcome_samples import PLAN, RSI_FAILURE, momentum_plan, screen_text
+from outcome_samples import PLAN, RSI_FAILURE, momentum_plan
 
 from planner.errors import PlannerError
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, MetricFact
@@ -18,7 +18,6 @@ from planner.model.outcome import Cause, CauseTodo, FailureReport, Location, Pla
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.failure_report import failure_report, write_failure_report
-from pytest_planverify.reports.terminal import render_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,7 +182,7 @@ SYNTAX = cause(
 
 def shown(*causes: Cause, width: int = 80, **how: Any) -> str:
     document = samples.red_document().model_copy(update={"causes": causes})
-    text = screen_text(lambda tw: render_summary(tw, document, **how), width=width, color=False)
+    text = samples.summary(document, width=width, **how)
     start = text.find("fix first")
     block = text[start : text.rindex("\n=")] if start >= 0 else ""
     assert all(wcswidth(line) <= max(width, 60) for line in block.splitlines())

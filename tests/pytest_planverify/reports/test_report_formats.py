@@ -387,56 +387,44 @@ def test_cyclic_dependencies_and_long_names_are_drawn() -> None:
     assert [len(node.label) for node in graph.nodes] == [22, 1]
 
 
-def write(folder: Path, name: str, test: str, status: str) -> None:
+def write_result(folder: Path, name: str, status: str, test: str = "test") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     result = {"uuid": name, "historyId": test, "status": status}
     (folder / f"{name}-result.json").write_text(json.dumps(result))
 
 
-def merged(target: Path) -> list[str]:
-    return sorted(path.name.removesuffix("-result.json") for path in target.glob("*-result.json"))
+def merged(folder: Path, *, clean: bool = False) -> list[str]:
+    """Return the names of the results that are left of two workers, and of one without results."""
+    merge_allure_results([folder / "c1", folder / "c2", folder / "none"], folder / "all", clean=clean)
+    return sorted(path.name.removesuffix("-result.json") for path in (folder / "all").glob("*-result.json"))
 
 
 @pytest.mark.parametrize(
     ("first", "second", "kept"),
     [
-        ("passed", "passed", "a"),
-        ("passed", "failed", "b"),
-        ("failed", "passed", "a"),
-        ("broken", "failed", "a"),
-        ("skipped", "passed", "a"),
+        (["passed"], "passed", ["a0"]),
+        (["passed"], "failed", ["b"]),
+        (["failed"], "passed", ["a0"]),
+        (["broken"], "failed", ["a0"]),
+        (["skipped"], "passed", ["a0"]),
+        (["failed", "passed"], "passed", ["a0", "a1"]),
     ],
 )
-def test_first_allure_result_of_a_test_counts_unless_only_a_later_one_is_red(
-    tmp_path: Path, first: str, second: str, kept: str
+def test_allure_results_of_the_first_worker_count_unless_only_a_later_one_is_red(
+    tmp_path: Path, first: list[str], second: str, kept: list[str]
 ) -> None:
-    write(tmp_path / "c1", "a", "test", first)
-    write(tmp_path / "c2", "b", "test", second)
+    for number, status in enumerate(first):
+        write_result(tmp_path / "c1", f"a{number}", status)
+    write_result(tmp_path / "c2", "b", second)
 
-    merge_allure_results(
-        [tmp_path / "c1", tmp_path / "c2", tmp_path / "none"], tmp_path / "all", clean=False
-    )
-
-    assert merged(tmp_path / "all") == [kept]
-
-
-def test_allure_reruns_of_one_worker_are_kept_together(tmp_path: Path) -> None:
-    write(tmp_path / "c1", "a1", "test", "failed")
-    write(tmp_path / "c1", "a2", "test", "passed")
-    write(tmp_path / "c2", "b", "test", "passed")
-
-    merge_allure_results([tmp_path / "c1", tmp_path / "c2"], tmp_path / "all", clean=False)
-
-    assert merged(tmp_path / "all") == ["a1", "a2"]
+    assert merged(tmp_path) == kept
 
 
 @pytest.mark.parametrize(("clean", "kept"), [(True, ["a"]), (False, ["a", "old"])])
 def test_allure_folder_is_emptied_on_request(tmp_path: Path, clean: bool, kept: list[str]) -> None:
-    write(tmp_path / "all", "old", "old", "passed")
-    write(tmp_path / "c1", "a", "test", "passed")
+    write_result(tmp_path / "all", "old", "passed", test="old")
+    write_result(tmp_path / "c1", "a", "passed")
     (tmp_path / "c1/shot-attachment.png").write_bytes(b"png")
 
-    merge_allure_results([tmp_path / "c1"], tmp_path / "all", clean=clean)
-
-    assert merged(tmp_path / "all") == kept
+    assert merged(tmp_path, clean=clean) == kept
     assert (tmp_path / "all/shot-attachment.png").is_file()

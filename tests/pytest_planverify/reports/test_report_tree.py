@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import outcome_samples as samples
 import pytest
-from outcome_samples import check, document, momentum_plan, outcome, screen_text
+from outcome_samples import check, document, momentum_plan, outcome, screen_text, summary
 from text_bundles import unpack_bundle
 
 from planner.model.outcome import Outcome
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 from planner.planfile.tree import load_tree
-from pytest_planverify.reports.terminal import final_line, render_summary
+from pytest_planverify.reports.terminal import final_line
 from pytest_planverify.reports.tree import render_tree
 from pytest_planverify.reports.words import Standing, standing
 
@@ -127,13 +127,12 @@ PHASES = (
 )
 
 
-def summary(*shown: Outcome, width: int = 90, **how: Any) -> list[str]:
-    text = screen_text(lambda tw: render_summary(tw, document(*shown), **how), width=width)
-    return [line.rstrip() for line in text.splitlines()]
+def lines_of(*shown: Outcome, width: int = 90, **how: Any) -> list[str]:
+    return [line.rstrip() for line in summary(document(*shown), width=width, **how).splitlines()]
 
 
 def test_todos_are_indented_below_shown_parents() -> None:
-    columns = [line for line in summary(*PHASES) if line[:1] in ("✓", "✗", "!")]
+    columns = [line for line in lines_of(*PHASES) if line[:1] in ("✓", "✗", "!")]
 
     assert [line[15:40].rstrip() for line in columns] == [
         "phase-2         Phase 2:",
@@ -146,17 +145,17 @@ def test_todos_are_indented_below_shown_parents() -> None:
 
 
 def test_parent_line_shows_its_progress() -> None:
-    (line,) = (line for line in summary(*PHASES) if "phase-2 " in line and "Phase" in line)
+    (line,) = (line for line in lines_of(*PHASES) if "phase-2 " in line and "Phase" in line)
 
     assert "Phase 2: Buffer Management (2/3)" in line
     assert "! in progress  phase-2" in line
-    assert "    why    sub_plan failed: p/a failed" in summary(*PHASES)
+    assert "    why    sub_plan failed: p/a failed" in lines_of(*PHASES)
     assert final_line(document(*PHASES))[0].startswith("4 done, 1 failed, 1 in progress in")
 
 
 @pytest.mark.parametrize("width", [50, 60, 70])
 def test_narrow_terminal_shows_the_progress_of_a_parent(width: int) -> None:
-    lines = summary(*PHASES, width=width)
+    lines = lines_of(*PHASES, width=width)
     first = next(number for number, line in enumerate(lines) if "in progress" in line)
 
     assert "(2/3)" in " ".join(lines[first : first + 2])
@@ -164,13 +163,13 @@ def test_narrow_terminal_shows_the_progress_of_a_parent(width: int) -> None:
 
 
 def test_parent_without_a_title_shows_its_progress() -> None:
-    shown = summary(parent("p", "p", DONE, Verdict.PASSED), child("p/a"))
+    shown = lines_of(parent("p", "p", DONE, Verdict.PASSED), child("p/a"))
 
     assert any(line.startswith("✓ done  p    (1/1)") for line in shown)
 
 
 def test_parent_verified_through_its_todos_is_not_unverified() -> None:
-    assert not any("not verified" in line for line in summary(*PHASES[3:5]))
+    assert not any("not verified" in line for line in lines_of(*PHASES[3:5]))
 
 
 @pytest.mark.parametrize(
@@ -191,12 +190,12 @@ def test_parent_is_in_progress_while_only_its_todos_are_unfinished(
 
 
 def test_quiet_summary_names_a_parent_by_its_full_id() -> None:
-    assert "! in progress phase-2: p/a failed" in summary(*PHASES, verbosity=-1)
+    assert "! in progress phase-2: p/a failed" in lines_of(*PHASES, verbosity=-1)
 
 
 def test_equally_named_tests_of_two_sub_plans_show_both_tracebacks() -> None:
     longreprs = {(samples.PLAN, todo, "tests[0]"): [("a.py::t", todo)] for todo in ("p/a", "p/b", "q/a")}
 
-    shown = summary(*PHASES, longreprs=longreprs, verbosity=1)
+    shown = lines_of(*PHASES, longreprs=longreprs, verbosity=1)
 
     assert [line for line in shown if line in ("p/a", "p/b", "q/a")] == ["p/a", "q/a"]
