@@ -53,12 +53,6 @@ def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path) -> 
     assert tree.digests()["new.py"] == sha256(b"new.py\n")
 
 
-def test_git_exclude_does_not_hide_test_files(repository: Path) -> None:
-    (repository / ".git" / "info" / "exclude").write_text("conftest.py\ntest_*.py\n")
-    write(repository, "conftest.py", "tests/test_more.py")
-    assert {"conftest.py", "tests/test_more.py"} <= set(WorkTree(repository).paths())
-
-
 def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path) -> None:
     write(
         tmp_path, "a.py", "build/b.py", "node_modules/m.js", "env/pyvenv.cfg", "env/lib.py", ".coverage.1"

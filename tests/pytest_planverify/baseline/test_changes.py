@@ -82,7 +82,9 @@ def test_files_written_by_the_plugin_are_not_changes(repository: Path):
 
 def test_plan_files_are_not_changes_of_the_product(repository: Path):
     plan = "x-a: 1\ntodo_list_id: p\nitems: []\n"
-    apart = [repository / "plans/plan.yaml", repository / "sub/phase.json", repository / "sub/diagnostics"]
+    outside = (repository / "gone/plan.yaml", repository.parent / "elsewhere/plan.yaml", repository)
+    below = ("plans/plan.yaml", "sub/phase.json", "sub/diagnostics")
+    apart = [*outside, *(repository / name for name in below)]
     (repository / "plans").mkdir()
     (repository / "plans/plan.yaml").write_text(plan)
     commit_all(repository)
@@ -100,12 +102,6 @@ def test_plan_files_are_not_changes_of_the_product(repository: Path):
     assert {"plans/plan.yaml", "plans/next.yml", "sub/phase.json"} < set(files)
     (repository / "plans/data.yaml").write_text("rows: 3\n")
     assert Changes(repository, apart).of(None)[1] != clean
-
-
-def test_missing_plan_folder_is_ignored(repository: Path):
-    outside = repository.parent / "elsewhere/plan.yaml"
-
-    assert Changes(repository, [repository / "gone/plan.yaml", outside, repository]).of(None)[0] == ()
 
 
 def test_digest_covers_only_code_without_a_repository(tmp_path: Path):
@@ -376,6 +372,7 @@ def test_files_are_compared_with_the_baseline_without_git(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
     (tmp_path / "new.py").write_text("def made():\n    return 1\n")
     changes = Changes(tmp_path)
+    assert changes.hunks(SIDES) == (), "nothing is known without git and baseline"
     before = HeldFiles({"shop.py": BEFORE.encode()})
     changes.compare(before.digests(), {"shop.py": "other", "new.py": "other"})
 
@@ -401,12 +398,6 @@ def test_binary_and_large_files_have_no_hunks(then: bytes, now: bytes, tmp_path:
     changes.compare(before.digests(), {"shop.py": "other"})
 
     assert changes.hunks(SIDES, before) == ()
-
-
-def test_no_changes_are_known_without_git_and_baseline(tmp_path: Path):
-    (tmp_path / "shop.py").write_text(BEFORE)
-
-    assert Changes(tmp_path).hunks(SIDES) == ()
 
 
 def test_binary_files_are_skipped_and_hunks_are_limited(tmp_path: Path):
