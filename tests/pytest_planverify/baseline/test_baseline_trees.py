@@ -145,6 +145,7 @@ items:
     - {path: out/report.json, schema: schemas/report.json}
     - out/*.csv
     - pkg/generated.py
+- {id: b, title: B}
 """
 KINDS = {
     "plan.yaml": "plan",
