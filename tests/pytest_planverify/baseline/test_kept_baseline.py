@@ -32,6 +32,7 @@ from planner.model.verdicts import TestOutcome
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline import load_baseline
+from pytest_planverify.baseline.changes import Changes, GreenRevisions
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, keep_baseline
 
 
@@ -279,7 +280,6 @@ def test_discount():
     assert total([1, 2, 3]) == 5
 """
 RED = SHOP.replace(">= 3", "> 3")
-LOUD = SHOP.replace('"shop"', '"Shop"')
 
 
 @pytest.fixture
@@ -305,63 +305,56 @@ def verify(project: Example) -> tuple[bool, list[tuple[str, str, int]], dict[str
 
 
 def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: Example):
+    state = project.root / ".planverify/plans/example/green.json"
+    commit(project, RED)
+    assert verify(project)[1] == []
+    assert not state.exists(), "the todo was never green"
     commit(project, SHOP)
     assert verify(project)[0]
     commit(project, RED)
-    commit(project, RED.replace('"shop"', '"Shop"'))
+    project.write({"shop.py": RED.replace('"shop"', '"Shop"')})
 
     green, hunks, failure = verify(project)
 
     assert not green
-    assert hunks[0] == ("shop.py", "discount", 6)
+    assert hunks == [("shop.py", "discount", 6), ("shop.py", "name", 10)]
     assert failure["location"] == {"path": "shop.py", "line": 6, "function": "discount"}
     brief = planner("next", "plan.yaml", "--brief", "t_branch_01", cwd=project.root)
     assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief
+    state.unlink()
+    assert verify(project)[1] == [("shop.py", "name", 10)], "the last commit is compared"
 
 
-def test_change_that_was_green_before_its_commit_is_not_reported(project: Example):
-    commit(project, SHOP)
-    project.write({"shop.py": LOUD, "notes.txt": "of nobody's interest"})
-    assert verify(project)[0]
-    (project.root / "notes.txt").unlink()
-    commit(project, LOUD)
-    commit(project, LOUD.replace(">= 3", "> 3"))
+def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):
+    green = GreenRevisions(repository, "p")
+    (repository / "a.txt").write_text("two\n")
+    (repository / "notes.txt").write_text("never committed")
+    green.note(["t"], Changes(repository))
+    (repository / "notes.txt").unlink()
+    containing = commit_all(repository)
+    (repository / "a.txt").write_text("three\n")
+    commit_all(repository)
 
-    assert verify(project)[1] == [("shop.py", "discount", 6)]
+    assert green.revision_of("t") == containing
+    assert green.revision_of("other") is None
 
 
-def test_last_commit_is_compared_if_the_green_state_is_lost(project: Example):
-    commit(project, SHOP)
-    assert verify(project)[0]
-    state = project.root / ".planverify/plans/example/green.json"
-    kept = state.read_text()
-    commit(project, RED)
-    project.write({"shop.py": RED.replace('"shop"', '"Shop"')})
-
-    def state_with(**facts: object) -> str:
-        damaged = json.loads(kept)
-        damaged["todos"]["t"].update(facts)
-        return json.dumps(damaged)
-
-    damages = {
-        "kept": kept,
-        "gone": None,
+@pytest.mark.parametrize("damage", ["garbage", "other commit", "other files"])
+def test_damaged_green_state_is_unknown(repository: Path, damage: str):
+    green = GreenRevisions(repository, "p")
+    (repository / "a.txt").write_text("two\n")
+    green.note(["t"], Changes(repository))
+    commit_all(repository)
+    state = PlanFolder(repository, "p").green
+    text = state.read_text()
+    known = json.loads(text)["todos"]["t"]
+    texts = {
         "garbage": "{",
-        "other commit": state_with(commit="0" * 40),
-        "other files": state_with(files={"shop.py": "0" * 40}),
+        "other commit": text.replace(known["commit"], "0" * 40),
+        "other files": text.replace(known["files"]["a.txt"], "0" * 40),
     }
-    for damage, text in damages.items():
-        state.unlink(missing_ok=True)
-        if text is not None:
-            state.write_text(text)
-        green, hunks, _ = verify(project)
-        assert not green, damage
-        since_green = [("shop.py", "discount", 6)] if damage == "kept" else []
-        assert hunks == [*since_green, ("shop.py", "name", 10)], damage
+    assert green.revision_of("t") is not None
 
+    state.write_text(texts[damage])
 
-def test_todo_that_was_never_green_has_no_green_state(project: Example):
-    commit(project, RED)
-
-    assert verify(project)[1] == []
-    assert not (project.root / ".planverify/plans/example/green.json").exists()
+    assert green.revision_of("t") is None
