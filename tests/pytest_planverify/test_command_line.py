@@ -129,14 +129,13 @@ def planverify(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_help_names_each_command_and_the_exit_statuses() -> None:
-    status, text = planverify("--help")
+@pytest.mark.parametrize(
+    "command", ["", "baseline", "baseline record", "baseline accept", "recover", "qualify"]
+)
+def test_help_names_the_exit_statuses(command: str) -> None:
+    status, text = planverify(*command.split(), "--help")
     assert status == 0
-    assert all(name in text for name in ("baseline", "qualify", "recover", "Exit status"))
-    for words in ("baseline", "baseline record", "baseline accept", "recover", "qualify"):
-        status, text = planverify(*words.split(), "--help")
-        assert status == 0
-        assert "Exit status" in text
+    assert "Exit status" in text
 
 
 def test_version_option_prints_the_package_version() -> None:

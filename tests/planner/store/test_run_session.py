@@ -48,7 +48,7 @@ class Desk:
         return stepping.shop(self.folder, *todos, **keys)
 
     def open(self, **settings: Any) -> RunSession:
-        given = {"plan": self.folder / "plan.yaml", "log": self.log, **settings}
+        given: dict[str, Any] = {"plan": self.folder / "plan.yaml", "log": self.log, **settings}
         return RunSession.open(RunSettings(**given))
 
     def tell(self, session: RunSession, kind: str, **keys: Any) -> list[str]:

@@ -175,8 +175,8 @@ def test_must_stay_green_all_passes_iff_no_green_test_is_lost(
     tests = {name: {"outcome": then, "flaky": flaky} for name, (then, flaky, _) in drawn.items()}
     beside = judging(flat, tests=tests)
     asked = todo(must_stay_green="all")
-    now_run = {name: now for name, (*_, now) in drawn.items() if now is not None}
-    results = tuple(TestResult(nodeid=name, outcome=now) for name, now in now_run.items())
+    now_run: dict[str, str] = {name: now for name, (*_, now) in drawn.items() if now is not None}
+    results = tuple(TestResult(nodeid=name, outcome=TestOutcome(now)) for name, now in now_run.items())
     reds = tuple(failing(test.nodeid) for test in results if test.outcome.is_red)
     view = beside.view(asked, STAY_GREEN)
     assert view is not None

@@ -145,7 +145,7 @@ def qualified(check_id: str, quality: Quality, kind: CheckKind, **more: Any) -> 
 
 
 def qualification(*checks: QualifiedCheck) -> Qualification:
-    usual = {"plan_digest": "d", "made_at": "x", "python": "3", "pytest": "9"}
+    usual: dict[str, Any] = {"plan_digest": "d", "made_at": "x", "python": "3", "pytest": "9"}
     return Qualification(plan="p", runs=1, checks=checks, **usual)
 
 

@@ -89,7 +89,7 @@ def rendered(name: str, found: OutcomeDocument) -> str:
     return render(name, given(found))
 
 
-def annotations(found: OutcomeDocument, **environment: str) -> list[str]:
+def github_lines(found: OutcomeDocument, **environment: str) -> list[str]:
     """Return the lines that GitHub Actions gets."""
     return list(report_to_github(given(found), {"GITHUB_ACTIONS": "true", **environment}))
 
@@ -150,7 +150,7 @@ def test_formats_are_not_red_if_the_exit_status_is_not(found: OutcomeDocument) -
     assert json.loads(rendered("ctrf", found))["results"]["summary"]["failed"] == 0
     levels = [each["level"] for each in json.loads(rendered("sarif", found))["runs"][0]["results"]]
     assert "error" not in levels
-    assert annotations(found) == []
+    assert github_lines(found) == []
 
 
 def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
@@ -226,30 +226,30 @@ def test_hostile_text_is_escaped_in_every_format() -> None:
         assert "\x1b" not in text
         assert "\u202e" not in text
         assert "\ufffe" not in text
-    lines = annotations(red())
+    lines = github_lines(red())
     assert lines[0].startswith("::error file=shop/tax%2C0%3Ax.py,line=7,title=TEST_REGRESSION::")
     assert all("\n" not in line and "100%25" not in line.split("::")[1] for line in lines)
 
 
 def test_github_annotations_are_limited_to_ten_and_the_last_counts_the_rest() -> None:
-    lines = annotations(red(*failures(30)))
+    lines = github_lines(red(*failures(30)))
     assert len(lines) == 10
     assert "and 21 more root causes" in lines[-1]
     assert list(report_to_github(given(red()), {})) == []
-    [line] = annotations(document(exit_status=5))
+    [line] = github_lines(document(exit_status=5))
     assert "exit status 5" in line
 
 
 def test_step_summary_is_limited_to_one_mebibyte(tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
-    annotations(red(), GITHUB_STEP_SUMMARY=str(summary))
+    github_lines(red(), GITHUB_STEP_SUMMARY=str(summary))
     assert summary.read_text().startswith("before\n### ")
     summary.write_text("x" * (LARGEST_SUMMARY - 300))
-    annotations(red(), GITHUB_STEP_SUMMARY=str(summary))
+    github_lines(red(), GITHUB_STEP_SUMMARY=str(summary))
     assert summary.stat().st_size <= LARGEST_SUMMARY
     assert "omitted" in summary.read_text()[-100:]
-    lines = annotations(red(), GITHUB_STEP_SUMMARY=str(tmp_path / "no" / "folder"))
+    lines = github_lines(red(), GITHUB_STEP_SUMMARY=str(tmp_path / "no" / "folder"))
     assert "GITHUB_STEP_SUMMARY: cannot be written" in lines[-1]
 
 
