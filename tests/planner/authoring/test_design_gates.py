@@ -37,7 +37,6 @@ from planner.authoring.design.state_folder import (
     STEPS,
     GateFile,
     StateFolder,
-    discover_workflows,
     render_step,
     step_after_gate,
 )
@@ -105,32 +104,27 @@ def test_qr_phase_json_has_the_fields_of_the_schema(tmp_path: Path) -> None:
         folder.decide_gate(phase, passed=True)
 
 
-def test_an_item_without_a_severity_counts_as_must() -> None:
-    item = ReviewItem.model_validate({"id": "qa-001", "scope": "*", "check": "a", "status": "TODO"})
-
-    assert item.severity is ReviewSeverity.MUST
-
-
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["status=FAIL"], "a FAIL needs a finding"),
         (["status=MAYBE"], "Input should be 'TODO', 'PASS' or 'FAIL'"),
         (["severity=COULD"], "severity cannot be changed; set status and finding"),
         (["check=b"], "check cannot be changed"),
-        (["scope=M-001"], "scope cannot be changed"),
         (["id=qa-002"], "id cannot be changed"),
         (["note=b"], "unknown field 'note'"),
     ],
 )
-def test_an_item_can_be_answered_but_not_rewritten(words: list[str], told: str, planner: Command) -> None:
+def test_an_item_can_be_answered_but_not_rewritten(
+    words: list[str], message: str, planner: Command
+) -> None:
     folder = begin_complete(planner.folder / "state")
     review(folder, DESIGN)
 
     done = planner("design", "set", "plan-design/qa-001", *words)
 
     assert done.status == 4
-    assert told in done.err
+    assert message in done.err
     assert folder.review(DESIGN).items[0].status is ItemStatus.TODO
 
 
@@ -163,31 +157,10 @@ def test_duplicate_item_ids_are_refused() -> None:
         (3, "MUST SHOULD"),
         (4, "MUST SHOULD"),
         (5, "MUST"),
-        (6, "MUST"),
-        (100, "MUST"),
     ],
 )
 def test_blocking_severities_depend_on_the_iteration(iteration: int, blocks: str) -> None:
     assert " ".join(blocking_severities(iteration)) == blocks
-
-
-@pytest.mark.parametrize("severity", ReviewSeverity)
-def test_a_failed_item_blocks_the_gate_while_its_severity_is_blocking(
-    severity: ReviewSeverity, tmp_path: Path
-) -> None:
-    folder = begin_complete(tmp_path)
-    fail_gate(folder, DESIGN, 2)
-    review(folder, DESIGN, f"severity={severity.value}", "status=FAIL", "finding=no")
-    if severity is not ReviewSeverity.COULD:
-        with pytest.raises(DesignError, match=r"qa-002 .* is FAIL: no"):
-            folder.decide_gate(DESIGN, passed=True)
-        decided = folder.decide_gate(DESIGN, passed=False)
-        assert (decided.state, decided.iteration) == (LoopState.RETRY, 4)
-    else:
-        with pytest.raises(DesignError, match="no item blocks it"):
-            folder.decide_gate(DESIGN, passed=False)
-        decided = folder.decide_gate(DESIGN, passed=True)
-        assert (decided.state, decided.iteration) == (LoopState.COMPLETE, 3)
 
 
 # -- gates -----------------------------------------------------------------------------------------
@@ -328,18 +301,27 @@ def test_a_gate_cannot_pass_with_a_blocking_item(
     assert (after.iteration > before.iteration) == (not passed and bool(blocking))
 
 
-def test_a_gate_shows_its_number_of_decisions_and_blocking_items(planner: Command) -> None:
+def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     fail_gate(folder, DESIGN, 1)
-    (item,) = planner("design", "show", "plan-design").json["items"]
-    shown = planner("design", "gate", "plan-design")
+    assert planner("design", "show", "plan-design").json["items"][0]["finding"] == "no"
+    passing = planner("design", "gate", "plan-design")
+    review(folder, DESIGN, "severity=COULD", "status=FAIL", "finding=too short")
+    blocked = planner("design", "gate", "plan-design")
+    refused = planner("design", "gate", "plan-design", "pass")
+    folder.answer_item(DESIGN, "qa-002", ["status=PASS"])
+    not_failed = planner("design", "gate", "plan-design", "fail")
     folder.decide_gate(DESIGN, passed=True)
     passed = planner("design", "gate", "plan-design")
 
-    assert (item["id"], item["status"], item["finding"]) == ("qa-001", "PASS", "no")
-    assert shown.out == "plan-design: RETRY, iteration 2, blocked by MUST, SHOULD, COULD\n"
-    assert passed.out == "plan-design: COMPLETE, iteration 2\n"
-    assert (shown.status, passed.status) == (0, 0)
+    state = "plan-design: RETRY, iteration 2, blocked by MUST, SHOULD, COULD\n"
+    assert (passing.status, passing.out) == (0, state)
+    assert (blocked.status, blocked.out) == (1, f"{state}  qa-002 (COULD, *) is FAIL: too short\n")
+    assert (refused.status, refused.err.count("\n")) == (4, 1)
+    assert "qa-002 (COULD, *) is FAIL: too short" in refused.err
+    assert not_failed.status == 4
+    assert "no item blocks it" in not_failed.err
+    assert (passed.status, passed.out) == (0, "plan-design: COMPLETE, iteration 2\n")
 
 
 @pytest.mark.parametrize(
@@ -360,11 +342,6 @@ def test_a_gate_leads_to_the_next_or_an_earlier_step(
 
 
 # -- workflows -------------------------------------------------------------------------------------
-
-
-def test_discover_workflows_finds_all_workflows() -> None:
-    assert list(discover_workflows()) == ["execute", "plan"]
-    assert {name: len(steps) for name, steps in STEPS.items()} == {"plan": 11, "execute": 9}
 
 
 @pytest.fixture(scope="module")
@@ -395,33 +372,25 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
 ) -> None:
     folder = stages[workflow, int(number)]
     files = {path: path.read_bytes() for path in folder.path.iterdir()}
+    count = len(STEPS[workflow])
 
     done = planner("workflow", workflow, "--step", number, "--state-dir", str(folder.path))
 
     assert done.status == 0, done.err
     step = ET.fromstring(done.out)
-    declared = STEPS[workflow][int(number)].mutates
-    assert all(any(each in held for held in declared) for each in mutates.split(",") if each != "-")
-    assert not (mutates == "-" and declared)
-    assert step.attrib == {
-        "workflow": workflow,
-        "number": number,
-        "of": str(len(STEPS[workflow])),
-        "name": name,
-    }
-    (role,) = step.findall("role")
-    assert role.get("agent") == agent
-    assert role.text
+    assert step.attrib == {"workflow": workflow, "number": number, "of": str(count), "name": name}
+    assert [each.get("agent") for each in step.findall("role") if each.text] == [agent]
     for tag in ("inputs", "outputs", "actions", "next"):
         assert len(step.findall(tag)) == 1
-    following = [each.text or "" for each in step.find("next") or ()]
-    assert following
+    outputs = [each.text or "" for each in step.find("outputs") or ()]
+    assert all(any(each in shown for shown in outputs) for each in mutates.split(",") if each != "-")
+    assert bool(outputs) == (mutates != "-")
+    following = step.find("next") or ()
     if name.endswith("gate"):
-        assert [each.get("when") for each in step.find("next") or ()] == ["PASS", "FAIL"]
-    elif int(number) < len(STEPS[workflow]):
-        assert following == [
-            f"planner workflow {workflow} --step {int(number) + 1} --state-dir {folder.path}"
-        ]
+        assert [each.get("when") for each in following] == ["PASS", "FAIL"]
+    elif int(number) < count:
+        command = f"planner workflow {workflow} --step {int(number) + 1} --state-dir {folder.path}"
+        assert [each.text for each in following] == [command]
     assert files == {path: path.read_bytes() for path in folder.path.iterdir()}, "guidance changes nothing"
 
 
@@ -465,22 +434,26 @@ def test_milestones_are_listed_by_wave_for_implementation(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("workflow", "step", "told"),
+    ("words", "status", "message"),
     [
-        ("plan", 6, "the gate plan-design must pass first"),
-        ("plan", 9, "the gate plan-design must pass first"),
-        ("execute", 2, "the phase plan-docs is not finished"),
-        ("execute", 3, "the gate plan-design must pass first"),
-        ("execute", 9, "the phase impl-docs is not finished"),
+        ("plan --step 9", 4, "the gate plan-design must pass first"),
+        ("execute --step 2", 4, "the phase plan-docs is not finished"),
+        ("execute --step 3", 4, "the gate plan-design must pass first"),
+        ("plan --step 2 --state-dir none", 4, "the file does not exist"),
+        ("plna", 2, "did you mean 'plan'?"),
+        ("plan --step 12", 2, "the steps of plan are 1 to 11"),
+        ("execute --step 0", 2, "the steps of execute are 1 to 9"),
     ],
 )
-def test_a_step_out_of_turn_is_refused(workflow: str, step: int, told: str, planner: Command) -> None:
+def test_a_step_that_is_unknown_or_out_of_turn_is_refused(
+    words: str, status: int, message: str, planner: Command
+) -> None:
     begin_complete(planner.folder / "state")
 
-    done = planner("workflow", workflow, "--step", str(step))
+    done = planner("workflow", *words.split())
 
-    assert (done.status, done.err.count("\n")) == (4, 1)
-    assert told in done.err
+    assert (done.status, done.err.count("\n")) == (status, 1)
+    assert message in done.err
 
 
 def test_a_step_of_a_passed_phase_names_the_next_step(planner: Command) -> None:
@@ -492,21 +465,6 @@ def test_a_step_of_a_passed_phase_names_the_next_step(planner: Command) -> None:
     assert "the gate plan-design has passed; continue: planner workflow plan --step 6" in done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["plna"], "did you mean 'plan'?"),
-        (["plan", "--step", "12"], "the steps of plan are 1 to 11"),
-        (["execute", "--step", "0"], "the steps of execute are 1 to 9"),
-    ],
-)
-def test_an_unknown_step_is_refused(words: list[str], told: str, planner: Command) -> None:
-    done = planner("workflow", *words)
-
-    assert (done.status, done.err.count("\n")) == (2, 1)
-    assert told in done.err
-
-
 def test_only_the_first_step_needs_no_state_directory(
     planner: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -514,7 +472,6 @@ def test_only_the_first_step_needs_no_state_directory(
 
     assert "planner design init title=TEXT" in planner("workflow", "plan").out
     assert "--state-dir is missing" in planner("workflow", "plan", "--step", "2").err
-    assert planner("workflow", "plan", "--step", "2", "--state-dir", "none").status == 4
 
 
 @pytest.mark.parametrize(("state", "iteration"), [("INITIAL", 2), ("RETRY", 1), ("RETRY", 0)])

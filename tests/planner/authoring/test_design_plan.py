@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from planner.authoring.design.plan import (
     add_part,
     change_part,
     fields_of,
+    part_of,
     remove_part,
 )
 from planner.authoring.design.review import ReviewPhase, find_gaps
@@ -53,18 +54,6 @@ SCHEMA = {
 }
 """The field names of each object in plan.json, by the path of the object."""
 
-BROKEN = {
-    "rejected_alternative.decision_ref": (
-        ["alternative", "alternative=a", "rejection_reason=b"],
-        "decision_ref",
-    ),
-    "known_risk.decision_ref": (["risk", "risk=a", "mitigation=b"], "decision_ref"),
-    "code_intent.decision_refs": (["intent", "file=a.py", "behavior=b"], "decision_refs"),
-    "code_change.intent_ref": (["change", "file=a.py", "diff=@@ b"], "intent_ref"),
-    "wave.milestones": (["wave"], "milestones"),
-}
-"""For each reference in the schema: the words that add a part with it, and the reference field."""
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> DesignPlan:
@@ -89,14 +78,6 @@ def at(data: Any, place: str) -> Any:
 @pytest.mark.parametrize("place", SCHEMA)
 def test_plan_json_has_the_fields_of_the_schema(place: str, made: DesignPlan) -> None:
     assert list(at(made.model_dump(mode="json"), place)) == SCHEMA[place].split()
-
-
-def test_plan_json_is_self_contained_for_execution(made: DesignPlan) -> None:
-    """A complete plan can be read back from its file alone and lacks nothing for execution."""
-    read = DesignPlan.model_validate_json(made.model_dump_json())
-
-    assert read == made
-    assert not find_gaps(read, ReviewPhase.PLAN_DOCS)
 
 
 @pytest.mark.parametrize("prefix", [each.prefix for each in KINDS.values() if each.prefix != "W"])
@@ -124,54 +105,35 @@ def test_a_file_may_have_any_name(file: str) -> None:
 # -- references ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_reference_is_refused(name: str, planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
-    before = folder.plan_file.read_bytes()
-    (kind, *words), field = BROKEN[name]
-    target = {"intent_ref": "CI-999", "milestones": "M-999"}.get(field, "DL-999")
-    to = ["--to", "M-001"] if kind in ("intent", "change") else []
-
-    done = planner("design", "add", kind, *words, f"{field}={target}", *to)
-
-    assert done.status == 4
-    assert target in done.err
-    assert field in done.err
-    assert folder.plan_file.read_bytes() == before
-
-
-def test_references_in_comments_and_documentation_are_checked(made: DesignPlan) -> None:
-    for name, word in (
-        ("CC-001", "why_comments+=see DL-077"),
-        ("M-001", "documentation.docstrings+=DL-077"),
-    ):
-        with pytest.raises(DesignError, match="the decision DL-077"):
-            change_part(made, name, [word])
-
-
-def test_a_change_may_not_refer_to_an_intent_of_another_milestone(made: DesignPlan) -> None:
-    with pytest.raises(DesignError, match="M-001 has no code intent CI-002"):
-        change_part(made, "CC-001", ["intent_ref=CI-002"])
-
-
-def test_all_violations_are_reported_together(made: DesignPlan) -> None:
+def test_every_broken_reference_and_duplicate_is_reported_with_its_place(made: DesignPlan) -> None:
     data = made.model_dump(mode="json")
     data["planning_context"]["rejected_alternatives"][0]["decision_ref"] = "DL-101"
     data["planning_context"]["known_risks"][0]["decision_ref"] = "DL-102"
     data["milestones"][0]["code_intents"][0]["decision_refs"] = ["DL-103", "DL-104"]
-    data["milestones"][0]["code_changes"][0]["intent_ref"] = "CI-105"
+    data["milestones"][0]["code_changes"][0] |= {"intent_ref": "CI-002", "why_comments": ["see DL-105"]}
+    data["milestones"][0]["documentation"]["docstrings"] = ["DL-106"]
     data["milestones"][1]["number"] = 1
     data["milestones"][1]["code_intents"][0]["id"] = "CI-001"
-    data["milestone_dependencies"]["waves"][0] |= {"milestones": ["M-106", "M-002"], "wave": 2}
+    data["milestone_dependencies"]["waves"][0] |= {"milestones": ["M-107", "M-002"], "wave": 2}
 
     with pytest.raises(ValidationError) as refused:
         DesignPlan.model_validate(data)
 
-    told = str(refused.value)
-    for expected in ("DL-101", "DL-102", "DL-103", "DL-104", "CI-105", "M-106", "milestone number: 1"):
-        assert expected in told
-    for twice in ("id: CI-001", "wave: 2", "in the waves: M-002"):
-        assert twice in told
+    for violation in (
+        "RA-001.decision_ref: the decision DL-101 does not exist",
+        "R-001.decision_ref: the decision DL-102",
+        "CI-001.decision_refs: the decision DL-103",
+        "CI-001.decision_refs: the decision DL-104",
+        "CC-001.intent_ref: M-001 has no code intent CI-002",
+        "CC-001.why_comments: the decision DL-105",
+        "M-001.documentation: the decision DL-106",
+        "W-2.milestones: the milestone M-107",
+        "milestone number: 1 occurs 2 times",
+        "id: CI-001 occurs 2 times",
+        "wave: 2 occurs 2 times",
+        "in the waves: M-002 occurs 2 times",
+    ):
+        assert violation in str(refused.value)
 
 
 @settings(deadline=None, max_examples=60)
@@ -257,63 +219,25 @@ def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command) -
 
 
 @pytest.mark.parametrize(
-    ("words", "field", "value"),
+    ("part", "words", "field", "value"),
     [
-        (["files=a.py"], "files", ["a.py"]),
-        (["files=a.py", "files=b.py"], "files", ["a.py", "b.py"]),
-        (["files+=a.py"], "files", ["shop/cart.py", "a.py"]),
-        (["files="], "files", []),
-        (["delegated_to=Kim"], "delegated_to", "Kim"),
-        (["delegated_to="], "delegated_to", None),
-        (["number=7"], "number", 7),
-        (["is_documentation_only=true"], "is_documentation_only", True),
-        (["tests.scenarios.error=none"], "tests.scenarios.error", ["none"]),
-        (["name=a=b"], "name", "a=b"),
+        ("M-001", ["files=a.py"], "files", ["a.py"]),
+        ("M-001", ["files=a.py", "files=b.py"], "files", ["a.py", "b.py"]),
+        ("M-001", ["files+=a.py"], "files", ["shop/cart.py", "a.py"]),
+        ("M-001", ["files="], "files", []),
+        ("M-001", ["delegated_to=Kim"], "delegated_to", "Kim"),
+        ("M-001", ["delegated_to="], "delegated_to", None),
+        ("M-001", ["number=7"], "number", 7),
+        ("M-001", ["is_documentation_only=true"], "is_documentation_only", True),
+        ("M-001", ["tests.scenarios.error=none"], "tests.scenarios.error", ["none"]),
+        ("M-001", ["name=a=b"], "name", "a=b"),
+        ("CI-001", ["params.window=14", "params.mode=fast"], "params", {"window": 14, "mode": "fast"}),
     ],
 )
 def test_assigned_words_are_converted_to_the_type_of_the_field(
-    words: list[str], field: str, value: object, made: DesignPlan
+    part: str, words: list[str], field: str, value: object, made: DesignPlan
 ) -> None:
-    changed = change_part(made, "M-001", words).milestones[0].model_dump(mode="json")
-
-    assert at(changed, field) == value
-
-
-def test_parameters_are_json_or_text(made: DesignPlan) -> None:
-    words = ["params.window=14", "params.mode=fast"]
-    intent = change_part(made, "CI-001", words).milestones[0].code_intents[0]
-
-    assert intent.params == {"window": 14, "mode": "fast"}
-
-
-@pytest.mark.parametrize(
-    ("name", "words", "told"),
-    [
-        ("M-001", ["nmae=a"], "unknown field 'nmae'; the fields are id, number, name"),
-        ("M-001", ["name"], "'name' assigns nothing; write FIELD=VALUE"),
-        ("M-001", ["tests=a"], "tests is not a text; name one of its fields: tests.files"),
-        ("M-001", ["code_intents=a"], "has parts"),
-        ("M-001", ["name+=a"], "name is not a list"),
-        ("M-001", ["name.first=a"], "name has no fields"),
-        ("M-001", ["name= "], "name: "),
-        ("M-001", ["id=M-002"], "the id cannot be changed"),
-        ("M-001", ["number=x"], "number: "),
-        ("CI-001", ["params=a"], "params.KEY=VALUE"),
-        ("M-009", ["name=a"], "unknown part"),
-        ("wave", ["name=a"], "unknown part"),
-    ],
-)
-def test_a_wrong_assignment_is_refused_and_changes_nothing(
-    name: str, words: list[str], told: str, planner: Command
-) -> None:
-    folder = begin_complete(planner.folder / "state")
-    before = folder.plan_file.read_bytes()
-
-    done = planner("design", "set", name, *words)
-
-    assert done.status == 4
-    assert told in done.err
-    assert folder.plan_file.read_bytes() == before
+    assert at(part_of(change_part(made, part, words), part), field) == value
 
 
 def test_texts_can_be_read_from_files(planner: Command) -> None:
@@ -335,34 +259,45 @@ def test_texts_can_be_read_from_files(planner: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "message"),
     [
-        (["add", "mile"], 2, "did you mean 'milestone'?"),
-        (["add", "milestone"], 2, "name its fields: number, name, files[]"),
-        (
-            ["add", "intent", "file=a.py"],
-            4,
-            "it belongs to a milestone; name it with --to, one of: M-001",
-        ),
-        (["add", "intent", "file=a.py", "--to", "M-9"], 4, "no milestone M-9"),
-        (["add", "risk", "risk=a", "--to", "M-001"], 4, "it belongs to no milestone"),
-        (["add", "item", "check=a", "--to", "plan"], 2, "'plan' is not a phase"),
-        (["set", "M-001"], 2, "name a field"),
-        (["remove", "plan-design/qa-001"], 2, "an item cannot be removed"),
-        (["validate", "--phase", "x"], 2, "'x' is not a phase"),
-        (["show", "--state-dir", "none"], 2, "the folder does not exist; make it"),
-        (["gate", "plan-design", "maybe"], 2, "'maybe' is not a decision"),
+        ("set M-001 nmae=a", 4, "unknown field 'nmae'; the fields are id, number, name"),
+        ("set M-001 name", 4, "'name' assigns nothing; write FIELD=VALUE"),
+        ("set M-001 tests=a", 4, "tests is not a text; name one of its fields: tests.files"),
+        ("set M-001 code_intents=a", 4, "has parts"),
+        ("set M-001 name+=a", 4, "name is not a list"),
+        ("set M-001 name.first=a", 4, "name has no fields"),
+        ("set M-001 name=' '", 4, "name: "),
+        ("set M-001 id=M-002", 4, "the id cannot be changed"),
+        ("set M-001 number=x", 4, "number: "),
+        ("set CI-001 params=a", 4, "params.KEY=VALUE"),
+        ("set M-009 name=a", 4, "unknown part"),
+        ("set wave name=a", 4, "unknown part"),
+        ("set M-001", 2, "name a field"),
+        ("add mile", 2, "did you mean 'milestone'?"),
+        ("add milestone", 2, "name its fields: number, name, files[]"),
+        ("add wave milestones=M-999", 4, "W-3.milestones: the milestone M-999 does not exist"),
+        ("add intent file=a.py", 4, "it belongs to a milestone; name it with --to, one of: M-001"),
+        ("add intent file=a.py --to M-9", 4, "no milestone M-9"),
+        ("add risk risk=a --to M-001", 4, "it belongs to no milestone"),
+        ("add item check=a --to plan", 2, "'plan' is not a phase"),
+        ("remove plan-design/qa-001", 2, "an item cannot be removed"),
+        ("validate --phase x", 2, "'x' is not a phase"),
+        ("show --state-dir none", 2, "the folder does not exist; make it"),
+        ("gate plan-design maybe", 2, "'maybe' is not a decision"),
     ],
 )
-def test_wrong_usage_of_design_is_reported_in_one_line(
-    words: list[str], status: int, told: str, planner: Command
+def test_a_wrong_command_is_refused_in_one_line_and_changes_nothing(
+    words: str, status: int, message: str, planner: Command
 ) -> None:
-    begin_complete(planner.folder / "state")
+    folder = begin_complete(planner.folder / "state")
+    before = folder.plan_file.read_bytes()
 
-    done = planner("design", *words)
+    done = planner("design", *shlex.split(words))
 
     assert (done.status, done.err.count("\n")) == (status, 1)
-    assert told in done.err
+    assert message in done.err
+    assert folder.plan_file.read_bytes() == before
 
 
 # -- the state directory ---------------------------------------------------------------------------
@@ -388,17 +323,14 @@ def test_init_creates_a_temporary_folder_and_shows_the_next_step(
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "message"),
     [
         ("plan.json", None, "the file does not exist; start one: planner design init"),
         ("plan.json", "{", "it is not valid JSON"),
         ("plan.json", "[]", "Input should be an object"),
         ("plan.json", "[" * 100_000, "it is not valid JSON"),
         ("plan.json", '{"schema_version": 3}', "its schema_version is not 2"),
-        ("plan.json", "{}", "its schema_version is not 2"),
-        ("plan.json", b"\xff", "it is not valid JSON"),
         ("context.json", None, "the file does not exist; write it: planner workflow plan --step 2"),
-        ("context.json", "nonsense", "it is not valid JSON"),
         ("gates.json", '{"schema_version": 9}', "its schema_version is not 1"),
         (
             "qr-plan-design.json",
@@ -409,18 +341,18 @@ def test_init_creates_a_temporary_folder_and_shows_the_next_step(
     ],
 )
 def test_an_unusable_file_is_reported_in_one_line_with_a_remedy(
-    file: str, text: str | bytes | None, told: str, planner: Command
+    file: str, text: str | None, message: str, planner: Command
 ) -> None:
     path = begin_complete(planner.folder / "state").path / file
     if text is None:
         path.unlink()
     else:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.write_text(text)
 
     done = planner("design", "gate", "plan-design", "pass")
 
     assert (done.status, done.err.count("\n")) == (4, 1)
-    assert told in done.err
+    assert message in done.err
     assert "; " in done.err
 
 
@@ -431,10 +363,10 @@ def test_every_fault_of_a_design_file_is_reported(planner: Command) -> None:
     data["milestones"][1]["files"] = [1]
     folder.plan_file.write_text(json.dumps(data))
 
-    told = planner("design", "show").err
+    shown = planner("design", "show").err
 
     for place in ("milestones.0.number", "milestones.0.nmae", "milestones.1.files.0"):
-        assert place in told
+        assert place in shown
 
 
 @pytest.mark.parametrize("key", CONTEXT_KEYS)
@@ -490,13 +422,13 @@ GAPS = {
 }
 
 
-@pytest.mark.parametrize("told", GAPS)
-def test_each_gap_of_a_phase_is_reported(told: str, made: DesignPlan) -> None:
-    phase, part, words = GAPS[told]
+@pytest.mark.parametrize("message", GAPS)
+def test_each_gap_of_a_phase_is_reported(message: str, made: DesignPlan) -> None:
+    phase, part, words = GAPS[message]
 
     (gap,) = find_gaps(change_part(made, part, words), ReviewPhase(phase))
 
-    assert gap.startswith(told)
+    assert gap.startswith(message)
 
 
 def test_milestones_intents_and_changes_are_required(made: DesignPlan) -> None:
@@ -549,8 +481,8 @@ def test_plan_md_is_derived_and_reproducible_byte_for_byte(planner: Command, mad
 
 
 def test_plan_md_contains_every_text_of_the_plan(made: DesignPlan) -> None:
-    data = deepcopy(made.model_dump(mode="json"))
-    told: list[str] = []
+    data = made.model_dump(mode="json")
+    marks: list[str] = []
 
     def mark(held: Any, key: str = "") -> Any:
         if isinstance(held, dict):
@@ -563,13 +495,13 @@ def test_plan_md_contains_every_text_of_the_plan(made: DesignPlan) -> None:
         )
         if not isinstance(held, str) or key.endswith(kept):
             return held
-        told.append(f"mark{len(told)}")
-        return f"{told[-1]} `x`" if key not in ("file", "files") else f"{told[-1]}.py"
+        marks.append(f"mark{len(marks)}")
+        return f"{marks[-1]} `x`" if key not in ("file", "files") else f"{marks[-1]}.py"
 
     page = render_page(DesignPlan.model_validate(mark(data)))
 
-    assert len(told) > 25
-    assert [each for each in told if each not in page] == []
+    assert len(marks) > 25
+    assert [each for each in marks if each not in page] == []
 
 
 # -- frozen ----------------------------------------------------------------------------------------
@@ -578,32 +510,22 @@ def test_plan_md_contains_every_text_of_the_plan(made: DesignPlan) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["add", "decision", "decision=a"],
-        ["add", "item", "check=a", "--to", "plan-docs"],
-        ["set", "overview", "title=b"],
-        ["set", "M-001", "name=b"],
-        ["remove", "CC-001"],
-        ["gate", "plan-docs", "fail"],
-        ["init", "title=c"],
+        "add decision decision=a",
+        "add item check=a --to plan-docs",
+        "set M-001 name=b",
+        "remove CC-001",
+        "gate plan-docs fail",
+        "init title=c",
     ],
 )
-def test_frozen_plan_json_is_immutable(words: list[str], planner: Command) -> None:
+def test_frozen_plan_json_is_immutable(words: str, planner: Command) -> None:
     folder = begin_frozen(planner.folder / "state")
     before = folder.plan_file.read_bytes()
 
-    assert planner("design", *words).status == 4
+    assert planner("design", *words.split()).status == 4
 
     assert folder.plan_file.read_bytes() == before
     assert folder.plan().frozen_at == NOW
-
-
-def test_the_api_cannot_write_after_the_freeze(tmp_path: Path) -> None:
-    folder = begin_frozen(tmp_path)
-
-    with pytest.raises(DesignError, match="the plan was frozen on 2026-01-02 03:04 UTC"):
-        folder.edit_plan(lambda plan: plan)
-    with pytest.raises(ValidationError, match="frozen"):
-        folder.plan().overview.title = "b"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @settings(deadline=None, max_examples=30)
