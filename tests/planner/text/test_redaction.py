@@ -39,34 +39,19 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("kind", "secret"), SHAPES.items(), ids=SHAPES)
+VARIANTS = [
+    ("github token", "github_pat_" + ALNUM),
+    ("github token", "ghp_" + "a1" * 5_000),
+    ("stripe key", "whsec_" + ALNUM),
+    ("openai key", "sk-" + ALNUM + ALNUM[:12]),
+    ("slack token", "xapp-" + "1-A0123456789-" + ALNUM),
+]
+
+
+@pytest.mark.parametrize(("kind", "secret"), [*SHAPES.items(), *VARIANTS], ids=lambda text: text[:20])
 @pytest.mark.parametrize("around", ["{}", "key '{}' is wrong", "https://x.org/?k={}&y=1", "E   {}\n"])
 def test_a_secret_of_a_known_format_is_replaced_by_its_kind(kind: str, secret: str, around: str) -> None:
     assert redact(around.format(secret)) == around.format(f"[redacted: {kind}]")
-
-
-@pytest.mark.parametrize(
-    ("kind", "secret"),
-    [
-        ("github token", "github_pat_" + ALNUM),
-        ("stripe key", "whsec_" + ALNUM),
-        ("openai key", "sk-" + ALNUM + ALNUM[:12]),
-        ("slack token", "xapp-" + "1-A0123456789-" + ALNUM),
-    ],
-)
-def test_variants_of_known_secret_formats_are_redacted(kind: str, secret: str) -> None:
-    assert redact(secret) == f"[redacted: {kind}]"
-
-
-def test_an_unusually_long_token_is_redacted_whole() -> None:
-    assert redact("ghp_" + "a1" * 5_000) == "[redacted: github token]"
-
-
-def test_the_secret_path_of_a_webhook_is_redacted() -> None:
-    path = "/services/T0000/B0000/" + "X" * 24
-    assert redact(f"https://hooks.slack.com{path} said no") == (
-        "https://hooks.slack.com/[redacted: slack webhook] said no"
-    )
 
 
 KEY = "\n".join(
@@ -115,17 +100,6 @@ def test_a_public_certificate_is_not_redacted() -> None:
         ("sent Bearer abcdefghijklmnop0123 to x", "sent Bearer [redacted: bearer token] to x"),
         ("Set-Cookie: session=abcd1234; Path=/", "Set-Cookie: [redacted: cookie]"),
         ("X-Api-Key: 1234abcd", "X-Api-Key: [redacted: api key]"),
-    ],
-)
-def test_the_value_of_a_secret_header_is_redacted_but_not_its_name_and_scheme(
-    text: str, expected: str
-) -> None:
-    assert redact(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("postgres://me:pa55@host/db", "postgres://me:[redacted: password]@host/db"),
         ("postgres://me:p@ss@word@host:1/db", "postgres://me:[redacted: password]@host:1/db"),
         ("curl -s -u me:hunter2 https://x.org", "curl -s -u me:[redacted: password] https://x.org"),
@@ -146,9 +120,21 @@ def test_the_value_of_a_secret_header_is_redacted_but_not_its_name_and_scheme(
         ("https://x.org/?token=abcdef12&x=1", "https://x.org/?token=[redacted: token]&x=1"),
         ("https://x.org/?sv=1&sig=abc%2Fdef1", "https://x.org/?sv=1&sig=[redacted: secret]"),
         ("machine h login me password s3cr3t", "machine h login me password [redacted: password]"),
+        (
+            f"https://hooks.slack.com/services/T0000/B0000/{'X' * 24} said no",
+            "https://hooks.slack.com/[redacted: slack webhook] said no",
+        ),
+        ("PASSWORD=correcthorse", "PASSWORD=[redacted: password]"),
+        ("password: correcthorse", "password: [redacted: password]"),
+        ("password = correcthorse", "password = [redacted: password]"),
+        ("--token x", "--token [redacted: token]"),
+        (r'password = "hun\"ter2" + x', 'password = "[redacted: password]" + x'),
+        ('password = "never closed 1', 'password = "[redacted: password]'),
     ],
 )
-def test_only_the_password_of_a_url_or_connection_string_is_redacted(text: str, expected: str) -> None:
+def test_only_the_secret_of_a_header_url_connection_string_or_assignment_is_redacted(
+    text: str, expected: str
+) -> None:
     assert redact(text) == expected
 
 
@@ -192,18 +178,6 @@ def test_a_literal_assigned_to_a_secret_name_is_redacted(text: str, secret: str)
     before, _, after = text.format("\0").partition("\0")
     assert shown.startswith(before)
     assert shown.endswith(after)
-
-
-@pytest.mark.parametrize(
-    "text", ["PASSWORD=correcthorse", "password: correcthorse", "--token x", "password = correcthorse"]
-)
-def test_a_secret_in_plain_words_is_redacted(text: str) -> None:
-    assert text.split()[-1].split("=")[-1] not in redact(text).split()[-1]
-
-
-def test_a_quoted_secret_with_an_escaped_quote_is_redacted_whole() -> None:
-    assert redact(r'password = "hun\"ter2" + x') == 'password = "[redacted: password]" + x'
-    assert redact('password = "never closed 1') == 'password = "[redacted: password]'
 
 
 ORDINARY = """\

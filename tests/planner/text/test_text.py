@@ -1,4 +1,4 @@
-"""Sanitizing and fencing of foreign text, glob patterns, and values of assertions."""
+"""Sanitizing and fencing of foreign text, glob patterns, assertions and definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.text.glob_patterns import allowed, globs_overlap, matches
 from planner.text.markdown import fence, inline
-from planner.text.python_text import is_expected_first
+from planner.text.python_text import is_expected_first, removed_definition
 from planner.text.sanitizing import clean
 
 
@@ -254,3 +254,23 @@ def test_the_expected_value_is_on_the_right_by_default(source: str, operator: st
 def test_any_source_line_is_accepted(text: str, operator: str) -> None:
     is_expected_first(f"assert {text} == {text}", (), operator)
     is_expected_first(f"self.assertEqual({text}, 3)", (), operator)
+
+
+@pytest.mark.parametrize(
+    ("name", "diff", "line"),
+    [
+        ("io", "-import io\n import json", "import io"),
+        ("Path", "-from pathlib import PurePath, Path", "from pathlib import PurePath, Path"),
+        ("np", "-import numpy as np", "import numpy as np"),
+        ("total", "-    async def total(self):\n-        pass", "async def total(self):"),
+        ("LIMIT", " x\n-LIMIT: int = 3", "LIMIT: int = 3"),
+        ("LIMIT", "-if LIMIT == 3:", None),
+        ("io", "-import ios", None),
+        ("io", "-import io\n+import io, json", None),
+        ("io", "+import io", None),
+    ],
+)
+def test_a_removed_definition_is_recognised_by_the_removed_line_that_binds_it(
+    name: str, diff: str, line: str | None
+) -> None:
+    assert removed_definition(name, diff) == line

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from httpx import Response
 from planner_command import Command, failed, undecided, with_test
 
 from planner.cli.serve import record
@@ -37,12 +38,28 @@ def client_of(root: Path) -> TestClient:
     return client
 
 
+@pytest.fixture
+def client(asking: Path) -> TestClient:
+    """Return a browser that is logged in to the server of that plan."""
+    return client_of(asking)
+
+
+@pytest.fixture
+def program(client: TestClient) -> TestClient:
+    """Return a client that sends the token of the server in a header."""
+    return TestClient(client.app, headers={"Authorization": "Bearer secret"})
+
+
 def fields(text: str) -> dict[str, str]:
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', text))
 
 
-def test_pages_require_the_token(asking: Path):
-    client = client_of(asking)
+def decide(client: TestClient, **given: str) -> Response:
+    """Send the form of the open question with these fields."""
+    return client.post("/questions", data=fields(client.get("/questions").text) | given)
+
+
+def test_pages_require_the_token(client: TestClient):
     stranger = TestClient(client.app)
 
     assert stranger.get("/").status_code == 401
@@ -53,12 +70,12 @@ def test_pages_require_the_token(asking: Path):
     assert "SameSite=strict" in cookie
 
 
-def test_a_foreign_host_header_is_refused(asking: Path):
-    assert client_of(asking).get("/", headers={"host": "evil.example"}).status_code == 421
+def test_a_foreign_host_header_is_refused(client: TestClient):
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
 
 
-def test_foreign_scripts_are_escaped_and_forbidden_by_the_content_policy(asking: Path):
-    page = client_of(asking).get("/questions")
+def test_foreign_scripts_are_escaped_and_forbidden_by_the_content_policy(client: TestClient):
+    page = client.get("/questions")
 
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert "<script>alert" not in page.text
@@ -66,97 +83,80 @@ def test_foreign_scripts_are_escaped_and_forbidden_by_the_content_policy(asking:
     assert "\x1b" not in page.text
 
 
-def test_each_manual_question_has_a_form_with_yes_and_no(command: Command, tmp_path: Path):
+@pytest.mark.parametrize("reason", ["the axis is cut", "yes", "stop"])
+def test_each_manual_question_has_a_form_with_yes_and_no_for_any_reason(
+    command: Command, tmp_path: Path, reason: str
+):
     item = with_test("chart")
     item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}, {"question": "Is it right?"}]
     command.plan(item)
     checks = [{"id": f"manual[{at}]", "kind": "manual", "verdict": "needs_human"} for at in range(2)]
-    open_ = undecided("chart", "passed")
-    command.outcomes({**open_, "checks": [*open_["checks"], *checks]})
+    waiting = undecided("chart", "passed")
+    command.outcomes({**waiting, "checks": [*waiting["checks"], *checks]})
     client = client_of(tmp_path)
     _, short, right = client.get("/questions").text.split("<form")
 
     assert "Is it short?" in short
     client.post("/questions", data=fields(short) | {"answer": "yes"})
-    client.post("/questions", data=fields(right) | {"answer": "no", "because": "the axis is cut"})
+    client.post("/questions", data=fields(right) | {"answer": "no", "because": reason})
 
     kept = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
     assert [(each["check_id"], each["answer"], each.get("note")) for each in kept] == [
         ("manual[0]", "yes", None),
-        ("manual[1]", "no", "the axis is cut"),
+        ("manual[1]", "no", reason),
     ]
     refused = client.post("/questions", data=fields(short) | {"answer": "answered"})
     assert refused.status_code == 409
 
 
-@pytest.mark.parametrize("reason", ["yes", "stop"])
-def test_the_reason_of_a_no_is_not_taken_for_an_answer(command: Command, tmp_path: Path, reason: str):
-    item = with_test("chart")
-    item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}]
-    command.plan(item)
-    open_ = undecided("chart", "passed")
-    check = {"id": "manual[0]", "kind": "manual", "verdict": "needs_human"}
-    command.outcomes({**open_, "checks": [*open_["checks"], check]})
-    client = client_of(tmp_path)
-    form = fields(client.get("/questions").text.split("<form")[1])
-
-    client.post("/questions", data=form | {"answer": "no", "because": reason})
-
-    (kept,) = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
-    assert (kept["answer"], kept["note"]) == ("no", reason)
-
-
-def test_an_invalid_number_is_refused_in_one_line(asking: Path):
-    client = client_of(asking)
-    form = fields(client.get("/questions").text) | {"decision": "modify", "max_debug_attempts": "abc"}
-
-    refused = client.post("/questions", data=form)
-
-    assert refused.status_code == 409
-    assert "max_debug_attempts: Input should be a valid integer" in refused.text
-    assert "pydantic" not in refused.text
-
-
-def test_a_form_without_its_csrf_token_records_nothing(asking: Path):
-    client = client_of(asking)
-    form = fields(client.get("/questions").text) | {"decision": "approve", "csrf": "other"}
-
-    assert client.post("/questions", data=form).status_code == 403
+def test_a_form_without_its_csrf_token_records_nothing(client: TestClient):
+    assert decide(client, decision="approve", csrf="other").status_code == 403
     assert "a_branch_01" in client.get("/questions").text
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("given", "message"),
     [
         ({"decision": "approve"}, "approved: a_branch_01 (ada)"),
+        ({"decision": "approve", "by": "Grace\x1b[31m Hopper"}, "approved: a_branch_01 (Grace Hopper)"),
         ({"decision": "approve_similar"}, "approved, with all of its class: a_branch_01 (ada)"),
         ({"decision": "reject", "because": "too early"}, "rejected: a_branch_01 (ada)"),
         ({"decision": "modify", "role": "tester"}, "approved with changes: a_branch_01 (ada)"),
     ],
 )
 def test_a_decision_from_a_form_is_recorded_like_one_from_the_command(
-    asking: Path, said: dict[str, str], told: str
+    client: TestClient, given: dict[str, str], message: str
 ):
-    client = client_of(asking)
-
-    answer = client.post("/questions", data=fields(client.get("/questions").text) | said)
+    answer = decide(client, **given)
 
     assert answer.status_code == 200
-    assert told in answer.text
+    assert message in answer.text
     assert "approve_similar" not in client.get("/questions").text
 
 
 @pytest.mark.parametrize(
-    "said", [{"decision": "modify"}, {"decision": "perhaps"}, {"decision": "modify", "role": "x"}]
+    ("given", "message"),
+    [
+        ({"decision": "modify"}, "Nothing was recorded"),
+        ({"decision": "perhaps"}, "decision: Input should be"),
+        ({"decision": "modify", "role": "x"}, "Nothing was recorded"),
+        (
+            {"decision": "modify", "max_debug_attempts": "abc"},
+            "max_debug_attempts: Input should be a valid",
+        ),
+    ],
 )
-def test_an_incomplete_decision_is_refused(asking: Path, said: dict[str, str]):
-    client = client_of(asking)
+def test_an_incomplete_or_invalid_decision_is_refused(
+    client: TestClient, given: dict[str, str], message: str
+):
+    refused = decide(client, **given)
 
-    assert client.post("/questions", data=fields(client.get("/questions").text) | said).status_code == 409
+    assert refused.status_code == 409
+    assert message in refused.text
+    assert "pydantic" not in refused.text
 
 
-def test_a_second_decision_is_refused_with_the_first_one(asking: Path):
-    client = client_of(asking)
+def test_a_second_decision_is_refused_with_the_first_one(client: TestClient):
     form = fields(client.get("/questions").text)
     client.post("/questions", data=form | {"decision": "reject"})
 
@@ -166,73 +166,59 @@ def test_a_second_decision_is_refused_with_the_first_one(asking: Path):
     assert "a_branch_01 was decided already: reject, by ada" in second.text
 
 
-def test_the_runs_page_shows_branches(asking: Path):
-    client = client_of(asking)
+def test_the_runs_page_shows_branches(client: TestClient):
     assert "There are no runs yet" in client.get("/").text
 
-    client.post("/questions", data=fields(client.get("/questions").text) | {"decision": "approve"})
+    decide(client, decision="approve")
 
     assert "a_branch_01" in client.get("/").text
 
 
-def test_a_public_address_requires_allow_remote(command: Command, asking: Path):
+def test_a_public_address_requires_allow_remote(command: Command):
+    command.plan(with_test("a"))
+
     ran = command("serve", "plan.yaml", "--host", "0.0.0.0")
 
     assert ran.status == 2
     assert "--allow-remote" in ran.err
 
 
-def test_api_clients_read_and_decide_with_a_bearer_token(asking: Path):
-    client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
-
-    (asked,) = client.get("/api/questions").json()
+def test_api_clients_read_and_decide_with_a_bearer_token(program: TestClient):
+    (asked,) = program.get("/api/questions").json()
     assert asked["question_id"] == "a_branch_01"
-    wrong = client.post("/api/questions/a_branch_01", json={"decision": "approve", "digest": "sha256:0"})
+    wrong = program.post("/api/questions/a_branch_01", json={"decision": "approve", "digest": "sha256:0"})
     assert wrong.status_code == 409
-    said = {"decision": "approve", "digest": asked["digest"], "by": "eve"}
-    assert client.post("/api/questions/a_branch_01", json=said).json() == {
+    given = {"decision": "approve", "digest": asked["digest"], "by": "eve"}
+    assert program.post("/api/questions/a_branch_01", json=given).json() == {
         "messages": ["approved: a_branch_01 (eve)"]
     }
-    assert client.get("/api/questions").json() == []
-    assert [run["state"] for run in client.get("/api/runs").json()] == ["executing"]
-    again = client.post("/api/questions/a_branch_01", json=said)
+    assert program.get("/api/questions").json() == []
+    assert [run["state"] for run in program.get("/api/runs").json()] == ["executing"]
+    again = program.post("/api/questions/a_branch_01", json=given)
     assert again.status_code == 409
     assert "was decided already: approve, by eve" in again.json()["messages"][0]
 
 
-def test_api_decisions_require_the_header_token_rather_than_the_cookie(asking: Path):
-    client = client_of(asking)
-
+def test_api_decisions_require_the_header_token_rather_than_the_cookie(client: TestClient):
     assert client.get("/api/questions").status_code == 200
     assert client.post("/api/questions/a_branch_01", json={"decision": "approve"}).status_code == 401
     assert client.get("/api/questions", headers={"Authorization": "Bearer x"}).status_code == 200
     assert TestClient(client.app).get("/api/openapi.json").status_code == 401
 
 
-@pytest.mark.parametrize("said", [{"decision": "perhaps"}, {"colour": "red"}, {"max_debug_attempts": 0}])
-def test_an_invalid_api_decision_is_refused(asking: Path, said: dict[str, object]):
-    client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
-
-    assert client.post("/api/questions/a_branch_01", json=said).status_code == 422
+@pytest.mark.parametrize("given", [{"decision": "perhaps"}, {"colour": "red"}, {"max_debug_attempts": 0}])
+def test_an_invalid_api_decision_is_refused(program: TestClient, given: dict[str, object]):
+    assert program.post("/api/questions/a_branch_01", json=given).status_code == 422
 
 
-def test_the_api_is_described_by_an_openapi_document(asking: Path):
-    document = client_of(asking).get("/api/openapi.json").json()
+def test_the_api_is_described_by_an_openapi_document(client: TestClient):
+    document = client.get("/api/openapi.json").json()
 
     assert set(document["paths"]) == {"/api/runs", "/api/questions", "/api/questions/{question_id}"}
     assert document["openapi"].startswith("3.")
 
 
-def test_a_form_names_the_person_who_decides(asking: Path):
-    client = client_of(asking)
-    form = fields(client.get("/questions").text) | {"decision": "approve", "by": "Grace\x1b[31m Hopper"}
-
-    assert "approved: a_branch_01 (Grace Hopper)" in client.post("/questions", data=form).text
-
-
-def test_runs_are_paginated(asking: Path):
-    client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
-
-    assert client.get("/api/runs?limit=1001").status_code == 422
-    assert client.get("/api/runs?offset=5").json() == []
-    assert client.get("/?at=99999999999").status_code == 200
+def test_runs_are_paginated(program: TestClient):
+    assert program.get("/api/runs?limit=1001").status_code == 422
+    assert program.get("/api/runs?offset=5").json() == []
+    assert program.get("/?at=99999999999").status_code == 200
