@@ -9,11 +9,9 @@ import pytest
 from planner_command import Command, done, failed, with_test
 
 from planner.errors import ForeignOutcomesError, OutcomeFileError
-from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
-
-OLD = {"todo_list_id": "shop", "path": "plan.yaml"}
 
 
 @pytest.fixture
@@ -22,11 +20,15 @@ def command(command: Command) -> Command:
     return command
 
 
+def find(given: Path | None = None) -> FoundOutcomes:
+    """Return the outcomes of the current plan, from the file `given` or from its last run."""
+    return find_outcomes(load_plan(Path("plan.yaml")), given)
+
+
 def test_outcomes_below_the_root_are_found(command: Command) -> None:
-    loaded = load_plan(Path("plan.yaml"))
-    before = find_outcomes(loaded)
+    before = find()
     command.outcomes(done("a"))
-    found = find_outcomes(loaded)
+    found = find()
 
     assert (before.document, before.verify) == (None, "pytest --planverify plan.yaml")
     assert found.plan_change is None
@@ -42,25 +44,24 @@ def test_a_missing_outcome_file_or_a_folder_is_refused(command: Command) -> None
         "out": "out: this is a folder; name the outcome file in it",
     }.items():
         with pytest.raises(OutcomeFileError, match=message):
-            find_outcomes(load_plan(Path("plan.yaml")), Path(name))
+            find(Path(name))
 
 
 def test_outcomes_of_another_plan_are_refused_with_both_names(command: Command) -> None:
-    other = [{"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"}]
+    other = [{"todo_list_id": "\x1b[2Jother", "path": "o.yaml", "digest": "sha256:1"}]
     given = command.outcomes(done("a"), plans=other, path="other.json")
 
     with pytest.raises(
         ForeignOutcomesError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
-    ):
-        find_outcomes(load_plan(Path("plan.yaml")), given)
+    ) as refused:
+        find(given)
+    assert str(refused.value).isprintable()
 
 
-def test_outcomes_of_an_older_plan_are_reported_with_both_digests_and_a_remedy(command: Command) -> None:
-    old = load_plan(Path("plan.yaml"))
-    command.plan(with_test("b"))
-    loaded = load_plan(Path("plan.yaml"))
+def test_outcomes_of_an_older_plan_are_reported_with_a_remedy(command: Command) -> None:
+    reference = {"todo_list_id": "shop", "path": "plan.yaml", "digest": "sha256:old"}
 
-    found = find_outcomes(loaded, command.outcomes(done("a"), plans=[{**OLD, "digest": old.digest}]))
+    found = find(command.outcomes(done("a"), plans=[reference]))
 
     assert found.plan_change is not None
     assert "of another version of the plan: plan.yaml has changed" in found.plan_change
@@ -72,7 +73,7 @@ def test_a_verdict_is_valid_while_its_todo_is_unchanged(command: Command) -> Non
     command.outcomes(done("a"), failed("b"), {**failed("c"), "blocked_by": ["b"]})
     plan = Path("plan.yaml")
     plan.write_text(f"# a comment\n{plan.read_text()}")
-    assert known(command) == (["a", "b", "c"], ())
+    assert known() == (["a", "b", "c"], ())
 
     command.plan(
         with_test("new"),
@@ -80,17 +81,18 @@ def test_a_verdict_is_valid_while_its_todo_is_unchanged(command: Command) -> Non
         with_test("b"),
         with_test("c", dependencies=["b"]),
     )
-    assert known(command) == (["a", "b", "c"], ("new",))
+    assert known() == (["a", "b", "c"], ("new",))
 
     command.plan(with_test("a"), with_test("b", timeout_seconds=9), with_test("c", dependencies=["b"]))
-    assert known(command) == (["a"], ("b",)), "what b blocked is not known either"
+    assert known() == (["a"], ("b",)), "what b blocked is not known either"
 
     command.plan(with_test("a"), metadata={"network": "deny"})
-    assert find_outcomes(load_plan(plan)).plan_change is not None, "no verdict is left"
+    assert find().plan_change is not None, "no verdict is left"
 
 
-def known(command: Command) -> tuple[list[str], tuple[str, ...]]:
-    found = find_outcomes(load_plan(command.folder / "plan.yaml"))
+def known() -> tuple[list[str], tuple[str, ...]]:
+    """Return the todos with valid verdicts, and the changed todos."""
+    found = find()
     assert found.document is not None
     assert found.plan_change is None
     return [each.todo_id for each in found.document.outcomes], found.changed_todos
@@ -138,34 +140,17 @@ def test_of_a_run_of_several_plans_only_outcomes_of_this_plan_count(command: Com
     assert [entry.todo_id for entry in document.outcomes] == ["a"]
 
 
-def test_a_newer_outcome_format_is_refused_in_one_line(command: Command) -> None:
-    path = command.outcomes(done("a"))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 99}))
-
-    with pytest.raises(OutcomeFileError, match="schema_version 99 is newer") as raised:
-        find_outcomes(load_plan(Path("plan.yaml")))
-    assert "\n" not in str(raised.value)
-
-
-def test_control_characters_in_plan_names_are_removed(command: Command) -> None:
-    command.outcomes(plans=[{"todo_list_id": "x\x1b[2J\ny", "path": "o.yaml", "digest": "sha256:1"}])
-
-    with pytest.raises(ForeignOutcomesError) as raised:
-        find_outcomes(load_plan(Path("plan.yaml")))
-    assert str(raised.value).isprintable()
-
-
 ALONE = {"step_id": "a", "success": False, "tests_passed": False, "metrics": {"duration_ms": 8500}}
 
 
 def test_a_single_outcome_is_taken_for_the_current_plan(command: Command) -> None:
     (command.folder / "one.json").write_text(json.dumps(ALONE))
-    loaded = load_plan(Path("plan.yaml"))
 
-    document = find_outcomes(loaded, Path("one.json")).document
+    document = find(Path("one.json")).document
 
     assert document is not None
-    assert [(ref.todo_list_id, ref.digest) for ref in document.plans] == [("shop", loaded.digest)]
+    digest = load_plan(Path("plan.yaml")).digest
+    assert [(ref.todo_list_id, ref.digest) for ref in document.plans] == [("shop", digest)]
     assert [(each.todo_id, each.success) for each in document.outcomes] == [("a", False)]
     assert (document.run.duration_ms, document.run.exit_status) == (8500, 1)
 
@@ -180,30 +165,29 @@ def test_a_single_outcome_is_taken_for_the_current_plan(command: Command) -> Non
     ],
 )
 def test_a_single_outcome_that_does_not_fit_is_refused(
-    command: Command, change: object, message: str
+    command: Command, change: dict[str, object], message: str
 ) -> None:
-    (command.folder / "one.json").write_text(json.dumps({**ALONE, **dict(change)}))  # type: ignore[call-overload]
+    (command.folder / "one.json").write_text(json.dumps({**ALONE, **change}))
 
     with pytest.raises(OutcomeFileError, match=message):
-        find_outcomes(load_plan(Path("plan.yaml")), Path("one.json"))
+        find(Path("one.json"))
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "message"),
+    ("outcomes", "keys", "message"),
     [
-        ([done("b")], r"the plan 'shop' has no todo 'b'; name the id"),
-        ([done("a"), done("a")], r"outcomes\[1\] is the second of todo 'a'; keep one"),
-        (
-            [done("a", plan="shops")],
-            r"outcomes\[0\] names the plan 'shops', which is not among its plans",
-        ),
-        ([done("a/b")], "has no todo 'a/b'"),
+        ([done("b")], {}, r"the plan 'shop' has no todo 'b'; name the id"),
+        ([done("a/b")], {}, "has no todo 'a/b'"),
+        ([done("a"), done("a")], {}, r"outcomes\[1\] is the second of todo 'a'; keep one"),
+        ([done("a", plan="inn")], {}, r"outcomes\[0\] names the plan 'inn', which is not among its plans"),
+        ([done("a")], {"schema_version": 99}, "schema_version 99 is newer"),
     ],
 )
-def test_an_outcome_without_a_matching_todo_is_refused(
-    command: Command, outcomes: list[dict[str, object]], message: str
+def test_outcomes_that_do_not_fit_the_plan_are_refused_in_one_line(
+    command: Command, outcomes: list[dict[str, object]], keys: dict[str, int], message: str
 ) -> None:
-    command.outcomes(*outcomes)
+    command.outcomes(*outcomes, **keys)
 
-    with pytest.raises(OutcomeFileError, match=message):
-        find_outcomes(load_plan(Path("plan.yaml")), None, {})
+    with pytest.raises(OutcomeFileError, match=message) as refused:
+        find()
+    assert "\n" not in str(refused.value)

@@ -35,21 +35,8 @@ from planner.planfile.loader import load_plan, load_plan_text
 from planner.planfile.writer import dump_plan, plain, rewrite, text_style
 
 WORDS = [
-    "on",
-    "no",
-    "~",
-    "null",
-    "007",
-    "1.0",
-    "2026-01-01",
-    "1e3",
-    "true",
-    "=",
-    "<<",
-    "- a",
-    "a: b",
-    "# c",
-    "x ",
+    *("on", "no", "~", "null", "007", "1.0", "2026-01-01", "1e3", "true", "=", "<<"),
+    *("- a", "a: b", "# c", "x "),
 ]
 ODD = "\u2028\x85\xa0\u200b\ufeff\U0001f600\t\r\n\x1b \"'\\:#-%@"
 text = st.sampled_from(WORDS) | st.text(
@@ -344,18 +331,6 @@ def json_text(draw: st.DrawFn, plan: Plan) -> str:
     return json.dumps(plain(plan), indent=indent, separators=separators, ensure_ascii=draw(st.booleans()))
 
 
-def flow_text(draw: st.DrawFn, plan: Plan) -> str:
-    width = draw(st.sampled_from([40, 10_000]))
-    return yaml.dump(
-        plain(plan),
-        Dumper=Dumper,
-        default_flow_style=True,
-        sort_keys=False,
-        allow_unicode=True,
-        width=width,
-    )
-
-
 @st.composite
 def revisions(draw: st.DrawFn, plan: Plan) -> Plan:
     """Draw the plan with some todos inserted, removed and changed, and other keys around them."""
@@ -453,12 +428,6 @@ def rewritten(folder: Path, loaded: Any, revised: Plan, name: str, *, is_shared:
     assert found.faithful or is_shared
     assert rewrite(loaded, loaded.plan, target=target).text == loaded.path.read_bytes().decode()
     return found.text
-
-
-def holds_in_order(text: str, part: str) -> bool:
-    """Return whether the lines of ``part`` occur in the text in the same order."""
-    lines = iter(text.split("\n"))
-    return all(line in lines for line in part.split("\n"))
 
 
 checked = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from repair_samples import (
@@ -76,27 +76,22 @@ def test_the_report_of_the_same_failure_is_read(shop: LoadedPlan) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "seen"),
     [
-        {"plan": PlanRef(todo_list_id="another plan", path="plan.yaml", digest="")},
-        {"todo": ReportedTodo(id="t2")},
-        {"schema_version": 2},
-        {"failures": ()},
+        ({"plan": PlanRef(todo_list_id="another plan", path="plan.yaml", digest="")}, outcome()),
+        ({"todo": ReportedTodo(id="t2")}, outcome()),
+        ({"schema_version": 2}, outcome()),
+        ({"failures": ()}, outcome()),
+        ({}, outcome(failure(signature="ffffffffffff"))),
+        ({}, outcome(failure(signature=None))),
     ],
-    ids=["plan", "todo", "newer", "nameless"],
+    ids=["plan", "todo", "newer", "nameless", "another-failure", "no-signature"],
 )
-def test_a_report_that_does_not_fit_the_todo_or_plan_is_ignored(
-    shop: LoadedPlan, other: dict[str, object]
+def test_a_report_of_another_plan_todo_or_failure_is_ignored(
+    shop: LoadedPlan, other: dict[str, Any], seen: Outcome
 ) -> None:
-    write_report(shop, report(**other))  # pyright: ignore[reportArgumentType]
-    assert context(shop).report_path is None
-
-
-def test_a_report_is_used_only_if_its_signature_matches(shop: LoadedPlan) -> None:
-    write_report(shop, report())
-    assert load_failure_context(shop, outcome()).report_path == REPORT
-    assert load_failure_context(shop, outcome(failure(signature="ffffffffffff"))).report_path is None
-    assert load_failure_context(shop, outcome(failure(signature=None))).report_path is None
+    write_report(shop, report(**other))
+    assert context(shop, seen).report_path is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"schema_version": 1}', "\0", "nan"])
