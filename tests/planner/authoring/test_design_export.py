@@ -139,16 +139,6 @@ def test_an_overlong_diff_is_replaced_by_a_reference(tmp_path: Path) -> None:
     assert len(intent) < 1000
 
 
-def test_only_a_frozen_plan_is_exported(planner: Command) -> None:
-    begin_complete(planner.folder / "state")
-
-    done_ = planner("design", "export", "-o", "plan.yaml")
-
-    assert (done_.status, done_.err.count("\n")) == (4, 1)
-    assert "is not frozen" in done_.err
-    assert not (planner.folder / "plan.yaml").exists()
-
-
 def test_an_existing_file_is_replaced_only_with_force(planner: Command) -> None:
     begin_frozen(planner.folder / "state")
     (planner.folder / "plans").mkdir()
@@ -222,7 +212,7 @@ def verified(planner: Command) -> Command:
     return planner
 
 
-def told(planner: Command, *outcomes: dict[str, Any]) -> dict[str, tuple[str, str]]:
+def reconciled(planner: Command, *outcomes: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Return the match and its reason by the id of each milestone and intent, given these outcomes."""
     name = load_plan(planner.folder / "plan.yaml").plan.todo_list_id
     planner.outcomes(*({**each, "plan": name} for each in outcomes))
@@ -257,7 +247,7 @@ def check(kind: str, verdict: str, **keys: str) -> dict[str, Any]:
 def test_an_unfinished_milestone_is_missing_or_deviating(
     outcome: dict[str, Any], match: str, because: str, verified: Command
 ) -> None:
-    rows = told(verified, outcome, done("M-002"))
+    rows = reconciled(verified, outcome, done("M-002"))
 
     assert rows["M-001"] == (match, because)
     assert rows["CI-001"] == ("deviating", "it exists, but M-001 is not verified")
@@ -265,7 +255,7 @@ def test_an_unfinished_milestone_is_missing_or_deviating(
 
 
 def test_an_unverified_milestone_is_missing(verified: Command) -> None:
-    assert told(verified, done("M-002"))["M-001"] == ("missing", "it was not verified")
+    assert reconciled(verified, done("M-002"))["M-001"] == ("missing", "it was not verified")
 
 
 @pytest.mark.parametrize(
@@ -282,7 +272,7 @@ def test_an_unimplemented_intent_is_missing_even_if_the_tests_pass(
     path = verified.folder / "shop/tax.py"
     path.unlink() if source is None else path.write_text(source)
 
-    rows = told(verified, done("M-001"), done("M-002"))
+    rows = reconciled(verified, done("M-001"), done("M-002"))
 
     assert rows["CI-002"] == ("missing", because)
     assert rows["M-002"] == ("deviating", "it is done, but these checks are missing: CI-002")
@@ -294,14 +284,14 @@ def test_a_function_is_found_by_its_qualified_name(function: str, planner: Comma
     write_files(planner.folder, SOURCES)
     planner("design", "export", "-o", "plan.yaml")
 
-    assert told(planner, done("M-001"), done("M-002"))["CI-002"] == ("verified", "")
+    assert reconciled(planner, done("M-001"), done("M-002"))["CI-002"] == ("verified", "")
 
 
 def test_criteria_weakened_in_the_plan_are_detected(verified: Command) -> None:
     path = verified.folder / "plan.yaml"
     path.write_text(path.read_text().replace("pytest tests/test_total.py", "pytest tests/test_tax.py"))
 
-    rows = told(verified, done("M-001"), done("M-002"))
+    rows = reconciled(verified, done("M-001"), done("M-002"))
 
     assert rows["M-001"] == (
         "deviating",
@@ -314,7 +304,7 @@ def test_a_removed_todo_is_missing(verified: Command) -> None:
     text = path.read_text()
     path.write_text(text[: text.index("- id: M-002")] + text[text.index("x-design-plan") :])
 
-    assert told(verified, done("M-001"))["M-002"] == ("missing", "its todo was removed from the plan")
+    assert reconciled(verified, done("M-001"))["M-002"] == ("missing", "its todo was removed from the plan")
 
 
 def test_unverified_plans_and_outcomes_of_another_plan_are_refused(verified: Command) -> None:
@@ -325,7 +315,7 @@ def test_unverified_plans_and_outcomes_of_another_plan_are_refused(verified: Com
         in unverified.err
     )
 
-    told(verified, done("M-001"), done("M-002"))
+    reconciled(verified, done("M-001"), done("M-002"))
     path = verified.folder / "plan.yaml"
     path.write_text(path.read_text() + "# later\n")
     assert verified("design", "reconcile", "plan.yaml").err == ""

@@ -285,6 +285,7 @@ def test_texts_can_be_read_from_files(planner: Command) -> None:
         ("validate --phase x", 2, "'x' is not a phase"),
         ("show --state-dir none", 2, "the folder does not exist; make it"),
         ("gate plan-design maybe", 2, "'maybe' is not a decision"),
+        ("export -o plan.yaml", 4, "the plan is not frozen"),
     ],
 )
 def test_a_wrong_command_is_refused_in_one_line_and_changes_nothing(

@@ -72,16 +72,8 @@ def targets(plan: IterationPlan) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def test_a_report_without_gaps_gives_no_plan() -> None:
-    assert Planner(Files()).plan(GapReport(), [], ProjectState()) is None
-    assert (
-        Planner(Files()).plan(GapReport(gaps=(roadmap(),), most_critical=None), [], ProjectState()) is None
-    )
-
-
-def test_a_single_roadmap_gap_is_planned() -> None:
-    plan = planned(roadmap())
-    assert plan.gap == roadmap()
-    assert targets(plan) == [("create", ("modules/prices/",))]
+    for report in (GapReport(), GapReport(gaps=(roadmap(),), most_critical=None)):
+        assert Planner(Files()).plan(report, [], ProjectState()) is None
 
 
 def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:
@@ -95,22 +87,21 @@ def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["seed.py", "VISION.md", "kernel/core.py", "./seed.py", "a/../seed.py", "kernel/", "Seed.py"],
+    "path", ["seed.py", "VISION.md", "kernel/core.py", "./seed.py", "a/../seed.py", "kernel/", "Seed.py"]
 )
 def test_a_plan_with_only_protected_targets_is_not_made(path: str) -> None:
     report = GapReport(gaps=(roadmap(f"Create `{path}`"),))
     assert Planner(Files()).plan(report, [], ProjectState()) is None
 
 
-def test_other_actions_remain_when_a_protected_file_is_dropped() -> None:
-    gap = Gap(category="inbox", description="Split `seed.py` into `parts.py`")
-    assert targets(planned(gap, files=("seed.py",))) == [("create", ("parts.py",))]
-
-
 @pytest.mark.parametrize("path", ["../other.py", "/etc/passwd", "a/../../b.py"])
 def test_a_path_outside_the_project_counts_as_protected(path: str) -> None:
     assert is_protected(path)
+
+
+def test_other_actions_remain_when_a_protected_file_is_dropped() -> None:
+    gap = Gap(category="inbox", description="Split `seed.py` into `parts.py`")
+    assert targets(planned(gap, files=("seed.py",))) == [("create", ("parts.py",))]
 
 
 FIRST, OTHER = roadmap("Create `a.py`"), roadmap("Create `b.py`")
@@ -157,15 +148,10 @@ def test_the_risk_follows_from_the_changed_files(
 
 @pytest.mark.parametrize(
     "records",
-    [
-        [record(roadmap())],
-        [record(roadmap(), ROLLBACK)],
-        [record(roadmap()), *[record(roadmap("Other"), SUCCESS)] * 6],
-    ],
+    [[record(roadmap(), ROLLBACK)], [record(roadmap()), *[record(roadmap("Other"), SUCCESS)] * 6]],
+    ids=["rollback", "long-ago"],
 )
-def test_a_gap_with_any_earlier_failure_has_high_risk(
-    records: list[IterationRecord],
-) -> None:
+def test_a_gap_with_any_earlier_failure_has_high_risk(records: list[IterationRecord]) -> None:
     assert planned(roadmap(), records=records).estimated_risk == "high"
 
 
@@ -199,6 +185,7 @@ def test_every_plan_requires_ruff_and_pyright_and_targets_nothing_protected(
         ("Tests for the cart: `tests/test_cart.py`", ("create", ("tests/test_cart.py",))),
         ("All code passes ruff", ("modify", ("shop/cart.py",))),
         ("Make everything better", ("create", ())),
+        ("Create module `prices`", ("create", ("modules/prices/",))),
         ("Implement the cart module", ("modify", ("src/shop/cart/__init__.py",))),
     ],
 )
