@@ -88,11 +88,10 @@ def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
 # -- items -----------------------------------------------------------------------------------------
 
 
-def test_qr_phase_json_has_the_fields_of_the_schema(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
+def test_qr_phase_json_has_the_fields_of_the_schema(folder: StateFolder) -> None:
     for phase in ReviewPhase:
         item = review(folder, phase)
-        path = tmp_path / f"qr-{phase.value}.json"
+        path = folder.review_file(phase)
         fields = {"id": "qa-001", "scope": "*", "check": "Is it so?", "severity": "MUST", "status": "TODO"}
 
         assert json.loads(path.read_text()) == {
@@ -116,9 +115,8 @@ def test_qr_phase_json_has_the_fields_of_the_schema(tmp_path: Path) -> None:
     ],
 )
 def test_an_item_can_be_answered_but_not_rewritten(
-    words: list[str], message: str, planner: Command
+    words: list[str], message: str, planner: Command, folder: StateFolder
 ) -> None:
-    folder = begin_complete(planner.folder / "state")
     review(folder, DESIGN)
 
     done = planner("design", "set", "plan-design/qa-001", *words)
@@ -128,9 +126,7 @@ def test_an_item_can_be_answered_but_not_rewritten(
     assert folder.review(DESIGN).items[0].status is ItemStatus.TODO
 
 
-def test_an_item_must_refer_to_an_existing_part(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
-
+def test_an_item_must_refer_to_an_existing_part(folder: StateFolder) -> None:
     for scope in ("*", "M-002", "CC-001", "shop/cart.py"):
         review(folder, DESIGN, f"scope={scope}")
     with pytest.raises(DesignError, match="the plan has no M-003"):
@@ -166,17 +162,14 @@ def test_blocking_severities_depend_on_the_iteration(iteration: int, blocks: str
 # -- gates -----------------------------------------------------------------------------------------
 
 
-def test_a_gate_without_reviewed_items_does_not_pass(planner: Command) -> None:
-    begin_complete(planner.folder / "state")
-
+def test_a_gate_without_reviewed_items_does_not_pass(planner: Command, folder: StateFolder) -> None:
     done = planner("design", "gate", "plan-design", "pass")
 
     assert (done.status, done.err.count("\n")) == (4, 1)
     assert "nothing was reviewed; add items: planner design add item --to plan-design" in done.err
 
 
-def test_a_gate_does_not_pass_while_the_plan_has_gaps(planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
+def test_a_gate_does_not_pass_while_the_plan_has_gaps(planner: Command, folder: StateFolder) -> None:
     planner("design", "set", "overview", "problem=")
     review(folder, DESIGN, "status=PASS")
 
@@ -190,8 +183,7 @@ def test_a_gate_does_not_pass_while_the_plan_has_gaps(planner: Command) -> None:
     assert not folder.gates().gates
 
 
-def test_phases_must_pass_in_order(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
+def test_phases_must_pass_in_order(folder: StateFolder) -> None:
     for phase in ReviewPhase:
         for later in list(ReviewPhase)[list(ReviewPhase).index(phase) + 1 :]:
             with pytest.raises(DesignError, match=f"the gate {phase.value} must pass first"):
@@ -211,8 +203,9 @@ def test_a_review_requires_a_frozen_context(tmp_path: Path) -> None:
         review(folder, DESIGN)
 
 
-def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
+def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(
+    planner: Command, folder: StateFolder
+) -> None:
     pass_gates(folder, DESIGN, CODE)
     assert planner("design", "gate", "plan-docs", "pass").status == 4
     assert folder.plan().frozen_at is None
@@ -228,9 +221,8 @@ def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(planner: Comm
     assert folder.page_file.read_text() == planner("design", "show").out
 
 
-def test_an_interrupted_freeze_is_completed_by_deciding_again(tmp_path: Path) -> None:
+def test_an_interrupted_freeze_is_completed_by_deciding_again(folder: StateFolder) -> None:
     """The plan is written before the gates; a plan that is already frozen is not frozen again."""
-    folder = begin_complete(tmp_path)
     pass_gates(folder, DESIGN, CODE)
     review(folder, DOCS, "status=PASS")
     before, items = folder.gates_file.read_bytes(), folder.review_file(DOCS).read_bytes()
@@ -244,9 +236,8 @@ def test_an_interrupted_freeze_is_completed_by_deciding_again(tmp_path: Path) ->
     assert folder.plan().frozen_at == NOW
 
 
-def test_qr_phase_json_is_ephemeral(tmp_path: Path) -> None:
+def test_qr_phase_json_is_ephemeral(folder: StateFolder) -> None:
     """The file exists from the first item until the gate passes, across failed iterations."""
-    folder = begin_complete(tmp_path)
     path = folder.review_file(DESIGN)
     assert not path.exists()
 
@@ -301,8 +292,7 @@ def test_a_gate_cannot_pass_with_a_blocking_item(
     assert (after.iteration > before.iteration) == (not passed and bool(blocking))
 
 
-def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
+def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder: StateFolder) -> None:
     fail_gate(folder, DESIGN, 1)
     assert planner("design", "show", "plan-design").json["items"][0]["finding"] == "no"
     passing = planner("design", "gate", "plan-design")
@@ -394,13 +384,12 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
     assert files == {path: path.read_bytes() for path in folder.path.iterdir()}, "guidance changes nothing"
 
 
-def test_a_retry_lists_the_failed_items(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
+def test_a_retry_lists_the_failed_items(folder: StateFolder) -> None:
     review(folder, DESIGN, "status=FAIL", "finding=<no> & \x1b[31mno", "scope=M-001")
     review(folder, DESIGN, "status=PASS")
     folder.decide_gate(DESIGN, passed=False)
 
-    step = ET.fromstring(render_step("plan", 3, tmp_path, program="planner"))
+    step = ET.fromstring(render_step("plan", 3, folder.path, program="planner"))
 
     (loop,) = step.findall("loop")
     assert (loop.get("state"), loop.get("iteration"), loop.get("blocks")) == (
@@ -413,21 +402,18 @@ def test_a_retry_lists_the_failed_items(tmp_path: Path) -> None:
     assert item.findtext("finding") == "<no> & no"
 
 
-def test_a_gate_lists_blocking_items_and_gaps(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
+def test_a_gate_lists_blocking_items_and_gaps(folder: StateFolder) -> None:
     review(folder, DESIGN)
     folder.edit_plan(lambda plan: plan.model_copy(update={"overview": {"title": "a"}}))
 
-    loop = ET.fromstring(render_step("plan", 5, tmp_path, program="planner")).find("loop")
+    loop = ET.fromstring(render_step("plan", 5, folder.path, program="planner")).find("loop")
 
     assert loop is not None
     assert [each.tag for each in loop] == ["item", "missing", "missing"]
 
 
-def test_milestones_are_listed_by_wave_for_implementation(tmp_path: Path) -> None:
-    begin_frozen(tmp_path)
-
-    step = ET.fromstring(render_step("execute", 3, tmp_path, program="planner"))
+def test_milestones_are_listed_by_wave_for_implementation(frozen: StateFolder) -> None:
+    step = ET.fromstring(render_step("execute", 3, frozen.path, program="planner"))
 
     waves = [(wave.get("number"), [each.get("id") for each in wave]) for wave in step.findall("wave")]
     assert waves == [("1", ["M-001"]), ("2", ["M-002"])]
@@ -446,10 +432,8 @@ def test_milestones_are_listed_by_wave_for_implementation(tmp_path: Path) -> Non
     ],
 )
 def test_a_step_that_is_unknown_or_out_of_turn_is_refused(
-    words: str, status: int, message: str, planner: Command
+    words: str, status: int, message: str, planner: Command, folder: StateFolder
 ) -> None:
-    begin_complete(planner.folder / "state")
-
     done = planner("workflow", *words.split())
 
     assert (done.status, done.err.count("\n")) == (status, 1)
@@ -480,8 +464,7 @@ def test_a_gate_with_an_iteration_that_contradicts_its_state_is_invalid(state: s
         Gate.model_validate({"state": state, "iteration": iteration})
 
 
-def test_a_gate_file_with_gates_out_of_order_is_refused(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
+def test_a_gate_file_with_gates_out_of_order_is_refused(folder: StateFolder) -> None:
     folder.gates_file.write_text('{"gates": {"plan-code": {"state": "COMPLETE", "iteration": 1}}}')
 
     with pytest.raises(DesignError, match="plan-code was decided before plan-design"):

@@ -158,8 +158,7 @@ def test_the_api_never_leaves_a_broken_reference(made: DesignPlan, data: st.Data
         assert DesignPlan.model_validate(plan.model_dump()) == plan
 
 
-def test_an_unchecked_copy_with_a_broken_reference_is_not_written(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
+def test_an_unchecked_copy_with_a_broken_reference_is_not_written(folder: StateFolder) -> None:
     before = folder.plan_file.read_bytes()
 
     with pytest.raises(DesignError, match="the milestone M-001"):
@@ -167,9 +166,7 @@ def test_an_unchecked_copy_with_a_broken_reference_is_not_written(tmp_path: Path
     assert folder.plan_file.read_bytes() == before
 
 
-def test_a_referenced_part_cannot_be_removed(planner: Command) -> None:
-    begin_complete(planner.folder / "state")
-
+def test_a_referenced_part_cannot_be_removed(planner: Command, folder: StateFolder) -> None:
     done = planner("design", "remove", "DL-001")
 
     assert done.status == 4
@@ -181,8 +178,9 @@ def test_a_referenced_part_cannot_be_removed(planner: Command) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_part_can_be_added_set_shown_and_removed(kind: str, planner: Command) -> None:
-    begin_complete(planner.folder / "state")
+def test_every_kind_of_part_can_be_added_set_shown_and_removed(
+    kind: str, planner: Command, folder: StateFolder
+) -> None:
     fields = {
         "decision": ["decision=a"],
         "alternative": ["alternative=a", "rejection_reason=b", "decision_ref=DL-001"],
@@ -209,8 +207,7 @@ def test_every_kind_of_part_can_be_added_set_shown_and_removed(kind: str, planne
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command) -> None:
-    begin_complete(planner.folder / "state")
+def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command, folder: StateFolder) -> None:
     field = next(fields_of(PARTS[part])).removesuffix("[]")
 
     assert planner("design", "set", part, f"{field}=~words~").status == 0
@@ -240,8 +237,7 @@ def test_assigned_words_are_converted_to_the_type_of_the_field(
     assert at(part_of(change_part(made, part, words), part), field) == value
 
 
-def test_texts_can_be_read_from_files(planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
+def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> None:
     (planner.folder / "a.diff").write_text("@@ -1 +1 @@\n-a\n+b\n")
 
     assert planner("design", "set", "CC-001", "diff=@a.diff").status == 0
@@ -289,9 +285,8 @@ def test_texts_can_be_read_from_files(planner: Command) -> None:
     ],
 )
 def test_a_wrong_command_is_refused_in_one_line_and_changes_nothing(
-    words: str, status: int, message: str, planner: Command
+    words: str, status: int, message: str, planner: Command, folder: StateFolder
 ) -> None:
-    folder = begin_complete(planner.folder / "state")
     before = folder.plan_file.read_bytes()
 
     done = planner("design", *shlex.split(words))
@@ -357,8 +352,7 @@ def test_an_unusable_file_is_reported_in_one_line_with_a_remedy(
     assert "; " in done.err
 
 
-def test_every_fault_of_a_design_file_is_reported(planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
+def test_every_fault_of_a_design_file_is_reported(planner: Command, folder: StateFolder) -> None:
     data = json.loads(folder.plan_file.read_text())
     data["milestones"][0] |= {"number": "one", "nmae": "a"}
     data["milestones"][1]["files"] = [1]
@@ -382,8 +376,7 @@ def test_every_context_key_must_be_a_list_of_texts(key: str, planner: Command) -
     assert planner("design", "context").status == 0
 
 
-def test_context_json_is_frozen_after_step_2(planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
+def test_context_json_is_frozen_after_step_2(planner: Command, folder: StateFolder) -> None:
     folder.context_file.write_text(json.dumps({**CONTEXT, "user_quotes": ["later"]}))
 
     for words in (
@@ -470,13 +463,14 @@ def test_milestones_of_one_wave_may_not_change_the_same_file(made: DesignPlan) -
 # -- the page --------------------------------------------------------------------------------------
 
 
-def test_plan_md_is_derived_and_reproducible_byte_for_byte(planner: Command, made: DesignPlan) -> None:
-    folder = begin_frozen(planner.folder / "state")
-    before = folder.page_file.read_bytes()
+def test_plan_md_is_derived_and_reproducible_byte_for_byte(
+    planner: Command, made: DesignPlan, frozen: StateFolder
+) -> None:
+    before = frozen.page_file.read_bytes()
 
-    folder.page_file.unlink()
+    frozen.page_file.unlink()
     assert planner("design", "render").status == 0
-    assert folder.page_file.read_bytes() == before
+    assert frozen.page_file.read_bytes() == before
     assert planner("design", "show").out.encode() == before
     assert render_page(DesignPlan.model_validate_json(made.model_dump_json())) == render_page(made)
 
@@ -519,14 +513,13 @@ def test_plan_md_contains_every_text_of_the_plan(made: DesignPlan) -> None:
         "init title=c",
     ],
 )
-def test_frozen_plan_json_is_immutable(words: str, planner: Command) -> None:
-    folder = begin_frozen(planner.folder / "state")
-    before = folder.plan_file.read_bytes()
+def test_frozen_plan_json_is_immutable(words: str, planner: Command, frozen: StateFolder) -> None:
+    before = frozen.plan_file.read_bytes()
 
     assert planner("design", *words.split()).status == 4
 
-    assert folder.plan_file.read_bytes() == before
-    assert folder.plan().frozen_at == NOW
+    assert frozen.plan_file.read_bytes() == before
+    assert frozen.plan().frozen_at == NOW
 
 
 @settings(deadline=None, max_examples=30)
@@ -544,10 +537,11 @@ def test_a_manual_change_after_the_freeze_is_detected(
         folder.plan()
 
 
-def test_removing_frozen_at_by_hand_does_not_unfreeze_the_plan(planner: Command) -> None:
-    folder = begin_frozen(planner.folder / "state")
-    data = json.loads(folder.plan_file.read_text())
-    folder.plan_file.write_text(json.dumps({**data, "frozen_at": None}))
+def test_removing_frozen_at_by_hand_does_not_unfreeze_the_plan(
+    planner: Command, frozen: StateFolder
+) -> None:
+    data = json.loads(frozen.plan_file.read_text())
+    frozen.plan_file.write_text(json.dumps({**data, "frozen_at": None}))
 
     done = planner("design", "set", "M-001", "name=b")
 
