@@ -30,29 +30,24 @@ from planner.authoring.design.review import ReviewPhase, find_gaps
 from planner.authoring.design.state_folder import StateFolder, render_page
 from planner.errors import DesignError
 
-SCHEMA = {
-    "": "schema_version plan_id created_at frozen_at overview planning_context invisible_knowledge "
-    "milestones milestone_dependencies",
+FIELDS = {
+    "decision": "decision reasoning_chain timestamp",
+    "alternative": "alternative rejection_reason decision_ref",
+    "constraint": "type description source",
+    "risk": "risk mitigation anchor decision_ref",
+    "milestone": "number name files[] flags[] requirements[] acceptance_criteria[] tests.files[] tests.type "
+    "tests.backing tests.scenarios.normal[] tests.scenarios.edge[] tests.scenarios.error[] tests.skip_reason "
+    "documentation.module_comment documentation.docstrings[] documentation.algorithm_blocks[] "
+    "documentation.inline_comments[] is_documentation_only delegated_to",
+    "intent": "file function behavior decision_refs[] params.KEY",
+    "change": "intent_ref file diff context_lines[] why_comments[]",
+    "wave": "wave milestones[]",
     "overview": "title problem approach",
-    "planning_context": "decision_log rejected_alternatives constraints known_risks",
-    "planning_context.decision_log.0": "id decision reasoning_chain timestamp",
-    "planning_context.rejected_alternatives.0": "id alternative rejection_reason decision_ref",
-    "planning_context.constraints.0": "id type description source",
-    "planning_context.known_risks.0": "id risk mitigation anchor decision_ref",
-    "invisible_knowledge": "architecture data_flow structure_rationale invariants tradeoffs",
-    "invisible_knowledge.architecture": "diagram_ascii description",
-    "invisible_knowledge.data_flow": "diagram_ascii description",
-    "milestones.0": "id number name files flags requirements acceptance_criteria tests code_intents "
-    "code_changes documentation is_documentation_only delegated_to",
-    "milestones.0.tests": "files type backing scenarios skip_reason",
-    "milestones.0.tests.scenarios": "normal edge error",
-    "milestones.0.code_intents.0": "id file function behavior decision_refs params",
-    "milestones.0.code_changes.0": "id intent_ref file diff context_lines why_comments",
-    "milestones.0.documentation": "module_comment docstrings algorithm_blocks inline_comments",
-    "milestone_dependencies": "diagram_ascii waves",
-    "milestone_dependencies.waves.0": "wave milestones",
+    "invisible_knowledge": "architecture.diagram_ascii architecture.description data_flow.diagram_ascii "
+    "data_flow.description structure_rationale invariants[] tradeoffs[]",
+    "milestone_dependencies": "diagram_ascii",
 }
-"""The field names of each object in plan.json, by the path of the object."""
+"""The fields that can be assigned, which are the keys of plan.json, of each part."""
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +70,11 @@ def at(data: Any, place: str) -> Any:
 # -- the schema ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", SCHEMA)
-def test_plan_json_has_the_fields_of_the_schema(place: str, made: DesignPlan) -> None:
-    assert list(at(made.model_dump(mode="json"), place)) == SCHEMA[place].split()
+@pytest.mark.parametrize("part", FIELDS)
+def test_each_part_has_the_fields_of_the_schema(part: str) -> None:
+    models = {**{kind: each.model for kind, each in KINDS.items()}, **PARTS}
+
+    assert " ".join(fields_of(models[part])) == FIELDS[part]
 
 
 @pytest.mark.parametrize("prefix", [each.prefix for each in KINDS.values() if each.prefix != "W"])
@@ -134,28 +131,6 @@ def test_every_broken_reference_and_duplicate_is_reported_with_its_place(made: D
         "in the waves: M-002 occurs 2 times",
     ):
         assert violation in str(refused.value)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.data())
-def test_the_api_never_leaves_a_broken_reference(made: DesignPlan, data: st.DataObject) -> None:
-    """Every removal and every new reference leaves all references valid, or is refused."""
-    plan = made
-    for _ in range(data.draw(st.integers(1, 6))):
-        names = [*plan.ids(), *(f"W-{each.wave}" for each in plan.waves)]
-        name = data.draw(st.sampled_from([*names, "DL-999"]))
-        target = data.draw(st.sampled_from([*names, "DL-999", "CI-999", "M-999"]))
-        field = data.draw(
-            st.sampled_from(["decision_ref", "decision_refs", "intent_ref", "milestones", "remove", "id"])
-        )
-        try:
-            if field == "remove":
-                plan = remove_part(plan, name)
-            else:
-                plan = change_part(plan, name, [f"{field}={target}"])
-        except DesignError:
-            continue
-        assert DesignPlan.model_validate(plan.model_dump()) == plan
 
 
 def test_an_unchecked_copy_with_a_broken_reference_is_not_written(folder: StateFolder) -> None:

@@ -186,12 +186,6 @@ def check(folder: Path, data: bytes, name: str) -> None:
 
 
 @quick
-@given(data=st.binary(max_size=200), name=st.sampled_from(["a.yaml", "a.json"]))
-def test_arbitrary_bytes_load_or_are_refused(tmp_path: Path, data: bytes, name: str) -> None:
-    check(tmp_path, data, name)
-
-
-@quick
 @given(
     text=st.text(alphabet=st.sampled_from("[]{}:,-&*!|>'\"#%@`?~ \n\tab1.<\\é\u2028\x85"), max_size=80),
     name=st.sampled_from(["a.yaml", "a.json"]),
