@@ -35,10 +35,10 @@ FIELDS = {
     "alternative": "alternative rejection_reason decision_ref",
     "constraint": "type description source",
     "risk": "risk mitigation anchor decision_ref",
-    "milestone": "number name files[] flags[] requirements[] acceptance_criteria[] tests.files[] tests.type "
-    "tests.backing tests.scenarios.normal[] tests.scenarios.edge[] tests.scenarios.error[] tests.skip_reason "
-    "documentation.module_comment documentation.docstrings[] documentation.algorithm_blocks[] "
-    "documentation.inline_comments[] is_documentation_only delegated_to",
+    "milestone": "number name files[] flags[] requirements[] acceptance_criteria[] "
+    "tests.files[] tests.type tests.backing tests.scenarios.normal[] tests.scenarios.edge[] "
+    "tests.scenarios.error[] tests.skip_reason documentation.module_comment documentation.docstrings[] "
+    "documentation.algorithm_blocks[] documentation.inline_comments[] is_documentation_only delegated_to",
     "intent": "file function behavior decision_refs[] params.KEY",
     "change": "intent_ref file diff context_lines[] why_comments[]",
     "wave": "wave milestones[]",
