@@ -191,47 +191,34 @@ def test_unusual_texts_survive_writing_and_loading(tmp_path: Path, format: str) 
     assert load_plan(path).plan == plan
 
 
+WRITTEN = """\
+todo_list_id: p
+items:
+- id: "on"
+  title: |-
+    Two
+    lines
+  acceptance_criteria:
+    tests:
+    - cmd: pytest a.py
+      timeout_seconds: 20
+    expected_artifacts:
+    - a.txt
+    - path: b
+      schema: s.json
+- id: b
+  title: B
+  x-n: 1.0
+"""
+
+
 def test_only_explicitly_set_keys_are_written() -> None:
-    plan = Plan(
-        todo_list_id="p",
-        items=(
-            Todo(
-                id="on",
-                title="Two\nlines",
-                acceptance_criteria=AcceptanceCriteria(
-                    tests=(CommandSpec(cmd="pytest a.py", timeout_seconds=20),),
-                    expected_artifacts=(
-                        ArtifactSpec(path="a.txt", extensions={}),
-                        ArtifactSpec(path="b", json_schema="s.json"),
-                    ),
-                ),
-            ),
-            Todo(id="b", title="B", acceptance_criteria=AcceptanceCriteria(), extensions={"x-n": 1.0}),
-        ),
-    )
-    assert dump_plan(plan, format="yaml") == (
-        "todo_list_id: p\n"
-        "items:\n"
-        '- id: "on"\n'
-        "  title: |-\n"
-        "    Two\n"
-        "    lines\n"
-        "  acceptance_criteria:\n"
-        "    tests:\n"
-        "    - cmd: pytest a.py\n"
-        "      timeout_seconds: 20\n"
-        "    expected_artifacts:\n"
-        "    - a.txt\n"
-        "    - path: b\n"
-        "      schema: s.json\n"
-        "- id: b\n"
-        "  title: B\n"
-        "  x-n: 1.0\n"
-    )
+    plan = load_plan_text(WRITTEN, Path("plan.yaml")).plan
+    empty = {"acceptance_criteria": AcceptanceCriteria()}
+    plan = plan.model_copy(update={"items": (plan.items[0], plan.items[1].model_copy(update=empty))})
+
+    assert dump_plan(plan, format="yaml") == WRITTEN
     assert json.loads(dump_plan(plan, format="json"))["items"][1] == {"id": "b", "title": "B", "x-n": 1.0}
-
-
-PLAIN = Plan(todo_list_id="p", items=(Todo(id="a", title="A"),))
 
 
 class Dumper(yaml.SafeDumper):
