@@ -42,25 +42,17 @@ def plan_from(text: str, folder: Path) -> Plan:
 
 
 def commands(plan: Plan) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for todo in plan.items:
-        criteria = todo.acceptance_criteria
-        found[todo.id] = (
-            [todo.verify] if isinstance(todo.verify, str) else [each.cmd for each in criteria.tests]
-        )
-    return found
-
-
-def install(monkeypatch: pytest.MonkeyPatch, place: str | None) -> None:
-    def which(name: str, path: str | None = None) -> str | None:
-        return place
-
-    monkeypatch.setattr("planner.authoring.repository.shutil.which", which)
+    """Return the commands that verify each todo."""
+    return {
+        todo.id: [todo.verify] if todo.verify else [each.cmd for each in todo.acceptance_criteria.tests]
+        for todo in plan.items
+    }
 
 
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, "there")
+    """Let every tool be installed."""
+    monkeypatch.setattr("planner.authoring.repository.shutil.which", lambda name, path=None: "there")
 
 
 def test_a_few_test_files_become_one_todo_each(tmp_path: Path) -> None:
@@ -107,9 +99,7 @@ def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path) -> No
     assert commands(plan_of(tmp_path)) == {"check_it": ["pytest checks/check_it.py"]}
 
 
-def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(
-    tmp_path: Path,
-) -> None:
+def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(tmp_path: Path) -> None:
     written(tmp_path, {"shop.py": "def x(): return 1\n", "tests/test_shop.py": TEST})
     assert commands(plan_of(tmp_path)) == {"shop": ["python -m pytest tests/test_shop.py"]}
 
@@ -162,7 +152,7 @@ def test_each_tool_that_the_repository_runs_becomes_one_check(tmp_path: Path) ->
 def test_a_check_with_a_missing_tool_is_mentioned_in_a_comment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(monkeypatch, None)
+    monkeypatch.setattr("planner.authoring.repository.shutil.which", lambda name, path=None: None)
     written(tmp_path, {"tests/test_it.py": TEST, "pyproject.toml": "[tool.ruff]\n"})
 
     text, plan = plan_of_repository(read_repository(tmp_path))
@@ -178,9 +168,7 @@ def test_without_python_tests_the_test_command_of_the_language_is_used(tmp_path:
     assert commands(plan_of(tmp_path)) == {"tests": ["cargo test"]}
 
 
-def test_a_checkbox_becomes_a_todo_with_its_commands_as_criteria(
-    tmp_path: Path,
-) -> None:
+def test_a_checkbox_becomes_a_todo_with_its_commands_as_criteria(tmp_path: Path) -> None:
     page = """\
     # Release
 

@@ -94,15 +94,6 @@ def test_an_item_can_be_answered_but_not_rewritten(
     assert folder.review(DESIGN).items[0].status is ItemStatus.TODO
 
 
-def test_an_item_must_refer_to_an_existing_part(folder: StateFolder) -> None:
-    for scope in ("*", "M-002", "CC-001", "shop/cart.py"):
-        review(folder, DESIGN, f"scope={scope}")
-    with pytest.raises(DesignError, match="the plan has no M-003"):
-        review(folder, DESIGN, "scope=M-003")
-    with pytest.raises(DesignError, match="unknown item; the items are: qa-001, qa-002"):
-        folder.answer_item(DESIGN, "qa-009", ["status=PASS"])
-
-
 def test_duplicate_item_ids_are_refused() -> None:
     item = ReviewItem(id="qa-001", check="a")
 
@@ -128,13 +119,6 @@ def test_blocking_severities_depend_on_the_iteration(iteration: int, blocks: str
 
 
 # -- gates -----------------------------------------------------------------------------------------
-
-
-def test_a_gate_without_reviewed_items_does_not_pass(planner: Command, folder: StateFolder) -> None:
-    done = planner("design", "gate", "plan-design", "pass")
-
-    assert (done.status, done.err.count("\n")) == (4, 1)
-    assert "nothing was reviewed; add items: planner design add item --to plan-design" in done.err
 
 
 def test_a_gate_does_not_pass_while_the_plan_has_gaps(planner: Command, folder: StateFolder) -> None:
@@ -335,7 +319,7 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
 
 def test_a_retry_lists_the_failed_items(folder: StateFolder) -> None:
     review(folder, DESIGN, "status=FAIL", "finding=<no> & \x1b[31mno", "scope=M-001")
-    review(folder, DESIGN, "status=PASS")
+    review(folder, DESIGN, "status=PASS", "scope=shop/cart.py")
     folder.decide_gate(DESIGN, passed=False)
 
     step = ET.fromstring(render_step("plan", 3, folder.path, program="planner"))

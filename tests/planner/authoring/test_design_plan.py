@@ -256,6 +256,9 @@ def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> 
         ("validate --phase x", 2, "'x' is not a phase"),
         ("show --state-dir none", 2, "the folder does not exist; make it"),
         ("gate plan-design maybe", 2, "'maybe' is not a decision"),
+        ("gate plan-design pass", 4, "nothing was reviewed; add items: planner design add item --to"),
+        ("add item check=a scope=M-003 --to plan-design", 4, "the plan has no M-003"),
+        ("set plan-design/qa-001 status=PASS", 4, "unknown item; the items are: none yet"),
         ("export -o plan.yaml", 4, "the plan is not frozen"),
     ],
 )
