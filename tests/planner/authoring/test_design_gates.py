@@ -297,7 +297,7 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
     step, count = STEPS[workflow][number], len(STEPS[workflow])
     before = step.phase.before if step.phase else (*step.after.before, step.after) if step.after else ()
     pass_gates(folder, *(each for each in before if not folder.gates().gate(each).is_complete))
-    files = {path: path.read_bytes() for path in folder.path.iterdir()}
+    files = {each: each.read_bytes() for each in folder.path.iterdir()}
 
     done = planner("workflow", workflow, "--step", str(number))
 
@@ -308,13 +308,15 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
     assert [each.get("agent") for each in shown.findall("role") if each.text] == [step.agent]
     for tag in ("inputs", "outputs", "actions", "next"):
         assert len(shown.findall(tag)) == 1
+    outputs = [each.text or "" for each in shown.find("outputs") or ()]
+    assert [each.removeprefix(f"{folder.path}/") for each in outputs] == list(step.mutates)
     following = shown.find("next") or ()
     if step.name.endswith("gate"):
         assert [each.get("when") for each in following] == ["PASS", "FAIL"]
     elif number < count:
         command = f"planner workflow {workflow} --step {number + 1} --state-dir {folder.path}"
         assert [each.text for each in following] == [command]
-    assert files == {path: path.read_bytes() for path in folder.path.iterdir()}, "guidance changes nothing"
+    assert files == {each: each.read_bytes() for each in folder.path.iterdir()}, "guidance changes nothing"
 
 
 def test_a_retry_lists_the_failed_items(folder: StateFolder) -> None:

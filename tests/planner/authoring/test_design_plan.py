@@ -62,8 +62,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> DesignPlan:
 
 
 def at(data: Any, place: str) -> Any:
-    for key in place.split(".") if place else ():
-        data = data[int(key) if key.isdecimal() else key]
+    for key in place.split("."):
+        data = data[key]
     return data
 
 
