@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.errors import PlanFileError, PlannerError
-from planner.model.plan import (
-    AcceptanceCriteria,
-    ArtifactSpec,
-    CommandSpec,
-    Plan,
-    Todo,
-)
+from planner.errors import PlannerError
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Plan, Todo
 from planner.model.taxonomy import Role, RoutingKey
 from planner.planfile.loader import load_plan
 from planner.planfile.writer import Rewritten, rewrite
@@ -99,6 +93,11 @@ class Example:
             assert expected.count(old) == 1, old
             expected = expected.replace(old, new)
         assert self.text_of(revised) == expected
+
+    def refusal(self, revised: Plan, target: str = "new.yaml") -> str:
+        with pytest.raises(PlannerError) as refused:
+            rewrite(self.loaded, revised, target=self.path.with_name(target))
+        return str(refused.value)
 
 
 @pytest.fixture
@@ -410,18 +409,15 @@ def test_several_todos_are_removed_with_the_blank_lines_between_them(tmp_path: P
     sorted([*HERE.glob("examples/*/plan.yaml"), *HERE.glob("fixtures/plans/valid/*.yaml")]),
     ids=lambda path: f"{path.parent.name}/{path.name}",
 )
-def test_an_added_branch_leaves_every_line_of_a_real_plan_unchanged(path: Path) -> None:
+def test_an_added_todo_leaves_every_line_of_a_real_plan_unchanged(path: Path) -> None:
     loaded = load_plan(path)
-    first = loaded.plan.items[0]
-    branch = Todo(
-        id=f"{first.id}_branch_01",
-        title="Repair",
-        parent_id=first.id,
-        acceptance_criteria=first.acceptance_criteria,
+    todo = changed(
+        NEW,
+        acceptance_criteria=loaded.plan.items[0].acceptance_criteria,
         debug_instructions="# What failed\n\n    assert 1 == 2\n",
         extensions={"x-planner": {"attempts": 0}},
     )
-    found = rewrite(loaded, inserted(loaded.plan, 1, branch), target=path.with_name("next.yaml"))
+    found = rewrite(loaded, inserted(loaded.plan, 1, todo), target=path.with_name("next.yaml"))
     assert found.faithful
     lines = iter(found.text.splitlines())
     assert all(line in lines for line in path.read_bytes().decode("utf-8-sig").splitlines())
@@ -434,30 +430,21 @@ def test_another_file_format_is_written_from_scratch(example: Example) -> None:
 
 
 def test_an_invalid_revision_is_refused_with_its_faults(example: Example) -> None:
-    revised = inserted(example.plan, 2, changed(NEW, dependencies=("nobody",)))
-    with pytest.raises(PlanFileError, match=r"new\.yaml:.*there is no todo 'nobody'"):
-        rewrite(example.loaded, revised, target=example.path.with_name("new.yaml"))
+    unknown = inserted(example.plan, 2, changed(NEW, dependencies=("nobody",)))
+    assert "there is no todo 'nobody'" in example.refusal(unknown)
     twice = inserted(example.plan, 2, example.plan.items[0])
-    with pytest.raises(PlanFileError, match="is taken by"):
-        rewrite(example.loaded, twice, target=example.path.with_name("new.yaml"))
-
-
-def test_values_that_a_plan_file_cannot_hold_are_refused(example: Example) -> None:
-    revised = changed(example.plan, extensions={"y-a": 1})
-    with pytest.raises(PlanFileError):
-        rewrite(example.loaded, revised, target=example.path.with_name("new.yaml"))
-    revised = changed(example.plan, extensions={"x-a": (1, 2)})
-    with pytest.raises(PlannerError, match="has a value that a plan file cannot have"):
-        rewrite(example.loaded, revised, target=example.path.with_name("new.json"))
+    assert "is taken by" in example.refusal(twice)
+    odd_key = changed(example.plan, extensions={"y-a": 1})
+    assert "'y-a' is not a key of a plan" in example.refusal(odd_key)
+    odd_value = changed(example.plan, extensions={"x-a": (1, 2)})
+    assert "has a value that a plan file cannot have" in example.refusal(odd_value, "new.json")
 
 
 def test_a_file_changed_since_loading_is_refused(example: Example) -> None:
     example.path.write_text(PLAN + "\n")
-    with pytest.raises(PlannerError, match="has changed since it was loaded; run the command again"):
-        rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
+    assert "has changed since it was loaded; run the command again" in example.refusal(example.plan)
     example.path.unlink()
-    with pytest.raises(PlannerError, match="the file does not exist"):
-        rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
+    assert "the file does not exist" in example.refusal(example.plan)
 
 
 def test_a_copy_in_another_folder_gets_an_adjusted_root(
