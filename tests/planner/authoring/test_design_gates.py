@@ -8,16 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from design_samples import (
-    CONTEXT,
-    NOW,
-    PLANNING,
-    begin,
-    begin_complete,
-    begin_frozen,
-    pass_gates,
-    review,
-)
+from design_samples import CONTEXT, NOW, PLANNING, begin, begin_complete, begin_frozen, pass_gates, review
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_command import Command
@@ -33,13 +24,7 @@ from planner.authoring.design.review import (
     ReviewSeverity,
     blocking_severities,
 )
-from planner.authoring.design.state_folder import (
-    STEPS,
-    GateFile,
-    StateFolder,
-    render_step,
-    step_after_gate,
-)
+from planner.authoring.design.state_folder import STEPS, GateFile, StateFolder, render_step, step_after_gate
 from planner.errors import DesignError
 
 DESIGN, CODE, DOCS = PLANNING

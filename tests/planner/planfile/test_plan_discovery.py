@@ -36,10 +36,7 @@ written = st.dictionaries(
 @given(written, st.sampled_from(FOLDERS), st.sampled_from(FOLDERS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 def test_rootdir_and_ini_file_agree_with_pytest(
-    tmp_path_factory: pytest.TempPathFactory,
-    files: dict[tuple[str, str], int],
-    here: str,
-    argument: str,
+    tmp_path_factory: pytest.TempPathFactory, files: dict[tuple[str, str], int], here: str, argument: str
 ) -> None:
     top = tmp_path_factory.mktemp("root")
     (top / "src/deep").mkdir(parents=True)
@@ -49,11 +46,7 @@ def test_rootdir_and_ini_file_agree_with_pytest(
     plan.write_text("")
 
     rootdir, ini, section, *_ = determine_setup(
-        inifile=None,
-        override_ini=None,
-        args=[str(plan)],
-        rootdir_cmd_arg=None,
-        invocation_dir=top / here,
+        inifile=None, override_ini=None, args=[str(plan)], rootdir_cmd_arg=None, invocation_dir=top / here
     )
     found = project_root(top / here, plan.parent)
 
@@ -66,9 +59,7 @@ def test_a_plan_may_be_named_with_a_selection_of_todos(tmp_path: Path) -> None:
     assert parse_choice("p.yaml::a,b/c", tmp_path).todo_ids == ("a", "b/c")
 
 
-def test_the_ini_setting_precedes_local_plan_names_and_those_of_the_rootdir(
-    tmp_path: Path,
-) -> None:
+def test_the_ini_setting_precedes_local_plan_names_and_those_of_the_rootdir(tmp_path: Path) -> None:
     sub = tmp_path / "sub"
     sub.mkdir()
     assert find_plans(sub) == ()

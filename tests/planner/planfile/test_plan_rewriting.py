@@ -429,6 +429,11 @@ def test_another_file_format_is_written_from_scratch(example: Example) -> None:
     assert not found.faithful
 
 
+def test_a_plan_in_one_flow_mapping_is_written_from_scratch(tmp_path: Path) -> None:
+    example = Example(tmp_path, "{todo_list_id: p, items: [{id: a, title: A}]}\n")
+    assert not example.rewritten(inserted(example.plan, 1, NEW)).faithful
+
+
 def test_an_invalid_revision_is_refused_with_its_faults(example: Example) -> None:
     unknown = inserted(example.plan, 2, changed(NEW, dependencies=("nobody",)))
     assert "there is no todo 'nobody'" in example.refusal(unknown)

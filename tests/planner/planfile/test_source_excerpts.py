@@ -6,25 +6,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from repair_samples import (
-    CART_FRAME,
-    PLAN_ID,
-    TEST_FRAME,
-    evidence,
-    failure,
-    outcome,
-    project,
-    report,
-)
+from repair_samples import CART_FRAME, PLAN_ID, TEST_FRAME, evidence, failure, outcome, project, report
 
-from planner.model.evidence import (
-    ArtifactFact,
-    CommandFact,
-    ContractFact,
-    ExceptionFact,
-    Finding,
-    Selector,
-)
+from planner.model.evidence import ArtifactFact, CommandFact, ContractFact, ExceptionFact, Finding, Selector
 from planner.model.outcome import Location, PlanRef, ReportedTodo, evidence_of
 from planner.model.verdicts import Phase
 from planner.planfile.project_files import LARGEST_READ, RootedFiles
