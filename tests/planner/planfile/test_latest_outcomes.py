@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from planner_command import Command, done, failed, with_test
@@ -177,7 +178,7 @@ def test_a_single_outcome_that_does_not_fit_is_refused(
     ],
 )
 def test_outcomes_that_do_not_fit_the_plan_are_refused_in_one_line(
-    command: Command, outcomes: list[dict[str, object]], keys: dict[str, int], message: str
+    command: Command, outcomes: list[dict[str, object]], keys: dict[str, Any], message: str
 ) -> None:
     command.outcomes(*outcomes, **keys)
 
