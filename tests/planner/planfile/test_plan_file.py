@@ -59,7 +59,9 @@ def test_every_spelling_of_a_field_is_read() -> None:
     }
     assert (policy.auto_fix_mode, policy.require_planner_approval) == (True, None)
     assert (policy.max_branch_depth, policy.branch_timeout_seconds) == (3, 150.0)
-    assert (policy.halt.consecutive_failures, policy.halt.file_growth) == (None, 0)
+    halt = policy.halt
+    assert (halt.consecutive_failures, halt.identical_failures, halt.file_growth) == (None, 4, 0)
+    assert (halt.security, policy.auto_approve_branches) == ("ask", False)
     assert policy.network == ("localhost", "10.0.0.1")
     assert (policy.budget.new_files, policy.budget.extensions) == (2, {"x-why": "small"})
     assert policy.flaky_retry.quarantine[0].ticket == "12"
