@@ -59,20 +59,21 @@ def test_qr_phase_json_has_the_fields_of_the_schema(folder: StateFolder) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["status=FAIL"], "a FAIL needs a finding"),
-        (["status=MAYBE"], "Input should be 'TODO', 'PASS' or 'FAIL'"),
-        (["severity=COULD"], "severity cannot be changed; set status and finding"),
-        (["check=b"], "check cannot be changed"),
-        (["id=qa-002"], "id cannot be changed"),
-        (["note=b"], "unknown field 'note'"),
+        ("qa-001 status=FAIL", "a FAIL needs a finding"),
+        ("qa-001 status=MAYBE", "Input should be 'TODO', 'PASS' or 'FAIL'"),
+        ("qa-001 severity=COULD", "severity cannot be changed; set status and finding"),
+        ("qa-001 check=b", "check cannot be changed"),
+        ("qa-001 id=qa-002", "id cannot be changed"),
+        ("qa-001 note=b", "unknown field 'note'"),
+        ("qa-009 status=PASS", "unknown item; the items are: qa-001"),
     ],
 )
 def test_an_item_can_be_answered_but_not_rewritten(
-    words: list[str], message: str, planner: Command, folder: StateFolder
+    words: str, message: str, planner: Command, folder: StateFolder
 ) -> None:
     review(folder, DESIGN)
 
-    done = planner("design", "set", "plan-design/qa-001", *words)
+    done = planner("design", "set", *f"plan-design/{words}".split())
 
     assert done.status == 4
     assert message in done.err
