@@ -7,7 +7,6 @@ from planner.testing import (
     Orchestrator,
     category_of,
     create_plan,
-    create_sample_todo,
     create_test_workflow,
 )
 
@@ -111,7 +110,3 @@ def test_each_error_type_is_routed_to_its_role(error_type, role):
 
 def test_a_failed_todo_blocks_its_dependants():
     assert failed_workflow().get_status("t3_entry_conditions") == "blocked"
-
-
-def test_a_sample_todo_accepts_any_field():
-    assert create_sample_todo("t9", priority=7).priority == 7

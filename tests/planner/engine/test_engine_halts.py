@@ -22,11 +22,6 @@ def goes_on(run: Told) -> bool:
     return not run.all_of(Halt) and not run.state.plan_state.is_final
 
 
-def exhausted(run: Told, todo_id: str) -> None:
-    """Use up the repairs of a todo."""
-    run.is_red(todo_id)
-
-
 @pytest.mark.parametrize("category", SECURITY)
 def test_a_violation_halts_the_run(category: Category):
     run = Told(todo("t1", max_retries=5), todo("t2"))
@@ -54,9 +49,9 @@ def test_a_violation_asks_a_person_if_the_policy_requires_it(category: Category)
 def test_consecutive_exhausted_todos_halt_the_run(limit: int | None, halts: bool):
     run = Told(todo("t1"), todo("t2"), todo("t3"), max_branch_depth=0, halt={"consecutive_failures": limit})
 
-    exhausted(run, "t1")
+    run.is_red("t1")
     assert goes_on(run)
-    exhausted(run, "t2")
+    run.is_red("t2")
 
     assert goes_on(run) is not halts
     if halts:
@@ -64,13 +59,11 @@ def test_consecutive_exhausted_todos_halt_the_run(limit: int | None, halts: bool
 
 
 def test_a_done_todo_resets_the_count_of_consecutive_failures():
-    run = Told(
-        todo("t1"), todo("t2"), todo("t3"), todo("t4"), max_branch_depth=0, halt={"consecutive_failures": 2}
-    )
-    exhausted(run, "t1")
+    run = Told(*map(todo, ("t1", "t2", "t3", "t4")), max_branch_depth=0, halt={"consecutive_failures": 2})
 
+    run.is_red("t1")
     run.is_done("t2")
-    exhausted(run, "t3")
+    run.is_red("t3")
 
     assert goes_on(run)
 
@@ -128,19 +121,6 @@ def test_the_wall_clock_budget_counts_from_the_start_of_the_run(seconds: int, ha
     assert goes_on(run) is not halts
 
 
-def test_an_exceeded_budget_asks_a_person_if_the_policy_requires_it():
-    run = Told(todo("t1"), todo("t2"), budget={"tokens": 100}, halt={"budget": "ask"})
-
-    run.works("t1", tokens=101)
-
-    assert goes_on(run)
-    assert len(run.questions) == 1
-
-
-def limits_goes_on(run: Told) -> bool:
-    return not run.all_of(Halt) and not run.state.plan_state.is_final
-
-
 # Limits of branches
 
 
@@ -162,7 +142,7 @@ def test_a_branch_past_its_lifetime_is_cancelled_and_escalated():
     run = Told(todo(), branch_timeout_seconds=600)
     run.is_red()
     run.waits(600)
-    assert limits_goes_on(run)
+    assert goes_on(run)
     assert run.life("t1_branch_01") == "active"
 
     run.waits(1)

@@ -8,31 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_telling import START, Told, todo
+from engine_telling import START, Told, plan_of, todo
 
+from planner.cli.glossary import load_glossary
+from planner.engine import REFUSALS
 from planner.errors import RefusedEvent
-from planner.model.actions import LoadSubPlan
 from planner.model.edits import RetargetCheck
-from planner.model.events import Decision, PlanRevised
+from planner.model.events import Decision, PlanRevised, SubPlanLoaded
+from planner.model.plan import Policy
+from planner.store.lines import read_event
+from planner.store.session import RunSession, RunSettings
 
 
-def revise(run: Told, *edits: Any) -> None:
-    run.tell(PlanRevised(at=run.now, edits=edits))
+def retarget(run: Told) -> str:
+    """Change the command of the todo, and return the new command."""
+    old = run.record().todo.acceptance_criteria.tests[0].cmd
+    edit = {"todo_id": "t1", "check_id": "tests[0]", "from_cmd": old, "to_cmd": f"{old} -x"}
+    run.tell(PlanRevised(at=run.now, edits=(RetargetCheck(rule="mine", because="so", **edit),)))
+    return f"{old} -x"
 
 
 def test_an_approved_branch_is_proposed_again_after_its_todo_changes():
     run = Told(todo(), auto_fix_mode=False)
     run.is_red()
     (before,) = run.questions
-    old = run.record().todo.acceptance_criteria.tests[0].cmd
-    new = "pytest tests/test_new.py"
 
-    revise(
-        run,
-        RetargetCheck(
-            rule="mine", because="so", todo_id="t1", check_id="tests[0]", from_cmd=old, to_cmd=new
-        ),
-    )
+    new = retarget(run)
     (now,) = run.questions
 
     assert now.digest != before.digest
@@ -43,25 +44,12 @@ def test_an_approved_branch_is_proposed_again_after_its_todo_changes():
     assert added.acceptance_criteria.tests[0].cmd == new
 
 
-def test_an_invalid_sub_plan_can_be_corrected_and_reloaded():
-    run = Told(todo("p", sub_plan="phase.yaml"))
-
-    run.loads("p", todo("a", dependencies=("nobody",)))
-    (question,) = run.questions
-    assert "depends on 'nobody'" in question.because
-    run.answers("retry", question)
-    assert [each.todo_id for each in run.last_of(LoadSubPlan)] == ["p"]
-    run.loads("p", todo("a"))
-
-    assert run.started == ["p/a"]
+UNTESTED = "todo_list_id: shop\nitems: [{id: a, title: A, requires_testing: false}]\n"
 
 
 def test_a_finished_run_is_followed_by_a_new_run_in_a_new_log(tmp_path: Path):
-    from planner.store.lines import read_event
-    from planner.store.session import RunSession, RunSettings
-
     plan = tmp_path / "plan.yaml"
-    plan.write_text("todo_list_id: shop\nitems: [{id: a, title: A, requires_testing: false}]\n")
+    plan.write_text(UNTESTED)
 
     def lived(*lines: str) -> list[str]:
         session = RunSession.open(RunSettings(plan=plan, validates=False))
@@ -80,11 +68,8 @@ def test_a_finished_run_is_followed_by_a_new_run_in_a_new_log(tmp_path: Path):
 
 
 def test_a_refused_first_event_does_not_submit_the_plan(tmp_path: Path):
-    from planner.store.lines import read_event
-    from planner.store.session import RunSession, RunSettings
-
     plan, log = tmp_path / "plan.yaml", tmp_path / "run.jsonl"
-    plan.write_text("todo_list_id: shop\nitems: [{id: a, title: A, requires_testing: false}]\n")
+    plan.write_text(UNTESTED)
     session = RunSession.open(RunSettings(plan=plan, log=log, validates=False))
     late = (START + timedelta(days=365_000)).isoformat()
 
@@ -98,11 +83,6 @@ def test_a_refused_first_event_does_not_submit_the_plan(tmp_path: Path):
 
 
 def sub_plan(run: Told, *todos: Any, **policy: Any) -> None:
-    from engine_telling import plan_of
-
-    from planner.model.events import SubPlanLoaded
-    from planner.model.plan import Policy
-
     plan = plan_of(*todos).model_copy(update={"metadata": Policy.model_validate(policy)})
     run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=plan, digest="sha256:sub"))
 
@@ -166,13 +146,6 @@ def test_control_characters_and_line_breaks_are_removed_from_human_input():
     assert run.last[0].because == "Ann rejected t1_branch_01: no way yaw"
 
 
-def retarget(run: Told, todo_id: str = "t1") -> None:
-    old = run.record(todo_id).todo.acceptance_criteria.tests[0].cmd
-    new = f"{old} -x"
-    place = {"todo_id": todo_id, "check_id": "tests[0]", "from_cmd": old, "to_cmd": new}
-    revise(run, RetargetCheck(rule="mine", because="so", **place))
-
-
 def test_changed_criteria_end_the_open_branch_and_reverify_its_todo():
     run = Told(todo())
     run.is_red()
@@ -233,8 +206,6 @@ OUTSIDE = [
 
 @pytest.fixture
 def session(tmp_path: Path) -> Any:
-    from planner.store.session import RunSession, RunSettings
-
     plan = tmp_path / "plan.yaml"
     plan.write_text(
         "todo_list_id: shop\n"
@@ -247,8 +218,6 @@ def session(tmp_path: Path) -> Any:
 
 
 def told(session: Any, **event: Any) -> Any:
-    from planner.store.lines import read_event
-
     return session.tell(read_event(json.dumps({"at": "2026-11-21T10:00:00Z", **event}).encode()))
 
 
@@ -268,15 +237,10 @@ def test_an_event_may_not_contain_edits_that_a_plan_file_could_not(session: Any,
 def test_an_approval_may_not_allow_files_outside_the_root(session: Any):
     told(session, event="run_started")
 
+    given = {"approval_id": "a_branch_01", "decision": "modify", "digest": "sha256:0"}
+
     with pytest.raises(RefusedEvent) as refusal:
-        told(
-            session,
-            event="approval_given",
-            approval_id="a_branch_01",
-            decision="modify",
-            digest="sha256:0",
-            changes={"allowed_files": ["src/**", "../x"]},
-        )
+        told(session, event="approval_given", **given, changes={"allowed_files": ["src/**", "../x"]})
 
     assert refusal.value.rule == "unfit-edit"
 
@@ -294,9 +258,6 @@ def test_a_sub_plan_in_an_event_is_validated_like_a_sub_plan_file(session: Any):
 
 
 def test_every_refusal_rule_is_explained_in_the_glossary():
-    from planner.cli.glossary import load_glossary
-    from planner.engine import REFUSALS
-
     known = load_glossary()
 
     assert [rule for rule in REFUSALS if not known.find(rule)] == []
