@@ -25,11 +25,6 @@ F821 Undefined name `undefined_name`
   --> pkg/bad.py:10:7
    |
 10 | print(undefined_name)
-
-invalid-syntax: Expected `)`, found newline
- --> syn.py:1:8
-  |
-Found 3 errors.
 """
 COMPILEALL = """*** Error compiling './syn.py'...
   File "./syn.py", line 1
@@ -200,18 +195,14 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
         [
             "pkg/bad.py:1:8 F401 `os` imported but unused",
             "pkg/bad.py:10:7 F821 Undefined name `undefined_name`",
-            "syn.py:1:8 invalid-syntax Expected `)`, found newline",
         ],
     ),
     (
         "ruff check --output-format concise .",
-        (
-            "pkg/bad.py:1:8: F401 [*] `os` imported but unused\n"
-            "syn.py:1:7: invalid-syntax: Expected a parameter\n"
-        ),
-        ["pkg/bad.py:1:8 F401 `os` imported but unused", "syn.py:1:7 invalid-syntax Expected a parameter"],
+        "a.py:1:8: F401 [*] `os` unused\nb.py:1:7: invalid-syntax: Expected x\n",
+        ["a.py:1:8 F401 `os` unused", "b.py:1:7 invalid-syntax Expected x"],
     ),
-    ("ruff check x", "E902 No such file\n--> missing:1:1\n", ["missing:1:1 E902 No such file"]),
+    ("ruff check x", "invalid-syntax: Expected x\n--> a.py:1:8\n", ["a.py:1:8 invalid-syntax Expected x"]),
     ("ruff format --check .", RUFF_FORMAT, ["fm/boom.py:3:1 unformatted File would be reformatted"]),
     ("ruff format --check .", "Would reformat: a.py\n", ["a.py:-:- - would be reformatted"]),
     (
@@ -221,34 +212,22 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ),
     (
         "isort --check .",
-        "ERROR: /tmp/x/u.py Imports are incorrectly sorted and/or formatted.\n",
-        ["/tmp/x/u.py:-:- - Imports are incorrectly sorted and/or formatted."],
+        "ERROR: a.py Imports are incorrectly sorted.\n",
+        ["a.py:-:- - Imports are incorrectly sorted."],
     ),
     (
         "flake8",
-        "pkg/bad.py:1:1: F401 'os' imported but unused\nsyn.py:1:8: E999 SyntaxError: invalid syntax\n",
-        ["pkg/bad.py:1:1 F401 'os' imported but unused", "syn.py:1:8 E999 SyntaxError: invalid syntax"],
+        "a.py:1:8: E999 SyntaxError: invalid syntax\n",
+        ["a.py:1:8 E999 SyntaxError: invalid syntax"],
     ),
     (
         "pylint pkg",
-        (
-            "************* Module bad\n"
-            "pkg/bad.py:1:0: C0114: Missing module docstring (missing-module-docstring)\n"
-        ),
-        ["pkg/bad.py:1:0 C0114 Missing module docstring (missing-module-docstring)"],
+        "*** Module bad\na.py:1:0: C0114: No docstring (c)\n",
+        ["a.py:1:0 C0114 No docstring (c)"],
     ),
     ("bandit -r .", BANDIT, ["fm/ugly.py:4:0 B404 Consider possible security implications of subprocess."]),
-    (
-        "mypy src",
-        (
-            'pkg/bad.py:6: error: Incompatible return value type (got "int")  [return-value]\n'
-            "pkg/bad.py:7: note: hint\nmissing.py: error: Cannot read file: No such file or directory\n"
-        ),
-        [
-            'pkg/bad.py:6:- return-value Incompatible return value type (got "int")',
-            "missing.py:-:- - Cannot read file: No such file or directory",
-        ],
-    ),
+    ("mypy src", "a.py:6: error: Bad return  [return-value]\n", ["a.py:6:- return-value Bad return"]),
+    ("mypy src", "a.py:7: note: hint\nb.py: error: Cannot read file\n", ["b.py:-:- - Cannot read file"]),
     (
         "pyright",
         PYRIGHT,
@@ -262,11 +241,7 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ),
     ("python -m compileall -q .", COMPILEALL, ["./syn.py:1:- SyntaxError invalid syntax"]),
     ("python -m py_compile syn.py", COMPILEALL, ["./syn.py:1:- SyntaxError invalid syntax"]),
-    (
-        "python -m py_compile missing.py",
-        "[Errno 2] No such file or directory: 'missing.py'",
-        ["missing.py:-:- - No such file or directory"],
-    ),
+    ("python -m py_compile a.py", "[Errno 2] No such file: 'a.py'", ["a.py:-:- - No such file"]),
     (
         "python -m unittest test_u",
         UNITTEST,
@@ -278,9 +253,9 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ("python -m doctest doc.py", DOCTEST, ["/tmp/x/doc.py:3:- doc.d Failed example: 1+1"]),
     ("python boom.py", TRACEBACK, ["/tmp/x/boom.py:2:- ValueError x"]),
     (
-        "python -m nosuch.mod",
-        "python: Error while finding module specification for 'nosuch.mod' (ModuleNotFoundError)\n",
-        ["-:-:- - Error while finding module specification for 'nosuch.mod' (ModuleNotFoundError)"],
+        "python -m a.b",
+        "python: Error while finding module specification for 'a.b' (E)\n",
+        ["-:-:- - Error while finding module specification for 'a.b' (E)"],
     ),
     (
         "make fail",
@@ -288,21 +263,15 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
         ["a.c:1:19 - 'x' undeclared (first use in this function)", "Makefile:4:- fail Error 3"],
     ),
     (
-        "make nosuch",
-        "make: *** No rule to make target 'nosuch'.  Stop.\n",
-        ["-:-:- - No rule to make target 'nosuch'. Stop."],
+        "make b",
+        "make: *** No rule to make target 'b'.  Stop.\n",
+        ["-:-:- - No rule to make target 'b'. Stop."],
     ),
-    (
-        "npx tsc --noEmit",
-        "a.ts(1,7): error TS2322: Type 'string' is not assignable.\nerror TS6053: File 'm.ts' not found.\n",
-        ["a.ts:1:7 TS2322 Type 'string' is not assignable.", "-:-:- TS6053 File 'm.ts' not found."],
-    ),
+    ("npx tsc --noEmit", "a.ts(1,7): error TS2322: Not assignable.\n", ["a.ts:1:7 TS2322 Not assignable."]),
+    ("npx tsc --noEmit", "error TS6053: File 'm.ts' not found.\n", ["-:-:- TS6053 File 'm.ts' not found."]),
     (
         "tsc --pretty",
-        (
-            "\x1b[96ma.ts\x1b[0m:\x1b[93m1\x1b[0m:\x1b[93m7\x1b[0m - "
-            "\x1b[91merror\x1b[0m\x1b[90m TS2322: \x1b[0mBad.\n"
-        ),
+        "\x1b[96ma.ts\x1b[0m:\x1b[93m1\x1b[0m:7 - \x1b[91merror\x1b[0m\x1b[90m TS2322: \x1b[0mBad.\n",
         ["a.ts:1:7 TS2322 Bad."],
     ),
     (
@@ -329,16 +298,13 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ("node --test", NODE, ["/tmp/x/n/a.test.js:1:64 n failed"]),
     (
         "node x.js",
-        "/tmp/x/x.js:2\n\n\n\nSyntaxError: Unexpected end of input\n    at wrapSafe (node:1464:18)\n",
-        [
-            "/tmp/x/x.js:2:- SyntaxError Unexpected end of input",
-            "-:-:- SyntaxError Unexpected end of input",
-        ],
+        "/x/x.js:2\n\n\n\nSyntaxError: Bad input\n    at wrapSafe (node:1464:18)\n",
+        ["/x/x.js:2:- SyntaxError Bad input", "-:-:- SyntaxError Bad input"],
     ),
     (
-        "npm run nosuch",
-        'npm error Missing script: "nosuch"\nnpm error\nnpm error A complete log of this run is x\n',
-        ['-:-:- - Missing script: "nosuch"'],
+        "npm run b",
+        "npm error No script: b\nnpm error\nnpm error A complete log of x\n",
+        ["-:-:- - No script: b"],
     ),
     (
         "cargo check",
@@ -357,24 +323,17 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ("git diff --check", "ws.txt:1: trailing whitespace.\n+a  \n", ["ws.txt:1:- - trailing whitespace"]),
     (
         "tox -e py",
-        "py: exit 3 (0.02 seconds) /x> python\n  py: FAIL code 3 (0.30=setup[0.27]+cmd[0.02] seconds)\n",
-        ["-:-:- py code 3 (0.30=setup[0.27]+cmd[0.02] seconds)"],
+        "py: exit 3 (0.02 seconds) /x> python\n  py: FAIL code 3 (1 s)\n",
+        ["-:-:- py code 3 (1 s)"],
     ),
     (
         "nox",
-        (
-            "nox > Running session t\n"
-            "nox > Command python -c x failed with exit code 2\nnox > Session t failed.\n"
-        ),
-        ["-:-:- - Command python -c x failed with exit code 2"],
+        "nox > Running session t\nnox > Command x failed with exit code 2\nnox > Session t failed.\n",
+        ["-:-:- - Command x failed with exit code 2"],
     ),
     ("coverage report", "No data to report.\n", ["-:-:- - No data to report."]),
     ("lint-imports", "layers BROKEN\n", ["-:-:- - layers"]),
-    (
-        "vulture src",
-        "src/a.py:3: unused import 'x' (90% confidence)\n",
-        ["src/a.py:3:- - unused import 'x' (90% confidence)"],
-    ),
+    ("vulture src", "a.py:3: unused import 'x' (90% sure)\n", ["a.py:3:- - unused import 'x' (90% sure)"]),
     ("ruff check", "odd.txt:3: something else\n", ["odd.txt:3:- - something else"]),
     ("mypy src", "nothing that is a complaint\n", []),
     (
@@ -388,8 +347,8 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ),
     (
         "shellcheck -f gcc a.sh",
-        "a.sh:2:6: note: Double quote to prevent globbing. [SC2086]\n",
-        ["a.sh:2:6 SC2086 Double quote to prevent globbing."],
+        "a.sh:2:6: note: Double quote. [SC2086]\n",
+        ["a.sh:2:6 SC2086 Double quote."],
     ),
     (
         "yamllint .",
@@ -403,59 +362,50 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ("codespell src", "t.txt:1: teh ==> the\n", ["t.txt:1:- - teh ==> the"]),
     (
         "ty check",
-        "error[import-not-found]: Cannot resolve imported module `nosuch`\n --> a.py:2:8\n  |\n",
-        ["a.py:2:8 import-not-found Cannot resolve imported module `nosuch`"],
+        "error[no-import]: No module `x`\n --> a.py:2:8\n  |\n",
+        ["a.py:2:8 no-import No module `x`"],
     ),
     (
         "pyrefly check",
-        "ERROR Cannot find module `nosuch` [missing-import]\n --> a.py:2:8\n  |\n",
-        ["a.py:2:8 missing-import Cannot find module `nosuch`"],
+        "ERROR No module `x` [no-import]\n --> a.py:2:8\n  |\n",
+        ["a.py:2:8 no-import No module `x`"],
     ),
     (
         "hadolint Dockerfile",
-        "Dockerfile:1 DL3006 \x1b[1m\x1b[93mwarning\x1b[0m: Always tag the version of an image\n",
-        ["Dockerfile:1:- DL3006 Always tag the version of an image"],
+        "Dockerfile:1 DL3006 \x1b[1m\x1b[93mwarning\x1b[0m: Always tag the version\n",
+        ["Dockerfile:1:- DL3006 Always tag the version"],
     ),
     (
         "sqlfluff lint",
-        "== [q.sql] FAIL\nL:   1 | P:  11 | CP01 | Keywords must be consistently upper case.\n",
-        ["q.sql:1:11 CP01 Keywords must be consistently upper case."],
+        "== [q.sql] FAIL\nL:   1 | P:  11 | CP01 | Bad case.\n",
+        ["q.sql:1:11 CP01 Bad case."],
     ),
     (
         "sphinx-build -W docs out",
-        "/x/docs/index.rst:4: WARNING: unknown document: 'no' [ref.doc]\n",
-        ["/x/docs/index.rst:4:- ref.doc unknown document: 'no'"],
+        "/x/i.rst:4: WARNING: unknown: 'no' [ref.doc]\n",
+        ["/x/i.rst:4:- ref.doc unknown: 'no'"],
     ),
     (
         "mkdocs build --strict",
-        (
-            "INFO    -  Cleaning site directory\nWARNING -  Doc file 'index.md' contains a link 'b.md'\n"
-            "\nAborted with 1 warnings in strict mode!\n"
-        ),
-        [
-            "-:-:- - Aborted with 1 warnings in strict mode!",
-            "-:-:- - Doc file 'index.md' contains a link 'b.md'",
-        ],
+        "INFO    -  Cleaning\nWARNING -  Doc file 'a.md' has a link\n\nAborted with 1 warnings!\n",
+        ["-:-:- - Aborted with 1 warnings!", "-:-:- - Doc file 'a.md' has a link"],
     ),
     (
-        "twine check dist/x.whl",
-        "\x1b[31mERROR   \x1b[0m InvalidDistribution: Cannot find file (or expand pattern): 'x.whl'\n",
-        ["-:-:- - InvalidDistribution: Cannot find file (or expand pattern): 'x.whl'"],
+        "twine check a",
+        "\x1b[31mERROR   \x1b[0m Invalid: No file 'x.whl'\n",
+        ["-:-:- - Invalid: No file 'x.whl'"],
     ),
     (
         "terraform validate",
-        (
-            "\x1b[31m╷\x1b[0m\n\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mUnsupported argument\x1b[0m\n"
-            "\x1b[31m│\x1b[0m \x1b[0m\n\x1b[31m│\x1b[0m \x1b[0m  on main.tf line 1:\n"
-        ),
-        ["main.tf:1:- - Unsupported argument"],
+        "\x1b[31m╷\x1b[0m\n│ \x1b[1mError: \x1b[0mUnsupported\x1b[0m\n│ \x1b[0m\n│   on main.tf line 1:\n",
+        ["main.tf:1:- - Unsupported"],
     ),
     ("terraform fmt -check", "main.tf\n", ["main.tf:-:- - is not formatted"]),
     ("doc8 docs", "bad.rst:5: D002 Trailing whitespace\n", ["bad.rst:5:- D002 Trailing whitespace"]),
     (
-        "rstcheck bad.rst",
-        'bad.rst:4: (ERROR/3) Unknown interpreted text role "foo".\nError! Issues detected.\n',
-        ['bad.rst:4:- - Unknown interpreted text role "foo".'],
+        "rstcheck a.rst",
+        'a.rst:4: (ERROR/3) Unknown role "b".\nError! Issues.\n',
+        ['a.rst:4:- - Unknown role "b".'],
     ),
 ]
 
@@ -502,41 +452,36 @@ def test_an_invalid_line_number_is_omitted() -> None:
 
 
 PASSED = "1 passed in 0.01s"
-UNITTEST_OK = "\n----\nRan {ran} tests in 0.000s\n\nOK{notes}\n"
-CARGO_OK = "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 measured; 0 filtered out\n"
+NO_FILES = "No Python files found under the given path(s)"
+
+
+def unittest_summary(ran: int, notes: str = "") -> str:
+    return f"\n----\nRan {ran} tests in 0.000s\n\nOK{notes}\n"
+
+
+def cargo_summary(passed: int, ignored: int = 0) -> str:
+    return f"test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 measured; 0 filtered out\n"
 
 
 @pytest.mark.parametrize(
     ("cmd", "output", "said"),
     [
-        ("python -m unittest x", UNITTEST_OK.format(ran=0, notes=""), "Ran 0 tests"),
-        (
-            "python -m unittest x",
-            UNITTEST_OK.format(ran=1, notes=" (skipped=1)").replace("tests", "test"),
-            "skipped",
-        ),
-        (
-            "python -m unittest x",
-            UNITTEST_OK.format(ran=2, notes=" (skipped=1, expected failures=1)"),
-            "skipped",
-        ),
-        ("python -m unittest x", UNITTEST_OK.format(ran=2, notes=" (skipped=1)"), None),
-        ("python -m unittest x", UNITTEST_OK.format(ran=2, notes=""), None),
+        ("python -m unittest x", unittest_summary(0), "Ran 0 tests"),
+        ("python -m unittest x", unittest_summary(2, " (skipped=1, expected failures=1)"), "skipped"),
+        ("python -m unittest x", unittest_summary(2, " (skipped=1)"), None),
         ("tox", "============ 3 skipped in 0.12s ============\n", "3 skipped"),
         ("tox", "no tests ran in 0.80s\n", "no tests ran"),
         ("tox", f"3 skipped in 0.12s\n{PASSED}\n", None),
         ("nox", "2 xfailed in 0.12s\n", "2 xfailed"),
-        ("make test", UNITTEST_OK.format(ran=0, notes=""), "Ran 0 tests"),
-        ("make test", "ok\n", None),
-        ("make", "make: Nothing to be done for 'all'.\n", None),
-        ("make", UNITTEST_OK.format(ran=0, notes=""), None),
-        ("python runtests.py", UNITTEST_OK.format(ran=0, notes=""), "Ran 0 tests"),
+        ("make test", unittest_summary(0), "Ran 0 tests"),
+        ("make", unittest_summary(0), None),
+        ("python runtests.py", unittest_summary(0), "Ran 0 tests"),
         ("python check.py", "fine\n", None),
-        ("cargo test", CARGO_OK.format(passed=0, ignored=0) * 2, "running 0 tests"),
-        ("cargo test", CARGO_OK.format(passed=0, ignored=2), "skipped"),
-        ("cargo test", CARGO_OK.format(passed=1, ignored=0) + CARGO_OK.format(passed=0, ignored=0), None),
+        ("cargo test", cargo_summary(0) * 2, "running 0 tests"),
+        ("cargo test", cargo_summary(0, ignored=2), "skipped"),
+        ("cargo test", cargo_summary(1) + cargo_summary(0), None),
         ("cargo nextest run", "     Summary [   0.1s] 0 tests run: 0 passed, 0 skipped\n", "0 tests run"),
-        ("cargo build", CARGO_OK.format(passed=0, ignored=0), None),
+        ("cargo build", cargo_summary(0), None),
         ("go test ./...", "?   \texample/a\t[no test files]\n", "no test files"),
         ("go test ./...", "?   \texample/a\t[no test files]\nok  \texample/b\t0.002s\n", None),
         ("go test ./...", "ok  \texample/b\t0.002s [no tests to run]\n", "no tests to run"),
@@ -551,16 +496,8 @@ CARGO_OK = "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 mea
         ("npx mocha", "\n\n  3 passing (1ms)\n", None),
         ("node --test", "# tests 0\n# pass 0\n", "0 passing"),
         ("node --test", "# tests 1\n# pass 1\n", None),
-        (
-            "ruff check x",
-            "All checks passed!\nwarning: No Python files found under the given path(s)\n",
-            "Python files",
-        ),
-        (
-            "ruff format --check x",
-            "warning: No Python files found under the given path(s)\n",
-            "Python files",
-        ),
+        ("ruff check x", f"All checks passed!\nwarning: {NO_FILES}\n", "Python files"),
+        ("ruff format --check x", f"warning: {NO_FILES}\n", "Python files"),
         ("ruff check x", "All checks passed!\n", None),
         (
             "black --check x",
@@ -575,18 +512,16 @@ CARGO_OK = "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 mea
         ("bandit -r x", "\tTotal lines of code: 0\n", "no line"),
         ("bandit -r x", "\tTotal lines of code: 10\n", None),
         ("gofmt -l .", "a.go\n", "not formatted"),
-        ("gofmt -l .", "", None),
         ("git status --porcelain", "?? a\n", "has changes"),
-        ("git status --porcelain", "", None),
         ("git status -sb", "## main\n", None),
         ("git status", "On branch main\nnothing to commit, working tree clean\n", None),
         ("git status", "On branch main\nUntracked files:\n\ta\n", "has changes"),
         (
             "pre-commit run",
-            "ruff.....(no files to check)Skipped\nmypy....(no files to check)Skipped\n",
+            "ruff...(no files to check)Skipped\nmypy...(no files to check)Skipped\n",
             "skipped",
         ),
-        ("pre-commit run", "ruff.....(no files to check)Skipped\nmypy..............Passed\n", None),
+        ("pre-commit run", "ruff..(no files to check)Skipped\nmypy..............Passed\n", None),
         ("ctest", "No tests were found!!!\n", "no tests"),
         ("ctest", "100% tests passed, 0 tests failed out of 3\n", None),
         ("dotnet test", "No test is available in x.dll.\n", "no tests"),
@@ -615,7 +550,7 @@ CARGO_OK = "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 mea
         ("swift test", "Executed 0 tests, with 0 failures (0 unexpected) in 0.0 seconds\n", "0 tests"),
         (
             "swift test",
-            "Executed 0 tests, with 0 failures\nTest run with 3 tests passed after 0.1 seconds.\n",
+            "Executed 0 tests, with 0 failures\nTest run with 3 tests passed after 1 s.\n",
             None,
         ),
         ("deno test", "ok | 0 passed | 0 failed | 2 ignored (3ms)\n", "no test passed"),
@@ -641,11 +576,8 @@ def test_any_output_is_read_without_an_exception(tool: object, stdout: str, stde
 )
 def test_hostile_output_is_read_in_bounded_time(tool: object) -> None:
     hostile = ["a" * 100_000, " \n" * 50_000, "a:1:1: " * 15_000, "  ● a\n" * 20_000, "error: x\n" * 10_000]
-    hostile += [
-        '  File "a", line 1\n' * 6_000,
-        "Traceback (most recent call last):\n" * 3_000,
-        "1 passed, " * 10_000,
-    ]
+    hostile += ['  File "a", line 1\n' * 6_000, "Traceback (most recent call last):\n" * 3_000]
+    hostile += ["1 passed, " * 10_000]
     hostile += ["  a.py:1:1 - error: x\n    y" * 5_000, ">> Issue: [B1:a] b\n" * 5_000, "F401 x\n" * 10_000]
     asked = dataclasses.replace(tool, purpose=Purpose.TEST)  # type: ignore[type-var]
     for text in hostile:
