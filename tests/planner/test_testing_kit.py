@@ -3,12 +3,7 @@
 import pytest
 
 from planner.model.actions import AskHuman, QuestionKind
-from planner.testing import (
-    Orchestrator,
-    category_of,
-    create_plan,
-    create_test_workflow,
-)
+from planner.testing import Orchestrator, category_of, create_plan, create_test_workflow
 
 FIRST = "t1_data_integration"
 FAILED = "t2_indicators"

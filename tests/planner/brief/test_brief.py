@@ -602,14 +602,7 @@ def hostile_brief(text: str, max_tokens: int = 2_000) -> str:
         checks=(Check(id=text, kind=CheckKind.TEST, verdict=Verdict.FAILED, cmd=text, title=text),),
     )
     plan = SHOP.model_copy(update={"metadata": Policy(protected_files=(words,)), "items": (todo,)})
-    return brief(
-        seen,
-        plan=plan,
-        context=context,
-        rerun=text,
-        branch_id=words,
-        max_tokens=max_tokens,
-    )
+    return brief(seen, plan=plan, context=context, rerun=text, branch_id=words, max_tokens=max_tokens)
 
 
 def names_in_bold(page: str) -> set[str]:

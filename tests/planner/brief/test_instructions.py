@@ -116,10 +116,7 @@ def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: l
     if re.search(r"\*\*Next\*\*: (?:Correct|Bring|Fix) ", action) and place and place.path in action:
         assert patterns is None or allowed(place.path, patterns), (fact, action)
         assert not is_test_path(place.path) or "a test so that it becomes weaker" in page, (fact, action)
-    if role_for(failure, item) is Role.TESTER and failure.owner not in (
-        Owner.PRODUCT,
-        Owner.ENVIRONMENT,
-    ):
+    if role_for(failure, item) is Role.TESTER and failure.owner not in (Owner.PRODUCT, Owner.ENVIRONMENT):
         assert "a test so that it becomes weaker" in page, fact
     assert len(page) <= 800 * 4
 

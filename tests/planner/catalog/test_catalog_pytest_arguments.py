@@ -232,7 +232,4 @@ def test_a_command_line_is_split_into_options_with_their_values(
 def test_only_unknown_options_are_marked_unknown() -> None:
     assert [
         each.name for each in module.split_options(["-q", "--strange", "t.py", "-Z"]) if not each.known
-    ] == [
-        "--strange",
-        "-Z",
-    ]
+    ] == ["--strange", "-Z"]

@@ -97,11 +97,7 @@ def ended(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[obj
             Status.UNREADABLE,
             "planner: p.yaml: the plan cannot be used (2 faults)\np.yaml:1:2 x: y\np.yaml:3:4 z: w\n",
         ),
-        (
-            PlanFileError("p.yaml", ("p.yaml:1:2 x: y",)),
-            Status.UNREADABLE,
-            "planner: p.yaml:1:2 x: y\n",
-        ),
+        (PlanFileError("p.yaml", ("p.yaml:1:2 x: y",)), Status.UNREADABLE, "planner: p.yaml:1:2 x: y\n"),
         (
             PermissionError(13, "Permission denied", "p.yaml"),
             Status.UNREADABLE,

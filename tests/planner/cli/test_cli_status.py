@@ -84,9 +84,7 @@ def test_status_of_a_phase_shows_its_children(verified: Command) -> None:
     assert "buffer-impl" in ran.out
 
 
-def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(
-    verified: Command,
-) -> None:
+def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(verified: Command) -> None:
     verified.plan(with_test("a"), with_test("new"))
 
     ran = verified("status", "plan.yaml")

@@ -189,11 +189,7 @@ def test_safe_fixes_are_written_to_a_new_file_with_all_comments(plan: Path) -> N
 
     text = Path("better.yaml").read_text()
     assert (status, told.splitlines()[-1]) == (0, "ready: no findings")
-    assert [line.split(":")[0] for line in remarks.splitlines()] == [
-        "planner",
-        "planner",
-        "planner",
-    ]
+    assert [line.split(":")[0] for line in remarks.splitlines()] == ["planner", "planner", "planner"]
     assert "# by a script" in text
     assert {"max_retries: 2", "allowed_files: [shop.py, report.md]"} <= {
         line.strip() for line in text.splitlines()

@@ -157,11 +157,7 @@ def test_any_plan_name_gives_a_valid_label(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("empty", "the file is empty"),
-        ("late", "line 0"),
-        ("refused", "line 1 has an event that this"),
-    ],
+    [("empty", "the file is empty"), ("late", "line 0"), ("refused", "line 1 has an event that this")],
 )
 def test_a_file_that_is_not_a_run_log_is_refused(name: str, said: str, tmp_path: Path) -> None:
     steps = repaired().steps

@@ -84,11 +84,7 @@ def test_only_public_names_are_included(project: Project) -> None:
             def __mangled(self): ...
         class _Hidden: ...
     """
-    assert project.write(m=source).signatures() == [
-        "shown()",
-        "Shown.__init__()",
-        "Shown.__len__()",
-    ]
+    assert project.write(m=source).signatures() == ["shown()", "Shown.__init__()", "Shown.__len__()"]
 
 
 def test_dunder_all_defines_the_public_names(project: Project) -> None:

@@ -30,8 +30,7 @@ def of_source(folder: Path, source: str, **keys: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "criteria",
-    [{"expected_artifacts": ["product.py"]}, {"manual": [{"question": "Does it look right?"}]}],
+    "criteria", [{"expected_artifacts": ["product.py"]}, {"manual": [{"question": "Does it look right?"}]}]
 )
 def test_a_todo_judged_only_by_files_or_people_is_reported(tmp_path: Path, criteria: Any) -> None:
     found = only("no-test", tmp_path, todo("a", criteria=criteria), files=FILES)

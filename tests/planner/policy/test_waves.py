@@ -13,12 +13,7 @@ from planner_command import Command, with_test
 
 from planner.model.plan import Todo
 from planner.policy.allowed_files import claimed_files, claims_overlap
-from planner.policy.dependencies import (
-    blockers,
-    dependency_order,
-    find_cycle,
-    waves,
-)
+from planner.policy.dependencies import blockers, dependency_order, find_cycle, waves
 from planner.text.glob_patterns import allowed, globs_overlap, literal_prefix, matches, seen_from_above
 
 if TYPE_CHECKING:
@@ -136,12 +131,7 @@ def test_a_parent_comes_after_its_children_with_paths_below_their_root(planner: 
     planner.plan(*inner, path="phase/plan.yaml", todo_list_id="phase")
     assert planner("waves", "--json").json == {
         "plan": "shop",
-        "waves": [
-            ["phase/one", "phase/three", "other"],
-            ["phase/two", "same"],
-            ["phase"],
-            ["after"],
-        ],
+        "waves": [["phase/one", "phase/three", "other"], ["phase/two", "same"], ["phase"], ["after"]],
     }
     assert planner("waves").out.endswith("Wave 4 (1)\n  after  after\n")
 

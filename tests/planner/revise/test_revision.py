@@ -16,7 +16,6 @@ from revision_samples import (
     added,
     apply_edits,
     check,
-    commands,
     edits_of,
     failure,
     frame,
@@ -127,34 +126,24 @@ def test_node_ids_relative_to_the_test_folder_are_completed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "check_id"),
+    ("fields", "check_id", "cmd", "isolated", "seconds"),
     [
-        ({"verify": FILE}, "verify"),
-        ({"test_command": FILE}, "test_command"),
-        ({"test_file": "tests/test_rsi.py"}, "test_file"),
-        ({}, "convention"),
+        ({"verify": FILE}, "verify", FILE, f"pytest {RSI} -q", 300),
+        ({"verify": "python-full"}, "verify[3]", "pytest", f"pytest {RSI}", 300),
+        ({"test_command": FILE}, "test_command", FILE, f"pytest {RSI} -q", 300),
+        ({"test_file": "tests/test_rsi.py"}, "test_file", "pytest tests/test_rsi.py", f"pytest {RSI}", 300),
+        ({}, "convention", FILE, f"pytest {RSI} -q", 20),
     ],
 )
-def test_isolation_works_for_a_command_in_any_key(fields: dict[str, Any], check_id: str) -> None:
-    cmd = "pytest tests/test_rsi.py" if check_id == "test_file" else FILE
+def test_isolation_works_for_a_command_in_any_key(
+    fields: dict[str, Any], check_id: str, cmd: str, isolated: str, seconds: int
+) -> None:
     shown = check(check_id, cmd, RSI, timeout_seconds=20)
     case = situation(failure(Category.TEST_REGRESSION, RSI, check_id=check_id), todo("t2", **fields), shown)
     branch = revised(case).todo(BRANCH)
     assert [each.id for each in criteria_of(branch) if each.command] == ["tests[0]"]
-    assert commands(branch) == [cmd.replace("tests/test_rsi.py", RSI)]
-    assert branch.acceptance_criteria.tests[0].timeout_seconds == (20 if check_id == "convention" else 300)
-
-
-def test_a_command_of_a_recipe_is_isolated() -> None:
-    shown = check("verify[3]", "pytest", RSI)
-    case = situation(
-        failure(Category.TEST_REGRESSION, RSI, check_id="verify[3]"),
-        todo("t2", verify="python-full"),
-        shown,
-    )
-    branch = revised(case).todo(BRANCH)
-    assert commands(branch) == [f"pytest {RSI}"]
-    assert branch.verify is None
+    (test,) = branch.acceptance_criteria.tests
+    assert (test.cmd, test.timeout_seconds) == (isolated, seconds)
 
 
 def test_only_new_failures_of_the_same_category_are_isolated() -> None:
@@ -229,35 +218,41 @@ def test_only_paths_below_the_root_are_accepted(path: str | None, plain: str | N
     assert below_root(path) == plain
 
 
-@pytest.mark.parametrize(("confidence", "allowed"), [(0.9, [("tests/**",)]), (0.75, []), (None, [])])
-def test_a_test_certainly_at_fault_may_be_changed_but_not_the_product(
-    confidence: float | None, allowed: list[tuple[str, ...]]
+TARGET = {"controller_task_spec": {"type": "PATCH", "target_file": "core/x.py"}}
+MAKES = {"criteria": {"expected_artifacts": ["out/made.py"]}}
+
+
+@pytest.mark.parametrize(
+    ("failed", "item", "fields", "allowed"),
+    [
+        ({"at": "tests/test_rsi.py", "owner": Owner.TEST, "confidence": 0.9}, {}, {}, [("tests/**",)]),
+        ({"at": "tests/test_rsi.py", "owner": Owner.TEST, "confidence": 0.75}, {}, {}, []),
+        ({"at": "tests/test_rsi.py", "owner": Owner.TEST}, {}, {}, []),
+        ({"at": "pkg/a.py", "owner": Owner.PLAN}, {}, {}, []),
+        ({"at": "pkg/a.py", "owner": Owner.ENVIRONMENT}, {}, {}, []),
+        ({"at": "pkg/a.py", "owner": Owner.HARNESS}, {}, {}, []),
+        ({"at": "pkg/a.py"}, MAKES, {}, [("pkg/**", "out/**")]),
+        ({"at": "pkg/a.py"}, TARGET, {"metadata": {"protected_files": ["pkg/**"]}}, [("core/**",)]),
+    ],
+    ids=[
+        *("a test surely at fault", "perhaps a test", "an unsure test", "the plan", "the environment"),
+        *("the harness", "touched files near it or promised", "the target but no protected file"),
+    ],
+)
+def test_only_files_that_may_be_at_fault_may_be_changed(
+    failed: dict[str, Any],
+    item: dict[str, Any],
+    fields: dict[str, Any],
+    allowed: list[tuple[str, ...]],
 ) -> None:
-    failed = failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py", owner=Owner.TEST)
-    failed = failed.model_copy(update={"confidence": confidence})
-    case = situation(failed, todo("t2", FILE), check("tests[0]", FILE, RSI), touched=("pkg/a.py",))
+    case = situation(
+        failure(Category.TEST_REGRESSION, RSI, **failed),
+        todo("t2", FILE, **item),
+        check("tests[0]", FILE, RSI),
+        touched=("pkg/b.py", "out/made.py", "other/c.py", "tests/test_rsi.py"),
+        **fields,
+    )
     assert [edit.allowed_files for edit in edits_of(case, NarrowFiles)] == allowed
-
-
-@pytest.mark.parametrize("owner", [Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS])
-def test_no_files_are_narrowed_if_the_code_is_not_at_fault(owner: Owner) -> None:
-    failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py", owner=owner)
-    assert edits_of(situation(failed, todo("t2", FILE)), NarrowFiles) == []
-
-
-def test_only_touched_files_near_the_failure_or_named_by_the_todo_may_be_changed() -> None:
-    item = todo("t2", FILE, criteria={"expected_artifacts": ["out/made.py"]})
-    failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
-    touched = ("pkg/b.py", "out/made.py", "other/c.py", "tests/test_rsi.py")
-    case = situation(failed, item, check("tests[0]", FILE, RSI), touched=touched)
-    assert only(case, NarrowFiles).allowed_files == ("pkg/**", "out/**")
-
-
-def test_the_target_file_of_the_todo_counts_but_not_protected_files() -> None:
-    item = todo("t2", FILE, controller_task_spec={"type": "PATCH", "target_file": "core/x.py"})
-    failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
-    case = situation(failed, item, check("tests[0]", FILE, RSI), metadata={"protected_files": ["pkg/**"]})
-    assert only(case, NarrowFiles).allowed_files == ("core/**",)
 
 
 @pytest.mark.parametrize(
@@ -472,8 +467,8 @@ def test_creation_of_an_existing_file_is_never_requested() -> None:
     skipped = failure(Category.TEST_NOT_FOUND, rule="all-skipped", at=test)
     case = situation(skipped, item, check("tests[0]", f"pytest {test}"))
     task = revised(case).todo(BRANCH).controller_task_spec
-    assert task is not None
     assert (task.type, task.target_file) == ("PATCH", test)
+    assert task.hint.startswith(f"Make a test of {test} run")
     step = import_step("No module named 'tool'", "tool.py")
     assert not step.acceptance_criteria.expected_artifacts
 
@@ -532,19 +527,12 @@ def test_a_hang_does_not_raise_the_time_limit() -> None:
     assert len(edits_of(slow(seen(exceptions=(in_test, raised("X")))), RaiseLimit)) == 1
 
 
-def flaky(**fields: Any) -> Situation:
-    return situation(
-        failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI), **fields
-    )
-
-
 def test_a_flaky_test_is_quarantined_again_only_after_its_entry_expires() -> None:
-    def entry(expires: str) -> dict[str, Any]:
-        borne = {"nodeid": RSI, "owner": "o", "ticket": "k", "expires": expires}
-        return {"metadata": {"flaky_retry": {"quarantine": [borne]}}}
-
-    assert edits_of(flaky(**entry("2026-11-22")), QuarantineTest) == []
-    assert edits_of(flaky(**entry("2026-11-21")), QuarantineTest)
+    for expires, count in (("2026-11-22", 0), ("2026-11-21", 1)):
+        entry = {"nodeid": RSI, "owner": "o", "ticket": "k", "expires": expires}
+        policy = {"flaky_retry": {"quarantine": [entry]}}
+        case = situation(failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), metadata=policy)
+        assert len(edits_of(case, QuarantineTest)) == count
 
 
 def test_secrets_are_not_quoted_in_edits() -> None:
@@ -606,12 +594,6 @@ def test_an_empty_selection_names_the_file_that_lacks_a_test() -> None:
     assert revise(missing("pytest -k nothing", Selector(text="-k nothing", problem="no_match"))) == ()
 
 
-def test_skipped_tests_are_to_be_made_to_run() -> None:
-    failed = failure(Category.TEST_NOT_FOUND, rule="all-skipped")
-    hint = only(situation(failed, todo("t2", FILE), check("tests[0]", FILE)), NameArtifact).hint
-    assert hint.startswith("Make a test of tests/test_rsi.py run")
-
-
 def test_tests_that_cannot_run_on_this_machine_are_neither_written_nor_retargeted() -> None:
     failed = failure(Category.TEST_NOT_FOUND, owner=Owner.ENVIRONMENT, at="tests/test_a.py")
     assert revise(situation(failed, todo("t2", FILE))) == ()
@@ -634,31 +616,15 @@ hostile = st.sampled_from(
 )
 nodeids = st.sampled_from(
     [
-        RSI,
-        ODD,
-        "tests/test_rsi.py::T::t",
-        "test_rsi.py::x",
-        "::",
-        "a.py",
-        "-k::x",
-        "\n::x",
+        *(RSI, ODD, "tests/test_rsi.py::T::t", "test_rsi.py::x", "::", "a.py", "-k::x", "\n::x"),
         "tests/b.py::t[\x1b]",
     ]
 )
 command_texts = st.sampled_from(
     [
-        FILE,
-        "pytest",
-        f"pytest {RSI}",
-        "pytest tests -k 'a b'",
-        "uv run pytest tests",
-        "mypy .",
-        "ruff check .",
-        "python scripts/x.py",
-        "pytest tests --weird x",
-        "tox -e lint",
-        "black --check .",
-        "npx eslint src",
+        *(FILE, "pytest", f"pytest {RSI}", "pytest tests -k 'a b'", "uv run pytest tests", "mypy ."),
+        *("ruff check .", "python scripts/x.py", "pytest tests --weird x", "tox -e lint"),
+        *("black --check .", "npx eslint src"),
     ]
 )
 places = st.sampled_from(
@@ -668,21 +634,13 @@ places = st.sampled_from(
         *("convention", "metrics[0]", "expected_artifacts[0]", "contract_path", "nonsense"),
     ]
 )
-texts = st.one_of(
-    st.none(),
-    st.sampled_from(
-        [
-            "No module named 'pkg.x'",
-            "No module named 'yaml'",
-            "cannot import name 'a' from 'b.c'",
-            "\x1b[31m",
-            "",
-            "No such file or directory: '../../etc/x'",
-            "Cannot find module 'left-pad'",
-        ]
-    ),
-    st.text(max_size=20),
+messages = st.sampled_from(
+    [
+        *("No module named 'pkg.x'", "No module named 'yaml'", "cannot import name 'a' from 'b.c'"),
+        *("\x1b[31m", "", "No such file or directory: '../../etc/x'", "Cannot find module 'left-pad'"),
+    ]
 )
+texts = st.none() | messages | st.text(max_size=20)
 failures = st.builds(
     lambda category, tests, place, path, text, owner: failure(
         category, *tests, check_id=place, at=path, stack_trace_head=text, suggestion=text, owner=owner
@@ -716,32 +674,29 @@ observations = st.builds(
     st.booleans(),
     st.sampled_from(["lint", "type_check"]),
 )
+globs = st.lists(st.sampled_from(["pkg/**", "*.py", "tests/**", "!pkg/a.py"]), max_size=3)
+criteria = st.fixed_dictionaries(
+    {"expected_artifacts": st.lists(st.sampled_from(["out/x.json", "pkg/a.py", "*.csv"]), max_size=2)},
+    optional={"metrics": st.just([{"name": "m", "operator": ">=", "value": 1}])},
+)
+keys = st.fixed_dictionaries(
+    {},
+    optional={
+        "verify": command_texts | st.just("python-full"),
+        "test_command": command_texts,
+        "test_file": st.just("tests/test_rsi.py"),
+        "contract_path": st.just("c.json"),
+        "allowed_files": globs,
+    },
+)
 todos = st.builds(
-    lambda cmds, verify, command, file, allowed, artifacts, metric, contract, convention: todo(
-        "t2",
-        *([] if convention else cmds),
-        criteria={} if convention else {"expected_artifacts": artifacts, **metric},
-        **{
-            name: value
-            for name, value in {
-                "verify": None if convention else verify,
-                "test_command": None if convention else command,
-                "test_file": None if convention else file,
-                "contract_path": None if convention else contract,
-                "allowed_files": allowed,
-            }.items()
-            if value is not None
-        },
-    ),
+    lambda cmds, wanted, fields: todo("t2", *cmds, criteria=wanted, **fields),
     st.lists(command_texts, min_size=1, max_size=7),
-    st.none() | command_texts | st.just("python-full"),
-    st.none() | command_texts,
-    st.sampled_from([None, "tests/test_rsi.py"]),
-    st.none() | st.lists(st.sampled_from(["pkg/**", "*.py", "tests/**", "!pkg/a.py"]), max_size=3),
-    st.lists(st.sampled_from(["out/x.json", "pkg/a.py", "*.csv"]), max_size=2),
-    st.sampled_from([{}, {"metrics": [{"name": "m", "operator": ">=", "value": 1}]}]),
-    st.sampled_from([None, "c.json"]),
-    st.booleans(),
+    criteria,
+    keys,
+) | st.builds(
+    lambda fields: todo("t2", **fields),  # tested by convention
+    st.fixed_dictionaries({}, optional={"allowed_files": globs}),
 )
 
 
