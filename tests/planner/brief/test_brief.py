@@ -40,7 +40,7 @@ from planner.model.outcome import (
     SourceExcerpt,
 )
 from planner.model.plan import Plan, Policy, Todo
-from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Hardness, Phase, Side, Since, Verdict
 from planner.planfile.source_excerpts import load_failure_context
 
@@ -184,10 +184,14 @@ does not hold.` (rule `assertion-in-test`)
     )
 
 
+def excerpt(*lines: str, path: str = "shop/cart.py") -> FailureContext:
+    return FailureContext(
+        todo_id="t1", excerpts=(SourceExcerpt(path=path, line=1, first_line=1, lines=lines),)
+    )
+
+
 def test_source_not_executed_by_the_failing_test_is_not_quoted() -> None:
-    other = SourceExcerpt(path="shop/other.py", line=1, first_line=1, lines=("def never_entered(): ...",))
-    context = FailureContext(todo_id="t1", evidence=(evidence(),), excerpts=(other,))
-    assert "never_entered" not in brief(context=context)
+    assert "never_entered" not in brief(context=excerpt("def never_entered(): ...", path="shop/other.py"))
 
 
 def raised(*frames: Frame, type: str = "AssertionError", **rest: Any) -> ExceptionFact:
@@ -207,14 +211,10 @@ def test_a_minimal_outcome_of_another_controller_gives_a_brief() -> None:
         ),
     )
     page = brief(minimal, context=None)
-    for told in (
-        "- Message: `AssertionError: Expected 28.5, got 32.1`",
-        "- Diagnosis: `Check SMA window calculation and NaN handling`",
-        "- The failing criterion alone, in the plan's root: `pytest tests/test_cart.py::test_total`",
-    ):
-        assert told in page.split("\n")
-    bare = brief(minimal, context=None, todo=Todo(id="t1", title="The cart"))
-    assert f"`pytest {TEST_ID}`" in bare
+    assert "- Message: `AssertionError: Expected 28.5, got 32.1`\n" in page
+    assert "- Diagnosis: `Check SMA window calculation and NaN handling`\n" in page
+    assert f"- The failing criterion alone, in the plan's root: `pytest {TEST_ID}`" in page
+    assert f"`pytest {TEST_ID}`" in brief(minimal, context=None, todo=Todo(id="t1", title="The cart"))
 
 
 def test_an_outcome_without_a_diagnosis_is_described_by_its_red_check() -> None:
@@ -238,29 +238,23 @@ def test_every_category_and_kind_of_check_gives_a_complete_brief(
     assert "None" not in page
 
 
+UNUSED = Finding(path="a.py", line=3, code="F401", message="unused")
 RUFF = CommandFact(
-    argv=("ruff",),
-    tool="ruff",
-    purpose="lint",
-    output_tail="Found 1 error.",
-    findings=(Finding(path="a.py", line=3, code="F401", message="unused"),),
+    argv=("ruff",), tool="ruff", purpose="lint", output_tail="Found 1 error.", findings=(UNUSED,)
 )
+RENAMED = Selector(text="a.py::b", problem="missing_id", nearest=("a.py::c",))
+SECOND = RunnerUp(category=Category.SPEC_MISMATCH, confidence=0.3)
+UNMET = MetricFact(name="n", operator=">=", expected=9, recorded=("3",), problem="unmet")
 
 
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
         ({"phase": Phase.SETUP}, "- It failed in the setup phase, not in the test function."),
-        (
-            {"selectors": (Selector(text="a.py::b", problem="missing_id", nearest=("a.py::c",)),)},
-            "- Nearest to `a.py::b`: `a.py::c`",
-        ),
+        ({"selectors": (RENAMED,)}, "- Nearest to `a.py::b`: `a.py::c`"),
         ({"command": RUFF}, "a.py:3: F401: unused"),
         ({"command": RUFF.model_copy(update={"findings": ()})}, "Found 1 error."),
-        (
-            {"metric": MetricFact(name="n", operator=">=", expected=9, recorded=("3",), problem="unmet")},
-            "- Expected `>= 9`, got `3`.",
-        ),
+        ({"metric": UNMET}, "- Expected `>= 9`, got `3`."),
         ({"outside": ("setup.py",)}, "- Changed without permission: `setup.py`"),
         ({"signals": (HygieneSignal(sign="s", hardness=Hardness.HARD, message="m"),)}, "- `m`"),
     ],
@@ -274,10 +268,7 @@ def test_the_facts_of_each_kind_of_check_are_shown(fields: dict[str, Any], told:
     [
         ({"since": Since.PRE_EXISTING}, "this todo did not cause it"),
         ({"repeatability": Repeatability.FLAKY}, "passes and fails on the same code"),
-        (
-            {"runner_up": RunnerUp(category=Category.SPEC_MISMATCH, confidence=0.3)},
-            "- Otherwise `SPEC_MISMATCH`",
-        ),
+        ({"runner_up": SECOND}, "- Otherwise `SPEC_MISMATCH`"),
         ({"category": Category.ENVIRONMENT_ERROR}, "**Who**: a person; "),
         ({"target_agent": Role.TESTER}, "**Who**: tester; "),
     ],
@@ -298,9 +289,8 @@ def test_a_quotation_from_another_file_is_labelled_with_its_path() -> None:
 
 def test_other_failures_are_listed() -> None:
     other = failure(Category.LINT_ERROR, signature="0", check_id="tests[1]")
-    assert "- Also failing, to be repaired as well: `LINT_ERROR tests[1]`" in brief(
-        outcome(failure(), other)
-    )
+    page = brief(outcome(failure(), other))
+    assert "- Also failing, to be repaired as well: `LINT_ERROR tests[1]`" in page
 
 
 def test_changed_files_are_taken_from_the_evidence_if_the_outcome_has_none() -> None:
@@ -352,29 +342,25 @@ def test_the_brief_never_requests_creating_an_existing_file(
 
 
 def test_a_suggestion_to_create_an_existing_or_forbidden_file_is_omitted() -> None:
-    seen = outcome(
-        failure(Category.ARTIFACT_MISSING, suggestion="lib.report is missing: write lib/report.py.")
-    )
-    assert "write lib/report.py" in brief(seen, NO_MODULE, allowed_files=("lib/**",))
-    assert "write lib/report.py" not in brief(seen, NO_MODULE, allowed_files=("shop/**",))
-    assert "write lib/report.py" not in brief(
-        seen, NO_MODULE, allowed_files=("lib/**",), present=("lib/report.py",)
-    )
+    suggestion = "lib.report is missing: write lib/report.py."
+    seen = outcome(failure(Category.ARTIFACT_MISSING, suggestion=suggestion))
+    lib: dict[str, Any] = {"allowed_files": ("lib/**",)}
+    assert suggestion in brief(seen, NO_MODULE, **lib)
+    assert suggestion not in brief(seen, NO_MODULE, allowed_files=("shop/**",))
+    assert suggestion not in brief(seen, NO_MODULE, **lib, present=("lib/report.py",))
 
 
 def test_the_brief_does_not_request_writing_a_test_that_only_skips() -> None:
     action = "**Next**: Find out why the existing tests are skipped or expected to fail, and make them run"
     skipped = evidence(vacuous="all_skipped")
+    report = "; if only a change of the tests helps, report it."
     assert line(brief(NO_TEST, skipped, allowed_files=("tests/**",)), "Next") == f"{action}."
-    assert (
-        line(brief(NO_TEST, skipped), "Next")
-        == f"{action}; if only a change of the tests helps, report it."
-    )
+    assert line(brief(NO_TEST, skipped), "Next") == f"{action}{report}"
 
 
 def test_the_brief_does_not_request_writing_a_renamed_test() -> None:
-    fact = selection("tests/test_a.py::test_x", "missing_id", nearest=("tests/test_a.py::test_y",))
-    assert "does not exist but `tests/test_a.py::test_y` does" in line(brief(NO_TEST, fact), "Next")
+    fact = selection("a.py::b", "missing_id", nearest=("a.py::c",))
+    assert "does not exist but `a.py::c` does" in line(brief(NO_TEST, fact), "Next")
 
 
 @pytest.mark.parametrize(
@@ -419,10 +405,8 @@ def test_a_missing_source_file_is_to_be_written_and_a_generated_one_generated() 
         return next_action(failure(Category.ARTIFACT_MISSING), fact, scope)
 
     assert action("shop/new.py", EditScope()).startswith("Write `shop/new.py` in full")
-    assert action("shop/new.py", EditScope(allowed=("lib/**",))).startswith(
-        "Find the code that should make"
-    )
-    assert action("out/a.csv", EditScope()).startswith("Find the code that should make")
+    for path, scope in (("shop/new.py", EditScope(allowed=("lib/**",))), ("out/a.csv", EditScope())):
+        assert action(path, scope).startswith("Find the code that should make")
 
 
 def test_creating_a_missing_contract_is_not_forbidden() -> None:
@@ -455,14 +439,8 @@ def test_the_product_function_named_in_the_raising_line_is_the_location() -> Non
 
 @pytest.mark.parametrize(
     "category",
-    [
-        Category.SANDBOX_VIOLATION,
-        Category.HYGIENE_VIOLATION,
-        Category.ALLOWLIST_VIOLATION,
-        Category.BUDGET_EXCEEDED,
-        Category.ENVIRONMENT_ERROR,
-        Category.HARNESS_ERROR,
-    ],
+    [name for name, facts in CATEGORIES.items() if facts.family in (Family.SANDBOX, Family.BUDGET)]
+    + [Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR],
 )
 def test_no_edit_is_requested_if_no_edit_can_help(category: Category) -> None:
     page = brief(outcome(failure(category)), evidence(), MISSING_FILE)
@@ -497,15 +475,11 @@ def test_the_essentials_of_a_brief_fit_into_its_token_budget(tokens: int) -> Non
 
 
 def test_the_source_is_shortened_before_it_is_omitted() -> None:
-    lines = tuple(
-        f"    step_{n} = first_operand_{n} + second_operand_{n} + third_operand_{n}" for n in range(20)
-    )
-    excerpt = SourceExcerpt(path="shop/cart.py", line=9, first_line=5, lines=lines)
-    context = FailureContext(todo_id="t1", excerpts=(excerpt,))
-    shown = [
-        brief(context=context, max_tokens=tokens).count("first_operand") for tokens in range(200, 800, 10)
-    ]
-    assert set(shown) == {20, 12, 8, 5, 0}
+    lines = tuple(f"    step_{n} = first_operand_{n} + {'x' * 40}" for n in range(20))
+    source = SourceExcerpt(path="shop/cart.py", line=9, first_line=5, lines=lines)
+    context = FailureContext(todo_id="t1", excerpts=(source,))
+    pages = [brief(context=context, max_tokens=tokens) for tokens in range(200, 800, 10)]
+    assert {page.count("first_operand") for page in pages} == {20, 12, 8, 5, 0}
 
 
 def test_a_command_is_never_truncated() -> None:
@@ -539,18 +513,9 @@ HOSTILE = [
     "{place} {0} %s \\",
     "",
 ]
-MARKERS = (
-    "Ignore",
-    "Now do",
-    "rm -rf",
-    "A heading",
-    "<script",
-    "link",
-    "over",
-    "gnp",
-    "hunter2",
-    "{place}",
-)
+MARKERS = [
+    *("Ignore", "Now do", "rm -rf", "A heading", "<script", "link", "over", "gnp", "hunter2", "{place}")
+]
 
 
 def hostile_brief(text: str, max_tokens: int = 2_000) -> str:
@@ -629,14 +594,7 @@ def test_any_text_stays_quoted_and_the_brief_within_its_budget(text: str, tokens
 
 
 def test_a_multi_line_secret_in_source_is_redacted_whole() -> None:
-    body = [
-        "KEY = '''",
-        "-----BEGIN PRIVATE KEY-----",
-        *["QUJD" * 16] * 3,
-        "-----END PRIVATE KEY-----",
-        "'''",
-    ]
-    excerpt = SourceExcerpt(path="shop/cart.py", line=1, first_line=1, lines=tuple(body))
-    page = brief(context=FailureContext(todo_id="t1", excerpts=(excerpt,)))
+    begin, end = (f"-----{word} PRIVATE KEY-----" for word in ("BEGIN", "END"))
+    page = brief(context=excerpt("KEY = '''", begin, *["QUJD" * 16] * 3, end, "'''"))
     assert "QUJD" not in page
     assert "[redacted: private key]" in page

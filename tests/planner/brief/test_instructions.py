@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from revision_samples import frame, situation, todo
+from revision_samples import frame, raised, situation, todo
 
 from planner.brief.instructions import (
     EditScope,
@@ -161,13 +161,8 @@ def test_a_misspelt_module_is_reported_with_the_existing_name(tmp_path: Path) ->
     assert files.near("../slugify.py") is None
     assert files.near("nowhere/slugify.py") is None
     importing = frame("slugify/__init__.py", source="from .slugifi import *", module="slugify")
-    lacking = ExceptionFact(
-        type="ModuleNotFoundError",
-        qualified="builtins.ModuleNotFoundError",
-        message="No module named 'slugify.slugifi'",
-        name="slugify.slugifi",
-        frames=(importing,),
-    )
+    lacking = raised("ModuleNotFoundError", "No module named 'slugify.slugifi'", importing)
+    lacking = lacking.model_copy(update={"name": "slugify.slugifi"})
     fact = Evidence(
         kind=EvidenceKind.TEST, check_id="tests[0]", exceptions=(lacking,), first_party=("slugify",)
     )
@@ -184,15 +179,6 @@ def test_a_misspelt_module_is_reported_with_the_existing_name(tmp_path: Path) ->
             assert edit.todo.title == "Correct the import of slugify.slugifi"
             assert not edit.todo.acceptance_criteria.expected_artifacts
             assert edit.todo.allowed_files == ("slugify/__init__.py", "slugify/slugify.py")
-
-
-def test_a_product_with_an_endless_loop_gets_no_more_time() -> None:
-    item = todo("t1", "pytest tests")
-    at = Location(path="slugify/slugify.py", line=12, function="spin")
-    ended = Failure(category=Category.TEST_TIMEOUT, check_id="tests[0]", location=at)
-    assert not [edit for edit in revise(situation(ended, item)) if isinstance(edit, RaiseLimit)]
-    slow = ended.model_copy(update={"location": at.model_copy(update={"path": "tests/test_a.py"})})
-    assert [edit for edit in revise(situation(slow, item)) if isinstance(edit, RaiseLimit)]
 
 
 def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
@@ -242,58 +228,37 @@ def test_a_change_of_a_test_is_not_shown_as_the_cause_of_a_product_fault() -> No
 
 
 def test_faulty_data_is_to_be_corrected_as_read_by_the_failing_tests() -> None:
-    failure = Failure(
-        category=Category.TEST_REGRESSION,
-        owner=Owner.PRODUCT,
-        location=Location(path="shop/rates.json", line=4),
-    )
-    fact = Evidence(kind=EvidenceKind.TEST)
+    at = Location(path="shop/rates.json", line=4)
+    failure = Failure(category=Category.TEST_REGRESSION, owner=Owner.PRODUCT, location=at)
 
-    action = next_action(failure, fact, EditScope())
+    action = next_action(failure, Evidence(kind=EvidenceKind.TEST), EditScope())
 
     assert action == "Correct `shop/rates.json:4`, which the failing tests read."
 
 
-@pytest.mark.parametrize(
-    ("failure", "error", "action"),
-    [
-        (
-            Failure(
-                category=Category.ARTIFACT_MISSING,
-                owner=Owner.TEST,
-                location=Location(path="tests/data/rows.json"),
-            ),
-            ExceptionFact(
-                type="FileNotFoundError",
-                qualified="builtins.FileNotFoundError",
-                path="tests/data/rows.json",
-            ),
-            "Restore `tests/data/rows.json`, which was removed or renamed.",
-        ),
-        (
-            Failure(
-                category=Category.TEST_REGRESSION,
-                owner=Owner.PRODUCT,
-                candidates=(
-                    Candidate(
-                        path="shop/cart.py",
-                        line=1,
-                        score=0.9,
-                        hunk=Hunk(path="shop/cart.py", line=1, removed=1, text="-import io"),
-                    ),
-                ),
-            ),
-            ExceptionFact(type="NameError", qualified="builtins.NameError", name="io"),
-            "Restore the removed `import io` in `shop/cart.py`, or stop using `io`.",
-        ),
-    ],
-)
-def test_content_removed_by_a_change_is_to_be_restored(
-    failure: Failure, error: ExceptionFact, action: str
-) -> None:
+def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
+    at = Location(path="tests/data/rows.json")
+    failure = Failure(category=Category.ARTIFACT_MISSING, owner=Owner.TEST, location=at)
+    error = ExceptionFact(
+        type="FileNotFoundError", qualified="builtins.FileNotFoundError", path="tests/data/rows.json"
+    )
     fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
-    tree = FailureContext(todo_id="t1", absent=("tests/data/rows.json",), present=("shop/cart.py",))
+    tree = FailureContext(todo_id="t1", absent=(at.path,))
 
-    assert next_action(failure, fact, EditScope(tests=True), tree=tree) == action
-    if failure.owner is Owner.TEST:
-        assert next_action(failure, fact, EditScope(), tree=tree).startswith("Report that")
+    restore = "Restore `tests/data/rows.json`, which was removed or renamed."
+    assert next_action(failure, fact, EditScope(tests=True), tree=tree) == restore
+    assert next_action(failure, fact, EditScope(), tree=tree).startswith("Report that")
+
+
+def test_a_removed_import_is_to_be_restored() -> None:
+    hunk = Hunk(path="shop/cart.py", line=1, removed=1, text="-import io")
+    cause = Candidate(path="shop/cart.py", line=1, score=0.9, hunk=hunk)
+    failure = Failure(category=Category.TEST_REGRESSION, owner=Owner.PRODUCT, candidates=(cause,))
+    error = ExceptionFact(type="NameError", qualified="builtins.NameError", name="io")
+    tree = FailureContext(todo_id="t1", present=("shop/cart.py",))
+
+    action = next_action(
+        failure, Evidence(kind=EvidenceKind.TEST, exceptions=(error,)), EditScope(), tree=tree
+    )
+
+    assert action == "Restore the removed `import io` in `shop/cart.py`, or stop using `io`."

@@ -506,25 +506,22 @@ def test_a_raised_time_limit_is_bounded_by_the_todo_and_the_plan() -> None:
     assert edits_of(slow(metadata={"max_todo_seconds": 20}), RaiseLimit) == []
 
 
-def test_a_hang_does_not_raise_the_time_limit() -> None:
-    endless = raised(
-        "Timeout", "", frame("pkg/a.py", source="while True:"), frame("pkg/a.py", source="pass")
-    )
-    waiting = raised("Timeout", "", frame("/lib/threading.py", Side.STDLIB, module="threading"))
-    unnamed = raised("Timeout", "", frame("/lib/queue.py", Side.STDLIB))
-    for error in (endless, waiting, unnamed):
-        case = slow(seen(exceptions=(error,)))
+def test_a_hang_in_the_product_does_not_raise_the_time_limit() -> None:
+    in_test, in_product = frame("tests/test_a.py", Side.TEST), frame("pkg/a.py")
+    in_library = frame("/lib/queue.py", Side.STDLIB)
+    for stack in ([in_product], [in_library], [in_test, in_product], [in_product, in_library]):
+        case = slow(seen(exceptions=(raised("Timeout", "", *stack),)))
         assert [edit.edit for edit in revise(case)] == ["isolate"]
-    looping = raised("Timeout", "", frame("tests/test_a.py", Side.TEST), frame("pkg/a.py", source="n += 1"))
-    in_json = raised("Timeout", "", frame("pkg/a.py"), frame("/lib/json.py", Side.STDLIB, module="json"))
-    for error in (looping, in_json):
-        assert edits_of(slow(seen(exceptions=(error,))), RaiseLimit) == []
-    ended = seen(
-        exceptions=(endless,), confirmations=(Confirmation(where="alone", passed=True, duration_ms=1500),)
-    )
-    assert "1.5 s" in only(slow(ended), RaiseLimit).because
+    located = failure(Category.TEST_TIMEOUT, RSI, at="pkg/a.py")
+    assert edits_of(situation(located, todo("t2", FILE)), RaiseLimit) == []
+
+
+def test_slow_work_of_a_test_or_a_repeated_pass_raises_the_time_limit() -> None:
     in_test = raised("Timeout", "", frame("tests/test_a.py", Side.TEST), frame("/lib/x.py", Side.STDLIB))
     assert len(edits_of(slow(seen(exceptions=(in_test, raised("X")))), RaiseLimit)) == 1
+    passed = Confirmation(where="alone", passed=True, duration_ms=1500)
+    ended = seen(exceptions=(raised("Timeout", "", frame("pkg/a.py")),), confirmations=(passed,))
+    assert "1.5 s" in only(slow(ended), RaiseLimit).because
 
 
 def test_a_flaky_test_is_quarantined_again_only_after_its_entry_expires() -> None:
