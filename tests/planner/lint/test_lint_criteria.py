@@ -45,9 +45,18 @@ def test_an_assumed_test_is_reported_with_the_places_searched(tmp_path: Path) ->
     assert judge(tmp_path, todo("a")) == [], "a convention has found it"
 
 
-def test_a_missing_test_file_with_a_similar_name_gets_a_suggestion(tmp_path: Path) -> None:
-    found = only("test-missing", tmp_path, todo("a", "pytest tests/test_aa.py"), files=FILES)
-    assert found.fix.startswith("did you mean tests/test_a.py?")
+@pytest.mark.parametrize(
+    ("selection", "nearest"),
+    [
+        ("tests/test_aa.py", "tests/test_a.py?"),
+        ("tests/test_a.py::test_answr", "tests/test_a.py::test_answer"),
+    ],
+)
+def test_a_missing_test_with_a_similar_name_gets_a_suggestion(
+    tmp_path: Path, selection: str, nearest: str
+) -> None:
+    found = only("test-missing", tmp_path, todo("a", f"pytest {selection}"), files=FILES)
+    assert f"did you mean {nearest}" in found.fix
     assert found.place == "items[0].acceptance_criteria.tests[0].cmd"
 
 
@@ -76,11 +85,6 @@ def test_a_test_file_may_be_an_artifact_of_the_todo_or_a_dependency(tmp_path: Pa
     assert judge(tmp_path, first, middle, last) == []
     found = only("dependency-missing", tmp_path, first, {**last, "dependencies": []}, files=FILES)
     assert found.fix == "add 't' to the dependencies of 'a'"
-
-
-def test_a_missing_test_id_is_reported_with_the_nearest_one(tmp_path: Path) -> None:
-    found = only("test-missing", tmp_path, todo("a", "pytest tests/test_a.py::test_answr"), files=FILES)
-    assert "tests/test_a.py::test_answer" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -112,20 +116,17 @@ def test_classes_methods_and_parameters_of_tests_are_recognised(tmp_path: Path, 
         "class TestU(unittest.TestCase):\n    def test_c(self):\n        self.assertTrue(answer())\n"
         "if True:\n    async def test_d():\n        assert answer()\n"
     )
-    assert (
-        judge(tmp_path, todo("a", f"pytest 'tests/test_b.py::{name}'"), files={"tests/test_b.py": source})
-        == []
-    )
+    assert judge(tmp_path, todo("a", f"pytest 't.py::{name}'"), files={"t.py": source}) == []
+
+
+PATHS = "testpaths = ['docs']\n"
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        (
-            "pyproject.toml",
-            '[tool.pytest.ini_options]\ntestpaths = ["docs"]\npython_files = "check_*.py"\n',
-        ),
-        ("pytest.toml", '[pytest]\ntestpaths = ["docs"]\npython_files = ["check_*.py"]\n'),
+        ("pyproject.toml", f"[tool.pytest.ini_options]\n{PATHS}python_files = 'check_*.py'\n"),
+        ("pytest.toml", f"[pytest]\n{PATHS}python_files = ['check_*.py']\n"),
         ("tox.ini", "[pytest]\ntestpaths = docs\npython_files = check_*.py\n"),
         ("setup.cfg", "[tool:pytest]\ntestpaths =\n    docs\npython_files = check_*.py\n"),
     ],
@@ -251,22 +252,22 @@ def test_randomness_clock_and_network_use_in_a_test_are_reported(
     assert of_source(tmp_path, source, spec=spec) == [], "a fixture is named: the data is repeatable"
 
 
+ROLLS = "import random\ndef test_a():\n    assert random.random() < 2\n"
+SEEDS = "import random\n\ndef pytest_runtest_setup():\n    random.seed(1)\n"
+
+
 @pytest.mark.parametrize(
-    "source",
+    "files",
     [
-        "import random\nrandom.seed(7)\ndef test_a():\n    assert random.random() < 2\n",
-        "import random\ndef test_a(random):\n    assert random.random() < 2\n",
-        "import time\ndef test_a(monkeypatch):\n    assert time.time()\n",
-        "import time\nfrom freezegun import freeze_time\n@freeze_time('2026-01-01')\ndef test_a():\n"
-        "    assert time.time()\n",
+        {"t.py": f"import random\nrandom.seed(7)\n{ROLLS}"},
+        {"t.py": ROLLS.replace("test_a()", "test_a(random)")},
+        {"t.py": ROLLS, "conftest.py": SEEDS},
+        {"t.py": "import time\ndef test_a(monkeypatch):\n    assert time.time()\n"},
+        {"t.py": "import time\n@freeze_time('2026-01-01')\ndef test_a():\n    assert time.time()\n"},
     ],
+    ids=["a seed", "a fixture", "a conftest", "a patched clock", "a frozen clock"],
 )
-def test_a_test_that_controls_randomness_and_clock_is_accepted(tmp_path: Path, source: str) -> None:
-    assert of_source(tmp_path, source) == []
-
-
-def test_a_conftest_may_control_randomness(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(
-        "import random\n\ndef pytest_runtest_setup():\n    random.seed(1)\n"
-    )
-    assert of_source(tmp_path, "import random\ndef test_a():\n    assert random.random() < 2\n") == []
+def test_a_test_that_controls_randomness_and_clock_is_accepted(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    assert judge(tmp_path, todo("a", "pytest t.py"), files=files) == []

@@ -15,11 +15,11 @@ from lint_samples import GOOD_TEST, findings, only, rules, todo
 
 from planner import lint
 from planner.catalog.tables import load_table
-from planner.errors import PlanFileError, PlannerError
-from planner.lint import LINT_RULES
+from planner.errors import PlannerError
+from planner.lint import LINT_RULES, LintFacts
 from planner.lint.rules import reasons_for_phases
 from planner.lint.selection import PytestSettings, read_module
-from planner.model.plan import AcceptanceCriteria, Todo
+from planner.model.plan import AcceptanceCriteria, Plan, Todo
 from planner.model.qualification import Quality
 from planner.planfile.project_facts import configured_tools
 from planner.planfile.tree import load_tree
@@ -47,10 +47,6 @@ def judge(
 
 
 # -- routing, limits, retries --------------------------------------------------------------------------
-
-
-def test_a_sound_plan_has_no_findings(tmp_path: Path) -> None:
-    assert judge(tmp_path, own("a"), own("b")) == []
 
 
 @pytest.mark.parametrize(
@@ -127,9 +123,6 @@ def test_a_branch_must_repair_a_primary_todo(
 
 @given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=12))
 def test_transitive_dependencies_agree_with_a_graph_walk(edges: list[set[int]]) -> None:
-    from planner.lint import LintFacts
-    from planner.model.plan import Plan
-
     needs = {f"t{at}": tuple(f"t{o}" for o in others if o < at) for at, others in enumerate(edges)}
     items = tuple(Todo(id=name, title="T", dependencies=before) for name, before in needs.items())
     facts = LintFacts(Plan(todo_list_id="p", items=items), {}, None)  # pyright: ignore[reportArgumentType]
@@ -186,11 +179,9 @@ def test_a_contract_must_exist_or_be_made_by_an_earlier_architect_todo(tmp_path:
     architect = todo("b", "pytest u.py", agent_role="architect", contract_path="new.json")
     assert judge(tmp_path, architect, own(contract_path="new.json", dependencies=["b"])) == []
     assert judge(tmp_path, architect, own(contract_path="new.json")) == ["dependency-missing"]
-    idle = todo("b", "pytest u.py", agent_role="architect")
-    asked = only(
-        "contract-missing", tmp_path, idle, own(contract_path="n.json", dependencies=["b"]), files=FILES
-    )
-    assert "the architect's 'b'" in asked.fix
+    idle, later = todo("b", "pytest u.py", agent_role="architect"), own(contract_path="n.json")
+    found = only("contract-missing", tmp_path, idle, {**later, "dependencies": ["b"]}, files=FILES)
+    assert "the architect's 'b'" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -237,9 +228,9 @@ def test_expected_artifacts_must_be_within_the_allowed_files(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("keys", "protected", "expected"),
     [
-        ({"controller_task_spec": {"type": "PATCH", "target_file": "src/a.py"}}, [], 0),
-        ({"controller_task_spec": {"type": "PATCH", "target_file": "lib/a.py"}}, [], 1),
-        ({"controller_task_spec": {"type": "PATCH", "target_file": "src/a.py"}}, ["src/**"], 1),
+        ({"controller_task_spec": {"type": "P", "target_file": "src/a.py"}}, [], 0),
+        ({"controller_task_spec": {"type": "P", "target_file": "lib/a.py"}}, [], 1),
+        ({"controller_task_spec": {"type": "P", "target_file": "src/a.py"}}, ["src/**"], 1),
         ({"contract_path": "contracts/n.json", "agent_role": "architect"}, [], 1),
         ({"criteria": {"expected_artifacts": ["src/new.py"]}}, ["src/**"], 1),
         ({"criteria": {"expected_artifacts": ["src/a.py"]}}, ["src/**"], 0),
@@ -248,11 +239,8 @@ def test_expected_artifacts_must_be_within_the_allowed_files(tmp_path: Path) -> 
 def test_targets_and_contracts_must_be_allowed_and_not_protected(
     tmp_path: Path, keys: dict[str, Any], protected: list[str], expected: int
 ) -> None:
-    plan = {"metadata": {"protected_files": protected}}
-    assert (
-        judge(tmp_path, own(allowed_files=["src/**"], **keys), **plan)
-        == ["outside-allowed-files"] * expected
-    )
+    found = judge(tmp_path, own(allowed_files=["src/**"], **keys), metadata={"protected_files": protected})
+    assert found == ["outside-allowed-files"] * expected
 
 
 def test_a_branch_need_not_be_allowed_to_write_its_failure_report(tmp_path: Path) -> None:
@@ -361,24 +349,15 @@ def test_findings_have_positions_and_follow_the_order_of_the_file(tmp_path: Path
         "  status: claimed\n- step_id: b\n  title: B\n"
         "  acceptance_criteria:\n    tests:\n    - cmd: pytest nope.py\n      timeout_seconds: 0.1\n"
     )
-    found = [
-        (each.line, each.column, each.rule, each.place) for each in validate_plan(path, boundary=tmp_path)
-    ]
-    assert found == sorted(found, key=lambda each: each[:2])
-    assert (5, 16, "retries-unreasonable", "items[0].max_retries") in found
-    assert (6, 11, "test-missing", "items[0].verify") in found
-    assert (12, 12, "tests-unwritten", "items[1].acceptance_criteria.tests[0].cmd") in found
-    assert (
-        13,
-        24,
-        "timeout-unreasonable",
-        "items[1].acceptance_criteria.tests[0].timeout_seconds",
-    ) in found
-
-
-def test_a_plan_that_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlanFileError, match="does not exist"):
-        validate_plan(tmp_path / "none.yaml")
+    found = validate_plan(path, boundary=tmp_path)
+    places = [(each.line, each.column) for each in found]
+    assert places == sorted(places)
+    assert {
+        (5, 16, "retries-unreasonable", "items[0].max_retries"),
+        (6, 11, "test-missing", "items[0].verify"),
+        (12, 12, "tests-unwritten", "items[1].acceptance_criteria.tests[0].cmd"),
+        (13, 24, "timeout-unreasonable", "items[1].acceptance_criteria.tests[0].timeout_seconds"),
+    } <= {(each.line, each.column, each.rule, each.place) for each in found}
 
 
 def test_the_table_lists_exactly_the_rules_in_use() -> None:
@@ -402,10 +381,8 @@ def test_project_text_in_a_finding_cannot_control_the_terminal(tmp_path: Path) -
 
 def test_long_messages_are_truncated(tmp_path: Path) -> None:
     files = {"t.py": "def test_a():\n    pass\n"}
-    assert (
-        len(only("test-missing", tmp_path, todo("a", f"pytest t.py::{'x' * 9_000}"), files=files).message)
-        < 2_000
-    )
+    found = only("test-missing", tmp_path, todo("a", f"pytest t.py::{'x' * 9_000}"), files=files)
+    assert len(found.message) < 2_000
 
 
 _CODE = st.lists(
@@ -482,13 +459,12 @@ def test_configured_tools_are_recognised_by_their_files(
 
 @pytest.mark.parametrize(
     ("pattern", "protects"),
-    [("src", True), ("src/**", True), ("*.py", True), ("a.py", False), ("a*.py", True), ("test/**", False)],
+    [
+        *(("src", True), ("src/**", True), ("*.py", True), ("a*.py", True)),
+        *(("a.py", False), ("test/**", False)),
+        *((".", True), ("./", True), ("src/a**", True), ("t.py/", True)),  # other meanings in pathlib
+    ],
 )
 def test_a_protected_glob_without_matches_is_reported(tmp_path: Path, pattern: str, protects: bool) -> None:
     found = judge(tmp_path, own(), metadata={"protected_files": [pattern]})
     assert found == ["protected-nothing"] * (not protects)
-
-
-@pytest.mark.parametrize("pattern", [".", "./", "src/a**", "t.py/"])
-def test_a_glob_with_other_pathlib_semantics_is_not_reported(tmp_path: Path, pattern: str) -> None:
-    assert judge(tmp_path, own(), metadata={"protected_files": [pattern]}) == []
