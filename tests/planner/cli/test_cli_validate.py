@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 from planner_command import Command, with_test
 from typer.testing import CliRunner
@@ -16,14 +15,9 @@ from planner.model.findings import PlanFinding, Severity
 
 
 def finding(rule: str, severity: Severity, **keys: object) -> PlanFinding:
-    said = {
-        "path": "plan.yaml",
-        "place": "items[0]",
-        "message": "it is so",
-        "why": "Because.",
-        "fix": "Do it.",
-    }
-    return PlanFinding.model_validate({"rule": rule, "severity": severity, **said, **keys})
+    words = {"message": "it is so", "why": "Because.", "fix": "Do it."}
+    place = {"path": "plan.yaml", "place": "items[0]"}
+    return PlanFinding.model_validate({"rule": rule, "severity": severity, **place, **words, **keys})
 
 
 ERROR = finding("command-hollow", Severity.ERROR)
@@ -165,11 +159,6 @@ items:
       expected_artifacts: [report.md]
       tests: [{cmd: python -m json.tool data/prices.json, fixture: data/prices.json}]
 """
-FIXED = (
-    PLAN.replace("max_retries: 0", "max_retries: 2")
-    .replace("[shop.py]", "[shop.py, report.md]")
-    .replace("    allowed_files", "    dependencies: [make]\n    allowed_files")
-)
 
 
 def validate(*words: str) -> tuple[int, str, str]:
@@ -189,11 +178,10 @@ def test_safe_fixes_are_written_to_a_new_file_with_all_comments(plan: Path) -> N
 
     text = Path("better.yaml").read_text()
     assert (status, told.splitlines()[-1]) == (0, "ready: no findings")
-    assert [line.split(":")[0] for line in remarks.splitlines()] == ["planner", "planner", "planner"]
+    assert remarks.count("planner: ") == len(remarks.splitlines()) == 3
     assert "# by a script" in text
-    assert {"max_retries: 2", "allowed_files: [shop.py, report.md]"} <= {
-        line.strip() for line in text.splitlines()
-    }
+    lines = {line.strip() for line in text.splitlines()}
+    assert {"max_retries: 2", "allowed_files: [shop.py, report.md]"} <= lines
     assert "make" in text.partition("id: use")[2]
     assert plan.read_text() == PLAN
 
@@ -231,10 +219,9 @@ def test_sarif_contains_the_rule_the_line_and_the_remedy(plan: Path) -> None:
     assert status == 1
     assert PLAN.splitlines()[region["startLine"] - 1].strip() == "max_retries: 0"
     assert (first["ruleId"], first["level"]) == ("retries-unreasonable", "note")
-    assert {each["ruleId"] for each in run["results"]} == {
-        each["id"] for each in run["tool"]["driver"]["rules"]
-    }
-    jsonschema.validate(run["results"], {"type": "array", "minItems": 3})
+    rules = {each["id"] for each in run["tool"]["driver"]["rules"]}
+    assert {each["ruleId"] for each in run["results"]} == rules
+    assert len(run["results"]) >= 3
 
 
 def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(
@@ -251,11 +238,8 @@ def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(
 
     [finding] = json.loads(as_json)["findings"]
     assert (status, json.loads(as_json)["ready"]) == (4, False)
-    assert (finding["rule"], finding["line"], finding["place"]) == (
-        "unusable-plan",
-        3,
-        "items[0].wrong_key",
-    )
+    where = (finding["rule"], finding["line"], finding["place"])
+    assert where == ("unusable-plan", 3, "items[0].wrong_key")
     assert "plan.yaml:3:" in errors
     [result] = sarif["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
