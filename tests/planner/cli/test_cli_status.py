@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from planner_command import Command, done, failed, pending, undecided, with_test
 
@@ -120,11 +122,12 @@ def test_json_contains_the_same_tree(verified: Command) -> None:
 
 
 def test_json_can_be_limited_to_one_todo_or_a_depth(verified: Command) -> None:
-    assert [each["todo_id"] for each in verified("status", "plan.yaml", "b", "--json").json["todos"]] == [
-        "b"
-    ]
-    assert verified("status", "plan.yaml", "--json", "--depth", "0").json["todos"] == []
-    assert "branches" not in verified("status", "plan.yaml", "--json", "--depth", "1").json["todos"][1]
+    def todos(*words: str) -> list[dict[str, Any]]:
+        return verified("status", "plan.yaml", "--json", *words).json["todos"]
+
+    assert [each["todo_id"] for each in todos("b")] == ["b"]
+    assert todos("--depth", "0") == []
+    assert "branches" not in todos("--depth", "1")[1]
 
 
 def test_control_characters_in_titles_are_removed(command: Command) -> None:
@@ -150,7 +153,5 @@ def test_a_todo_of_the_default_plan_may_be_named_without_the_plan(verified: Comm
     assert verified("status", "b").out == verified("status", "plan.yaml", "b").out
     unknown = verified("status", "a_branch_1")
     assert unknown.status == 2
-    assert unknown.err == (
-        "planner: there is no todo 'a_branch_1' in the plan; did you mean 'a_branch_01'?\n"
-    )
+    assert unknown.err.endswith("no todo 'a_branch_1' in the plan; did you mean 'a_branch_01'?\n")
     assert verified("status", "b.yaml").status == 4

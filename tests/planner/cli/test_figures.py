@@ -10,7 +10,7 @@ from run_stories import START, Kept, Story, todo, write_log
 from simulation import Simulation
 
 from planner.cli.explain import tell
-from planner.cli.figures import LIMITS, Figures, Reviewed, review, verdict_of
+from planner.cli.figures import LIMITS, Figures, review, verdict_of
 from planner.engine.progress import status_tree
 from planner.model.edits import NarrowFiles
 from planner.model.events import (
@@ -21,18 +21,15 @@ from planner.model.events import (
     StopRequested,
     WorkStarted,
 )
-from planner.model.outcome import Check, Outcome
+from planner.model.outcome import Outcome
 from planner.model.plan import AcceptanceCriteria
 from planner.model.taxonomy import Category
-from planner.model.verdicts import CheckKind, Verdict
+from planner.model.verdicts import Verdict
 from planner.store import questions
 from planner.store.index import open_index
 from planner.store.run_log import FOLDER
 
-
-def figure(name: str, figures: Figures) -> Reviewed:
-    (found,) = (each for each in review(figures) if each.id == name)
-    return found
+NARROWED = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
 
 
 @pytest.mark.parametrize(
@@ -52,23 +49,18 @@ def figure(name: str, figures: Figures) -> Reviewed:
     ],
 )
 def test_each_figure_is_met_up_to_its_limit(name: str, counts: dict[str, Any], met: bool | None) -> None:
-    assert figure(name, Figures(**counts)).met is met
-
-
-def test_every_figure_is_judged() -> None:
-    assert [each.id for each in review(Figures())] == list(LIMITS)
+    assert {each.id: each.met for each in review(Figures(**counts))}[name] is met
 
 
 def test_figures_are_described_with_counts_and_limit() -> None:
     tally = Figures(fixed_repairs=3, repairs=4, levels=2, work_seconds=0.5, verification_seconds=0.0894)
+    told = {each.id: each.sentence for each in review(tally)}
 
-    assert (
-        figure("recovery-rate", tally).sentence
-        == "repairs that fixed the failure: 3 of 4 (75%; goal: at least 50%)"
-    )
-    assert figure("hierarchy-depth", tally).sentence == ("levels of nested plans: 2 (goal: at most 3)")
-    assert figure("human-overrides", tally).sentence.endswith(": none yet (goal: at most 20%)")
-    assert "0.0894 of 0.5 (18%" in figure("verification-time", tally).sentence
+    assert list(told) == list(LIMITS)
+    assert told["recovery-rate"] == "repairs that fixed the failure: 3 of 4 (75%; goal: at least 50%)"
+    assert told["hierarchy-depth"] == "levels of nested plans: 2 (goal: at most 3)"
+    assert told["human-overrides"].endswith(": none yet (goal: at most 20%)")
+    assert "0.0894 of 0.5 (18%" in told["verification-time"]
 
 
 def test_a_turn_granted_by_a_person_counts_as_a_repair_in_every_report(tmp_path: Path) -> None:
@@ -95,8 +87,7 @@ def test_human_decisions_and_overrides_are_counted() -> None:
     assert (story.figures.decisions, story.figures.overrides) == (1, 0)
     story.decides(Decision.REJECT, start_of_t2)  # type: ignore[arg-type]
     assert (story.figures.decisions, story.figures.overrides) == (2, 1)
-    edit = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
-    story.tell(PlanRevised(at=START, edits=(edit,)))
+    story.tell(PlanRevised(at=START, edits=(NARROWED,)))
     assert (story.figures.decisions, story.figures.overrides) == (3, 2)
     story.tell(StopRequested(at=START))
     assert (story.figures.decisions, story.figures.overrides) == (4, 3)
@@ -111,26 +102,16 @@ def test_verification_time_is_measured_by_run_and_not_by_test() -> None:
 
     story.tell(WorkStarted(at=START, todo_id="t2"))
     story.works("t2")  # 10 s after the start of the work, not 30 s after the request
-    outcome = Outcome.model_validate(
-        {"todo_id": "t2", "success": True, "tests_passed": True, "metrics": {"duration_ms": 2_500}}
-    )
-    story.outcome(outcome)
+    measured = {"success": True, "tests_passed": True, "metrics": {"duration_ms": 2_500}}
+    story.outcome(Outcome.model_validate({"todo_id": "t2", **measured}))
     assert (story.figures.work_seconds, story.figures.verification_seconds) == (14.0, 20.0)
 
 
 def conventional(todo_id: str, *, found: bool) -> Outcome:
-    verdict = Verdict.PASSED if found else Verdict.FAILED
+    check = {"id": "convention", "kind": "test", "verdict": "passed" if found else "failed"}
     evidence = None if found else {"category": "TEST_NOT_FOUND", "check_id": "convention"}
-    return Outcome.model_validate(
-        {
-            "todo_id": todo_id,
-            "verified": True,
-            "success": found,
-            "tests_passed": found,
-            "checks": (Check(id="convention", kind=CheckKind.TEST, verdict=verdict),),
-            "failure_evidence": evidence,
-        }
-    )
+    ended = {"verified": True, "success": found, "tests_passed": found, "failure_evidence": evidence}
+    return Outcome.model_validate({"todo_id": todo_id, "checks": [check], **ended})
 
 
 def test_todos_without_conventional_tests_are_counted_once() -> None:
@@ -190,21 +171,14 @@ def test_the_history_of_one_todo_covers_only_it_and_its_branches() -> None:
     assert any(line.startswith("stop requested: by Ada") for line in of_t1), "it concerns everybody"
 
 
+CONFLICT = ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",))
+
+
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        (
-            PlanRevised(
-                at=START,
-                by="Ada",
-                edits=(NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",)),),
-            ),
-            "plan revised: edits narrow_files, by Ada",
-        ),
-        (
-            ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",)),
-            "conflict found t1, t2: files a.py",
-        ),
+        (PlanRevised(at=START, by="Ada", edits=(NARROWED,)), "plan revised: edits narrow_files, by Ada"),
+        (CONFLICT, "conflict found t1, t2: files a.py"),
     ],
 )
 def test_an_event_is_described_in_one_line(event: Any, told: str) -> None:
@@ -237,34 +211,26 @@ def test_external_text_cannot_colour_hide_or_break_a_line() -> None:
     assert len(told) < 400
 
 
-RED = {"id": "tests[0]", "kind": "test", "verdict": "failed"}
+FLAKY = {"category": "FLAKY_TEST", "tests": ["a::b", "a::c"]}
+BROKEN = {"category": "ENVIRONMENT_ERROR"}
+
+
+def ends_with(verdict: str, failure: dict[str, Any] | None = None, **check: Any) -> dict[str, Any]:
+    """Return fields of an outcome with one check."""
+    checks = [{"id": "tests[0]", "kind": "test", "verdict": verdict, **check}]
+    state = None if verdict == "failed" else "testing"
+    return {"state": state, "checks": checks, "failure_evidence": failure}
 
 
 @pytest.mark.parametrize(
     ("keys", "verdict", "told"),
     [
         ({"success": True, "tests_passed": True}, Verdict.PASSED, "passed, 0 criteria"),
-        (
-            {"state": "testing", "checks": [{**RED, "verdict": "needs_human", "title": "Nice?"}]},
-            Verdict.NEEDS_HUMAN,
-            "needs human, Nice?",
-        ),
-        (
-            {"state": "testing", "checks": [{**RED, "verdict": "inconclusive"}]},
-            Verdict.INCONCLUSIVE,
-            "inconclusive, tests[0]",
-        ),
-        (
-            {"checks": [RED], "failure_evidence": {"category": "FLAKY_TEST", "tests": ["a::b", "a::c"]}},
-            Verdict.FLAKY,
-            "flaky, b and 1 other test (FLAKY_TEST)",
-        ),
-        (
-            {"checks": [RED], "failure_evidence": {"category": Category.ENVIRONMENT_ERROR}},
-            Verdict.INCONCLUSIVE,
-            "inconclusive, it (ENVIRONMENT_ERROR)",
-        ),
-        ({"checks": [RED]}, Verdict.FAILED, "failed, tests[0]"),
+        (ends_with("needs_human", title="Nice?"), Verdict.NEEDS_HUMAN, "needs human, Nice?"),
+        (ends_with("inconclusive"), Verdict.INCONCLUSIVE, "inconclusive, tests[0]"),
+        (ends_with("failed", FLAKY), Verdict.FLAKY, "flaky, b and 1 other test (FLAKY_TEST)"),
+        (ends_with("failed", BROKEN), Verdict.INCONCLUSIVE, "inconclusive, it (ENVIRONMENT_ERROR)"),
+        (ends_with("failed"), Verdict.FAILED, "failed, tests[0]"),
     ],
 )
 def test_a_verification_is_described_by_its_result(
