@@ -126,15 +126,12 @@ def test_a_contract_describes_bases_methods_and_inner_classes(project: Project) 
     """
     strategy, inner, candle = contract_of("m", project.write(m=source).root).classes
     assert strategy.bases == ("Base[int]", "abc.ABC")
-    assert [render(each) for each in strategy.methods] == [
-        "run(x: int) -> None",
-        "parse(text)",
-        "make(*, n=1)",
-    ]
-    assert (inner.name, [render(each) for each in inner.methods]) == ("Strategy.Inner", ["async go()"])
-    assert [render(each) for each in candle.methods] == [
-        "__init__(open: float, close: float = 0.0) -> None"
-    ]
+    methods = {each.name: [render(method) for method in each.methods] for each in (strategy, inner, candle)}
+    assert methods == {
+        "Strategy": ["run(x: int) -> None", "parse(text)", "make(*, n=1)"],
+        "Strategy.Inner": ["async go()"],
+        "Candle": ["__init__(open: float, close: float = 0.0) -> None"],
+    }
 
 
 def test_definitions_known_only_at_run_time_are_left_out_and_listed(project: Project) -> None:
@@ -159,10 +156,8 @@ def test_definitions_known_only_at_run_time_are_left_out_and_listed(project: Pro
     assert [each.name for each in written.contract.functions] == ["kept"]
     assert [each.name for each in written.contract.classes] == ["C"]
     assert written.contract.classes[0].methods == ()
-    assert [said.split(" ")[0] for said in written.left_out] == [
-        *("a", "b", "H", "i", "C.d", "C.e", "C.F"),
-        "J" * 600,
-    ]
+    left_out = [reason.partition(" ")[0] for reason in written.left_out]
+    assert left_out == ["a", "b", "H", "i", "C.d", "C.e", "C.F", "J" * 600]
     assert compare_contract(written.contract, project.root) == ()
 
 
@@ -204,10 +199,7 @@ def test_project_code_is_never_run_or_imported(project: Project) -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (
-            "indicators.rsj",
-            "there is no module indicators.rsj below the root; did you mean indicators.rsi?",
-        ),
+        ("indicators.rsj", "no module indicators.rsj below the root; did you mean indicators.rsi?"),
         ("indicator", "; did you mean indicators?"),
         ("indicators", "only a folder without __init__.py"),
         ("away.m", "there is no module away.m"),
@@ -350,22 +342,22 @@ def test_an_inherited_method_is_found_across_the_project(project: Project) -> No
 
 def test_inner_classes_are_compared(project: Project) -> None:
     project.write(m="class A:\n    class B:\n        T = make()\n        def go(self) -> T: ...\n")
-    assert project.differences(classes=[{"name": "A.B", "methods": [{"name": "go", "returns": "T"}]}]) == ()
     (difference,) = project.differences(classes=[{"name": "A.C"}])
     assert (difference.name, difference.message) == ("A.C", "A does not define C, it defines B")
-    (difference,) = project.differences(
-        classes=[{"name": "A.B", "methods": [{"name": "go", "returns": "int"}]}]
-    )
+    go = {"name": "go", "returns": "T"}
+    assert project.differences(classes=[{"name": "A.B", "methods": [go]}]) == ()
+    (difference,) = project.differences(classes=[{"name": "A.B", "methods": [{**go, "returns": "int"}]}])
     assert (difference.name, difference.problem) == ("A.B.go", "unresolved")
 
 
 def test_a_re_export_is_reported_under_its_promised_name(project: Project) -> None:
-    project.write(p____init__="from .impl import compute as run", p__impl="def compute(a): ...")
-    (difference,) = project.differences("p", functions=[{"name": "run", "parameters": []}])
-    assert (difference.name, difference.path) == ("run", "p/impl.py")
-    project.write(p__impl="if x:\n    def compute(): ...")
-    (difference,) = project.differences("p", functions=[{"name": "run", "parameters": []}])
-    assert (difference.name, difference.problem) == ("run", "unresolved")
+    project.write(p____init__="from .impl import compute as run")
+    sources = {"def compute(a): ...": "signature", "if x:\n    def compute(): ...": "unresolved"}
+    for source, problem in sources.items():
+        project.write(p__impl=source)
+        (difference,) = project.differences("p", functions=[{"name": "run", "parameters": []}])
+        found = (difference.name, difference.path, difference.problem)
+        assert found == ("run", "p/impl.py", problem)
 
 
 # -- arbitrary code -----------------------------------------------------------------------------------
@@ -422,15 +414,13 @@ FUNCTIONS = st.dictionaries(
     max_size=4,
 )
 HEAD = (
-    "import pandas as pd\nfrom typing import *\nimport typing\nT = TypeVar('T')\nAlias = list[int]\nN = 1\n"
-    "class Thing: ...\n"
+    "import pandas as pd\nfrom typing import Optional, Callable, Literal, Annotated\nimport typing\n"
+    "T = TypeVar('T')\nAlias = list[int]\nN = 1\nclass Thing: ...\n"
 )
 
 
 def module(functions: dict[str, Any]) -> str:
-    lines = [
-        HEAD.replace("from typing import *", "from typing import Optional, Callable, Literal, Annotated")
-    ]
+    lines = [HEAD]
     inside = ["class Holder:", "    pass"]
     for name, (parameters, returns, is_async, is_method) in functions.items():
         own = [("positional_or_keyword", "self", None, None), *parameters]
@@ -445,49 +435,33 @@ def module(functions: dict[str, Any]) -> str:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(FUNCTIONS)
-def test_a_generated_contract_matches_its_source(tmp_path: Path, functions: dict[str, Any]) -> None:
-    (tmp_path / "m.py").write_text(module(functions))
-    made = write_contract("m", tmp_path)
-    assert made.left_out == ()
-    assert compare_contract(made.contract, tmp_path) == ()
-    assert render_contract(made.contract) == render_contract(contract_of("m", tmp_path))
-    names = [each.name for each in made.contract.functions]
-    names += [each.name for each in made.contract.classes[1].methods]
-    assert sorted(names) == sorted(functions)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FUNCTIONS, st.data())
-def test_a_changed_signature_is_reported_for_that_function_alone(
+def test_a_generated_contract_matches_its_source_until_one_signature_changes(
     tmp_path: Path, functions: dict[str, Any], data: st.DataObject
 ) -> None:
     (tmp_path / "m.py").write_text(module(functions))
-    made = contract_of("m", tmp_path)
+    made = write_contract("m", tmp_path)
+    contract = made.contract
+    assert made.left_out == ()
+    assert compare_contract(contract, tmp_path) == ()
+    assert render_contract(contract) == render_contract(contract_of("m", tmp_path))
+    named = [each.name for each in (*contract.functions, *contract.classes[1].methods)]
+    assert sorted(named) == sorted(functions)
+
     name = data.draw(st.sampled_from(sorted(functions)))
     parameters, returns, is_async, is_method = functions[name]
-    changes: list[tuple[Any, ...]] = [
-        (parameters, returns, not is_async, is_method),
-        (
-            [*parameters[:0], ("positional_only", "new", None, None), *parameters],
-            returns,
-            is_async,
-            is_method,
-        ),
+    longer = [[("positional_only", "new", None, None), *parameters]]
+    shorter = [[*parameters[:at], *parameters[at + 1 :]] for at in range(len(parameters))]
+    renamed = [
+        [*parameters[:at], (kind, f"{old}_", *rest), *parameters[at + 1 :]]
+        for at, (kind, old, *rest) in enumerate(parameters)
     ]
-    for at, (kind, old, annotation, default) in enumerate(parameters):
-        renamed = [*parameters]
-        renamed[at] = (kind, f"{old}_", annotation, default)
-        changes += [
-            (renamed, returns, is_async, is_method),
-            ([*parameters[:at], *parameters[at + 1 :]], returns, is_async, is_method),
-        ]
-    changed = {**functions, name: data.draw(st.sampled_from(changes))}
-    (tmp_path / "m.py").write_text(module(changed))
-    found = compare_contract(made, tmp_path)
-    assert [(each.name, each.problem) for each in found] == [
-        (f"Holder.{name}" if is_method else name, "signature")
-    ]
+    changes = [(each, returns, is_async, is_method) for each in longer + shorter + renamed]
+    changes.append((parameters, returns, not is_async, is_method))
+    (tmp_path / "m.py").write_text(module({**functions, name: data.draw(st.sampled_from(changes))}))
+    (difference,) = compare_contract(contract, tmp_path)
+    where = f"Holder.{name}" if is_method else name
+    assert (difference.name, difference.problem) == (where, "signature")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
