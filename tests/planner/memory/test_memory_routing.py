@@ -84,10 +84,8 @@ def test_the_same_signature_outweighs_the_category() -> None:
 
 def test_a_similar_text_outweighs_the_category() -> None:
     others = [repair(Role.CODER, True, of=OTHER, text="Zzz quite unlike that", signature=None)] * 30
-    own = [repair(Role.DEBUGGER, True, signature=None)] * 6 + [
-        repair(Role.CODER, False, signature=None)
-    ] * 3
-    memory = remembering(*others, *own, *TESTER)
+    fixed, missed = repair(Role.DEBUGGER, True, signature=None), repair(Role.CODER, False, signature=None)
+    memory = remembering(*others, *[fixed] * 6, *[missed] * 3, *TESTER)
     new = SLOW.model_copy(update={"signature": "never seen"})
 
     assert route(memory, new).role is Role.DEBUGGER
@@ -136,8 +134,8 @@ def test_the_latest_correction_counts_in_any_order() -> None:
 def test_a_correction_of_another_failure_counts_only_as_evidence() -> None:
     one, two = correction(Role.DEBUGGER, signature="s1"), correction(Role.DEBUGGER, signature="s2")
 
-    assert not route(remembering(one)).changed
-    assert route(remembering(one)).because == ("too few cases to prefer the debugger to the tester")
+    advice = route(remembering(one))
+    assert (advice.changed, advice.because) == (False, "too few cases to prefer the debugger to the tester")
     assert route(remembering(one, two)).role is Role.DEBUGGER
     assert not route(remembering(one, two, *[repair(Role.TESTER, True)] * 4)).changed
 
@@ -194,17 +192,9 @@ def test_routing_set_by_the_todo_overrides_memory(word: str) -> None:
 def test_the_order_of_records_is_irrelevant(
     held: PastRecords, failure: Failure, about: Todo, random: st.random.Random
 ) -> None:
-    shuffled = held.model_copy(
-        update={
-            name: tuple(random.sample(found, len(found)))
-            for name, found in (
-                ("repairs", held.repairs),
-                ("todos", held.todos),
-                ("corrections", held.corrections),
-            )
-        }
-    )
-    one, other = Memory(held), Memory(shuffled)
+    lists = {"repairs": held.repairs, "todos": held.todos, "corrections": held.corrections}
+    mixed = {name: tuple(random.sample(found, len(found))) for name, found in lists.items()}
+    one, other = Memory(held), Memory(held.model_copy(update=mixed))
 
     assert one.route(failure, about, Role.CODER, NOW) == other.route(failure, about, Role.CODER, NOW)
     assert one.order_bias(about, NOW) == other.order_bias(about, NOW)
