@@ -21,10 +21,10 @@ RUFF = """F401 [*] `os` imported but unused
   |        ^^
 help: Remove unused import: `os`
 
-F821 Undefined name `undefined_name`
+F821 Undefined name `x`
   --> pkg/bad.py:10:7
    |
-10 | print(undefined_name)
+10 | print(x)
 """
 COMPILEALL = """*** Error compiling './syn.py'...
   File "./syn.py", line 1
@@ -120,7 +120,7 @@ not ok 1 - n
   failureType: 'testCodeFailure'
 """
 CARGO = """    Checking foo v0.1.0 (/tmp/x/rs)
-warning: unused variable: `x`
+warning: unused: `x`
  --> src/lib.rs:1:25
   |
 error[E0308]: mismatched types
@@ -137,7 +137,7 @@ assertion `left == right` failed
   left: 1
 """
 MAKE = """a.c: In function 'main':
-a.c:1:19: error: 'x' undeclared (first use in this function)
+a.c:1:19: error: 'x' undeclared
     1 | int main(){return x;}
 a.c:1:19: note: each undeclared identifier is reported only once
 make[1]: *** [Makefile:4: fail] Error 3
@@ -192,10 +192,7 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     (
         "ruff check .",
         RUFF,
-        [
-            "pkg/bad.py:1:8 F401 `os` imported but unused",
-            "pkg/bad.py:10:7 F821 Undefined name `undefined_name`",
-        ],
+        ["pkg/bad.py:1:8 F401 `os` imported but unused", "pkg/bad.py:10:7 F821 Undefined name `x`"],
     ),
     (
         "ruff check --output-format concise .",
@@ -211,20 +208,12 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
         ["/tmp/x/b.py:-:- - would be reformatted", "syn.py:1:6 - cannot parse"],
     ),
     (
-        "isort --check .",
+        "isort -c",
         "ERROR: a.py Imports are incorrectly sorted.\n",
         ["a.py:-:- - Imports are incorrectly sorted."],
     ),
-    (
-        "flake8",
-        "a.py:1:8: E999 SyntaxError: invalid syntax\n",
-        ["a.py:1:8 E999 SyntaxError: invalid syntax"],
-    ),
-    (
-        "pylint pkg",
-        "*** Module bad\na.py:1:0: C0114: No docstring (c)\n",
-        ["a.py:1:0 C0114 No docstring (c)"],
-    ),
+    ("flake8", "a.py:1:8: E999 SyntaxError: invalid\n", ["a.py:1:8 E999 SyntaxError: invalid"]),
+    ("pylint pkg", "*** Module bad\na.py:1:0: C0114: No doc (c)\n", ["a.py:1:0 C0114 No doc (c)"]),
     ("bandit -r .", BANDIT, ["fm/ugly.py:4:0 B404 Consider possible security implications of subprocess."]),
     ("mypy src", "a.py:6: error: Bad return  [return-value]\n", ["a.py:6:- return-value Bad return"]),
     ("mypy src", "a.py:7: note: hint\nb.py: error: Cannot read file\n", ["b.py:-:- - Cannot read file"]),
@@ -261,16 +250,8 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
         "python: Error while finding module specification for 'a.b' (E)\n",
         ["-:-:- - Error while finding module specification for 'a.b' (E)"],
     ),
-    (
-        "make fail",
-        MAKE,
-        ["a.c:1:19 - 'x' undeclared (first use in this function)", "Makefile:4:- fail Error 3"],
-    ),
-    (
-        "make b",
-        "make: *** No rule to make target 'b'.  Stop.\n",
-        ["-:-:- - No rule to make target 'b'. Stop."],
-    ),
+    ("make fail", MAKE, ["a.c:1:19 - 'x' undeclared", "Makefile:4:- fail Error 3"]),
+    ("make b", "make: *** No rule to make 'b'.  Stop.\n", ["-:-:- - No rule to make 'b'. Stop."]),
     ("npx tsc --noEmit", "a.ts(1,7): error TS2322: Not assignable.\n", ["a.ts:1:7 TS2322 Not assignable."]),
     ("npx tsc --noEmit", "error TS6053: File 'm.ts' not found.\n", ["-:-:- TS6053 File 'm.ts' not found."]),
     (
@@ -305,16 +286,8 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
         "/x/x.js:2\n\n\n\nSyntaxError: Bad input\n    at wrapSafe (node:1464:18)\n",
         ["/x/x.js:2:- SyntaxError Bad input", "-:-:- SyntaxError Bad input"],
     ),
-    (
-        "npm run b",
-        "npm error No script: b\nnpm error\nnpm error A complete log of x\n",
-        ["-:-:- - No script: b"],
-    ),
-    (
-        "cargo check",
-        CARGO,
-        ["src/lib.rs:1:21 E0308 mismatched types", "src/lib.rs:1:25 - unused variable: `x`"],
-    ),
+    ("npm run b", "npm error No b\nnpm error\nnpm error A complete log of x\n", ["-:-:- - No b"]),
+    ("cargo check", CARGO, ["src/lib.rs:1:21 E0308 mismatched types", "src/lib.rs:1:25 - unused: `x`"]),
     ("cargo test", CARGO_TEST, ["src/lib.rs:2:10 t assertion `left == right` failed"]),
     ("cargo fmt --check", "Diff in /tmp/x/src/lib.rs:1:\n", ["/tmp/x/src/lib.rs:1:- - is not formatted"]),
     ("go vet ./...", "# example\nvet: ./a.go:4:2: undefined: x\n", ["./a.go:4:2 - undefined: x"]),
@@ -325,11 +298,7 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ),
     ("gofmt -l .", "a.go\n", ["a.go:-:- - is not formatted"]),
     ("git diff --check", "ws.txt:1: trailing whitespace.\n+a  \n", ["ws.txt:1:- - trailing whitespace"]),
-    (
-        "tox -e py",
-        "py: exit 3 (0.02 seconds) /x> python\n  py: FAIL code 3 (1 s)\n",
-        ["-:-:- py code 3 (1 s)"],
-    ),
+    ("tox -e py", "py: exit 3 (0 seconds) /x> a\n  py: FAIL code 3 (1 s)\n", ["-:-:- py code 3 (1 s)"]),
     (
         "nox",
         "nox > Running session t\nnox > Command x failed with exit code 2\nnox > Session t failed.\n",
@@ -349,11 +318,7 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
             "a.sh:2:- SC2086 Double quote to prevent globbing and word splitting.",
         ],
     ),
-    (
-        "shellcheck -f gcc a.sh",
-        "a.sh:2:6: note: Double quote. [SC2086]\n",
-        ["a.sh:2:6 SC2086 Double quote."],
-    ),
+    ("shellcheck -f gcc a.sh", "a.sh:2:6: note: Quote it. [SC2086]\n", ["a.sh:2:6 SC2086 Quote it."]),
     (
         "yamllint .",
         YAMLLINT,
@@ -364,41 +329,21 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
         ],
     ),
     ("codespell src", "t.txt:1: teh ==> the\n", ["t.txt:1:- - teh ==> the"]),
-    (
-        "ty check",
-        "error[no-import]: No module `x`\n --> a.py:2:8\n  |\n",
-        ["a.py:2:8 no-import No module `x`"],
-    ),
-    (
-        "pyrefly check",
-        "ERROR No module `x` [no-import]\n --> a.py:2:8\n  |\n",
-        ["a.py:2:8 no-import No module `x`"],
-    ),
+    ("ty check", "error[import]: No `x`\n --> a.py:2:8\n  |\n", ["a.py:2:8 import No `x`"]),
+    ("pyrefly check", "ERROR No `x` [import]\n --> a.py:2:8\n  |\n", ["a.py:2:8 import No `x`"]),
     (
         "hadolint Dockerfile",
         "Dockerfile:1 DL3006 \x1b[1m\x1b[93mwarning\x1b[0m: Always tag the version\n",
         ["Dockerfile:1:- DL3006 Always tag the version"],
     ),
-    (
-        "sqlfluff lint",
-        "== [q.sql] FAIL\nL:   1 | P:  11 | CP01 | Bad case.\n",
-        ["q.sql:1:11 CP01 Bad case."],
-    ),
-    (
-        "sphinx-build -W docs out",
-        "/x/i.rst:4: WARNING: unknown: 'no' [ref.doc]\n",
-        ["/x/i.rst:4:- ref.doc unknown: 'no'"],
-    ),
+    ("sqlfluff lint", "== [q.sql] FAIL\nL:   1 | P:  11 | CP01 | Bad.\n", ["q.sql:1:11 CP01 Bad."]),
+    ("sphinx-build -W docs out", "i.rst:4: WARNING: no: 'a' [ref.doc]\n", ["i.rst:4:- ref.doc no: 'a'"]),
     (
         "mkdocs build --strict",
         "INFO    -  Cleaning\nWARNING -  Doc file 'a.md' has a link\n\nAborted with 1 warnings!\n",
         ["-:-:- - Aborted with 1 warnings!", "-:-:- - Doc file 'a.md' has a link"],
     ),
-    (
-        "twine check a",
-        "\x1b[31mERROR   \x1b[0m Invalid: No file 'x.whl'\n",
-        ["-:-:- - Invalid: No file 'x.whl'"],
-    ),
+    ("twine check a", "\x1b[31mERROR   \x1b[0m Invalid: No 'x'\n", ["-:-:- - Invalid: No 'x'"]),
     (
         "terraform validate",
         "\x1b[31m╷\x1b[0m\n│ \x1b[1mError: \x1b[0mUnsupported\x1b[0m\n│ \x1b[0m\n│   on main.tf line 1:\n",
@@ -406,11 +351,7 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
     ),
     ("terraform fmt -check", "main.tf\n", ["main.tf:-:- - is not formatted"]),
     ("doc8 docs", "bad.rst:5: D002 Trailing whitespace\n", ["bad.rst:5:- D002 Trailing whitespace"]),
-    (
-        "rstcheck a.rst",
-        'a.rst:4: (ERROR/3) Unknown role "b".\nError! Issues.\n',
-        ['a.rst:4:- - Unknown role "b".'],
-    ),
+    ("rstcheck a.rst", 'a.rst:4: (ERROR/3) No role "b".\nError! Issues.\n', ['a.rst:4:- - No role "b".']),
 ]
 
 
@@ -503,11 +444,7 @@ def cargo_summary(passed: int, ignored: int = 0) -> str:
         ("ruff check x", f"All checks passed!\nwarning: {NO_FILES}\n", "Python files"),
         ("ruff format --check x", f"warning: {NO_FILES}\n", "Python files"),
         ("ruff check x", "All checks passed!\n", None),
-        (
-            "black --check x",
-            "No Python files are present to be formatted. Nothing to do 😴\n",
-            "Python files",
-        ),
+        ("black --check x", "No Python files are present to be formatted. 😴\n", "Python files"),
         ("mypy x", "There are no .py[i] files in directory 'empty'\n", "Python files"),
         ("mypy x", "Success: no issues found in 1 source file\n", None),
         ("pyright x", "No source files found.\n0 errors\n", "source files"),
@@ -526,21 +463,13 @@ def cargo_summary(passed: int, ignored: int = 0) -> str:
         ("ctest", "100% tests passed, 0 tests failed out of 3\n", None),
         ("dotnet test", "No test is available in x.dll.\n", "no tests"),
         ("dotnet test", "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3\n", None),
-        (
-            "dotnet test",
-            "Skipped! - Failed:     0, Passed:     0, Skipped:     3, Total:     3\n",
-            "no test passed",
-        ),
+        ("dotnet test", "Skipped! - Failed: 0, Passed: 0, Skipped: 3, Total: 3\n", "no test passed"),
         ("mvn test", "[INFO] No tests to run.\n", "no tests to run"),
         ("mvn test", "[WARNING] Tests run: 2, Failures: 0, Errors: 0, Skipped: 2\n", "skipped"),
         ("mvn test", "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 1\n", None),
         ("./gradlew test", "> Task :app:test NO-SOURCE\n", "no tests to run"),
         ("coverage report", "TOTAL 10 0 100%\n", None),
-        (
-            "ty check x",
-            "All checks passed!\nWARN No python files found under the given path(s)\n",
-            "no Python",
-        ),
+        ("ty check x", "All passed!\nWARN No python files found under the given path(s)\n", "no Python"),
         ("doc8 x", "Total files scanned = 0\n", "scanned no file"),
         ("shfmt -l .", "a.sh\n", "shfmt succeeds although it names files"),
         ("bundle exec rspec", "0 examples, 0 failures\n", "0 examples"),
@@ -548,11 +477,7 @@ def cargo_summary(passed: int, ignored: int = 0) -> str:
         ("bundle exec rspec", "2 examples, 0 failures, 1 pending\n", None),
         ("phpunit", "No tests executed!\n", "no tests"),
         ("swift test", "Executed 0 tests, with 0 failures (0 unexpected) in 0.0 seconds\n", "0 tests"),
-        (
-            "swift test",
-            "Executed 0 tests, with 0 failures\nTest run with 3 tests passed after 1 s.\n",
-            None,
-        ),
+        ("swift test", "Executed 0 tests, with 0 failures\nTest run with 3 tests passed after 1.\n", None),
         ("deno test", "ok | 0 passed | 0 failed | 2 ignored (3ms)\n", "no test passed"),
         ("mix test", "2 doctests, 3 tests, 0 failures, 1 skipped\n", None),
     ],
