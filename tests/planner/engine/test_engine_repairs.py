@@ -10,7 +10,7 @@ from engine_telling import START, Told, chain, plan_of, todo
 from planner.engine import Engine
 from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Finish, Implement, LoadSubPlan, Notify, PublishPlan, Verify
-from planner.model.edits import AddTodoBefore, Edit, NarrowFiles, RaiseLimit
+from planner.model.edits import AddDependency, AddTodoBefore, Edit, NarrowFiles, RaiseLimit
 from planner.model.events import BranchChanges, Decision, PlanRevised
 from planner.model.plan import AcceptanceCriteria, Todo
 from planner.model.taxonomy import Category, Role
@@ -189,6 +189,16 @@ def test_an_earlier_branch_is_reused_after_its_todo_was_verified_and_the_next_on
 
 
 # Revisions by a person
+
+
+def test_a_todo_made_dependent_on_a_failed_todo_is_skipped():
+    run = Told(todo("t1", requires_testing=False), todo("t2"), todo("t3"), run={"jobs": 1})
+    run.works("t1", success=False)
+    assert run.life("t1") == "failed"
+
+    revise(run, AddDependency(**SAID, todo_id="t3", on="t1"))
+
+    assert run.life("t3") == "skipped"
 
 
 def test_a_todo_added_to_a_sub_plan_must_be_done_before_its_parent():

@@ -319,13 +319,15 @@ def test_approve_similar_covers_later_failures_of_the_same_class():
     assert [each.question_id for each in run.questions] == ["t3_branch_01"]
 
 
-def test_an_approval_must_match_the_digest_of_its_question():
+def test_a_proposal_is_decided_only_by_an_approval_with_its_id_and_digest():
     run, question = asked_about_a_branch()
 
     with pytest.raises(RefusedEvent):
         run.decides(Decision.APPROVE, question, digest="sha256:other")
     with pytest.raises(RefusedEvent):
         run.decides(Decision.APPROVE, question, approval_id="t2_branch_01")
+    with pytest.raises(RefusedEvent):
+        run.answers("yes", question)
 
     assert set(run.state.questions) == {"t1_branch_01"}
 
