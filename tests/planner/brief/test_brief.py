@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 
 RERUN = "pytest --planverify plan.yaml::t1"
+CART_TESTS = {"cmd": "pytest tests/test_cart.py -q", "timeout_seconds": 20}
 SHOP = Plan.model_validate(
     {
         "todo_list_id": "shop_001",
@@ -60,14 +61,9 @@ SHOP = Plan.model_validate(
                 "intent": "A cart that knows its total.",
                 "contract_path": "contracts/cart.json",
                 "allowed_files": ["shop/**", "out/**"],
-                "acceptance_criteria": {
-                    "tests": [
-                        {"cmd": "pytest tests/test_cart.py -q", "timeout_seconds": 20},
-                        {"cmd": "ruff check shop"},
-                    ]
-                },
+                "acceptance_criteria": {"tests": [CART_TESTS, {"cmd": "ruff check shop"}]},
                 "controller_task_spec": {
-                    "type": "PATCH",
+                    "type": "P",
                     "target_file": "shop/cart.py",
                     "hint": "mind the cents",
                 },
@@ -76,9 +72,8 @@ SHOP = Plan.model_validate(
         ],
     }
 )
-EXCERPT = SourceExcerpt(
-    path="shop/cart.py", line=4, first_line=4, lines=("def total(orders):", "    return 0", "", "")
-)
+CART = ("def total(orders):", "    return 0", "", "")
+EXCERPT = SourceExcerpt(path="shop/cart.py", line=4, first_line=4, lines=CART)
 
 
 def brief(seen: Outcome | None = None, *facts: Evidence, plan: Plan = SHOP, **rest: Any) -> str:
@@ -91,14 +86,9 @@ def brief(seen: Outcome | None = None, *facts: Evidence, plan: Plan = SHOP, **re
         "allowed_files": given.pop("allowed_files", todo.allowed_files),
     }
     worker = todo.model_copy(update=changes)
-    present = given.pop("present", ())
-    context = FailureContext(
-        todo_id="t1",
-        evidence=facts,
-        excerpts=(EXCERPT,),
-        present=present,
-        report_path="diagnostics/t1_failure_report.json",
-    )
+    known = {"evidence": facts, "excerpts": (EXCERPT,), "present": given.pop("present", ())}
+    report = "diagnostics/t1_failure_report.json"
+    context = FailureContext.model_validate({"todo_id": "t1", "report_path": report, **known})
     return write_brief(plan, todo, seen, given.pop("context", context), worker=worker, **given)
 
 
@@ -125,14 +115,8 @@ def own_words(page: str) -> str:
 
 
 def test_the_brief_contains_everything_for_a_repair_in_order() -> None:
-    hunk = Hunk(
-        path="shop/cart.py",
-        line=5,
-        added=1,
-        removed=1,
-        function="total",
-        text="-    return sum(orders)\n+    return 0",
-    )
+    diff = "-    return sum(orders)\n+    return 0"
+    hunk = Hunk(path="shop/cart.py", line=5, added=1, removed=1, function="total", text=diff)
     first = Candidate(path="shop/cart.py", line=5, function="total", score=0.9, hunk=hunk)
     seen = outcome(failure(runs=2, reds=2, candidates=(first,)), touched_files=("shop/cart.py",))
     facts = evidence(exceptions=(raised(TEST_FRAME, CART_FRAME),))
@@ -185,9 +169,8 @@ does not hold.` (rule `assertion-in-test`)
 
 
 def excerpt(*lines: str, path: str = "shop/cart.py") -> FailureContext:
-    return FailureContext(
-        todo_id="t1", excerpts=(SourceExcerpt(path=path, line=1, first_line=1, lines=lines),)
-    )
+    source = SourceExcerpt(path=path, line=1, first_line=1, lines=lines)
+    return FailureContext(todo_id="t1", excerpts=(source,))
 
 
 def test_source_not_executed_by_the_failing_test_is_not_quoted() -> None:
@@ -239,9 +222,7 @@ def test_every_category_and_kind_of_check_gives_a_complete_brief(
 
 
 UNUSED = Finding(path="a.py", line=3, code="F401", message="unused")
-RUFF = CommandFact(
-    argv=("ruff",), tool="ruff", purpose="lint", output_tail="Found 1 error.", findings=(UNUSED,)
-)
+RUFF = CommandFact(argv=(), tool="ruff", purpose="lint", output_tail="Found 1 error.", findings=(UNUSED,))
 RENAMED = Selector(text="a.py::b", problem="missing_id", nearest=("a.py::c",))
 SECOND = RunnerUp(category=Category.SPEC_MISMATCH, confidence=0.3)
 UNMET = MetricFact(name="n", operator=">=", expected=9, recorded=("3",), problem="unmet")
@@ -282,9 +263,8 @@ def test_a_decided_role_overrides_the_role_of_the_outcome() -> None:
 
 
 def test_a_quotation_from_another_file_is_labelled_with_its_path() -> None:
-    assert "- `shop/cart.py`:\n```python\n> 4 | def total" in brief(
-        outcome(failure(location=None)), evidence(exceptions=(raised(CART_FRAME, TEST_FRAME),))
-    )
+    page = brief(outcome(failure(location=None)), evidence(exceptions=(raised(CART_FRAME, TEST_FRAME),)))
+    assert "- `shop/cart.py`:\n```python\n> 4 | def total" in page
 
 
 def test_other_failures_are_listed() -> None:
@@ -302,24 +282,16 @@ def test_changed_files_are_taken_from_the_evidence_if_the_outcome_has_none() -> 
 
 
 def selection(text: str, problem: str = "missing_file", **rest: Any) -> Evidence:
-    return evidence(
-        kind=EvidenceKind.SELECTION,
-        selectors=(Selector(text=text, problem=problem, **rest),),
-        exceptions=(),
-    )
+    selector = Selector(text=text, problem=problem, **rest)
+    return evidence(kind=EvidenceKind.SELECTION, selectors=(selector,), exceptions=())
 
 
 NO_TEST = outcome(failure(Category.TEST_NOT_FOUND, owner=Owner.PLAN, location=None))
 NO_FILE = outcome(failure(Category.ARTIFACT_MISSING, check_id="expected_artifacts[0]", location=None))
-MISSING_FILE = evidence(
-    nodeid=None,
-    check_id="expected_artifacts[0]",
-    artifact=ArtifactFact(path="out/a.json", problem="missing"),
-    exceptions=(),
-)
-NO_MODULE = evidence(
-    exceptions=(raised(type="ModuleNotFoundError", name="lib.report"),), first_party=("lib", "shop")
-)
+MISSING = ArtifactFact(path="out/a.json", problem="missing")
+MISSING_FILE = evidence(nodeid=None, check_id="expected_artifacts[0]", artifact=MISSING, exceptions=())
+UNWRITTEN = raised(type="ModuleNotFoundError", name="lib.report")
+NO_MODULE = evidence(exceptions=(UNWRITTEN,), first_party=("lib", "shop"))
 
 
 @pytest.mark.parametrize(
@@ -531,6 +503,7 @@ def hostile_brief(text: str, max_tokens: int = 2_000) -> str:
         location=Location(path=text, line=3, function=text),
     )
     frame = Frame(path=text, line=1, function=text, side=Side.TEST, source=text)
+    finding = Finding(path=text, message=text)
     fact = Evidence(
         kind=EvidenceKind.TEST,
         check_id=text,
@@ -540,9 +513,7 @@ def hostile_brief(text: str, max_tokens: int = 2_000) -> str:
         skip_reasons=(text,),
         selectors=(Selector(text=text, problem=text, nearest=(text,)),),
         process=ProcessEnd(signal=text, stack=text),
-        command=CommandFact(
-            argv=(text,), tool=text, purpose=text, found=False, findings=(Finding(path=text, message=text),)
-        ),
+        command=CommandFact(argv=(text,), tool=text, purpose=text, found=False, findings=(finding,)),
         artifact=ArtifactFact(path=text, problem=text, expected=text, actual=text, nearest=(text,)),
         metric=MetricFact(name=text, operator=text, expected=1, recorded=(text,), problem=text),
         contract=ContractFact(path=text, function=text, problem=text, expected=text, actual=text, why=text),

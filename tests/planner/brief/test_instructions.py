@@ -23,7 +23,7 @@ from planner.brief.instructions import (
 from planner.brief.page import write_brief
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
-from planner.model.evidence import Evidence, ExceptionFact, Hunk
+from planner.model.evidence import Evidence, Hunk
 from planner.model.outcome import Candidate, Failure, FailureContext, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
@@ -139,9 +139,8 @@ def test_an_existing_file_is_never_to_be_made_nor_a_missing_one_edited() -> None
     assert objection(Instruction("Write b.py", makes=("b.py",)), free, tree) is None
     misspelt = Instruction("Write it", makes=("shop/slugifi.py",))
     assert objection(misspelt, free, tree) == "shop/slugify.py was probably meant"
-    assert objection(
-        Instruction("Correct tests/test_a.py", changes=("tests/test_a.py",)), EditScope(), tree
-    )
+    of_test = Instruction("Correct tests/test_a.py", changes=("tests/test_a.py",))
+    assert objection(of_test, EditScope(), tree)
     assert objection(Instruction("Look around"), EditScope(allowed=()), tree) is None
 
 
@@ -182,9 +181,8 @@ def test_a_misspelt_module_is_reported_with_the_existing_name(tmp_path: Path) ->
 
 
 def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
-    said = Failure(
-        category=Category.ARTIFACT_MISSING, suggestion="lib.report is missing: write lib/report.py."
-    )
+    suggestion = "lib.report is missing: write lib/report.py."
+    said = Failure(category=Category.ARTIFACT_MISSING, suggestion=suggestion)
     there = FailureContext(todo_id="t1", present=("lib/report.py",))
     free = todo("t1", "pytest tests")
     assert right_suggestion(said, free, None) == said.suggestion
@@ -239,9 +237,7 @@ def test_faulty_data_is_to_be_corrected_as_read_by_the_failing_tests() -> None:
 def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
     at = Location(path="tests/data/rows.json")
     failure = Failure(category=Category.ARTIFACT_MISSING, owner=Owner.TEST, location=at)
-    error = ExceptionFact(
-        type="FileNotFoundError", qualified="builtins.FileNotFoundError", path="tests/data/rows.json"
-    )
+    error = raised("FileNotFoundError").model_copy(update={"path": at.path})
     fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
     tree = FailureContext(todo_id="t1", absent=(at.path,))
 
@@ -254,11 +250,10 @@ def test_a_removed_import_is_to_be_restored() -> None:
     hunk = Hunk(path="shop/cart.py", line=1, removed=1, text="-import io")
     cause = Candidate(path="shop/cart.py", line=1, score=0.9, hunk=hunk)
     failure = Failure(category=Category.TEST_REGRESSION, owner=Owner.PRODUCT, candidates=(cause,))
-    error = ExceptionFact(type="NameError", qualified="builtins.NameError", name="io")
+    error = raised("NameError").model_copy(update={"name": "io"})
+    fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
     tree = FailureContext(todo_id="t1", present=("shop/cart.py",))
 
-    action = next_action(
-        failure, Evidence(kind=EvidenceKind.TEST, exceptions=(error,)), EditScope(), tree=tree
-    )
+    action = next_action(failure, fact, EditScope(), tree=tree)
 
     assert action == "Restore the removed `import io` in `shop/cart.py`, or stop using `io`."

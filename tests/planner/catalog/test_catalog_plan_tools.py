@@ -298,12 +298,8 @@ def test_generated_plans_name_the_repository_tools_they_use(here: Path, words: s
 
 
 def test_a_repository_tool_is_unavailable_to_plans_that_do_not_name_it(here: Path) -> None:
-    (here / "plan.yaml").write_text(
-        "todo_list_id: x\nitems: [{id: a, title: A, verify: sorted names.txt}]\n"
-    )
-
     with pytest.raises(PlannerError, match="sorted"):
-        load_plan(here / "plan.yaml")
+        loaded(here, "sorted names.txt")
 
 
 def test_tools_lists_the_tools_of_repository_and_catalog_and_the_recipes(here: Path) -> None:

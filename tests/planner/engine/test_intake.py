@@ -44,10 +44,8 @@ class People:
         """Report a run with these outcomes, in a tree that has changed since the previous run."""
         self.runs += 1
         self.now += timedelta(seconds=60)
-        changed = [
-            each.model_copy(update={"diff_hash": each.diff_hash or f"sha256:{self.runs}"})
-            for each in outcomes
-        ]
+        tree = f"sha256:{self.runs}"
+        changed = [each.model_copy(update={"diff_hash": each.diff_hash or tree}) for each in outcomes]
         document = sample_document(self.plan, changed, at=self.now)
         self.document = document.model_copy(
             update={"causes": tuple(causes), "run": document.run.model_copy(update={"scope": scope})}
@@ -165,9 +163,8 @@ def test_signatures_merged_by_the_run_count_as_one_cause():
         todos=(CauseTodo(todo_id="t1"), CauseTodo(todo_id="t2")),
     )
 
-    people = People(todo("t1"), todo("t2")).run(
-        red("t1", signature="a" * 12), red("t2", signature="b" * 12), causes=[cause]
-    )
+    people = People(todo("t1"), todo("t2"))
+    people.run(red("t1", signature="a" * 12), red("t2", signature="b" * 12), causes=[cause])
 
     assert people.asked == [("implement", "t1_branch_01")]
 
@@ -192,17 +189,14 @@ def test_a_todo_behind_another_gets_its_own_branch_when_the_first_is_given_up():
 
 
 def test_a_pre_existing_failure_becomes_a_separate_todo():
-    people = People(todo("t1")).run(
-        red("t1", since=Since.PRE_EXISTING).model_copy(update={"touched_files": ("a.py",)})
-    )
+    def asked(name: str) -> list[tuple[str, str]]:
+        worked_on = {"touched_files": ("a.py",)}
+        outcome = red(name, since=Since.PRE_EXISTING).model_copy(update=worked_on)
+        return People(todo(name)).run(outcome).asked
 
-    ((kind, name),) = people.asked
+    ((kind, name),) = asked("t1")
     assert (kind, name.startswith("pre_existing_")) == ("implement", True)
-
-    again = People(todo(name)).run(
-        red(name, since=Since.PRE_EXISTING).model_copy(update={"touched_files": ("a.py",)})
-    )
-    assert again.asked == [("implement", f"{name}_branch_01")], "it is not set apart from itself"
+    assert asked(name) == [("implement", f"{name}_branch_01")], "it is not set apart from itself"
 
 
 def test_a_manual_criterion_is_asked_and_its_answer_counts_in_the_next_run():

@@ -61,9 +61,8 @@ def test_a_missing_test_with_a_similar_name_gets_a_suggestion(
 
 
 def test_tests_still_to_be_written_are_reported_once(tmp_path: Path) -> None:
-    found = findings(
-        tmp_path, todo("a", "pytest tests/test_new.py"), todo("b", "pytest tests/other_test.py")
-    )
+    todos = todo("a", "pytest tests/test_new.py"), todo("b", "pytest tests/other_test.py")
+    found = findings(tmp_path, *todos)
     assert [(each.rule, each.severity) for each in found] == [("tests-unwritten", "advice")]
     assert "tests/test_new.py ('a'), tests/other_test.py ('b')" in found[0].message
     assert "fixture: fixtures/new_cases.json" in found[0].fix
@@ -159,13 +158,7 @@ def test_a_pytest_command_that_runs_no_test_is_reported(tmp_path: Path, option: 
     assert (found.severity, found.fix) == ("error", f"remove {option}")
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def helper():\n    pass\n",
-        "import pytest\n@pytest.fixture\ndef test_data():\n    return product()\n",
-    ],
-)
+@pytest.mark.parametrize("source", ["x = 1\n", "import pytest\n@pytest.fixture\ndef test_data(): ...\n"])
 def test_a_file_without_tests_is_reported(tmp_path: Path, source: str) -> None:
     assert of_source(tmp_path, source) == ["test-missing"]
 

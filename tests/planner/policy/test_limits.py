@@ -112,35 +112,22 @@ def test_the_role_from_the_diagnosis_overrides_only_default_routing() -> None:
 def test_a_timeout_is_routed_to_the_role_that_may_edit_its_location(path: str, role: Role) -> None:
     ended = Failure(category=Category.TEST_TIMEOUT, location=Location(path=path, line=3))
     assert role_for(ended, Todo(id="t1", title="T")) is role
-    assert (
-        role_for(
-            ended, Todo.model_validate({"id": "t1", "title": "T", "failure_routing": {"timeout": "human"}})
-        )
-        is Role.HUMAN
-    )
+    assert role_for(ended, a_todo(None, failure_routing={"timeout": "human"})) is Role.HUMAN
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (
-            Failure(category=Category.COMPILATION_ERROR, since=Since.PRE_EXISTING),
-            Failure(category=Category.TEST_REGRESSION, confidence=1.0),
-        ),
-        (
-            Failure(category=Category.FLAKY_TEST, since=Since.NEW),
-            Failure(category=Category.TEST_REGRESSION, since=Since.PRE_EXISTING, confidence=1.0),
-        ),
-        (
-            Failure(category=Category.TEST_REGRESSION, confidence=0.1),
-            Failure(category=Category.FLAKY_TEST, confidence=1.0),
-        ),
-        (
-            Failure(category=Category.TEST_REGRESSION, confidence=0.9),
-            Failure(category=Category.TEST_TIMEOUT, confidence=0.8),
-        ),
+        (("COMPILATION_ERROR", Since.PRE_EXISTING, None), ("TEST_REGRESSION", Since.UNKNOWN, 1.0)),
+        (("FLAKY_TEST", Since.NEW, None), ("TEST_REGRESSION", Since.PRE_EXISTING, 1.0)),
+        (("TEST_REGRESSION", Since.UNKNOWN, 0.1), ("FLAKY_TEST", Since.UNKNOWN, 1.0)),
+        (("TEST_REGRESSION", Since.UNKNOWN, 0.9), ("TEST_TIMEOUT", Since.UNKNOWN, 0.8)),
     ],
     ids=["a more severe family", "what the work broke", "what is red every time", "what is surer"],
 )
-def test_failures_are_ordered_by_severity(first: Failure, second: Failure) -> None:
-    assert severity_of(first) < severity_of(second)
+def test_failures_are_ordered_by_severity(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
+    one, other = (
+        Failure(category=Category(category), since=since, confidence=confidence)
+        for category, since, confidence in (first, second)
+    )
+    assert severity_of(one) < severity_of(other)

@@ -214,14 +214,11 @@ def quarantine(until: str, test: str = "a.py::x") -> QuarantineTest:
 @pytest.mark.parametrize("metadata", [None, {}, {"flaky_retry": {"attempts": 3}, "auto_fix_mode": True}])
 def test_a_quarantine_is_written_into_the_policy(metadata: dict[str, Any] | None) -> None:
     given = sample() if metadata is None else sample(metadata=metadata)
-    result = after(
-        quarantine("2026-01-01"), quarantine("2026-02-01"), quarantine("2026-01-01", "b.py"), of=given
-    )
+    first, longer = quarantine("2026-01-01"), quarantine("2026-02-01")
+    result = after(first, longer, quarantine("2026-01-01", "b.py"), of=given)
     entries = result.metadata.flaky_retry.quarantine
-    assert {each.nodeid: each.expires for each in entries} == {
-        "a.py::x": "2026-02-01",
-        "b.py": "2026-01-01",
-    }
+    until = {each.nodeid: each.expires for each in entries}
+    assert until == {"a.py::x": "2026-02-01", "b.py": "2026-01-01"}
     assert result.metadata.auto_fix_mode == given.metadata.auto_fix_mode
     assert "in quarantine until 2026-02-01" in refused(quarantine("2026-02-01"), of=result).problem
     assert "not a valid date" in refused(quarantine("2026-02-31")).problem
@@ -240,12 +237,8 @@ new_todos = st.builds(
     st.lists(names, max_size=2, unique=True),
 )
 edits = st.one_of(
-    st.builds(
-        lambda item, parent: AddBranch(**WHY, todo=item.model_copy(update={"parent_id": parent})),
-        new_todos,
-        names,
-    ),
-    st.builds(AddTodoBefore, todo_id=names, todo=new_todos, rule=st.just("r"), because=st.just("b")),
+    st.builds(lambda a, b: AddBranch(**WHY, todo=a.model_copy(update={"parent_id": b})), new_todos, names),
+    st.builds(lambda a, b: AddTodoBefore(**WHY, todo_id=a, todo=b), names, new_todos),
     st.builds(lambda a, b: AddDependency(**WHY, todo_id=a, on=b), names, names),
     st.builds(lambda a, b: NarrowFiles(**WHY, todo_id=a, allowed_files=b), names, patterns),
     st.builds(lambda a, b: AddCheck(**WHY, todo_id=a, check=CommandSpec(cmd=b)), names, cmds),
