@@ -14,6 +14,7 @@ from sample_documents import sample_document
 from planner.engine import step
 from planner.errors import RefusedEvent
 from planner.model.events import RunResumed, RunStarted, Verified
+from planner.model.plan import Plan, Policy
 from planner.model.taxonomy import Category
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import PlanFolder
@@ -29,25 +30,17 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.model.outcome import Outcome, OutcomeDocument
-    from planner.model.plan import Plan
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-CATEGORIES = (
-    Category.TEST_REGRESSION,
-    Category.FLAKY_TEST,
-    Category.IMPORT_ERROR,
-    Category.ENVIRONMENT_ERROR,
-    Category.TEST_NOT_FOUND,
-    Category.UNKNOWN,
-    Category.HYGIENE_VIOLATION,
-)
+CATEGORIES = [
+    *(Category.TEST_REGRESSION, Category.FLAKY_TEST, Category.IMPORT_ERROR, Category.ENVIRONMENT_ERROR),
+    *(Category.TEST_NOT_FOUND, Category.UNKNOWN, Category.HYGIENE_VIOLATION),
+]
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    from planner.model.plan import Plan, Policy
-
     count = draw(st.integers(1, 4))
     items = tuple(
         create_sample_todo(
