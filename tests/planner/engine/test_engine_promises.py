@@ -87,28 +87,19 @@ def sub_plan(run: Told, *todos: Any, **policy: Any) -> None:
     run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=plan, digest="sha256:sub"))
 
 
-def test_a_sub_plan_inherits_omitted_settings_from_its_parent_plan():
-    run = Told(todo("p", sub_plan="phase.yaml"), auto_fix_mode=True, max_branch_depth=0)
-    sub_plan(run, todo("a"))
-
-    run.is_red("p/a")
-
-    assert run.rules == ["branch-depth", "branch-depth"]
-    assert [each.kind.value for each in run.questions] == ["review"]
-
-
 @pytest.mark.parametrize(
     ("above", "own", "asked"),
     [
         ({"auto_fix_mode": False}, {"auto_fix_mode": True}, ["approve_branch"]),
         ({"auto_fix_mode": True}, {"auto_fix_mode": False}, ["approve_branch"]),
         ({"auto_fix_mode": True}, {}, []),
+        ({"auto_fix_mode": True, "max_branch_depth": 0}, {}, ["review"]),
         ({"auto_fix_mode": True}, {"max_debug_attempts": 0}, ["review"]),
         ({"max_debug_attempts": 0}, {"max_debug_attempts": 3}, ["review"]),
         ({"require_planner_approval": True}, {"require_planner_approval": False}, ["approve_branch"]),
     ],
 )
-def test_a_sub_plan_may_tighten_but_not_loosen_the_policy_of_its_parent_plan(
+def test_a_sub_plan_inherits_and_may_only_tighten_the_policy_of_its_parent_plan(
     above: dict[str, Any], own: dict[str, Any], asked: list[str]
 ):
     run = Told(todo("p", sub_plan="phase.yaml"), **above)
@@ -120,13 +111,8 @@ def test_a_sub_plan_may_tighten_but_not_loosen_the_policy_of_its_parent_plan(
 
 
 def test_verification_continues_while_a_budget_question_is_open():
-    run = Told(
-        todo("t1", priority=5),
-        todo("t2", priority=0),
-        halt={"budget": "ask"},
-        budget={"cycles": 3},
-        run={"jobs": 2},
-    )
+    limits: dict[str, Any] = {"halt": {"budget": "ask"}, "budget": {"cycles": 3}}
+    run = Told(todo("t1", priority=5), todo("t2", priority=0), **limits, run={"jobs": 2})
     run.is_red("t1")
     run.works("t1_branch_01")
     run.is_red("t2")  # the last cycle of the budget
@@ -184,23 +170,18 @@ def test_failures_without_a_signature_are_distinguished_by_their_messages():
     assert run.rules[-1] == "halt-on-identical-failure"
 
 
+UP = "pytest ../../t.py"
 OUTSIDE = [
     {"edit": "narrow_files", "todo_id": "a", "allowed_files": ["/etc/**"]},
     {"edit": "name_artifact", "todo_id": "a", "path": "/etc/passwd"},
-    {"edit": "add_check", "todo_id": "a", "check": {"cmd": "pytest ../../t.py"}},
+    {"edit": "add_check", "todo_id": "a", "check": {"cmd": UP}},
     {"edit": "add_todo_before", "todo_id": "w", "todo": {"id": "b", "title": "B", "verify": "rm -rf x"}},
     {
         "edit": "add_todo_before",
         "todo_id": "w",
         "todo": {"id": "b", "title": "B", "allowed_files": ["../x"], "requires_testing": False},
     },
-    {
-        "edit": "retarget_check",
-        "todo_id": "a",
-        "check_id": "verify",
-        "from_cmd": "pytest",
-        "to_cmd": "pytest ../../t.py",
-    },
+    {"edit": "retarget_check", "todo_id": "a", "check_id": "verify", "from_cmd": "pytest", "to_cmd": UP},
 ]
 
 

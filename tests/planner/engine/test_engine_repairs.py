@@ -215,11 +215,17 @@ def test_a_todo_added_to_a_sub_plan_must_be_done_before_its_parent():
     assert run.life("p") == "done"
 
 
-def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_applied():
+def proposed_limit() -> tuple[Told, AskHuman]:
+    """Return a run that asks a person to raise the time limit of a todo."""
     run = Told(todo("t1"))
     run.is_red("t1", Category.TEST_TIMEOUT)
     (question,) = (each for each in run.questions if each.kind == "approve_edits")
     assert [edit.edit for edit in question.edits] == ["raise_limit"]
+    return run, question
+
+
+def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_applied():
+    run, question = proposed_limit()
 
     revise(run, RaiseLimit(**SAID, todo_id="t1", check_id="tests[0]", from_seconds=20, to_seconds=21))
     run.decides(Decision.APPROVE, question)
@@ -231,9 +237,7 @@ def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_appli
 
 
 def test_an_approved_edit_is_published_and_verified():
-    run = Told(todo("t1"))
-    run.is_red("t1", Category.TEST_TIMEOUT)
-    (question,) = (each for each in run.questions if each.kind == "approve_edits")
+    run, question = proposed_limit()
 
     run.decides(Decision.APPROVE, question)
 
@@ -330,16 +334,13 @@ def branch_files(run: Told) -> tuple[str, ...] | None:
 @pytest.mark.parametrize("granted", [None, ("src/**",)])
 def test_a_branch_may_change_the_files_of_its_latest_cause(granted: tuple[str, ...] | None):
     run = Told(todo(allowed_files=granted))
-    run.works()
-    run.fails(**FIRST)
+    run.is_red(**FIRST)
     assert branch_files(run) == ("src/a/**",)
 
-    run.works("t1_branch_01")
-    run.fails("t1_branch_01", **FIRST)
+    run.is_red("t1_branch_01", **FIRST)
     assert branch_files(run) == ("src/a/**",)
 
-    run.works("t1_branch_01")
-    run.fails("t1_branch_01", **SECOND)
+    run.is_red("t1_branch_01", **SECOND)
     assert branch_files(run) == ("src/b/**",)
     (action,) = run.last_of(Implement)
     assert action.bounds.allowed_files == ("src/b/**",)
@@ -347,18 +348,15 @@ def test_a_branch_may_change_the_files_of_its_latest_cause(granted: tuple[str, .
 
 def test_a_branch_whose_new_cause_names_no_file_may_change_the_files_of_its_parent():
     run = Told(todo())
-    run.works()
-    run.fails(**FIRST)
-    run.works("t1_branch_01")
-    run.fails("t1_branch_01", Category.METRIC_UNMET)
+    run.is_red(**FIRST)
+    run.is_red("t1_branch_01", Category.METRIC_UNMET)
 
     assert branch_files(run) is None
 
 
 def test_a_waiting_branch_is_updated_to_the_latest_cause_of_its_todo():
     run = Told(todo(), run={"jobs": 1})
-    run.works()
-    run.fails(**FIRST)
+    run.is_red(**FIRST)
     run.fails("t1", **SECOND)
 
     assert branch_files(run) == ("src/b/**",)
@@ -369,14 +367,12 @@ def test_a_branch_in_the_plan_file_follows_its_cause_within_the_files_set_by_a_p
     files: tuple[str, ...] | None, after: tuple[str, ...]
 ):
     run = Told(todo(), auto_fix_mode=False)
-    run.works()
-    run.fails(**FIRST)
+    run.is_red(**FIRST)
     run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges(allowed_files=files))
     again = Told(*current_plan(run.state).items)
 
     again.fails(**FIRST)
-    again.works("t1_branch_01")
-    again.fails("t1_branch_01", **SECOND)
+    again.is_red("t1_branch_01", **SECOND)
 
     assert branch_files(again) == after
 
@@ -389,12 +385,10 @@ def test_a_new_cause_does_not_widen_files_narrowed_while_a_branch_was_open(
     todo_id: str, files: tuple[str, ...], after: tuple[str, ...]
 ):
     run = Told(todo(allowed_files=("src/**",)))
-    run.works()
-    run.fails(**FIRST)
+    run.is_red(**FIRST)
     revise(run, NarrowFiles(**SAID, todo_id=todo_id, allowed_files=files))
 
-    run.works("t1_branch_01")
-    run.fails("t1_branch_01", **SECOND)
+    run.is_red("t1_branch_01", **SECOND)
 
     assert branch_files(run) == after
 

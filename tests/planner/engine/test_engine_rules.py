@@ -308,17 +308,6 @@ def test_an_approved_branch_includes_the_changes_of_the_person():
     assert run.record("t1_branch_01").todo.max_debug_attempts == 1
 
 
-def test_approve_similar_covers_later_failures_of_the_same_class():
-    run, question = asked_about_a_branch(todo("t1"), todo("t2"), todo("t3"))
-
-    run.decides(Decision.APPROVE_SIMILAR, question)
-    run.is_red("t2")
-    assert run.started == ["t2_branch_01"]
-    run.is_red("t3", Category.SPEC_MISMATCH)
-
-    assert [each.question_id for each in run.questions] == ["t3_branch_01"]
-
-
 def test_a_proposal_is_decided_only_by_an_approval_with_its_id_and_digest():
     run, question = asked_about_a_branch()
 
@@ -332,23 +321,20 @@ def test_a_proposal_is_decided_only_by_an_approval_with_its_id_and_digest():
     assert set(run.state.questions) == {"t1_branch_01"}
 
 
-@pytest.mark.parametrize(("risk", "asks"), [("LOW", False), ("MEDIUM", False), ("HIGH", True)])
-def test_a_high_risk_todo_starts_only_after_approval(risk: str, asks: bool):
-    run = Told(todo(risk_level=risk))
-
-    assert [each.kind.value for each in run.questions] == (["approve_start"] if asks else [])
-    assert run.started == ([] if asks else ["t1"])
-    if asks:
-        run.decides(Decision.APPROVE, run.questions[0])
-        assert run.started == ["t1"]
+@pytest.mark.parametrize("risk", ["LOW", "MEDIUM"])
+def test_a_todo_without_high_risk_starts_at_once(risk: str):
+    assert Told(todo(risk_level=risk)).started == ["t1"]
 
 
-def test_branches_of_a_high_risk_todo_need_approval_in_every_mode():
+def test_a_high_risk_todo_and_its_branches_start_only_after_approval():
     run = Told(todo(risk_level="HIGH"), auto_fix_mode=True)
+    assert [each.kind.value for each in run.questions] == ["approve_start"]
+    assert run.started == []
+
     run.decides(Decision.APPROVE, run.questions[0])
+    assert run.started == ["t1"]
 
     run.is_red()
-
     assert [each.kind.value for each in run.questions] == ["approve_branch"]
 
 
@@ -363,8 +349,9 @@ def test_every_published_plan_has_a_digest_chained_to_its_predecessor():
     assert [each.previous for each in published] == ["sha256:plan", published[0].digest]
 
 
-def test_approve_similar_also_creates_branches_with_open_questions_of_that_class():
-    run = Told(todo("t1"), todo("t2"), todo("t3", risk_level="HIGH"), auto_fix_mode=False)
+def test_approve_similar_covers_open_questions_and_later_failures_of_that_class():
+    others = map(todo, ("t1", "t2", "t4", "t5"))
+    run = Told(todo("t3", risk_level="HIGH"), *others, auto_fix_mode=False)
     run.decides(Decision.APPROVE, run.asked())
     for name in ("t1", "t2", "t3"):
         run.is_red(name)
@@ -373,7 +360,10 @@ def test_approve_similar_also_creates_branches_with_open_questions_of_that_class
     run.decides(Decision.APPROVE_SIMILAR, first)
 
     assert sorted(run.started) == ["t1_branch_01", "t2_branch_01"]
-    assert set(run.state.questions) == {"t3_branch_01"}
+    run.is_red("t4")
+    assert run.started == ["t4_branch_01"]
+    run.is_red("t5", Category.SPEC_MISMATCH)
+    assert set(run.state.questions) == {"t3_branch_01", "t5_branch_01"}
 
 
 def test_no_start_approval_is_requested_once_the_budget_is_used_up():
