@@ -385,15 +385,21 @@ def test_a_package_is_located_by_its_init_file_and_executed_modules() -> None:
     assert only(case, AddTodoBefore).todo.allowed_files == ("backend/app/new.py",)
 
 
-def test_a_third_party_module_is_declared_without_an_invented_command() -> None:
-    step = import_step("No module named 'yaml.nodes'", "pkg/main.py")
-    assert "module yaml" in step.controller_task_spec.hint
-    newer = import_step("cannot import name 'x' from 'numpy.linalg'", "pkg/main.py", type="ImportError")
-    assert "in a version that has x of numpy.linalg" in newer.controller_task_spec.hint
-
-
 MISSING = ArtifactFact(path="x/y.bin", problem="missing", nearest=("x/z.bin",))
 UNWRITTEN = ContractFact(path="c.json", problem="missing_module", module_path="pkg/m.py")
+
+
+def test_a_third_party_module_is_declared_without_an_invented_command() -> None:
+    step = import_step("No module named 'yaml.nodes'", "pkg/main.py")
+    task = step.controller_task_spec
+    assert (task.type, step.requires_testing) == ("RESOLVE_DEPENDENCY", False)
+    assert "package of yaml" in step.title
+    assert "module yaml" in task.hint
+    assert "install" in task.hint
+    assert "pip" not in task.hint
+    assert "pyproject.toml" in step.allowed_files
+    newer = import_step("cannot import name 'x' from 'numpy.linalg'", "pkg/main.py", type="ImportError")
+    assert "in a version that has x of numpy.linalg" in newer.controller_task_spec.hint
 
 
 def test_a_named_contract_is_reconciled() -> None:
@@ -472,7 +478,11 @@ def slow(*observations: Any, **fields: Any) -> Situation:
     return situation(failure(Category.TEST_TIMEOUT, RSI), item, observations=observations, **fields)
 
 
-def test_a_raised_time_limit_is_bounded_by_the_todo_and_the_plan() -> None:
+def test_a_time_limit_is_doubled_with_approval_within_the_limits_of_todo_and_plan() -> None:
+    edit = only(slow(), RaiseLimit)
+    assert (edit.todo_id, edit.check_id, edit.from_seconds, edit.to_seconds) == ("t2", "tests[0]", 20, 40)
+    assert edit.requires_approval
+    assert "may never end" in edit.because
     assert only(slow(todo={"timeout_seconds": 30}), RaiseLimit).to_seconds == 30
     assert only(slow(metadata={"max_todo_seconds": 25}), RaiseLimit).to_seconds == 25
     assert edits_of(slow(metadata={"max_todo_seconds": 20}), RaiseLimit) == []
@@ -496,12 +506,18 @@ def test_slow_work_of_a_test_or_a_repeated_pass_raises_the_time_limit() -> None:
     assert "1.5 s" in only(slow(ended), RaiseLimit).because
 
 
-def test_a_flaky_test_is_quarantined_again_only_after_its_entry_expires() -> None:
+def test_a_flaky_test_is_quarantined_with_approval_and_again_after_its_entry_expires() -> None:
+    def quarantines(**fields: Any) -> list[QuarantineTest]:
+        return edits_of(
+            situation(failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), **fields), QuarantineTest
+        )
+
+    (edit,) = quarantines()
+    assert (edit.nodeid, edit.owner, edit.ticket, edit.expires) == (RSI, "tester", BRANCH, "2026-12-06")
+    assert edit.requires_approval
     for expires, count in (("2026-11-22", 0), ("2026-11-21", 1)):
         entry = {"nodeid": RSI, "owner": "o", "ticket": "k", "expires": expires}
-        policy = {"flaky_retry": {"quarantine": [entry]}}
-        case = situation(failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), metadata=policy)
-        assert len(edits_of(case, QuarantineTest)) == count
+        assert len(quarantines(metadata={"flaky_retry": {"quarantine": [entry]}})) == count
 
 
 def test_secrets_are_not_quoted_in_edits() -> None:
