@@ -18,13 +18,10 @@ RUFF = """F401 [*] `os` imported but unused
  --> pkg/bad.py:1:8
   |
 1 | import os
-  |        ^^
 help: Remove unused import: `os`
 
 F821 Undefined name `x`
   --> pkg/bad.py:10:7
-   |
-10 | print(x)
 """
 COMPILEALL = """*** Error compiling './syn.py'...
   File "./syn.py", line 1
@@ -36,7 +33,6 @@ SyntaxError: invalid syntax
 PYRIGHT = """/tmp/x/pkg/bad.py
   /tmp/x/pkg/bad.py:6:12 - error: Type "int" is not assignable to return type "str"
     "int" is not assignable to "str" (reportReturnType)
-  /tmp/x/pkg/bad.py:10:7 - error: "undefined_name" is not defined (reportUndefinedVariable)
   /tmp/x/pkg/bad.py:11:7 - warning: Import "x" could not be resolved from source (reportMissingModuleSource)
   /tmp/x/pkg/bad.py:2:5 - error: Expected expression
 2 errors, 0 warnings, 0 informations
@@ -53,15 +49,11 @@ ValueError: boom
 ======================================================================
 FAIL: test_a (test_u.T.test_a)
 ----------------------------------------------------------------------
-Traceback (most recent call last):
   File "/tmp/x/test_u.py", line 4, in test_a
-    self.assertEqual(1, 2)
 AssertionError: 1 != 2
 
 ----------------------------------------------------------------------
 Ran 3 tests in 0.000s
-
-FAILED (failures=1, errors=1, skipped=1)
 """
 ESLINT = """
 /tmp/x/b.js
@@ -74,36 +66,23 @@ ESLINT = """
 ✖ 3 problems (2 errors, 1 warning)
 """
 JEST = """FAIL t/a.test.js
-  ✕ adds (4 ms)
-
   ● adds
 
     expect(received).toBe(expected) // Object.is equality
 
-    Expected: 3
-    Received: 2
-
       at Object.toBe (t/a.test.js:1:34)
-
-Test Suites: 1 failed, 1 total
 """
 VITEST = """
 \x1b[31m\u276f\x1b[39m v/a.test.mjs (1 test | 1 failed) 6ms
 
-⎯⎯⎯⎯⎯⎯⎯ Failed Tests 1 ⎯⎯⎯⎯⎯⎯⎯
-
 \x1b[41m\x1b[1m FAIL \x1b[22m\x1b[49m v/a.test.mjs > adds
 \x1b[31mAssertionError: expected 2 to be 3 // Object.is equality\x1b[39m
 
-- Expected
 + Received
 
  \u276f v/a.test.mjs:2:34
 """
 MOCHA = """
-  0 passing (3ms)
-  1 failing
-
   1) d
        fails:
 
@@ -112,21 +91,16 @@ MOCHA = """
       at Context.<anonymous> (m/a.js:1:73)
       at process.processImmediate (node:internal/timers:483:21)
 """
-NODE = """# Subtest: n
-not ok 1 - n
+NODE = """not ok 1 - n
   ---
   duration_ms: 1.703286
   location: '/tmp/x/n/a.test.js:1:64'
-  failureType: 'testCodeFailure'
 """
-CARGO = """    Checking foo v0.1.0 (/tmp/x/rs)
-warning: unused: `x`
+CARGO = """warning: unused: `x`
  --> src/lib.rs:1:25
   |
 error[E0308]: mismatched types
  --> src/lib.rs:1:21
-  |
-1 | pub fn f() -> i32 { "a" }
 error: could not compile `foo` (lib) due to 1 previous error
 """
 CARGO_TEST = """
@@ -138,14 +112,11 @@ assertion `left == right` failed
 """
 MAKE = """a.c: In function 'main':
 a.c:1:19: error: 'x' undeclared
-    1 | int main(){return x;}
 a.c:1:19: note: each undeclared identifier is reported only once
 make[1]: *** [Makefile:4: fail] Error 3
 """
 BANDIT = """>> Issue: [B404:blacklist] Consider possible security implications of subprocess.
    Severity: Low   Confidence: High
-   CWE: CWE-78 (https://cwe.mitre.org/data/definitions/78.html)
-   More Info: https://bandit.readthedocs.io/
    Location: fm/ugly.py:4:0
 """
 RUFF_FORMAT = """unformatted: File would be reformatted
@@ -155,7 +126,6 @@ RUFF_FORMAT = """unformatted: File would be reformatted
 """
 TRACEBACK = """Traceback (most recent call last):
   File "/tmp/x/boom.py", line 3, in <module>
-    t()
   File "/tmp/x/boom.py", line 2, in t
     raise ValueError("x")
 ValueError: x
@@ -174,11 +144,7 @@ echo $x
      ^-- SC2154 (warning): x is referenced but not assigned.
      ^-- SC2086 (info): Double quote to prevent globbing and word splitting.
 
-Did you mean:
-echo "$x"
-
 In a.sh line 3:
-if [ $y == 1 ]; then echo a; fi
         ^-- SC3014 (error): In POSIX sh, == in place of = is undefined.
 """
 YAMLLINT = """bad.yaml
@@ -223,7 +189,6 @@ EXPECTED: list[tuple[str, str, list[str]]] = [  # path:line:column code message
         [
             '/tmp/x/pkg/bad.py:6:12 reportReturnType Type "int" is not assignable to return type "str" '
             '"int" is not assignable to "str"',
-            '/tmp/x/pkg/bad.py:10:7 reportUndefinedVariable "undefined_name" is not defined',
             "/tmp/x/pkg/bad.py:2:5 - Expected expression",
             '/tmp/x/pkg/bad.py:11:7 reportMissingModuleSource Import "x" could not be resolved from source',
         ],

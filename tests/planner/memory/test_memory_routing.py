@@ -23,7 +23,7 @@ from memory_samples import (
 
 from planner.memory import NOT_MEMORYS, Memory, RoutingAdvice
 from planner.model.outcome import Failure
-from planner.model.past import PastRecords
+from planner.model.past import PastRecords, PastRepair
 from planner.model.plan import Todo
 from planner.model.taxonomy import CATEGORIES, Category, Owner, Role
 
@@ -64,13 +64,41 @@ def test_one_success_does_not_change_the_role() -> None:
     )
 
 
-def test_a_certain_but_small_advantage_does_not_change_the_role() -> None:
-    def both(debugger: int, tester: int) -> RoutingAdvice:
-        held = [repair(Role.DEBUGGER, number < debugger) for number in range(100)]
-        return route(remembering(*held, *[repair(Role.TESTER, number < tester) for number in range(100)]))
+def fixed_of_100(role: Role, fixed: int) -> list[PastRepair]:
+    return [repair(role, number < fixed) for number in range(100)]
 
-    assert not both(88, 80).changed
-    assert both(92, 80).changed
+
+HERE = [repair(Role.DEBUGGER, True)] * 2
+AWAY = [repair(Role.DEBUGGER, True, fingerprint=ELSEWHERE)] * 2
+OF_TESTER = fixed_of_100(Role.TESTER, 80)
+IMPORT = Failure(category=Category.IMPORT_ERROR, owner=Owner.ENVIRONMENT, signature="i1")
+DECLARED = [repair(Role.ARCHITECT, True, of=IMPORT)] * 4
+
+
+@pytest.mark.parametrize(
+    ("held", "failure", "days", "role"),
+    [
+        ([*fixed_of_100(Role.DEBUGGER, 92), *OF_TESTER], SLOW, 0, Role.DEBUGGER),
+        ([*fixed_of_100(Role.DEBUGGER, 88), *OF_TESTER], SLOW, 0, Role.TESTER),
+        (DEBUGGER, SLOW, 20, Role.DEBUGGER),
+        (DEBUGGER, SLOW, 90, Role.TESTER),
+        ([*HERE, *TESTER[:1]], SLOW, 0, Role.DEBUGGER),
+        ([*AWAY, *TESTER[:1]], SLOW, 0, Role.TESTER),
+        (DEBUGGER, SLOW.model_copy(update={"owner": Owner.ENVIRONMENT}), 0, Role.TESTER),
+        (DEBUGGER, SLOW.model_copy(update={"owner": Owner.HARNESS}), 0, Role.TESTER),
+        (DECLARED, IMPORT, 0, Role.ARCHITECT),
+    ],
+    ids=[
+        *("a large advantage", "a certain but small advantage", "recent", "old", "of this repository"),
+        *("of another repository", "the environment", "the harness", "an import that was declared before"),
+    ],
+)
+def test_only_near_and_clear_evidence_about_a_repairable_failure_changes_the_role(
+    held: list[PastRepair], failure: Failure, days: int, role: Role
+) -> None:
+    advice = remembering(*held).route(failure, todo(), Role.TESTER, NOW + days * 86_400)
+
+    assert (advice.role, advice.changed) == (role, role is not Role.TESTER)
 
 
 def test_the_same_signature_outweighs_the_category() -> None:
@@ -91,22 +119,6 @@ def test_a_similar_text_outweighs_the_category() -> None:
     assert route(memory, new).role is Role.DEBUGGER
     assert route(memory, new, UNLIKE).role is Role.DEBUGGER, "the head of the failure is similar too"
     assert route(memory, OTHER, UNLIKE).role is Role.CODER
-
-
-def test_old_records_no_longer_change_the_role() -> None:
-    memory = remembering(*DEBUGGER)
-
-    assert memory.route(SLOW, todo(), Role.TESTER, NOW + 20 * 86_400).changed
-    assert not memory.route(SLOW, todo(), Role.TESTER, NOW + 90 * 86_400).changed
-
-
-def test_records_of_other_repositories_count_less() -> None:
-    here = [repair(Role.DEBUGGER, True)] * 2
-    elsewhere = [repair(Role.DEBUGGER, True, fingerprint=ELSEWHERE)] * 2
-    failed = TESTER[:1]
-
-    assert route(remembering(*here, *failed)).changed
-    assert not route(remembering(*elsewhere, *failed)).changed
 
 
 # -- corrections -------------------------------------------------------------------------------------
@@ -157,20 +169,6 @@ def test_memory_never_routes_a_violation_away_from_a_person(category: Category) 
         assert advice.because == (
             f"memory does not decide who acts on {category}; 20 of {category}; debugger fixed 20 of 20"
         )
-
-
-@pytest.mark.parametrize("owner", [Owner.ENVIRONMENT, Owner.HARNESS])
-def test_memory_does_not_reroute_environment_failures(owner: Owner) -> None:
-    failure = SLOW.model_copy(update={"owner": owner})
-
-    assert not route(remembering(*DEBUGGER), failure).changed
-
-
-def test_a_missing_import_may_go_to_the_role_that_declared_it_before() -> None:
-    failure = Failure(category=Category.IMPORT_ERROR, owner=Owner.ENVIRONMENT, signature="i1")
-    memory = remembering(*[repair(Role.ARCHITECT, True, of=failure)] * 4)
-
-    assert memory.route(failure, todo(), Role.CODER, NOW).role is Role.ARCHITECT
 
 
 @pytest.mark.parametrize("word", ["timeout", "TEST_TIMEOUT"])
