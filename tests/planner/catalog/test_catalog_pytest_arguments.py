@@ -21,12 +21,10 @@ def read(arguments: str) -> PytestInvocation:
     ("launcher", "foreign", "as_module"),
     [
         ("pytest", False, False),
-        ("py.test", False, False),
         ("python -m pytest", False, True),
         ("python3 -m pytest", False, True),
         ("python3.12 -m pytest", True, True),
         ("python -X dev -m pytest", True, True),
-        ("python -I -m pytest", True, True),
         (".venv/bin/python -m pytest", True, True),
         (".venv/bin/pytest", True, False),
         ("py -3.12 -m pytest", True, True),
@@ -49,24 +47,6 @@ def test_the_launcher_is_separated_from_the_arguments(
     assert (" ".join(found.launcher), found.foreign, found.as_module) == (launcher, foreign, as_module)
     assert found.args == found.selections == ("a",)
     assert command.argv == (*found.launcher, "a")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "-qq -vv -x -l",
-        "-qxl",
-        "-r fE",
-        "-qrA",
-        "--tb=short --maxfail 1 --durations 5 --durations-min=0.1",
-        "--json-report --json-report-file .report.json --json-report-indent=2",
-        "--no-header --no-summary --exitfirst --disable-warnings --show-capture no",
-    ],
-)
-def test_options_are_distinguished_from_selections(arguments: str) -> None:
-    found = read(f"{arguments} tests/a.py")
-    assert found.selections == ("tests/a.py",)
-    assert found.args == (*arguments.split(), "tests/a.py")
 
 
 @pytest.mark.parametrize(
@@ -180,8 +160,6 @@ def test_the_option_table_matches_the_installed_pytest(pytestconfig: pytest.Conf
     ("words", "options"),
     [
         ("-qrA", [("-q", ("-q",)), ("-r", ("-r", "A"))]),
-        ("-n=2 -r fE", [("-n", ("-n", "2")), ("-r", ("-r", "fE"))]),
-        ("--html a.html --css=b", [("--html", ("--html", "a.html")), ("--css", ("--css=b",))]),
         ("--cov pkg --cov -x", [("--cov", ("--cov", "pkg")), ("--cov", ("--cov",)), ("-x", ("-x",))]),
         (
             "--json-report-omit log streams -q",
