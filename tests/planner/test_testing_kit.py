@@ -49,6 +49,7 @@ def test_a_branch_that_exceeds_its_lifetime_is_escalated_to_a_person():
 def test_without_auto_fix_a_branch_waits_for_approval():
     asking = failed_workflow(auto_fix_mode=False)
     assert not asking.has_branch(FAILED)
+    assert asking.get_status("t3_entry_conditions") == "blocked"
     question = question_of(asking)
     assert (question.kind, question.question_id) == (QuestionKind.APPROVE_BRANCH, BRANCH)
 
@@ -101,7 +102,3 @@ def test_each_error_type_is_routed_to_its_role(error_type, role):
 
     assert repair is not None
     assert (repair.parent_id, repair.agent_role, repair.is_temporary) == (FIRST, role, True)
-
-
-def test_a_failed_todo_blocks_its_dependants():
-    assert failed_workflow().get_status("t3_entry_conditions") == "blocked"

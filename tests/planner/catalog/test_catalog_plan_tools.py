@@ -182,32 +182,22 @@ def test_with_any_plan_tools_a_command_is_parsed_or_refused(
     assert (command.pytest is not None) == (command.tool is PYTEST)
 
 
-def test_a_sub_plan_inherits_the_tools_of_its_parent_plan(tmp_path: Path) -> None:
-    write(tmp_path / "sub.json", "seq 1")
-    plan = write(tmp_path / "plan.json", tools=[{"name": "seq"}], sub_plan="sub.json")
-    with pytest.raises(PlannerError, match="'seq' is no tool of the catalog"):
-        load_plan(tmp_path / "sub.json")
-
-    flat = load_tree(plan, boundary=tmp_path).load_all().flat()
-
-    assert [each.command.argv for each in flat.loaded.criteria["a/a"] if each.command] == [("seq", "1")]
-
-
 WIDE_SEQ = {"name": "seq", "argv": ["seq", "-w"]}
 
 
 @pytest.mark.parametrize(
     ("above", "own", "said"),
     [
+        ([{"name": "seq"}], None, None),
         ([{"name": "seq"}], [WIDE_SEQ], None),
         ([{"name": "seq"}], [], "'seq' is no tool of the catalog"),
         ([WIDE_SEQ], [{"name": "seq"}], "the parent plan does not allow the tool 'seq'"),
         (None, [{"name": "seq"}], "the parent plan does not allow the tool 'seq'"),
     ],
-    ids=["longer", "none", "shorter", "new"],
+    ids=["inherited", "longer", "none", "shorter", "new"],
 )
-def test_a_sub_plan_may_only_narrow_the_inherited_tools(
-    above: list[dict[str, Any]] | None, own: list[dict[str, Any]], said: str | None, tmp_path: Path
+def test_a_sub_plan_inherits_tools_and_may_only_narrow_them(
+    above: list[dict[str, Any]] | None, own: list[dict[str, Any]] | None, said: str | None, tmp_path: Path
 ) -> None:
     write(tmp_path / "sub.json", "seq -w 1", tools=own)
     plan = write(tmp_path / "plan.json", tools=above, sub_plan="sub.json")

@@ -139,14 +139,6 @@ def test_before_the_first_run_next_shows_the_verify_command(command: Command):
     assert command("next", "plan.yaml", "--json").json["do"] == "pytest --planverify plan.yaml"
 
 
-def test_a_changed_plan_needs_another_run(shop: Command):
-    shop.plan(with_test("a"), with_test("b"), with_test("new"))
-
-    ran = shop("next", "plan.yaml")
-
-    assert "! added or changed in the plan since the run: new\n  pytest --planverify plan.yaml\n" in ran.out
-
-
 RESUME = "pytest --planverify plan.yaml --planverify-resume"
 
 
