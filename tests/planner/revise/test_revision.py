@@ -292,7 +292,8 @@ def type_case(
 def test_a_type_checker_of_the_plan_or_project_is_preferred_and_never_duplicated(
     case: Situation, added: list[tuple[str, bool]]
 ) -> None:
-    assert [(edit.check.cmd, edit.requires_approval) for edit in revise(case)] == added
+    assert [(edit.check.cmd, edit.requires_approval) for edit in edits_of(case, AddCheck)] == added
+    assert len(revise(case)) == len(added)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +336,7 @@ def test_findings_without_a_fix_go_to_manual_edits_or_to_a_linter_with_a_fix() -
 
 def import_step(
     message: str, *paths: str, item: Todo | None = None, type: str = "ModuleNotFoundError"
-) -> Todo:
+) -> Any:
     frames = [frame(path) for path in paths]
     case = situation(
         failure(Category.IMPORT_ERROR),
@@ -444,7 +445,7 @@ def test_creation_of_an_existing_file_is_never_requested() -> None:
     assert (edit.path, edit.task) == ("out/x.csv", "PATCH")
     skipped = failure(Category.TEST_NOT_FOUND, rule="all-skipped", at=test)
     case = situation(skipped, item, check("tests[0]", f"pytest {test}"))
-    task = revised(case).todo(BRANCH).controller_task_spec
+    task: Any = revised(case).todo(BRANCH).controller_task_spec
     assert (task.type, task.target_file) == ("PATCH", test)
     assert task.hint.startswith(f"Make a test of {test} run")
     step = import_step("No module named 'tool'", "tool.py")
