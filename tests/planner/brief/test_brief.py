@@ -320,8 +320,6 @@ def test_a_suggestion_to_create_an_existing_or_forbidden_file_is_omitted() -> No
     assert suggestion in brief(seen, NO_MODULE, **lib)
     assert suggestion not in brief(seen, NO_MODULE, allowed_files=("shop/**",))
     assert suggestion not in brief(seen, NO_MODULE, **lib, present=("lib/report.py",))
-    protected = SHOP.model_copy(update={"metadata": Policy(protected_files=("lib/**",))})
-    assert suggestion not in brief(seen, NO_MODULE, **lib, plan=protected)
 
 
 def test_the_brief_does_not_request_writing_a_test_that_only_skips() -> None:
