@@ -245,15 +245,10 @@ MODES = [
     # auto_fix_mode, require_planner_approval, auto_approve_branches, whether a person is asked
     (False, None, False, True),
     (False, None, True, False),
-    (False, False, False, True),
     (False, False, True, False),
-    (False, True, False, True),
     (False, True, True, True),
     (True, None, False, False),
-    (True, None, True, False),
-    (True, False, False, False),
     (True, True, False, True),
-    (True, True, True, True),
 ]
 
 
