@@ -8,8 +8,8 @@ from typing import Any
 from planner.model.edits import AddBranch, Edit
 from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.outcome import Check, Failure, FailureContext, Location, Outcome, TestResult
-from planner.model.plan import Plan, Policy, Todo
-from planner.model.taxonomy import Category, Owner, Role
+from planner.model.plan import Plan, Todo
+from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Side, TestOutcome, Verdict
 from planner.policy.branches import branch_todo
 from planner.revise import plan_edits
@@ -146,28 +146,3 @@ def revised(case: Situation) -> Plan:
 
 def commands(item: Todo) -> list[str]:
     return [spec.cmd for spec in item.acceptance_criteria.tests]
-
-
-__all__ = [
-    "AT",
-    "BRANCH",
-    "Category",
-    "EvidenceKind",
-    "Owner",
-    "Policy",
-    "Side",
-    "added",
-    "check",
-    "commands",
-    "context",
-    "edits_of",
-    "failure",
-    "frame",
-    "only",
-    "plan",
-    "raised",
-    "revised",
-    "seen",
-    "situation",
-    "todo",
-]

@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from engine_telling import START, Told, todo
+from memory_samples import HERE, past_todo, repair
 
 from planner.engine import start
 from planner.memory import task_kind, text_of
 from planner.model.actions import Action, Implement, Verify
 from planner.model.events import RunStarted, Verified
-from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
+from planner.model.past import Correction, PastRecords
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Role
 from planner.testing import sample_failure, simulate_failure
@@ -20,20 +21,16 @@ PARSER, LEXER = todo("t1", title="Add a parser"), todo("t2", title="Add colours 
 FAILURE = sample_failure(PARSER, Category.TEST_TIMEOUT, "too slow")
 
 
-YESTERDAY = {"at": START - timedelta(days=1), "fingerprint": "here"}
+YESTERDAY = START - timedelta(days=1)
 
 
 def past_repairs(role: Role, fixed: bool, number: int, category: Category = Category.TEST_TIMEOUT) -> Any:
     about = {"task_kind": task_kind(PARSER), "text": text_of(PARSER, FAILURE), "category": category}
-    one = PastRepair.model_validate({**YESTERDAY, **about, "role": role, "fixed": fixed})
-    return (one,) * number
+    return (repair(role, fixed, of=FAILURE, at=YESTERDAY, **about),) * number
 
 
 def past_todos(about: Todo, well: bool, number: int, *categories: Category) -> Any:
-    facts = {"task_kind": task_kind(about), "text": text_of(about), "role": about.agent_role}
-    ended = {"done": True, "first_time": well, "categories": categories}
-    one = PastTodo.model_validate({**YESTERDAY, **facts, **ended})
-    return (one,) * number
+    return (past_todo(about.title, well, at=YESTERDAY, categories=categories),) * number
 
 
 class Remembering(Told):
@@ -48,9 +45,7 @@ class Remembering(Told):
 
 
 def test_of_equal_priority_the_todo_with_past_success_starts_first() -> None:
-    memory = PastRecords(
-        fingerprint="here", todos=past_todos(PARSER, False, 4) + past_todos(LEXER, True, 4)
-    )
+    memory = PastRecords(fingerprint=HERE, todos=past_todos(PARSER, False, 4) + past_todos(LEXER, True, 4))
 
     assert Remembering(PARSER, LEXER, memory=memory).started == ["t2", "t1"]
     urgent = PARSER.model_copy(update={"priority": -1})
@@ -70,7 +65,7 @@ def branch_of(memory: PastRecords, about: Todo) -> tuple[Role, str]:
 
 def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> None:
     memory = PastRecords(
-        fingerprint="here",
+        fingerprint=HERE,
         repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3),
     )
     opinionated = todo("t1", title=PARSER.title, failure_routing={"timeout": "tester"})
@@ -87,10 +82,10 @@ def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> Non
 def test_a_violation_halts_the_run_whatever_memory_recommends() -> None:
     violated = Category.SANDBOX_VIOLATION
     word = Correction(
-        at=START, fingerprint="here", signature=FAILURE.signature or "", category=violated, role=Role.CODER
+        at=START, fingerprint=HERE, signature=FAILURE.signature or "", category=violated, role=Role.CODER
     )
     memory = PastRecords(
-        fingerprint="here", repairs=past_repairs(Role.CODER, True, 30, violated), corrections=(word,)
+        fingerprint=HERE, repairs=past_repairs(Role.CODER, True, 30, violated), corrections=(word,)
     )
 
     run = Remembering(PARSER, LEXER, memory=memory)
@@ -102,7 +97,7 @@ def test_a_violation_halts_the_run_whatever_memory_recommends() -> None:
 
 
 def test_a_recipe_that_would_have_found_past_failures_is_requested_first() -> None:
-    memory = PastRecords(fingerprint="here", todos=past_todos(PARSER, False, 4, Category.LINT_ERROR))
+    memory = PastRecords(fingerprint=HERE, todos=past_todos(PARSER, False, 4, Category.LINT_ERROR))
     run = Remembering(PARSER, memory=memory)
     run.works()
     (verify,) = run.last_of(Verify)
