@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from planner_command import Command, with_test
-from typer.testing import CliRunner
 
 from planner.cli import plan_file
-from planner.cli.app import app
 from planner.model.findings import PlanFinding, Severity
 
 
@@ -161,62 +159,56 @@ items:
 """
 
 
-def validate(*words: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, ["validate", *words])
-    return done.exit_code, done.stdout, done.stderr
+def test_safe_fixes_are_written_to_a_new_file_with_all_comments(command: Command) -> None:
+    Path("plan.yaml").write_text(PLAN)
 
-
-@pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "plan.yaml"
-
-
-def test_safe_fixes_are_written_to_a_new_file_with_all_comments(plan: Path) -> None:
-    status, told, remarks = validate("plan.yaml", "--fix", "better.yaml")
+    ran = command("validate", "plan.yaml", "--fix", "better.yaml")
 
     text = Path("better.yaml").read_text()
-    assert (status, told.splitlines()[-1]) == (0, "ready: no findings")
-    assert remarks.count("planner: ") == len(remarks.splitlines()) == 3
+    assert (ran.status, ran.out.splitlines()[-1]) == (0, "ready: no findings")
+    assert ran.err.count("planner: ") == len(ran.err.splitlines()) == 3
     assert "# by a script" in text
     lines = {line.strip() for line in text.splitlines()}
     assert {"max_retries: 2", "allowed_files: [shop.py, report.md]"} <= lines
     assert "make" in text.partition("id: use")[2]
-    assert plan.read_text() == PLAN
+    assert Path("plan.yaml").read_text() == PLAN
 
 
-def test_fix_does_not_replace_an_existing_file(plan: Path) -> None:
-    status, _, told = validate("plan.yaml", "--fix", "plan.yaml")
+def test_fix_does_not_replace_an_existing_file(command: Command) -> None:
+    before = Path("plan.yaml").read_text()
 
-    assert status == 2
-    assert "the file exists already; name a new file" in told
-    assert plan.read_text() == PLAN
+    ran = command("validate", "plan.yaml", "--fix", "plan.yaml")
 
-
-def test_a_fix_does_not_create_a_dependency_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    todo = (
-        "- {{id: {0}, title: {0}, acceptance_criteria: {{expected_artifacts: [{0}.json],\n"
-        "   tests: [{{cmd: python -m json.tool {1}.json, fixture: {1}.json}}]}}}}\n"
-    )
-    Path("plan.yaml").write_text(
-        "todo_list_id: x\nitems:\n" + todo.format("a", "b") + todo.format("b", "a")
-    )
-
-    _, _, told = validate("plan.yaml", "--fix", "better.yaml")
-
-    assert told.count("corrected dependency-missing") == 1
-    assert "dependency-missing" in validate("better.yaml")[1]
+    assert ran.status == 2
+    assert "the file exists already; name a new file" in ran.err
+    assert Path("plan.yaml").read_text() == before
 
 
-def test_sarif_contains_the_rule_the_line_and_the_remedy(plan: Path) -> None:
-    status, told, _ = validate("plan.yaml", "--format", "sarif")
+def test_a_fix_does_not_create_a_dependency_cycle(command: Command) -> None:
+    def reads(name: str, other: str) -> dict[str, Any]:
+        test = {"cmd": f"python -m json.tool {other}.json", "fixture": f"{other}.json"}
+        return {
+            "id": name,
+            "acceptance_criteria": {"expected_artifacts": [f"{name}.json"], "tests": [test]},
+        }
 
-    run = json.loads(told)["runs"][0]
+    command.plan(reads("a", "b"), reads("b", "a"))
+
+    ran = command("validate", "plan.yaml", "--fix", "better.yaml")
+
+    assert ran.err.count("corrected dependency-missing") == 1
+    assert "dependency-missing" in command("validate", "better.yaml").out
+
+
+def test_sarif_contains_the_rule_the_line_and_the_remedy(command: Command) -> None:
+    Path("plan.yaml").write_text(PLAN)
+
+    ran = command("validate", "plan.yaml", "--format", "sarif")
+
+    run = ran.json["runs"][0]
     first = run["results"][0]
     region = first["locations"][0]["physicalLocation"]["region"]
-    assert status == 1
+    assert ran.status == 1
     assert PLAN.splitlines()[region["startLine"] - 1].strip() == "max_retries: 0"
     assert (first["ruleId"], first["level"]) == ("retries-unreasonable", "note")
     rules = {each["id"] for each in run["tool"]["driver"]["rules"]}
@@ -224,47 +216,37 @@ def test_sarif_contains_the_rule_the_line_and_the_remedy(plan: Path) -> None:
     assert len(run["results"]) >= 3
 
 
-def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(command: Command) -> None:
     Path("sub.yaml").write_text("items: [")
-    Path("plan.yaml").write_text(
-        "todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml, wrong_key: 1}\n"
-    )
+    todo = "todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml"
+    Path("plan.yaml").write_text(f"{todo}, wrong_key: 1}}\n")
 
-    status, as_json, errors = validate("plan.yaml", "--json")
-    sarif = json.loads(validate("plan.yaml", "--format", "sarif")[1])
+    ran = command("validate", "plan.yaml", "--json")
 
-    [finding] = json.loads(as_json)["findings"]
-    assert (status, json.loads(as_json)["ready"]) == (4, False)
+    [finding] = ran.json["findings"]
+    assert (ran.status, ran.json["ready"]) == (4, False)
     where = (finding["rule"], finding["line"], finding["place"])
     assert where == ("unusable-plan", 3, "items[0].wrong_key")
-    assert "plan.yaml:3:" in errors
-    [result] = sarif["runs"][0]["results"]
+    assert "plan.yaml:3:" in ran.err
+    [result] = command("validate", "plan.yaml", "--format", "sarif").json["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
-    Path("plan.yaml").write_text("todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml}\n")
-    [finding] = json.loads(validate("plan.yaml", "--format", "json")[1])["findings"]
+    Path("plan.yaml").write_text(f"{todo}}}\n")
+    [finding] = command("validate", "plan.yaml", "--format", "json").json["findings"]
     assert (finding["path"], finding["line"]) == ("sub.yaml", 1)
-    status, as_json, _ = validate("sub.yaml", "--fix", "fixed.yaml", "--json")
-    assert (status, len(json.loads(as_json)["findings"])) == (4, 1)
+    fixing = command("validate", "sub.yaml", "--fix", "fixed.yaml", "--json")
+    assert (fixing.status, len(fixing.json["findings"])) == (4, 1)
     assert not Path("fixed.yaml").exists()
 
 
-def test_an_artifact_of_a_parent_may_be_made_by_a_child(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_an_artifact_of_a_parent_may_be_made_by_a_child(command: Command) -> None:
+    makes = {"acceptance_criteria": {"expected_artifacts": ["made.md"]}, "requires_testing": False}
+    command.plan({"id": "a", **makes}, path="phase.yaml", todo_list_id="phase")
     Path("plan.yaml").write_text(
         "todo_list_id: x\nitems:\n- id: phase\n  title: Phase\n  sub_plan: phase.yaml\n"
         "  acceptance_criteria: {expected_artifacts: [made.md, forgotten.md]}\n"
     )
-    Path("phase.yaml").write_text(
-        "todo_list_id: phase\nitems:\n- id: a\n  title: A\n  requires_testing: false\n"
-        "  acceptance_criteria: {expected_artifacts: [made.md]}\n"
-    )
 
-    _, told, _ = validate("plan.yaml", "--select", "parent-uncovered")
+    out = command("validate", "plan.yaml", "--select", "parent-uncovered").out
 
-    assert "plan.yaml:6:55: warning parent-uncovered 'phase' must make forgotten.md" in told
-    assert "made.md," not in told
+    assert "plan.yaml:6:55: warning parent-uncovered 'phase' must make forgotten.md" in out
+    assert "made.md," not in out
