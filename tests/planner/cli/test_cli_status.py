@@ -92,10 +92,8 @@ def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(
     ran = verified("status", "plan.yaml")
 
     assert ran.status == 0
-    assert ran.out.splitlines()[:2] == [
-        "! added or changed in the plan since the run: new",
-        "  pytest --planverify plan.yaml",
-    ]
+    request = "! added or changed in the plan since the run: new\n  pytest --planverify plan.yaml\n"
+    assert ran.out.startswith(request)
     assert "1 failed, 1 ready, 1 branch" in ran.out
 
 
@@ -131,9 +129,8 @@ def test_json_can_be_limited_to_one_todo_or_a_depth(verified: Command) -> None:
 
 
 def test_control_characters_in_titles_are_removed(command: Command) -> None:
-    command.plan(
-        {**with_test("a"), "title": "x\u202e\u200b y", "intent": "z\u2066"}, workflow_name="n\u202e"
-    )
+    todo = with_test("a", title="x\u202e\u200b y", intent="z\u2066")
+    command.plan(todo, workflow_name="n\u202e")
 
     for words in (("status", "plan.yaml"), ("status", "plan.yaml", "a")):
         assert not set("\u202e\u200b\u2066\x1b") & set(command(*words).out)

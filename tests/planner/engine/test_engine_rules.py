@@ -263,9 +263,8 @@ def asked_about_a_branch(*todos: Todo, **policy: Any) -> tuple[Told, AskHuman]:
 def test_approval_settings_decide_whether_a_branch_needs_approval(
     fixes: bool, requires: bool | None, approves: bool, asks: bool
 ):
-    run = Told(
-        todo(), auto_fix_mode=fixes, require_planner_approval=requires, auto_approve_branches=approves
-    )
+    policy = {"require_planner_approval": requires, "auto_approve_branches": approves}
+    run = Told(todo(), auto_fix_mode=fixes, **policy)
 
     run.is_red()
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from engine_telling import START, Told, todo
-from memory_samples import HERE, past_todo, repair
+from memory_samples import HERE, correction, past_todo, repair
 
 from planner.engine import start
 from planner.memory import task_kind, text_of
 from planner.model.actions import Action, Implement, Verify
 from planner.model.events import RunStarted, Verified
-from planner.model.past import Correction, PastRecords
+from planner.model.past import PastRecords
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Role
 from planner.testing import sample_failure, simulate_failure
@@ -81,9 +81,7 @@ def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> Non
 
 def test_a_violation_halts_the_run_whatever_memory_recommends() -> None:
     violated = Category.SANDBOX_VIOLATION
-    word = Correction(
-        at=START, fingerprint=HERE, signature=FAILURE.signature or "", category=violated, role=Role.CODER
-    )
+    word = correction(Role.CODER, at=START, signature=FAILURE.signature, category=violated)
     memory = PastRecords(
         fingerprint=HERE, repairs=past_repairs(Role.CODER, True, 30, violated), corrections=(word,)
     )

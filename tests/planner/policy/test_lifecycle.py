@@ -56,10 +56,8 @@ def test_every_state_is_reachable_and_only_final_states_have_no_exit(
 
 
 def test_a_todo_becomes_done_only_by_verification_or_work_without_tests() -> None:
-    assert {before for before, after in TODO_MOVES if after is TodoLife.DONE} == {
-        TodoLife.ACTIVE,
-        TodoLife.TESTING,
-    }
+    before_done = {before for before, after in TODO_MOVES if after is TodoLife.DONE}
+    assert before_done == {TodoLife.ACTIVE, TodoLife.TESTING}
 
 
 def test_every_transition_label_is_valid_in_the_diagram() -> None:

@@ -170,9 +170,7 @@ def test_blockers_lists_the_nearest_failures_first() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 7), max_size=4), min_size=1, max_size=8))
 def test_todos_have_either_a_dependency_order_or_a_cycle(graph: list[list[int]]) -> None:
-    items = [
-        Todo(id=str(i), title="T", dependencies=tuple(map(str, needs))) for i, needs in enumerate(graph)
-    ]
+    items = [a_todo(str(at), " ".join(map(str, needs))) for at, needs in enumerate(graph)]
     cycle = find_cycle(items)
     if cycle:
         by_id = {item.id: item for item in items}

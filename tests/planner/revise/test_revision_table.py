@@ -85,9 +85,8 @@ def test_each_category_has_its_edits_with_documented_rules(category: Category) -
 
 def test_a_regression_narrows_the_files_and_isolates_the_failing_tests() -> None:
     failed = failure(Category.TEST_REGRESSION, RSI, at="indicators/rsi.py", owner=Owner.PRODUCT)
-    case = situation(
-        failed, todo("t2", FILE, contract_path="c.json"), check("tests[0]", FILE, RSI, green=(BANDS,))
-    )
+    item = todo("t2", FILE, contract_path="c.json")
+    case = situation(failed, item, check("tests[0]", FILE, RSI, green=(BANDS,)))
     assert [edit.rule for edit in revise(case)] == ["regression-narrows-files", "regression-isolates"]
     branch = revised(case).todo(BRANCH)
     assert branch.allowed_files == ("indicators/**",)
