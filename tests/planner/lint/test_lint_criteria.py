@@ -158,7 +158,9 @@ def test_a_pytest_command_that_runs_no_test_is_reported(tmp_path: Path, option: 
     assert (found.severity, found.fix) == ("error", f"remove {option}")
 
 
-@pytest.mark.parametrize("source", ["x = 1\n", "import pytest\n@pytest.fixture\ndef test_data(): ...\n"])
+@pytest.mark.parametrize(
+    "source", ["def helper(): ...\n", "import pytest\n@pytest.fixture\ndef test_data(): ...\n"]
+)
 def test_a_file_without_tests_is_reported(tmp_path: Path, source: str) -> None:
     assert of_source(tmp_path, source) == ["test-missing"]
 

@@ -60,12 +60,7 @@ def test_a_repaired_or_unfinished_todo_is_not_a_first_attempt_success() -> None:
 
 @pytest.mark.parametrize(
     "less",
-    [
-        {"fingerprint": ELSEWHERE},
-        {"role": Role.TESTER},
-        {"at": "2026-09-01T00:00:00Z"},
-        {"text": "Zzz qqq"},
-    ],
+    [{"fingerprint": ELSEWHERE}, {"role": Role.TESTER}, {"at": "2026-09-01T00:00:00Z"}, {"text": "Zzz"}],
     ids=lambda less: next(iter(less)),
 )
 def test_more_distant_records_count_less(less: dict[str, Any]) -> None:
