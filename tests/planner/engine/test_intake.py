@@ -189,14 +189,14 @@ def test_a_todo_behind_another_gets_its_own_branch_when_the_first_is_given_up():
 
 
 def test_a_pre_existing_failure_becomes_a_separate_todo():
-    def asked(name: str) -> list[tuple[str, str]]:
+    def actions_for(name: str) -> list[tuple[str, str]]:
         worked_on = {"touched_files": ("a.py",)}
         outcome = red(name, since=Since.PRE_EXISTING).model_copy(update=worked_on)
         return People(todo(name)).run(outcome).asked
 
-    ((kind, name),) = asked("t1")
+    ((kind, name),) = actions_for("t1")
     assert (kind, name.startswith("pre_existing_")) == ("implement", True)
-    assert asked(name) == [("implement", f"{name}_branch_01")], "it is not set apart from itself"
+    assert actions_for(name) == [("implement", f"{name}_branch_01")], "it is not set apart from itself"
 
 
 def test_a_manual_criterion_is_asked_and_its_answer_counts_in_the_next_run():
