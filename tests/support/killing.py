@@ -1,24 +1,16 @@
-"""Runs of a small plan that are killed at random moments, with checks after each kill.
-
-By hand: `PYTHONPATH=. python tests/support/killing.py --kills 200 --seed 1` prints how many runs were
-killed at which point, and every violated rule.
-"""
+"""Runs of a small plan that are killed at random moments, with checks after each kill."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +19,7 @@ from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, t
 from real_command import PLAIN_TERMINAL, unmeasured
 
 from planner.planfile.schemas import schema
-from pytest_planverify.session.recovery import Recovered, RecoveryError, recover
+from pytest_planverify.session.recovery import RecoveryError, recover
 
 RAN = "RAN_LOG"
 """Environment variable with the path of the file to which each test and script writes its name."""
@@ -116,46 +108,15 @@ TIMES = frozenset(
 """Keys that may differ between equivalent runs, such as the isolation of a check."""
 
 
-@dataclass(slots=True)
-class Figures:
-    """Numbers of kills and runs by their result."""
-
-    kills: int = 0
-    without_a_run: int = 0
-    """Kills before the run had a journal."""
-    finished: int = 0
-    """Kills that came after the end of the run."""
-    verdicts: Counter[int] = field(default_factory=Counter[int])
-    """Number of kills by the number of final verdicts found."""
-    torn_lines: int = 0
-    resumed: int = 0
-    taken_over: int = 0
-    broken: list[str] = field(default_factory=list[str])
-    """Violated rules."""
-
-    def __str__(self) -> str:
-        spread = ", ".join(f"{count}x{found}" for found, count in sorted(self.verdicts.items()))
-        lines = [
-            f"kills                        {self.kills}",
-            f"before there was a journal   {self.without_a_run}",
-            f"too late, run at its end     {self.finished}",
-            f"torn last lines              {self.torn_lines}",
-            f"kills x verdicts found       {spread}",
-            f"runs resumed to their end    {self.resumed}",
-            f"verdicts taken over in them  {self.taken_over}",
-            f"rules broken                 {len(self.broken)}",
-        ]
-        return "\n".join([*lines, *self.broken])
-
-
 class Killing:
-    """A project whose runs are killed."""
+    """A project whose runs are killed. Raises ``AssertionError`` at the first violated rule."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.random = random.Random(seed)
         self.folder = folder
         self.log = folder / "ran.log"
-        self.figures = Figures()
+        self.verdicts_found = 0
+        """Number of final verdicts in the journals of killed runs."""
         self.truths: dict[tuple[str, ...], dict[str, Any]] = {}
         for how in WAYS:
             self.example = self._fresh()
@@ -200,14 +161,9 @@ class Killing:
             kill = self.random.choice((os.kill, os.killpg))
             kill(process.pid, signal.SIGKILL)
         process.wait()
-        self.figures.kills += 1
-        self.figures.finished += process.returncode != -9
         self._no_process_is_left(mark)
         self._nothing_final_ran_again(before, ran)
-        if len(self._runs()) == runs:
-            self.figures.without_a_run += 1
-            return before
-        return self._look(before)
+        return before if len(self._runs()) == runs else self._look(before)
 
     def _wait_for_line(self, share: float, runs: int, process: subprocess.Popen[str]) -> None:
         """Wait until the journal of the new run has that share of the lines of a complete run."""
@@ -221,70 +177,55 @@ class Killing:
         """Check the journal of the latest run; return the final verdicts of tests and commands."""
         journal = self._runs()[-1] / "journal.jsonl"
         lines = journal.read_bytes().split(b"\n") if journal.exists() else [b""]
-        self.figures.torn_lines += bool(lines[-1])
         for line in lines[:-1]:
-            self._hold(_parses(line), f"a line before the last cannot be read: {line[:200]!r}")
+            assert _parses(line), f"a line before the last cannot be read: {line[:200]!r}"
         try:
             found = recover(self.example.root / "plan.yaml")
-        except RecoveryError as error:
-            self._hold(not lines[0], f"nothing could be recovered: {error}")
+        except RecoveryError:
+            assert not lines[0], "nothing could be recovered"
             return before
         document = json.loads(found.document.model_dump_json())
         jsonschema.validate(document, schema("outcome"))
-        self._agrees_with_the_truth(document, found)
+        self._agrees_with_the_truth(document)
         final = {
             key: judged.check.verdict.value
             for key, judged in found.run.checks.items()
             if judged.final and judged.check.cmd is not None
         }
-        self.figures.verdicts[len(final)] += 1
+        self.verdicts_found += len(final)
         if found.run.has_finished:
-            self._hold(
-                document["outcomes"] == self._document()["outcomes"], "at its end the run says otherwise"
-            )
-        else:
-            self._hold(document["run"]["exit_status"] == 2, "a killed run is not interrupted")
-        return {} if found.run.has_finished else before | final
+            assert document["outcomes"] == self._document()["outcomes"]
+            return {}
+        assert document["run"]["exit_status"] == 2, "a killed run is not interrupted"
+        return before | final
 
-    def _agrees_with_the_truth(self, document: dict[str, Any], found: Recovered) -> None:
+    def _agrees_with_the_truth(self, document: dict[str, Any]) -> None:
         true = _verdicts(self.truth)
         for key, verdict in _verdicts(document).items():
-            told = verdict in ("not_run", "blocked") or verdict == true[key]
-            self._hold(told, f"{key} is {true[key]}, and recovered as {verdict}")
-        for todo_id, state in _states(document).items():
-            right = state != "done" or _states(self.truth)[todo_id] == "done"
-            self._hold(right, f"{todo_id} is recovered as done")
+            assert verdict in ("not_run", "blocked", true[key]), f"{key} is {true[key]}"
+        done = {todo_id for todo_id, state in _states(document).items() if state == "done"}
+        assert all(_states(self.truth)[todo_id] == "done" for todo_id in done), f"recovered as done: {done}"
 
     def _resume(self, final: dict[tuple[str, str], str], *options: str) -> None:
         ran = len(self._ran())
         self.example.outcome_file.unlink(missing_ok=True)
         status = self._run("--planverify-resume", *options)
-        right = status == self.truth["run"]["exit_status"]
-        self._hold(right, f"resumed to exit status {status}:\n{self.output}")
-        if not self.example.outcome_file.exists():
-            return
+        assert status == self.truth["run"]["exit_status"], self.output
         document = self._document()
-        for place in differences(document, self.truth):
-            self._hold(False, f"resumed to another document: {place}")
+        assert list(differences(document, self.truth)) == []
         self._nothing_final_ran_again(final, ran)
         taken = [check for each in document["outcomes"] for check in each["checks"] if check["taken_from"]]
-        self._hold(len(taken) >= len(final), f"{len(final)} verdicts were final, {len(taken)} taken over")
-        self.figures.resumed += 1
-        self.figures.taken_over += len(taken)
+        assert len(taken) >= len(final), f"{len(final)} verdicts were final, {len(taken)} taken over"
 
     def _nothing_final_ran_again(self, final: dict[tuple[str, str], str], ran: int) -> None:
         again = {name for name in self._ran()[ran:] if OF_ONE_CHECK.get(name) in final}
-        self._hold(not again, f"ran again: {sorted(again)}")
+        assert not again, "a final verdict was not taken over"
 
     def _no_process_is_left(self, mark: str) -> None:
         deadline = time.monotonic() + 60
         while (left := processes_of(mark)) and time.monotonic() < deadline:
             time.sleep(0.05)
-        self._hold(not left, f"still running: {left}")
-
-    def _hold(self, holds: bool, otherwise: str) -> None:
-        if not holds:
-            self.figures.broken.append(f"kill {self.figures.kills} in {self.example.root}: {otherwise}")
+        assert not left, "processes are still running"
 
     def _runs(self) -> list[Path]:
         folder = self.example.root / ".planverify" / "runs"
@@ -348,21 +289,3 @@ def _verdicts(document: dict[str, Any]) -> dict[tuple[str, str], str]:
 
 def _states(document: dict[str, Any]) -> dict[str, str]:
     return {outcome["todo_id"]: outcome["state"] for outcome in document["outcomes"]}
-
-
-def main() -> int:
-    """Kill the given number of runs and print the figures. Return 1 if a rule was violated."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        killing = Killing(Path(folder), given.seed)
-        while killing.figures.kills < given.kills:
-            killing.round(min(killing.random.randint(1, 3), given.kills - killing.figures.kills))
-    print(killing.figures)
-    return 1 if killing.figures.broken else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
