@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from _pytest._io import TerminalWriter
+from sample_documents import run_info
 
 from planner.model.outcome import (
     Check,
@@ -17,7 +18,6 @@ from planner.model.outcome import (
     OutcomeDocument,
     OutcomeMetrics,
     PlanRef,
-    RunInfo,
     RunnerUp,
     Summary,
     TestResult,
@@ -39,17 +39,7 @@ PLAN = "workflow_momentum_001"
 def document(*outcomes: Outcome, exit_status: int = 0, **run: Any) -> OutcomeDocument:
     return OutcomeDocument(
         plans=(PlanRef(todo_list_id=PLAN, path="examples/momentum/plan.yaml", digest="sha256:00"),),
-        run=RunInfo(
-            run_id="r1",
-            started_at="2026-01-01T00:00:00Z",
-            finished_at="2026-01-01T00:00:01Z",
-            duration_ms=run.pop("duration_ms", 1240),
-            exit_status=exit_status,
-            scope="all",
-            python="3.12.1",
-            pytest="9.0.0",
-            **run,
-        ),
+        run=run_info(**{"run_id": "r1", "duration_ms": 1240, "exit_status": exit_status, **run}),
         summary=Summary(),
         outcomes=outcomes,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_documents import run_info
 
 from planner.cli import main
 from planner.errors import PlannerError
@@ -79,16 +80,7 @@ class Command:
         document = {
             "schema_version": 1,
             "plans": [reference],
-            "run": {
-                "run_id": "20260101T000000-1-abcdef",
-                "started_at": "2026-01-01T00:00:00Z",
-                "finished_at": "2026-01-01T00:00:01Z",
-                "duration_ms": 1000,
-                "exit_status": 1,
-                "scope": "all",
-                "python": "3.13.0",
-                "pytest": "9.2.0",
-            },
+            "run": run_info().model_dump(mode="json"),
             "summary": {},
             "outcomes": list(outcomes),
             **keys,

@@ -18,6 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NoReturn, TextIO
 
+from sample_documents import run_info
+
 from planner import cli
 
 for module in pkgutil.iter_modules(cli.__path__, "planner.cli."):
@@ -143,17 +145,7 @@ class Desk:
         document = {
             "schema_version": 1,
             "plans": [{"todo_list_id": name, "path": "plan.yaml", "digest": f"sha256:{digest}"}],
-            "run": {
-                "run_id": "20260101T000000-1-abcdef",
-                "started_at": "2026-01-01T00:00:00Z",
-                "finished_at": "2026-01-01T00:10:00Z",
-                "duration_ms": 1000,
-                "exit_status": 1,
-                "scope": "all",
-                "python": "3.13.0",
-                "pytest": "9.2.0",
-                **run,
-            },
+            "run": run_info(**run).model_dump(mode="json"),
             "summary": {},
             "outcomes": list(outcomes),
         }

@@ -12,11 +12,8 @@ from planner.model.outcome import (
     FixtureUse,
     Location,
     Outcome,
-    OutcomeDocument,
     PlanRef,
     ReportedTodo,
-    RunInfo,
-    Summary,
     TestResult,
 )
 from planner.model.taxonomy import Category, Owner, Repeatability
@@ -145,24 +142,6 @@ def outcome(deciding: Failure | None = None, *others: Failure, **rest: Any) -> O
         "failures": (deciding, *others),
     }
     return Outcome(**(fields | rest))
-
-
-def document(*outcomes: Outcome, run_id: str = RUN_ID) -> OutcomeDocument:
-    return OutcomeDocument(
-        plans=(PlanRef(todo_list_id=PLAN_ID, path="plan.yaml", digest="sha256:00"),),
-        run=RunInfo(
-            run_id=run_id,
-            started_at="2026-01-01T00:00:00Z",
-            finished_at="2026-01-01T00:00:01Z",
-            duration_ms=1000,
-            exit_status=1,
-            scope="all",
-            python="3.12.1",
-            pytest="9.0.0",
-        ),
-        summary=Summary(),
-        outcomes=outcomes,
-    )
 
 
 TEST_FRAME = Frame(

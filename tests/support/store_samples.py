@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
+from sample_documents import run_info
 from sqlalchemy import Connection, select
 
 from planner.engine import start, step
 from planner.model.actions import Action
 from planner.model.events import Event, PlanSubmitted, RunPolicy
-from planner.model.outcome import Failure, Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
+from planner.model.outcome import Failure, Outcome, OutcomeDocument, PlanRef, Summary
 from planner.model.past import PastRecords
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner
@@ -231,16 +232,7 @@ def verified(root: Path, run_id: str, *failures: Failure, path: str = "", plan_i
         failures=failures,
     )
     at = f"2026-11-21T{run_id[9:11] if run_id[8:9] == 'T' else '10'}:00:00.000Z"
-    run = RunInfo(
-        run_id=run_id,
-        started_at=at,
-        finished_at=at,
-        duration_ms=1,
-        exit_status=int(bool(failures)),
-        scope="all",
-        python="3",
-        pytest="9",
-    )
+    run = run_info(run_id=run_id, started_at=at, finished_at=at, exit_status=int(bool(failures)))
     plan = PlanRef(todo_list_id=plan_id, path="plan.yaml", digest="sha256:1")
     document = OutcomeDocument(plans=(plan,), run=run, summary=Summary(), outcomes=(outcome,))
     target = root / (path or f".planverify/runs/{run_id}/outcomes.json")
