@@ -145,7 +145,7 @@ class Desk:
         document = {
             "schema_version": 1,
             "plans": [{"todo_list_id": name, "path": "plan.yaml", "digest": f"sha256:{digest}"}],
-            "run": run_info(**run).model_dump(mode="json"),
+            "run": run_info(**{"finished_at": "2026-01-01T00:10:00Z", **run}).model_dump(mode="json"),
             "summary": {},
             "outcomes": list(outcomes),
         }
