@@ -11,16 +11,17 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from sample_documents import run_info
+from simulation import Mood, Simulation, Watcher
 from sqlalchemy import Connection, select
 
-from planner.engine import start, step
+from planner.engine import State, start, step
 from planner.model.actions import Action
-from planner.model.events import Event, PlanSubmitted, RunPolicy
+from planner.model.events import Event, PlanSubmitted, RunPolicy, RunStarted
 from planner.model.outcome import Failure, Outcome, OutcomeDocument, PlanRef, Summary
 from planner.model.past import PastRecords
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import TodoLife, TodoState
+from planner.model.verdicts import TodoState
 from planner.store import questions
 from planner.store.index import Index, open_index
 from planner.store.run_log import FOLDER, RunLog, Step
@@ -84,7 +85,7 @@ def everything(index: Index) -> dict[str, list[str]]:
         }
 
 
-class Carried:
+class Carried(Watcher):
     """A plan executed by the real engine, with every event in the log of a project."""
 
     def __init__(self, project: Project, event: PlanSubmitted, run_id: str = "run-1") -> None:
@@ -99,11 +100,15 @@ class Carried:
         """Submit an event ``after`` seconds later, and log it."""
         self.now += timedelta(seconds=after)
         told = _EVENTS.validate_python({"event": event, "at": self.now, **facts})
-        before = self.state
-        self.state, self.actions = step(before, told)
+        after_it, actions = step(self.state, told)
+        self.stepped(self.state, told, after_it, actions)
+        return actions
+
+    def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
+        """Log an accepted event."""
+        self.now, self.state, self.actions = event.at, after, tuple(actions)
         self.count += 1
-        self._write(Step(told, self.actions, before, self.state))
-        return self.actions
+        self._write(Step(event, self.actions, before, after))
 
     def _write(self, taken: Step) -> None:
         with closing(RunLog.append_to(self.path)) as log, log.hold():
@@ -161,58 +166,13 @@ def shop(*, items: Sequence[dict[str, Any]] = (), at: datetime = START, **metada
     return submitted(at=at, plan=made)
 
 
-def at_random(carried: Carried, chance: random.Random, most: int = 120) -> None:
-    """Answer the engine with random results until the run is over or has ``most`` events."""
-    carried.tell("run_started")
-    while not carried.state.plan_state.is_final and carried.count < most:
-        _some_event(carried, chance)
-
-
-def _some_event(carried: Carried, chance: random.Random) -> None:
-    state = carried.state
-    working = [
-        each.id for each in state.todos.values() if each.life is TodoLife.ACTIVE and not each.is_parent
-    ]
-    testing = [each.id for each in state.todos.values() if each.life is TodoLife.TESTING]
-    dice = chance.random()
-    if dice < 0.05:
-        carried.tell("run_resumed")
-    elif dice < 0.15:
-        carried.tell("clock_ticked", after=chance.choice((1, 700)))
-    elif working and dice < 0.6:
-        name = chance.choice(working)
-        carried.worked(name, success=chance.random() < 0.9, new_files=chance.choice(((), ("new.py",))))
-    elif state.questions and dice < 0.7:
-        _answer(carried, chance.choice(sorted(state.questions)), chance)
-    elif testing:
-        name = chance.choice(testing)
-        if state.todos[name].question is not None:
-            return _answer(carried, state.todos[name].question or "", chance)
-        if chance.random() < 0.4:
-            carried.passed(name)
-        else:
-            carried.failed(
-                name,
-                chance.choice(("TEST_REGRESSION", "IMPORT_ERROR", "LINT_ERROR", "ENVIRONMENT_ERROR")),
-                chance.choice(("a1b2c3d4e5f6", "b1b2c3d4e5f6")),
-            )
-    elif state.questions:
-        _answer(carried, chance.choice(sorted(state.questions)), chance)
-    else:
-        carried.tell("clock_ticked", after=700)
-    return None
-
-
-def _answer(carried: Carried, name: str, chance: random.Random) -> None:
-    question = carried.state.questions[name]
-    if question.kind.is_approval:
-        decision = chance.choice([each for each in question.options if each != "modify"])
-        carried.tell(
-            "approval_given", approval_id=name, decision=decision, digest=question.digest, by="ann"
-        )
-    else:
-        answer = chance.choice([each for each in question.options if each != "stop"])
-        carried.tell("question_answered", question_id=name, answer=answer, by="ann", because="it is late")
+def at_random(carried: Carried, chance: random.Random, most: int | None = None) -> None:
+    """Let a simulated driver answer the engine until the run is over or has ``most`` events."""
+    mood = Mood(passing=0.4, odd=0.2, faults=0.1, agreeing=0.8, working=0.9)
+    driver = Simulation(chance, mood, carried.state, [carried], carried.now, patience=60)
+    driver.tell(RunStarted(at=driver.later()), due=True)
+    while not driver.is_over and (most is None or carried.count < most):
+        driver.turn()
 
 
 def failure(signature: str, category: Category = Category.TYPE_ERROR, **facts: Any) -> Failure:
