@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from text_bundles import write_files
 
 from planner.model.evidence import Evidence
 from pytest_planverify.observe.evidence import collection_evidence, startup_evidence, test_evidence
@@ -84,10 +85,7 @@ class Captured:
 
 
 def write(pytester: pytest.Pytester, files: dict[str, str]) -> ProjectMap:
-    for name, text in files.items():
-        path = pytester.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    write_files(pytester.path, files)
     return ProjectMap.discover(pytester.path)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 from real_command import Finished, run_pytest
+from text_bundles import write_files
 
 ONLY_THIS_PLUGIN = ("-p", "pytest_planverify.plugin")
 """Used with `PYTEST_DISABLE_PLUGIN_AUTOLOAD`, as loading plugins takes most of a short run."""
@@ -84,10 +85,7 @@ class Example:
 
     def write(self, files: dict[str, str]) -> None:
         """Write files, by path below the root; their text may be indented."""
-        for name, text in files.items():
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(textwrap.dedent(text), encoding="utf-8")
+        write_files(self.root, {name: textwrap.dedent(text) for name, text in files.items()})
 
     def plan(self, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> None:
         """Write a plan of these todos as JSON, which is valid YAML."""

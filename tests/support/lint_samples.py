@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from text_bundles import write_files
+
 from planner.model.findings import PlanFinding
 from planner.planfile.validation import validate_plan
 
@@ -31,10 +33,7 @@ def findings(
     **plan: Any,
 ) -> tuple[PlanFinding, ...]:
     """Return the findings for a plan of these todos, in a project with these files."""
-    for name, text in (files or {}).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    write_files(folder, files or {})
     path = folder / "plan.json"
     path.write_text(json.dumps({"todo_list_id": "p", **plan, "items": list(todos)}))
     return validate_plan(path, boundary=folder)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from sample_documents import run_info
+from text_bundles import write_files
 
 from planner.cli import main
 from planner.errors import PlannerError
@@ -53,11 +54,9 @@ class Command:
 
     def plan(self, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> Path:
         """Write a plan of these todos as JSON, which is valid YAML."""
-        target = self.folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
         plan = {"todo_list_id": "shop", **keys, "items": [{"title": todo["id"], **todo} for todo in todos]}
-        target.write_text(json.dumps(plan, ensure_ascii=False, indent=1), encoding="utf-8")
-        return target
+        write_files(self.folder, {path: json.dumps(plan, ensure_ascii=False, indent=1)})
+        return self.folder / path
 
     def outcomes(
         self,

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import pkgutil
+import resource
 import signal
 import subprocess
 import sys
@@ -16,9 +17,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from sample_documents import run_info
+from text_bundles import write_files
 
 from planner import cli
 
@@ -90,7 +92,7 @@ def forked(words: Sequence[str], cwd: Path, given: str = "") -> Ran:
         streams[0].seek(0)
         pid = os.fork()
         if pid == 0:
-            become_planner(words, cwd, streams)
+            become_planner(["planner", *words], cwd, [stream.fileno() for stream in streams])
         _, status = os.waitpid(pid, 0)
         said = []
         for stream in streams[1:]:
@@ -99,19 +101,22 @@ def forked(words: Sequence[str], cwd: Path, given: str = "") -> Ran:
     return Ran(os.waitstatus_to_exitcode(status), *said)
 
 
-def become_planner(words: Sequence[str], cwd: Path, streams: Sequence[TextIO]) -> NoReturn:
-    """Run `python -m planner WORDS` in this process with these streams, and exit."""
+def become_planner(
+    argv: Sequence[str], cwd: Path, streams: Sequence[int], encoding: str = "utf-8"
+) -> NoReturn:
+    """Run the command in this process, with these descriptors as its standard streams, and exit."""
     status = 70
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(60)
-        for descriptor, stream in enumerate(streams):
-            os.dup2(stream.fileno(), descriptor)
-        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-        sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding="utf-8", closefd=False) for at in (1, 2))
+        signal.alarm(120)
+        for descriptor, source in enumerate(streams):
+            os.dup2(source, descriptor)
+        os.closerange(3, 1 << 16)  # including pipes of other processes, which must reach end of file
+        sys.stdin = os.fdopen(0, encoding=encoding, closefd=False)
+        sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding=encoding, closefd=False) for at in (1, 2))
         os.chdir(cwd)
         os.environ.update(PLAIN)
-        sys.argv[:] = ["planner", *words]
+        sys.argv[:] = argv
         try:
             cli.main()
         except SystemExit as ended:
@@ -120,6 +125,8 @@ def become_planner(words: Sequence[str], cwd: Path, streams: Sequence[TextIO]) -
             traceback.print_exc()
         sys.stdout.flush()
         sys.stderr.flush()
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))  # coverage data is written last
     finally:
         os._exit(status)
 
@@ -153,9 +160,7 @@ class Desk:
 
     def write(self, name: str, document: Any) -> None:
         text = document if isinstance(document, str) else json.dumps(document)
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_files(self.folder, {name: text})
 
     def next(self, *words: str, **keys: Any) -> Ran:
         """Return the result of `planner next --json --full` for the plan and its outcomes."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from text_bundles import write_files
+
 from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.outcome import (
     Check,
@@ -92,9 +94,7 @@ FILES = {
 
 def project(folder: Path, **files: str) -> LoadedPlan:
     """Write the shop, with files added or replaced, and load its plan."""
-    for path, text in (FILES | files).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+    write_files(folder, FILES | files)
     return load_plan(folder / "plan.yaml", boundary=folder)
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import select
 import signal
-import sys
 import time
-import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,9 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from real_planner import PLAIN
-
-from planner import cli
+from real_planner import become_planner
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
@@ -94,7 +89,8 @@ class Step:
         if self.pid == 0:
             os.close(self._in)
             os.close(self._out)
-            self._become(child_in, child_out)
+            argv = ["planner", self.command, *self.words]
+            become_planner(argv, self.folder, (child_in, child_out, self._err.fileno()), "ascii")
         os.close(child_in)
         os.close(child_out)
 
@@ -153,33 +149,6 @@ class Step:
     def hear_no_more(self) -> None:
         """Close the reading end of the output."""
         os.dup2(os.open(os.devnull, os.O_RDONLY), self._out)
-
-    def _become(self, given: int, taken: int) -> None:
-        status = 70
-        try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(120)
-            for descriptor, source in enumerate((given, taken, self._err.fileno())):
-                os.dup2(source, descriptor)
-            os.closerange(
-                3, 1 << 16
-            )  # including the pipes of other processes, which must reach end of file
-            sys.stdin = os.fdopen(0, encoding="ascii", closefd=False)
-            sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding="ascii", closefd=False) for at in (1, 2))
-            os.chdir(self.folder)
-            os.environ.update(PLAIN)
-            sys.argv[:] = ["planner", self.command, *self.words]
-            try:
-                cli.main()
-            except SystemExit as ended:
-                status = int(ended.code or 0)
-            except BaseException:
-                traceback.print_exc()
-            sys.stderr.flush()
-            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))  # coverage data is written last
-        finally:
-            os._exit(status)
 
 
 def _raw(told: dict[str, Any] | str | bytes) -> bytes:

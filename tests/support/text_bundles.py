@@ -35,8 +35,13 @@ def write_bundle(path: Path, texts: Mapping[str, str]) -> None:
 
 def unpack_bundle(path: Path, folder: Path) -> Path:
     """Write the files of a bundle below a folder; return the folder."""
-    for name, text in read_bundle(path).items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+    write_files(folder, read_bundle(path))
     return folder
+
+
+def write_files(root: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files by their paths below a folder."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)

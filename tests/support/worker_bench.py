@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from past_run_samples import settings
+from text_bundles import write_files
 
 from planner.planfile.tree import load_tree
 from pytest_planverify.session.fork_server import ForkServer
@@ -77,9 +78,7 @@ class Bench:
         return job
 
     def write(self, files: dict[str, str]) -> None:
-        for name, text in files.items():
-            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / name).write_text(text)
+        write_files(self.root, files)
 
     def run(
         self, command: str = "pytest test_x.py", *, seconds: float = 30, cold: bool = False
