@@ -23,6 +23,7 @@ from planner.model.outcome import Check, Outcome
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, TodoState, Verdict
+from planner.store.run_log import Step
 from planner.testing import create_sample_todo, simulate_failure, simulate_success
 
 if TYPE_CHECKING:
@@ -68,11 +69,14 @@ class Told:
         )
         self.state, self.last = start(self.submission)
         self.all: list[Action] = [*self.last]
+        self.steps = [Step(self.submission, self.last, None, self.state)]
         self.tell(RunStarted(at=self.now))
 
     def tell(self, event: Event) -> tuple[Action, ...]:
-        self.state, self.last = step(self.state, event)
+        before = self.state
+        self.state, self.last = step(before, event)
         self.all += self.last
+        self.steps.append(Step(event, self.last, before, self.state))
         return self.last
 
     def life(self, todo_id: str = "t1") -> str:

@@ -27,10 +27,7 @@ def todo(todo_id: str = "a", *cmds: str, **keys: Any) -> dict[str, Any]:
 
 
 def findings(
-    folder: Path,
-    *todos: dict[str, Any],
-    files: dict[str, str | bytes] | None = None,
-    **plan: Any,
+    folder: Path, *todos: dict[str, Any], files: dict[str, str | bytes] | None = None, **plan: Any
 ) -> tuple[PlanFinding, ...]:
     """Return the findings for a plan of these todos, in a project with these files."""
     write_files(folder, files or {})

@@ -54,10 +54,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             """,
             "tests/test_b.py": "def test_b(): pass\n",
         },
-        verdicts={
-            "pytest tests/test_a.py": "failed",
-            "pytest tests/test_b.py": "passed",
-        },
+        verdicts={"pytest tests/test_a.py": "failed", "pytest tests/test_b.py": "passed"},
     ),
     OddProject(
         "late_warning",
@@ -198,10 +195,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             def test_2(): assert st.S
             """,
         },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py tests/test_a.py": "failed",
-        },
+        verdicts={"pytest tests/test_a.py": "passed", "pytest tests/test_b.py tests/test_a.py": "failed"},
     ),
     OddProject(
         "subtests",
@@ -303,7 +297,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
 
             def test_args():
                 assert sys.argv[1:] == ["tests/test_a.py::test_args", "-q"]
-            """,
+            """
         },
         verdicts={
             "pytest tests/test_a.py::test_prog": "passed",
@@ -329,10 +323,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
                 assert request.node.get_closest_marker('timeout') is None
             """,
         },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "passed",
-        },
+        verdicts={"pytest tests/test_a.py": "passed", "pytest tests/test_b.py": "passed"},
         plugins=("pytest_timeout",),
     ),
     OddProject(
@@ -348,10 +339,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
                 assert request.config.getoption('--zz') == '1'
             """,
         },
-        verdicts={
-            "pytest . -k test_a": "passed",
-            "pytest src/pkg/checks/test_a.py": "passed",
-        },
+        verdicts={"pytest . -k test_a": "passed", "pytest src/pkg/checks/test_a.py": "passed"},
     ),
     OddProject(
         "packages_named_like_ours",
@@ -467,7 +455,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             @pytest.mark.parametrize('p',[1,2])
             class TestX:
                 def test_m(self,p): assert p==1
-            """,
+            """
         },
         verdicts={
             "pytest tests/test_a.py -k 'test_m and 2'": "failed",
@@ -562,7 +550,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             def test_alone(request): assert len(request.session.items) == 1
             def test_company(request): assert len(request.session.items) > 1
             def test_argv(): assert len(sys.argv) > 2
-            """,
+            """
         },
         verdicts={
             "pytest tests/test_a.py::test_alone": "passed",
@@ -601,7 +589,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
                 except RecursionError: return number
             def test_room(): assert deep(0) > sys.getrecursionlimit() - 50
             def test_no_more(): assert deep(0) > sys.getrecursionlimit() - 25
-            """,
+            """
         },
         verdicts={"pytest test_a.py::test_room": "passed", "pytest test_a.py::test_no_more": "failed"},
     ),

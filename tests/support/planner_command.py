@@ -59,11 +59,7 @@ class Command:
         return self.folder / path
 
     def outcomes(
-        self,
-        *outcomes: dict[str, Any],
-        plan: str = "plan.yaml",
-        path: str | None = None,
-        **keys: Any,
+        self, *outcomes: dict[str, Any], plan: str = "plan.yaml", path: str | None = None, **keys: Any
     ) -> Path:
         """Write outcomes of the current plan, by default where its last run would have left them."""
         tree = load_tree(self.folder / plan)

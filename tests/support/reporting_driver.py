@@ -17,12 +17,7 @@ from pytest_planverify.reports.reporter_session import (
     ReportingResult,
     run_reporting_session,
 )
-from pytest_planverify.reports.reporters import (
-    GivenOptions,
-    confirmation_start,
-    relay_file,
-    worker_start,
-)
+from pytest_planverify.reports.reporters import GivenOptions, confirmation_start, relay_file, worker_start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

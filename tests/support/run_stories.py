@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from engine_telling import START, Told, todo
+from simulation import Watcher
 
 from planner.cli.explain import tell
 from planner.cli.figures import Figures, count_run
-from planner.engine import start
 from planner.store.chain import GENESIS
 from planner.store.lines import encode
 from planner.store.run_log import Step
@@ -28,8 +28,8 @@ PAUSE = timedelta(seconds=10)
 """Time between two events."""
 
 
-class Kept:
-    """Keeps every step; also watches simulated runs."""
+class Kept(Watcher):
+    """Keeps every step of a simulated run."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -40,46 +40,21 @@ class Kept:
     def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
         self.steps.append(Step(event, tuple(actions), before, after))
 
-    def refused(self, state: object, event: object, refusal: object) -> None: ...
-
-    def rested(self, simulation: object) -> None: ...
-
     @property
     def figures(self) -> Figures:
-        """Figures of the run."""
         return count_run(self.steps)[0]
 
 
 class Story(Told):
-    """A run that keeps every step; its events are ten seconds apart."""
-
-    now: datetime
-
-    def __init__(self, *todos: Any, run: dict[str, Any] | None = None, **policy: Any) -> None:
-        self.kept: Kept | None = None
-        super().__init__(*todos, run=run, **policy)
+    """A run whose events are ten seconds apart."""
 
     def tell(self, event: Event) -> tuple[Action, ...]:
-        if self.kept is None:
-            self.kept = Kept()
-            state, actions = start(self.submission)
-            self.kept.began(self.submission, state, actions)
         self.now += PAUSE
-        event = event.model_copy(update={"at": self.now})
-        before = self.state
-        actions = super().tell(event)
-        self.kept.stepped(before, event, self.state, actions)
-        return actions
-
-    @property
-    def steps(self) -> list[Step]:
-        assert self.kept is not None
-        return self.kept.steps
+        return super().tell(event.model_copy(update={"at": self.now}))
 
     @property
     def figures(self) -> Figures:
-        assert self.kept is not None
-        return self.kept.figures
+        return count_run(self.steps)[0]
 
     def told(self, only: str | None = None) -> list[str]:
         """Return the description of the last step."""

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.engine import start, step
 from planner.errors import RefusedEvent
-from planner.model.actions import (
-    AskHuman,
-    Cancel,
-    Finish,
-    Halt,
-    Implement,
-    LoadSubPlan,
-    Verify,
-)
+from planner.model.actions import AskHuman, Cancel, Finish, Halt, Implement, LoadSubPlan, Verify
 from planner.model.edits import AddContext, AddDependency, Edit, NarrowFiles, RaiseLimit
 from planner.model.events import (
     ApprovalGiven,
@@ -590,11 +582,7 @@ class Simulation:
         plain = changes.allowed_files is None
         self.tell(
             ApprovalGiven(
-                at=self.later(),
-                approval_id=name,
-                decision=decision,
-                digest=asked.digest,
-                changes=changes,
+                at=self.later(), approval_id=name, decision=decision, digest=asked.digest, changes=changes
             ),
             due=plain,  # other changes may be impossible
         )
