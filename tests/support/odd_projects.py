@@ -45,18 +45,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "atexit_exit",
-        "a test registers a function that ends the process with an exit status at its end",
-        files={
-            "tests/test_a.py": """
-            import atexit, os
-            def test_a(): atexit.register(lambda: os._exit(3))
-            """,
-            "tests/test_b.py": "def test_b(): pass\n",
-        },
-        verdicts={"pytest tests/test_a.py": "failed", "pytest tests/test_b.py": "passed"},
-    ),
-    OddProject(
         "late_warning",
         "one test's garbage warns while another test runs, and warnings are errors",
         files={
@@ -164,23 +152,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "conftest_reorder",
-        "a conftest reverses the order of tests that depend on it",
-        files={
-            "tests/conftest.py": "def pytest_collection_modifyitems(config, items): items.reverse()\n",
-            "tests/test_a.py": """
-            S=[]
-            def test_1(): S.append(1)
-            def test_2(): assert S
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "failed",
-            "pytest tests": "failed",
-            "pytest tests/test_a.py::test_1": "passed",
-        },
-    ),
-    OddProject(
         "order_of_paths",
         "a test passes only after that of a file which its command names later",
         files={
@@ -281,49 +252,46 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "argv",
-        "tests look at sys.argv",
+        "process_of_a_test",
+        "tests look at their process: its arguments, signals, session, and room for recursion",
         files={
             "tests/test_a.py": """
             import os
+            import signal
             import sys
+
+            def deep(number):
+                try: return deep(number + 1)
+                except RecursionError: return number
 
             def test_prog():
                 assert os.path.isabs(sys.argv[0])
                 assert sys.argv[0].endswith("bin/pytest")
 
-            def test_prog_m():
-                assert sys.argv[0].endswith("__main__.py")
-
-            def test_args():
-                assert sys.argv[1:] == ["tests/test_a.py::test_args", "-q"]
+            def test_module(): assert sys.argv[0].endswith("__main__.py")
+            def test_args(): assert sys.argv[1:] == ["tests/test_a.py::test_args", "-q"]
+            def test_few_args(): assert len(sys.argv) > 2
+            def test_alarm(): assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+            def test_timer(): assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+            def test_mark(request): assert request.node.get_closest_marker("timeout") is None
+            def test_lonely(request): assert len(request.session.items) == 1
+            def test_company(request): assert len(request.session.items) > 1
+            def test_room(): assert deep(0) > sys.getrecursionlimit() - 50
+            def test_no_more(): assert deep(0) > sys.getrecursionlimit() - 25
             """
         },
         verdicts={
             "pytest tests/test_a.py::test_prog": "passed",
-            "python -m pytest tests/test_a.py::test_prog_m": "passed",
+            "python -m pytest tests/test_a.py::test_module": "passed",
             "pytest tests/test_a.py::test_args -q": "passed",
+            "pytest tests/test_a.py::test_few_args": "failed",
+            "pytest tests/test_a.py -k 'alarm or timer'": "passed",
+            "pytest tests/test_a.py::test_mark": "passed",
+            "pytest tests/test_a.py::test_lonely": "passed",
+            "pytest tests/test_a.py::test_company": "failed",
+            "pytest tests/test_a.py::test_room": "passed",
+            "pytest tests/test_a.py::test_no_more": "failed",
         },
-    ),
-    OddProject(
-        "alarm_signal",
-        "tests look at the alarm signal and at marks of time limits",
-        files={
-            "tests/test_a.py": """
-            import signal
-
-            def test_a():
-                assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
-
-            def test_b():
-                assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
-            """,
-            "tests/test_b.py": """
-            def test_m(request):
-                assert request.node.get_closest_marker('timeout') is None
-            """,
-        },
-        verdicts={"pytest tests/test_a.py": "passed", "pytest tests/test_b.py": "passed"},
         plugins=("pytest_timeout",),
     ),
     OddProject(
@@ -411,7 +379,7 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
     ),
     OddProject(
         "sessionfinish_status",
-        "a conftest changes the exit status of the session after one test",
+        "a conftest, or a function called at the exit, changes the exit status after one test",
         files={
             "tests/conftest.py": """
             BAD=[]
@@ -423,11 +391,16 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             "tests/test_a.py": "def test_a(): pass\n",
             "tests/test_b.py": "def test_b(): assert 0\n",
             "tests/test_c.py": "def test_c(): pass\n",
+            "tests/test_d.py": """
+            import atexit, os
+            def test_d(): atexit.register(lambda: os._exit(3))
+            """,
         },
         verdicts={
             "pytest tests/test_a.py": "failed",
             "pytest tests/test_b.py": "failed",
             "pytest tests/test_c.py": "passed",
+            "pytest tests/test_d.py": "failed",
         },
     ),
     OddProject(
@@ -487,23 +460,32 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "first_item_skipped",
-        "a conftest skips the first test of every session",
+        "conftests_that_change_the_items",
+        "one conftest reverses the tests, of which one depends on the other, and one skips the first",
         files={
-            "conftest.py": """
+            "reversed/conftest.py": "def pytest_collection_modifyitems(config, items): items.reverse()\n",
+            "reversed/test_a.py": """
+            S=[]
+            def test_1(): S.append(1)
+            def test_2(): assert S
+            """,
+            "first/conftest.py": """
             import pytest
             def pytest_collection_modifyitems(items):
                 items[0].add_marker(pytest.mark.skip('the first one'))
             """,
-            "tests/test_a.py": """
+            "first/test_b.py": """
             def test_1(): pass
             def test_2(): pass
             """,
         },
         verdicts={
-            "pytest tests/test_a.py::test_1": "failed",
-            "pytest tests/test_a.py::test_2": "failed",
-            "pytest tests": "passed",
+            "pytest reversed/test_a.py": "failed",
+            "pytest reversed": "failed",
+            "pytest reversed/test_a.py::test_1": "passed",
+            "pytest first/test_b.py::test_1": "failed",
+            "pytest first/test_b.py::test_2": "failed",
+            "pytest first": "passed",
         },
     ),
     OddProject(
@@ -542,23 +524,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "looks_at_its_company",
-        "tests look at what else their session runs",
-        files={
-            "tests/test_a.py": """
-            import sys
-            def test_alone(request): assert len(request.session.items) == 1
-            def test_company(request): assert len(request.session.items) > 1
-            def test_argv(): assert len(sys.argv) > 2
-            """
-        },
-        verdicts={
-            "pytest tests/test_a.py::test_alone": "passed",
-            "pytest tests/test_a.py::test_company": "failed",
-            "pytest tests/test_a.py::test_argv": "failed",
-        },
-    ),
-    OddProject(
         "streams_at_import",
         "a conftest imports code that keeps the streams of its import",
         files={
@@ -577,20 +542,5 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             "pytest test_a.py::test_names": "passed",
             "pytest test_a.py::test_alone": "failed",
         },
-    ),
-    OddProject(
-        "recursion_to_the_limit",
-        "a test recurses until there is no room left, and asks how far it came",
-        files={
-            "test_a.py": """
-            import sys
-            def deep(number):
-                try: return deep(number + 1)
-                except RecursionError: return number
-            def test_room(): assert deep(0) > sys.getrecursionlimit() - 50
-            def test_no_more(): assert deep(0) > sys.getrecursionlimit() - 25
-            """
-        },
-        verdicts={"pytest test_a.py::test_room": "passed", "pytest test_a.py::test_no_more": "failed"},
     ),
 )
