@@ -90,6 +90,8 @@ def data_todo() -> Outcome:
     )
 
 
+RSI_FILE = "tests/test_indicators.py"
+RSI_TESTS = ("test_rsi_values", "test_rsi_bounds", "test_rsi_of_constant_series[14]")
 RSI_FAILURE = Failure(
     category=Category.TEST_REGRESSION,
     owner=Owner.PRODUCT,
@@ -101,16 +103,8 @@ RSI_FAILURE = Failure(
     runner_up=RunnerUp(category=Category.SPEC_MISMATCH, confidence=0.02),
     target_agent=Role.CODER,
     check_id="tests[0]",
-    top_failing_tests=(
-        "tests/test_indicators.py::test_rsi_values",
-        "tests/test_indicators.py::test_rsi_bounds",
-        "tests/test_indicators.py::test_rsi_of_constant_series[14]",
-    ),
-    tests=(
-        "tests/test_indicators.py::test_rsi_values",
-        "tests/test_indicators.py::test_rsi_bounds",
-        "tests/test_indicators.py::test_rsi_of_constant_series[14]",
-    ),
+    top_failing_tests=tuple(f"{RSI_FILE}::{name}" for name in RSI_TESTS),
+    tests=tuple(f"{RSI_FILE}::{name}" for name in RSI_TESTS),
     stack_trace_head="AssertionError: assert 32.1 == 28.5 ± 0.1",
     location=Location(path="indicators/rsi.py", line=31, function="compute_rsi"),
     suggestion="compute_rsi returned 32.1 where 28.5 ± 0.1 is expected: look at the smoothing in "
@@ -130,7 +124,6 @@ METRIC_FAILURE = Failure(
 
 
 def indicator_todo() -> Outcome:
-    path = "tests/test_indicators.py"
     return outcome(
         "t2_indicators",
         "Indicator & Candle Patterns",
@@ -141,19 +134,13 @@ def indicator_todo() -> Outcome:
             cmd="pytest tests/test_indicators.py -q --json-report",
             duration_ms=41,
             isolation=Isolation.WORKER,
-            tests=results(path, "test_engulfing", "test_hammer")
-            + results(
-                path,
-                "test_rsi_values",
-                "test_rsi_bounds",
-                "test_rsi_of_constant_series[14]",
-                outcome=TestOutcome.FAILED,
-            ),
+            tests=results(RSI_FILE, "test_engulfing", "test_hammer")
+            + results(RSI_FILE, *RSI_TESTS, outcome=TestOutcome.FAILED),
         ),
         check(
             "tests[1]",
+            CheckKind.COMMAND,
             cmd="ruff check indicators",
-            kind=CheckKind.COMMAND,
             isolation=Isolation.SPAWNED,
             duration_ms=18,
         ),
@@ -217,11 +204,12 @@ def vacuous_todo() -> Outcome:
 
 
 def green_document() -> OutcomeDocument:
+    test, artifact, _ = data_todo().checks
     return document(
         data_todo(),
-        outcome("t2_indicators", "Indicator & Candle Patterns", TodoState.DONE, *data_todo().checks[:1]),
-        outcome("t3_entry", "Entry Strategy", TodoState.DONE, *data_todo().checks[:1], duration_ms=95),
-        outcome("t4_exit", "Exit & Risk Rules", TodoState.DONE, *data_todo().checks[:2], duration_ms=3120),
+        outcome("t2_indicators", "Indicator & Candle Patterns", TodoState.DONE, test),
+        outcome("t3_entry", "Entry Strategy", TodoState.DONE, test, duration_ms=95),
+        outcome("t4_exit", "Exit & Risk Rules", TodoState.DONE, test, artifact, duration_ms=3120),
     )
 
 
