@@ -16,6 +16,7 @@ from planner.cli import main
 from planner.errors import PlannerError
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import load_tree, todo_digests
+from planner.testing import create_sample_todo, sample_failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +114,14 @@ def undecided(todo_id: str, verdict: str, **keys: Any) -> dict[str, Any]:
 
 def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> dict[str, Any]:
     """Return the outcome of a todo whose test fails."""
-    nodeid = f"tests/test_{todo_id}.py::test_it"
-    evidence = {
-        "category": category,
-        "owner": "product",
-        "confidence": 0.9,
-        "rule": "assertion-in-test",
-        "because": "an assertion of the test failed",
+    said = {
         "signature": "a1b2c3d4e5f6",
-        "check_id": "tests[0]",
-        "phase": "call",
-        "top_failing_tests": [nodeid],
-        "tests": [nodeid],
-        "stack_trace_head": "AssertionError: assert 1 == 2",
         "suggestion": "Fix it",
         "rerun": f"pytest --planverify plan.yaml::{todo_id}",
-        **failure,
     }
+    todo = create_sample_todo(todo_id)
+    found = sample_failure(todo, category, "AssertionError: assert 1 == 2", **(said | failure))
+    evidence = found.model_dump(mode="json")
     return _outcome(todo_id, "test_failed", "failed", failure_evidence=evidence, failures=[evidence])
 
 
