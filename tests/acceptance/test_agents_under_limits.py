@@ -255,8 +255,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 EDITOR_AGENT = CHECKOUT / "tests/support/vi_editor/agent.py"
 SOLUTION = read_bundle(EDITOR_AGENT.parent / "solution.txt")
 PART = () if FULL else ("--only", "buffer")
-TODOS, MISTAKES, OPTIONS = (29, 24, "") if FULL else (4, 2, "--half ")
-"""Number of todos, number of todos whose first attempt fails, and options of the agent."""
+TODOS, MISTAKES = (29, 12) if FULL else (4, 2)
+"""Number of todos, and number of todos whose first attempt fails."""
 
 
 def editor_run(root: Path, *words: str, limit: float) -> Finished:
@@ -288,7 +288,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def test_an_agent_that_repairs_by_its_brief_completes_all_todos(example: Path):
-    command = f"{PYTHON} {shlex.quote(str(EDITOR_AGENT))} {OPTIONS}{{json}}"
+    command = f"{PYTHON} {shlex.quote(str(EDITOR_AGENT))} {{json}}"
     done = editor_run(example, "run", "plan.yaml", "--json", "--agent", command, *PART, limit=900)
     assert done.exit_code == 0, str(done)
     told = [json.loads(line) for line in done.output.splitlines()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -47,7 +47,7 @@ class Catcher:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if report.failed:
-            self.caught.append(Evidence.model_validate(test_evidence(item, call, report, self.project)))
+            self._catch(test_evidence(item, call, report, self.project))
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -56,9 +56,7 @@ class Catcher:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         report = yield
         if report.failed:
-            self.caught.append(
-                Evidence.model_validate(collection_evidence(collector, report, self.project))
-            )
+            self._catch(collection_evidence(collector, report, self.project))
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -66,17 +64,19 @@ class Catcher:
         try:
             return (yield)
         except BaseException as error:
-            self.caught.append(Evidence.model_validate(startup_evidence(error, self.project)))
+            self._catch(startup_evidence(error, self.project))
             raise
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        self.caught.append(Evidence.model_validate(startup_evidence(excinfo.value, self.project)))
+        self._catch(startup_evidence(excinfo.value, self.project))
+
+    def _catch(self, facts: dict[str, Any]) -> None:
+        self.caught.append(Evidence.model_validate(facts))
 
 
 @dataclass
 class Captured:
-    evidence: list[Evidence] = field(default_factory=list)
-    exit_code: int = 0
+    evidence: list[Evidence]
 
     @property
     def first(self) -> Evidence:
@@ -84,16 +84,11 @@ class Captured:
         return self.evidence[0]
 
 
-def write(pytester: pytest.Pytester, files: dict[str, str]) -> ProjectMap:
-    write_files(pytester.path, files)
-    return ProjectMap.discover(pytester.path)
-
-
 def capture(pytester: pytest.Pytester, files: dict[str, str], *args: str) -> Captured:
     """Run a project and return the evidence of every failure, in order of occurrence."""
-    project = write(pytester, files)
-    catcher = Catcher(project)
+    write_files(pytester.path, files)
+    catcher = Catcher(ProjectMap.discover(pytester.path))
     pytester.syspathinsert(pytester.path)
     pytester._monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    result = pytester.inline_run(*QUIET, *args, plugins=[catcher], no_reraise_ctrlc=True)
-    return Captured(catcher.caught, int(result.ret))
+    pytester.inline_run(*QUIET, *args, plugins=[catcher], no_reraise_ctrlc=True)
+    return Captured(catcher.caught)

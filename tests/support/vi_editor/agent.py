@@ -1,8 +1,8 @@
-"""A scripted agent that writes the editor: agent.py [--never-repair] [--half] BRIEF.json.
+"""A scripted agent that writes the editor: agent.py BRIEF.json.
 
 In its first turn on a todo it writes the recorded files of `solution.txt`, with the mistakes of
-`mistakes.toml`; with --half, every second one. If a brief reports a failure, it fixes the one mistake whose
-evidence is in the brief; otherwise it writes the same files again.
+`mistakes.toml`. If a brief reports a failure, it fixes the one mistake whose evidence is in the brief;
+otherwise it writes the same files again.
 """
 
 import json
@@ -18,14 +18,12 @@ from text_bundles import read_bundle  # noqa: E402
 SOLUTION = read_bundle(HERE / "solution.txt")
 
 
-def main(words: list[str]) -> None:
-    *options, path = words
+def main(path: str) -> None:
     brief = json.loads(Path(path).read_text(encoding="utf-8"))
     mistakes = tomllib.loads((HERE / "mistakes.toml").read_text(encoding="utf-8"))["mistakes"]
-    mistakes = mistakes[::2] if "--half" in options else mistakes
     told = brief["brief"].get("instructions", "")
     known = [each for each in mistakes if told and all(words in told for words in each["evidence"])]
-    if len(known) == 1 and "--never-repair" not in options:
+    if len(known) == 1:
         write(known[0]["file"])
         print(f"fixed {known[0]['file']}")
         return
@@ -45,4 +43,4 @@ def write(name: str, mistakes: list[dict[str, str]] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1])
