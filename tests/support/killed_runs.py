@@ -94,15 +94,9 @@ def fresh(folder: Path) -> Path:
 def _start(root: Path, jobs: int, *words: str) -> subprocess.Popen[bytes]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     inherited = unmeasured(inherited) | LEAN_TERMINAL
-    command = [
-        str(Path(sys.executable).with_name("planverify")),
-        "run",
-        "plan.yaml",
-        "--jobs",
-        str(jobs),
-        *words,
-    ]
-    command += ["--agent", f"{PYTHON} {root.parent / 'agent.py'}"]
+    agent = f"{PYTHON} {root.parent / 'agent.py'}"
+    options = ["--jobs", str(jobs), *words, "--agent", agent]
+    command = [str(Path(sys.executable).with_name("planverify")), "run", "plan.yaml", *options]
     with (root.parent / "output.txt").open("ab") as output:
         return subprocess.Popen(
             command, cwd=root, env=inherited, stdin=subprocess.DEVNULL, stdout=output, stderr=output
@@ -123,9 +117,6 @@ def _look(root: Path, status: int) -> Ended:
     }
     events = [json.loads(line)["event"] for line in _log(root)]
     finished = Counter(each["todo_id"] for each in events if each["event"] == "work_finished")
-    done = Counter(
-        each["outcome"]["todo_id"]
-        for each in events
-        if each["event"] == "verified" and each["outcome"].get("success")
-    )
+    verified = [each["outcome"] for each in events if each["event"] == "verified"]
+    done = Counter(outcome["todo_id"] for outcome in verified if outcome.get("success"))
     return Ended(status, files, finished, done)

@@ -164,21 +164,14 @@ def judges(todo: Todo) -> tuple[object, ...]:
     )
 
 
-def _closure(steps: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+def _closure(steps: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
     """Return the states that can be reached from each state in one or more steps of the table."""
-    direct: dict[str, set[str]] = {}
+    reached: dict[str, set[str]] = {}
     for before, after in steps:
-        direct.setdefault(before, set()).add(after)
-    reached: dict[str, frozenset[str]] = {}
-    for first in direct:
-        found: set[str] = set()
-        pending = [first]
-        while pending:
-            for following in direct.get(pending.pop(), ()):
-                if following not in found:
-                    found.add(following)
-                    pending.append(following)
-        reached[first] = frozenset(found)
+        reached.setdefault(before, set()).add(after)
+    for _ in tuple(reached):  # a path has at most as many steps as there are states
+        for found in reached.values():
+            found.update(*(reached.get(each, ()) for each in tuple(found)))
     return reached
 
 
@@ -193,7 +186,7 @@ def _plan_moves_by_the_table(before: State, after: State) -> None:
 
 def _todo_moves_by_the_table(earlier: TodoRecord | None, record: TodoRecord, name: str) -> None:
     one, other = TodoLife.PENDING if earlier is None else earlier.life, record.life
-    reached = _TODO_REACHES.get(one, frozenset())
+    reached = _TODO_REACHES.get(one, set())
     assert one is other or other in reached, f"{name} cannot go from {one} to {other}"
 
 
