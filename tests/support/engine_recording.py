@@ -26,7 +26,7 @@ from planner.store.chain import GENESIS
 from planner.store.lines import encode, event_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from planner.engine import State
     from planner.model.actions import Action
@@ -46,14 +46,10 @@ class Refused(Watcher):
     """Collects the refused events of a run."""
 
     def __init__(self) -> None:
-        self.events = 1
         self.found: list[tuple[int, Event, RefusedEvent]] = []
 
-    def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
-        self.events += 1
-
     def refused(self, state: State, event: Event, refusal: RefusedEvent) -> None:
-        self.found.append((self.events, event, refusal))
+        self.found.append((state.events, event, refusal))
 
 
 def shown(run: Simulation) -> set[str]:
