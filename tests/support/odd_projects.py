@@ -76,14 +76,9 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             """,
             "prod.py": """
             def f():
-                x = 1
-                x = 2
-                return x
-
+                return 1
             def g():
-                x = 1
-                x = 2
-                return x
+                return 2
             """,
             "tests/test_a.py": """
             import prod
