@@ -280,7 +280,13 @@ def test_changed_side_is_reported_even_in_a_long_suggestion() -> None:
     other = long.replace("argument_1", "other")
     found = diagnose(failed_call(promised=long, actual_signature=other))
     assert found.suggestion.endswith("and the contract did not.")
-    facts = {"path": CONTRACT, "function": "total", "problem": "signature", "module_path": CART, "line": 4}
+    facts: dict[str, Any] = {
+        "path": CONTRACT,
+        "function": "total",
+        "problem": "signature",
+        "module_path": CART,
+        "line": 4,
+    }
     for texts in ({"expected": long, "actual": other, "why": long}, {"actual": other}):
         broken = changed(CART, contract=ContractFact(**facts, **texts), contract_path=CONTRACT)
         evidence = broken.model_copy(update={"kind": EvidenceKind.CONTRACT, "headline": long * 9})

@@ -175,7 +175,7 @@ SESSIONS: dict[str, tuple[Any, dict[str, bool], str | None]] = {
 def test_contradiction_in_the_records_of_a_session_is_a_signal(
     flat: FlatPlan, session: Any, before: dict[str, bool], expected: str | None
 ) -> None:
-    found = judge(flat, session=session, before=SessionInventory(**before))
+    found = judge(flat, session=session, before=SessionInventory.model_validate(before))
     assert signs(found) == ([] if expected is None else [(expected, "hard", None)])
 
 
@@ -196,7 +196,10 @@ def nodeid_of(name: str) -> str:
 
 def check(cmd: str = CMD, **outcomes: str) -> Check:
     """Return a check with the outcomes of these tests; names as of :func:`nodeid_of`."""
-    results = [TestResult(nodeid=nodeid_of(name), outcome=outcome) for name, outcome in outcomes.items()]
+    results = tuple(
+        TestResult(nodeid=nodeid_of(name), outcome=TestOutcome(outcome))
+        for name, outcome in outcomes.items()
+    )
     return Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.PASSED, cmd=cmd, tests=results)
 
 
