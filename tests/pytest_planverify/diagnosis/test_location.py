@@ -288,7 +288,7 @@ def test_changed_side_is_reported_even_in_a_long_suggestion() -> None:
         "line": 4,
     }
     for texts in ({"expected": long, "actual": other, "why": long}, {"actual": other}):
-        broken = changed(CART, contract=ContractFact(**facts, **texts), contract_path=CONTRACT)
+        broken = changed(CART, contract=ContractFact(**facts | texts), contract_path=CONTRACT)
         evidence = broken.model_copy(update={"kind": EvidenceKind.CONTRACT, "headline": long * 9})
         suggestion = diagnose(evidence).suggestion
         assert suggestion.endswith(" Since the baseline shop/cart.py changed, the contract did not.")
