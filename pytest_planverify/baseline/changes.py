@@ -14,7 +14,7 @@ import stat
 import threading
 from contextlib import suppress
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
@@ -168,6 +168,17 @@ class Changes:
             if len(found) >= hunks.MOST_HUNKS:
                 break
         return tuple(found[: hunks.MOST_HUNKS])
+
+    def at_import(self, changed: Iterable[Hunk]) -> tuple[Hunk, ...]:
+        """Return those of the hunks whose functions run while their module is imported."""
+        from pytest_planverify.baseline import hunks
+
+        found: list[Hunk] = []
+        by_path = sorted((each for each in changed if each.function), key=lambda each: each.path)
+        for path, group in groupby(by_path, key=lambda each: each.path):
+            ran = hunks.run_at_import(_text_of(self._root / path, hunks.LARGEST) or "")
+            found += [each for each in group if each.function in ran]
+        return tuple(found)
 
     @cached_property
     def apart(self) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def function_at(spans: Iterable[Span], line: int) -> str | None:
     return max(around, key=lambda span: span.first).name if around else None
 
 
-def run_at_import(source: str | bytes) -> frozenset[str]:
+def run_at_import(source: str) -> frozenset[str]:
     """Return the qualified names of the functions that a module runs while it is imported.
 
     Its body, class bodies, decorators and defaults call them by name, or a function does that they call.

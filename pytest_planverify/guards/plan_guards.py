@@ -202,8 +202,12 @@ class Guards:
         touched = changed.files() if limited else ()
         if touched is None:
             where = "" if root == self._flat.loaded.root else f" below {root}"
-            why = f"there is neither a commit{where} nor a baseline to compare with; record one: "
-            why = f"{why}planverify baseline PLAN" if changed.refusal() is None else "git refuses to answer"
+            why = (
+                f"there is neither a commit{where} nor a baseline to compare with; record one: "
+                "planverify baseline PLAN"
+                if changed.refusal() is None
+                else "git refuses to answer"
+            )
             self.notes.append(f"allowed_files and protected_files were not checked: {why}")
             return
         left = left_by_runs(self._home, root, touched) if touched else set[str]()

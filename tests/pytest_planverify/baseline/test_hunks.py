@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from planner.model.evidence import Hunk
+from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.baseline.hunks import run_at_import
 
 
@@ -38,3 +42,9 @@ from pytest_planverify.baseline.hunks import run_at_import
 )
 def test_functions_that_run_at_import_are_found(source: str, names: set[str]):
     assert run_at_import(dedent(source)) == names
+
+
+def test_a_module_that_became_a_pipe_is_not_read(tmp_path: Path):
+    os.mkfifo(tmp_path / "shop.py")
+
+    assert Changes(tmp_path).at_import([Hunk(path="shop.py", line=1, function="f")]) == ()

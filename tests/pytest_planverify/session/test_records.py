@@ -117,6 +117,13 @@ def test_removal_of_old_folders_is_timed_while_it_goes_on_and_afterwards():
     assert record.removal_seconds(24.0) == 7.0
 
 
+def test_a_removal_that_a_test_asks_for_is_in_its_own_time():
+    record = WorkerRecord()
+    record.feed({"record": "test_started", "session": "s1", "at": 9.0, "nodeid": "a"})
+    record.feed({"record": "removal_started", "session": "s1", "at": 10.0})
+    assert record.removal_seconds(24.0) == 0.0
+
+
 def test_only_the_reporting_process_ends_the_session():
     session = Session().feed("session_finished", worker="gw0", stopped="worker says stop")
     assert session.record.stopped is None
