@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from planner.catalog.pytest_arguments import PytestInvocation, parse_pytest_arguments
 from planner.catalog.tables import load_table
+from planner.catalog.test_paths import is_test_path
 from planner.catalog.tools import (
     CHANGING,
     LAUNCHERS,
@@ -57,6 +58,8 @@ class Command:
     """The tool that is run, behind all launchers."""
     pytest: PytestInvocation | None = None
     """The parsed arguments, if the command runs pytest."""
+    script: str | None = None
+    """Path in the plan's root of the Python file that ``python FILE.py`` or ``python -m`` runs."""
 
 
 @lru_cache(maxsize=4096)
@@ -83,11 +86,15 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
         _refuse(f"{argv[0]} is a recipe, not a command", f"write it alone: verify: {argv[0]}")
     found = _find(argv, {spec.name: tool_of_plan(spec) for spec in tools})
     tool, argv, rest = found.tool, found.argv, found.argv[found.length :]
-    invocation = None
+    invocation = script = None
     if tool is PYTEST:
         invocation = parse_pytest_arguments(
             argv[: found.length], rest, foreign=found.foreign, as_module=found.as_module
         )
+    elif tool is PYTHON_SCRIPT:
+        script = argv[found.length - 1]
+        if found.as_module:
+            script = f"{script.replace('.', '/')}.py"
     else:
         _refuse_hollow(tool, rest)
     if tool.targets:  # the purpose depends on the names of the targets: make lint
@@ -95,7 +102,7 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
             word for word in rest if word not in tool.subcommands and word not in tool.valued
         )
         tool = replace(tool, purpose=purpose_of_target(targets) or tool.purpose)
-    return Command(text=cmd, env=env, argv=argv, tool=tool, pytest=invocation)
+    return Command(text=cmd, env=env, argv=argv, tool=tool, pytest=invocation, script=script)
 
 
 def fault_of_tool(spec: ToolSpec) -> str | None:
@@ -340,11 +347,15 @@ def _program(name: str, argv: tuple[str, ...], at: int, own: dict[str, Tool], *,
             f"the plan allows {name} only as {' and '.join(shown)}",
             "start the command with that, or shorten the argv of the tool in metadata.tools",
         )
-    remedy = _hint(name, _PROGRAMS) + _in_metadata(name, argv[at : at + 1])
-    _refuse(
-        f"{name[:60]!r} is no tool of the catalog",
-        f"write python {argv[at - 1]}" if name.endswith(".py") else remedy,
-    )
+    word = argv[at - 1]
+    if "::" in word or is_test_path(word):
+        # Not python: a file of tests that python runs defines its tests, calls none, and exits with 0.
+        remedy = f"write pytest {word}"
+    elif name.endswith(".py"):
+        remedy = f"write python {word}"
+    else:
+        remedy = _hint(name, _PROGRAMS) + _in_metadata(name, argv[at : at + 1])
+    _refuse(f"{name[:60]!r} is no tool of the catalog", remedy)
 
 
 def _row(rows: tuple[Tool, ...], rest: tuple[str, ...]) -> Tool | None:
@@ -391,8 +402,6 @@ def _refuse_node(rest: tuple[str, ...]) -> None:
 
 def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
     """Refuse options with which success proves nothing about the work, or which rewrite it."""
-    if tool is PYTHON_SCRIPT:
-        return
     words = rest[: rest.index("--")] if "--" in rest else rest
     program = tool.name
     for word in words:

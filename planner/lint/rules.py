@@ -26,6 +26,7 @@ from planner.model.verdicts import CheckKind
 from planner.policy.criteria import STAY_GREEN
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed, is_glob, plain
+from planner.text.python_text import uncalled_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -423,10 +424,15 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             yield facts.finding("no-test", todo, place, f"'{todo.id}' has no test")
         yield from _metrics(facts, todo)
         for criterion in facts.criteria_of(todo):
-            if criterion.command is not None and criterion.command.pytest is not None:
-                loc, command = criterion_place(criterion.id), criterion.command.pytest
+            if criterion.command is None:
+                continue
+            loc, script = criterion_place(criterion.id), criterion.command.script
+            if criterion.command.pytest is not None:
                 yield from _missing(facts, todo, criterion, loc, unwritten)
-                yield from _unrepeatable(facts, todo, criterion, command, loc)
+                yield from _unrepeatable(facts, todo, criterion, criterion.command.pytest, loc)
+            elif script is not None and uncalled_tests(facts.project.text(script) or ""):
+                message = f"python runs no test of {script}"
+                yield facts.finding("command-hollow", todo, loc, message, f"write pytest {script}")
     # Missing tests of open todos are normal in a new plan, so they share one finding.
     if unwritten:
         path, (todo_id, stem, loc) = next(iter(unwritten.items()))

@@ -1,4 +1,4 @@
-"""Parsers of texts of Python: the source of an assertion, which tells the expected value, and messages."""
+"""Parsers of texts of Python: assertions, which tell the expected value, messages, and tests of modules."""
 
 from __future__ import annotations
 
@@ -103,3 +103,53 @@ def removed_definition(name: str, diff: str) -> str | None:
     if any(line.startswith("+") for line in lines):
         return None
     return next((line[1:].strip() for line in lines if line.startswith("-")), None)
+
+
+_RUNS_TESTS = re.compile(r"main|run|test|suite|check|verify|exit|exec|eval|globals|locals", re.IGNORECASE)
+"""Names of functions that may run the tests of the module that calls them."""
+_PREPARES = frozenset({"sys", "os", "warnings", "logging", "pytest", "django", "random"})
+"""Modules whose functions a module of tests calls to set itself up: ``sys.path.insert(0, "src")``."""
+
+
+def uncalled_tests(source: str) -> tuple[str, ...]:
+    """Return the names of the tests that a module defines if running it as a script runs none of them.
+
+    Empty if it defines none, if code at module level (that of ``if __name__ == "__main__"`` included) may
+    run them or may fail by itself, and if the source cannot be parsed.
+    """
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    tests: list[str] = []
+    others: list[ast.stmt] = []
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                tests += [name] if name.startswith("test") else []
+            case ast.ClassDef(name=name, body=members):
+                methods = (
+                    each for each in members if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+                )
+                tests += [name] if any(each.name.startswith("test") for each in methods) else []
+            case _:
+                others.append(statement)
+    nodes = (node for statement in others for node in ast.walk(statement))
+    return () if any(_may_judge(node, tests) for node in nodes) else tuple(tests)
+
+
+def _may_judge(node: ast.AST, tests: Collection[str]) -> bool:
+    """Return whether code at module level may run one of the tests, or may fail by itself."""
+    match node:
+        case ast.Assert() | ast.Raise():
+            return True
+        case ast.Name(id=name):
+            return name in tests
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if _RUNS_TESTS.search(name):
+            return True
+        case ast.Expr(value=ast.Call(func=called)):
+            while isinstance(called, ast.Attribute):
+                called = called.value
+            return not (isinstance(called, ast.Name) and called.id in _PREPARES)
+        case _:
+            return False

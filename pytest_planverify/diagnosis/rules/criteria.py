@@ -322,6 +322,8 @@ def nothing_collected(case: Case) -> str | None:
     silent = case.evidence.kind is EvidenceKind.SESSION and case.process.exit_code == 5
     if case.evidence.vacuous != "nothing_collected" and not silent:
         return None
+    if case.evidence.kind is EvidenceKind.COMMAND:
+        return f"{_selected(case)} checked nothing: correct the command, or write what it is to check."
     return f"No test of {_selected(case)} ran: write the test or correct the selection."
 
 

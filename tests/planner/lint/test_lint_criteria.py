@@ -158,6 +158,11 @@ def test_a_pytest_command_that_runs_no_test_is_reported(tmp_path: Path, option: 
     assert (found.severity, found.fix) == ("error", f"remove {option}")
 
 
+def test_a_file_of_tests_that_python_runs_as_a_script_is_reported(tmp_path: Path) -> None:
+    found = only("command-hollow", tmp_path, todo("a", "python tests/test_a.py"), files=FILES)
+    assert (found.severity, found.fix) == ("error", "write pytest tests/test_a.py")
+
+
 @pytest.mark.parametrize(
     "source", ["def helper(): ...\n", "import pytest\n@pytest.fixture\ndef test_data(): ...\n"]
 )

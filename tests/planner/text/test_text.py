@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.text.glob_patterns import allowed, globs_overlap, matches
 from planner.text.markdown import fence, inline
-from planner.text.python_text import is_expected_first, removed_definition
+from planner.text.python_text import is_expected_first, removed_definition, uncalled_tests
 from planner.text.sanitizing import clean
 
 
@@ -274,3 +274,32 @@ def test_a_removed_definition_is_recognised_by_the_removed_line_that_binds_it(
     name: str, diff: str, line: str | None
 ) -> None:
     assert removed_definition(name, diff) == line
+
+
+TESTS = "def test_a(): ...\nclass TestB:\n    async def test_c(self): ...\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["", "import sys\nsys.path.insert(0, '.')\n", "CASES = list(range(3))\n", "if CASES:\n    A = 1\n"],
+)
+def test_a_module_that_only_defines_tests_runs_none(source: str) -> None:
+    assert uncalled_tests(source + TESTS) == ("test_a", "TestB")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if __name__ == '__main__':\n    test_a()\n",
+        "for test in (test_a, TestB().test_c):\n    test()\n",
+        "for value in list(globals().values()):\n    value()\n",
+        "if __name__ == '__main__':\n    import unittest\n    unittest.main()\n",
+        "sys.exit(pytest.main([__file__]))\n",
+        "assert 1 + 1 == 2\n",
+        "check_all()\n",
+        "client.get('/health')\n",
+        "def broken(:\n",
+    ],
+)
+def test_a_script_that_may_run_its_tests_or_fail_is_no_module_of_tests(source: str) -> None:
+    assert uncalled_tests(TESTS + source) == ()

@@ -55,6 +55,21 @@ def test_compiling_a_missing_folder_is_vacuous(tmp_path: Path) -> None:
     assert "proves nothing" in (result.reason or "")
 
 
+@pytest.mark.parametrize("command", ["python tests/test_a.py", "python -m tests.test_a"])
+def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    file = tmp_path / "tests" / "test_a.py"
+    file.write_text(
+        "import sys\nsys.path.insert(0, '.')\nBASE = len('1')\ndef test_a(): assert BASE == 2\n"
+    )
+
+    result = run(command, tmp_path)
+
+    assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
+    assert result.evidence[0].vacuous == "nothing_collected"
+    assert "runs no test of tests/test_a.py, which defines test_a; write pytest" in (result.reason or "")
+
+
 UNITTEST = "import unittest\nclass T(unittest.TestCase):\n"
 FAILED_UNITTEST = f"{UNITTEST}    def test_a(self): self.assertEqual(1, 2)\n"
 FAILED_TARGET = 'fail:\n\t@python3 -c "raise SystemExit(3)"\n'
