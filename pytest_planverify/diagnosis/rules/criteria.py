@@ -306,6 +306,10 @@ SELECTION_RULES.add(
 
 _IMPORTORSKIP = re.compile(r"^could not import '(?P<module>[\w.]+)': No module named ")
 """The skip reason of ``pytest.importorskip``."""
+_REQUIREMENT = re.compile(
+    r"\bnot (?:installed|available)\b|\b(?:requires?|needs?|missing)\b", re.IGNORECASE
+)
+"""Usual words of a skip reason that states a requirement of the tests on the machine."""
 
 
 def _selected(case: Case) -> str:
@@ -328,16 +332,21 @@ def nothing_collected(case: Case) -> str | None:
 
 
 @SELECTION_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.TEST_NOT_FOUND, 0.15))
-def all_skipped_for_a_module(case: Case) -> str | None:
-    """All tests were skipped because a module that they need is not installed."""
+def all_skipped_for_a_module(case: Case) -> Hit | None:
+    """All tests were skipped because something that they need is not installed."""
     reasons = case.evidence.skip_reasons
     if case.evidence.vacuous != "all_skipped" or not reasons:
         return None
+    skipped = f"Every test of {_selected(case)} was skipped"
     modules = [found["module"] for reason in reasons if (found := _IMPORTORSKIP.match(reason))]
-    if len(modules) < len(reasons):
-        return None
-    wanted = ", ".join(dict.fromkeys(modules))
-    return f"Every test of {_selected(case)} was skipped, because {wanted} is not installed: install it."
+    if len(modules) == len(reasons):
+        wanted = ", ".join(dict.fromkeys(modules))
+        return Hit(suggestion=f"{skipped}, because {wanted} is not installed: install it.")
+    if all(_IMPORTORSKIP.match(reason) or _REQUIREMENT.search(reason) for reason in reasons):
+        said = quote("; ".join(reasons))
+        # A project words such reasons itself, so this is less certain than the reason of importorskip.
+        return Hit(suggestion=f"{skipped}: {said}. Install what is missing.", weight=0.9)
+    return None
 
 
 @SELECTION_RULES.rule(C.TEST_NOT_FOUND, 0.9, owner=Owner.TEST)

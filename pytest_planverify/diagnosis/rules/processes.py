@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Location
@@ -74,11 +75,27 @@ def option_of_absent_plugin(case: Case) -> Hit | None:
     brings = ", ".join(plugins) or "the plugin that defines it, or remove it"
     # Without values, since a worker's options contain paths that the user did not write.
     names = dict.fromkeys(option.partition("=")[0] for option in options if option.startswith("-"))
+    written = _added_setting(case, next(iter(names), options[0]))
+    giver = f"which {written.path}:{written.line} now gives" if written else "of the command or of addopts"
     return Hit(
-        suggestion=f"pytest does not know {quote(', '.join(names or options))} of the command or of "
-        f"addopts: install {brings}.",
+        suggestion=f"pytest does not know {quote(', '.join(names or options))}{', ' if written else ' '}"
+        f"{giver}: install {brings}.",
         weight=1.0 if plugins else 0.85,
+        location=written,
     )
+
+
+def _added_setting(case: Case, word: str) -> Location | None:
+    """Return the line of a changed file, neither product nor test, that the change added with a word."""
+    for hunk in case.evidence.hunks:
+        lines = hunk.text.splitlines() if hunk.side is None else []
+        # The hunk's line is that of its first change, which unchanged lines precede in the text.
+        line = hunk.line - len(list(takewhile(lambda text: text.startswith(" "), lines)))
+        for text in lines:
+            if text.startswith("+") and word in text:
+                return Location(path=hunk.path, line=line)
+            line += text.startswith((" ", "+"))
+    return None
 
 
 @STARTING_RULES.rule(C.ENVIRONMENT_ERROR, 0.92)
@@ -88,10 +105,13 @@ def setting_of_absent_plugin(case: Case) -> Hit | None:
     if found is None:
         return None
     plugin = PLUGIN_OF_SETTING.get(found["name"])
+    written = _added_setting(case, found["name"])
+    file = f"{written.path}:{written.line}, which was changed" if written else "its ini file"
     return Hit(
-        suggestion=f"pytest does not know the setting {quote(found['name'])} of its ini file: install "
+        suggestion=f"pytest does not know the setting {quote(found['name'])} of {file}: install "
         f"{plugin or 'the plugin that defines it, or remove it'}.",
         weight=1.0 if plugin else 0.85,
+        location=written,
     )
 
 

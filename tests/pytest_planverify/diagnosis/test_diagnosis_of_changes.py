@@ -231,13 +231,28 @@ def test_import_added_by_a_test_belongs_to_the_test_unless_it_replaced_a_similar
         assert found.location.path == "shop/__init__.py"
 
 
-def test_tests_skipped_for_a_missing_module_are_an_environment_error():
+def test_tests_skipped_for_what_is_not_installed_are_an_environment_error():
     def skipped(*reasons: str) -> Evidence:
         return Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped", skip_reasons=reasons)
 
     absent = "could not import 'yaml': No module named 'yaml'"
     assert diagnose(skipped(absent)).owner is Owner.ENVIRONMENT
+    assert diagnose(skipped("requires pytest-codspeed", "cffi not installed")).owner is Owner.ENVIRONMENT
     assert diagnose(skipped(absent, "only on Windows")).category is C.TEST_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "said", ["pytest.main(): error: unrecognized arguments: --zzz", "Unknown config option: --zzz"]
+)
+def test_an_unknown_option_or_setting_is_at_the_changed_line_of_the_settings(said: str):
+    text = " [pytest]\n-a = 1\n a = 2\n+b = --zzz"
+    hunk = Hunk(path="pytest.ini", line=2, added=1, removed=1, text=text)
+
+    found = diagnose(
+        Evidence(kind=EvidenceKind.SESSION, longrepr=said, process={"exit_code": 4}, hunks=(hunk,))
+    )
+
+    assert (found.category, found.location) == (C.ENVIRONMENT_ERROR, Location(path="pytest.ini", line=3))
 
 
 def test_timeout_in_a_product_thread_belongs_to_the_product():
