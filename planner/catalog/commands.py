@@ -58,6 +58,8 @@ class Command:
     """The tool that is run, behind all launchers."""
     pytest: PytestInvocation | None = None
     """The parsed arguments, if the command runs pytest."""
+    arguments: tuple[str, ...] = ()
+    """The words behind those that name the tool, its subcommand included."""
     script: str | None = None
     """Path in the plan's root of the Python file that ``python FILE.py`` or ``python -m`` runs."""
 
@@ -102,7 +104,9 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
             word for word in rest if word not in tool.subcommands and word not in tool.valued
         )
         tool = replace(tool, purpose=purpose_of_target(targets) or tool.purpose)
-    return Command(text=cmd, env=env, argv=argv, tool=tool, pytest=invocation, script=script)
+    return Command(
+        text=cmd, env=env, argv=argv, tool=tool, pytest=invocation, arguments=rest, script=script
+    )
 
 
 def fault_of_tool(spec: ToolSpec) -> str | None:

@@ -33,6 +33,9 @@ class Tool:
     clusters: str = ""
     targets: bool = False
     h_is_help: bool = True
+    files: tuple[str, ...] = ()
+    holds: str = ""
+    lenient: bool = False
     argv: tuple[str, ...] = ()
     """For a tool that a plan adds: the words that replace its name in a command."""
 
@@ -51,7 +54,7 @@ class Launcher:
 
 
 _TABLE = load_table("tools")
-_WORDS = ("programs", "modules", "subcommands", "valued", "script", "refused")
+_WORDS = ("programs", "modules", "subcommands", "valued", "script", "refused", "files")
 """Keys whose values are words in one string."""
 
 

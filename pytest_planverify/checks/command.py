@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 from planner.catalog.output import proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Verdict
-from planner.planfile.project_files import RootedFiles
-from planner.text.python_text import uncalled_tests
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
+from pytest_planverify.checks.vacuous import judges_no_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,7 +102,7 @@ def _judge(
     elif process.exit_code != 0:
         reason = f"it exited with {process.exit_code}"
     else:
-        proof = proves_nothing(tool, process.stdout, process.stderr) or _runs_no_test(command, root)
+        proof = proves_nothing(tool, process.stdout, process.stderr) or judges_no_file(command, root)
         if proof is None:
             return Judgement(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
         reason = f"it exited with 0, but that proves nothing: {proof}"
@@ -111,16 +110,6 @@ def _judge(
     findings = _relative(read_findings(tool, process.stdout, process.stderr), root)
     more = {"vacuous": vacuous, "limit_seconds": timeout_seconds}
     return _not_passed(command, Verdict.FAILED, reason, check_id, process, findings, **more)
-
-
-def _runs_no_test(command: Command, root: Path) -> str | None:
-    """Return that the script only defines tests, which Python does not call; ``None`` if it may do more."""
-    file = RootedFiles(root).read(command.script) if command.script is not None else None
-    tests = uncalled_tests(file.data.decode("utf-8-sig", "replace")) if file is not None else ()
-    if not tests:
-        return None
-    shown = tests[0] if len(tests) == 1 else f"{tests[0]} and {len(tests) - 1} more"
-    return f"python runs no test of {command.script}, which defines {shown}; write pytest {command.script}"
 
 
 def _missing(
@@ -153,7 +142,10 @@ def _not_passed(
     evidence = Evidence(
         kind=EvidenceKind.COMMAND,
         check_id=check_id,
-        headline=_headline(findings, stdout, stderr, reason),
+        # The last line of a success that proves nothing, such as "All done", is no reason.
+        headline=reason
+        if more.get("vacuous") and not findings
+        else _headline(findings, stdout, stderr, reason),
         stdout_tail=stdout,
         stderr_tail=stderr,
         command=CommandFact(

@@ -334,10 +334,12 @@ def tool_not_found(case: Case) -> Hit | None:
     if command.found and case.process.exit_code not in (126, 127):
         return None
     program = command.argv[0] if command.argv else command.tool
-    return Hit(
-        suggestion=f"{program} is not installed or not executable: install it, or correct PATH.",
-        weight=0.9 if command.found else 1.0,
-    )
+    missing = f"{program} is not installed or not executable: install it, or correct PATH."
+    if not command.found and "-m" in command.argv[:-1] and case.process.exit_code is not None:
+        # The interpreter was started, so what is missing is the module that it was to run.
+        module = command.argv[command.argv.index("-m") + 1]
+        missing = f"{program} does not have the module {module}: install it there."
+    return Hit(suggestion=missing, weight=0.9 if command.found else 1.0)
 
 
 _TYPESCRIPT_SYNTAX = re.compile(r"^TS1\d{3}$")

@@ -70,6 +70,46 @@ def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Pat
     assert "runs no test of tests/test_a.py, which defines test_a; write pytest" in (result.reason or "")
 
 
+@pytest.mark.parametrize(
+    ("tool", "argument", "content", "passes"),
+    [
+        ("python -m flake8", "docs", {"docs/a.md": ""}, False),
+        ("python -m flake8", "docs", {"docs/.hidden/a.py": ""}, False),
+        ("python -m flake8", "docs", {"docs/deep/a.py": ""}, True),
+        ("python -m flake8", "--config a.cfg docs", {"docs/a.md": "", "a.cfg": ""}, True),
+        ("python -m flake8", "--select E501", {}, True),
+        ("python -m codespell_lib", "nowhere", {}, False),
+        ("python -m codespell_lib", "-L nowhere", {}, True),
+        ("python -m doctest", "a.py", {"a.py": "A = 1\n"}, False),
+        ("python -m doctest", "a.py", {"a.py": '"""\n>>> 1\n1\n"""\n'}, True),
+    ],
+)
+def test_success_of_a_tool_that_was_given_nothing_to_check_is_vacuous(
+    tool: str, argument: str, content: dict[str, str], passes: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    for path, text in content.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    silent = tmp_path / tool.rpartition(" ")[2]  # a tool that succeeds without a word, as the real ones do
+    if silent.name != "doctest":
+        silent.with_suffix(".py").write_text("")
+
+    result = run(f"{tool} {argument}", tmp_path)
+
+    assert (result.verdict, result.exit_code) == (Verdict.PASSED if passes else Verdict.FAILED, 0)
+    assert [evidence.vacuous for evidence in result.evidence] == [] if passes else ["nothing_collected"]
+
+
+def test_a_goal_of_tests_that_is_up_to_date_is_vacuous(tmp_path: Path) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / "Makefile").write_text("test:\n\tpython -m pytest\nbuild:\n")
+    hollow = run("make test", tmp_path)
+    assert (hollow.verdict, hollow.exit_code) == (Verdict.FAILED, 0)
+    assert "make ran nothing: 'test' is up to date" in hollow.evidence[0].headline
+    assert run("make build", tmp_path).verdict is Verdict.PASSED
+
+
 UNITTEST = "import unittest\nclass T(unittest.TestCase):\n"
 FAILED_UNITTEST = f"{UNITTEST}    def test_a(self): self.assertEqual(1, 2)\n"
 FAILED_TARGET = 'fail:\n\t@python3 -c "raise SystemExit(3)"\n'
