@@ -225,10 +225,11 @@ class Loop:
         self._records = Records(self.setup.root, self.folder, self.session)
 
     def drop_turns(self) -> None:
-        """Terminate the running turns of the pool and restore the records that they changed."""
+        """Terminate the running turns of the pool and restore what they changed outside of their trees."""
         if self.pool.is_busy:
             self.pool.drop_all()
             self._check_records()
+            self._undo_stray_changes()
 
     def close(self) -> None:
         """Remove the copy of the records that is kept outside of the project."""
@@ -445,6 +446,8 @@ class Loop:
             case Cancel():  # other requests are dropped by _due()
                 if self.pool.drop(action.todo_id):
                     self._check_records()  # the agent may have written to them until it ended
+                    if not self.pool.is_busy:
+                        self._undo_stray_changes()
             case AskHuman():
                 self.progress.question(action)
             case Notify():
@@ -583,7 +586,7 @@ class Loop:
         changes, violation = self._judge(turn, result.report, result.before, result.after)
         self._report_started(turn)
         if violation is not None:
-            self.snapshots.restore(self._clean_tree)
+            self._restore_clean_tree()
             self._report_finished(turn, result.report, changes, violation)
             return
         # Merge inside git first, so that the user's tree never contains half of a turn.
@@ -609,6 +612,23 @@ class Loop:
             self._stray_changes.update(self.snapshots.compare(self._seen_tree, now).changed)
         self._seen_tree = now
         return now
+
+    def _undo_stray_changes(self) -> None:
+        """Restore the user's tree if the last turns wrote to it before they were terminated.
+
+        No turn is judged after them, which such changes could count against.
+        """
+        self._note_stray_changes()
+        if self._stray_changes:
+            files = ", ".join(sorted(self._stray_changes)[:5])
+            self.progress.line(f"{files} was changed by an agent outside of its work tree, and is restored")
+            self._restore_clean_tree()
+
+    def _restore_clean_tree(self) -> None:
+        self.snapshots.restore(self._clean_tree)
+        # Without this the restored files would count as changes of the next turn.
+        self._seen_tree = self._clean_tree
+        self._stray_changes.clear()
 
     def _report_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
         """Report a turn whose changes conflict with those merged since it began; they are dropped.

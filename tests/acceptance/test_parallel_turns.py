@@ -100,6 +100,26 @@ def test_a_turn_outside_its_limits_leaves_the_tree_as_it_was(tmp_path: Path, cod
     assert changed(root) == []
 
 
+def test_what_a_terminated_turn_wrote_past_its_tree_is_restored(tmp_path: Path):
+    root = make_project(tmp_path / "project")
+    code = (
+        "import os, pathlib, time\n"
+        f"file = pathlib.Path({str(root / 'tests/test_left.py')!r})\n"
+        "if os.environ['PLANVERIFY_TODO'] == 'left':\n"
+        "    file.write_text('')\n"
+        "else:\n"
+        "    while file.read_text():\n"
+        "        time.sleep(0.01)\n"
+        "    while not file.read_text():  # until the other turn, which is over, is undone\n"
+        "        time.sleep(0.01)\n"
+        "    file.write_text('')\n"
+        "    time.sleep(60)\n"
+    )
+    done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, code))
+    assert done.exit_code == 13, str(done)
+    assert changed(root) == []
+
+
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_agents_restores_files_and_prints_the_resume_command(
     tmp_path: Path, temporary: Path, jobs: str
