@@ -64,6 +64,21 @@ def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
     return runs[0][1] if runs and not any(proved for proved, _ in runs) else None
 
 
+def hidden_failures(tool: Tool, stdout: str, stderr: str) -> str | None:
+    """Return the line with which a tool for tests reports failures although its exit status is zero.
+
+    ``None`` if there is none. So for a recipe of make that ignores a status, or a script that does not pass
+    on that of pytest.
+    """
+    if tool.purpose is not Purpose.TEST:
+        return None
+    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
+    failures = output_table()["failures"]
+    patterns = (failures[name] for name in _format(tool.output).get("runs", ()) if name in failures)
+    found = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
+    return next((match[0].strip(" =") for match in found if match), None)
+
+
 @cache
 def output_table() -> dict[str, Any]:
     """Load ``output.toml``; only when the first output is read, as most commands read none."""

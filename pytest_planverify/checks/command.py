@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.catalog.output import proves_nothing, read_findings
+from planner.catalog.output import hidden_failures, proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
@@ -101,6 +101,8 @@ def _judge(
         reason = f"it was killed by {process.signal}"
     elif process.exit_code != 0:
         reason = f"it exited with {process.exit_code}"
+    elif hidden := hidden_failures(tool, process.stdout, process.stderr):
+        reason = f"it exited with 0, but its output reports failures: {clean(hidden, limit=200)}"
     else:
         proof = proves_nothing(tool, process.stdout, process.stderr) or judges_no_file(command, root)
         if proof is None:
@@ -142,10 +144,7 @@ def _not_passed(
     evidence = Evidence(
         kind=EvidenceKind.COMMAND,
         check_id=check_id,
-        # The last line of a success that proves nothing, such as "All done", is no reason.
-        headline=reason
-        if more.get("vacuous") and not findings
-        else _headline(findings, stdout, stderr, reason),
+        headline=_headline(findings, stdout, stderr, reason, process.exit_code if process else None),
         stdout_tail=stdout,
         stderr_tail=stderr,
         command=CommandFact(
@@ -180,14 +179,18 @@ def _module_that_is_missing(command: Command, process: ProcessResult) -> str | N
     return module if is_own and module in command.tool.modules else None
 
 
-def _headline(findings: tuple[Finding, ...], stdout: str, stderr: str, reason: str) -> str:
+def _headline(
+    findings: tuple[Finding, ...], stdout: str, stderr: str, reason: str, exit_code: int | None
+) -> str:
     """Return the first finding, else the last line of the output, else the reason."""
     if findings:
         first = findings[0]
         place = ":".join(str(part) for part in (first.path, first.line) if part is not None)
-        return ": ".join(part for part in (place, first.code, first.message) if part)
+        said = ": ".join(part for part in (place, first.code, first.message) if part)
+        return f"{said} (exit status 0)" if exit_code == 0 else said
     lines = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
-    return clean(lines[-1], limit=500) if lines else reason
+    # The last line of a success that proves nothing, such as "All done", is no reason.
+    return clean(lines[-1], limit=500) if lines and exit_code != 0 else reason
 
 
 def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:

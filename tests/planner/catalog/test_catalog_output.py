@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog import TOOLS, Purpose, parse_command
-from planner.catalog.output import MAX_FINDINGS, output_table, proves_nothing, read_findings
+from planner.catalog.output import (
+    MAX_FINDINGS,
+    hidden_failures,
+    output_table,
+    proves_nothing,
+    read_findings,
+)
 from planner.catalog.tables import load_table
 from planner.model.evidence import Finding
 
@@ -347,6 +353,7 @@ def test_every_name_in_the_output_tables_exists() -> None:
         assert {each[1:] for each in form.get("patterns", ()) if each.startswith("@")} <= set(formats)
         assert set(form.get("runs", ())) <= set(table["runs"])
         assert set(form.get("readers", ())) <= {"unittest", "traceback", *table["grouped"]}
+    assert set(table["failures"]) <= set(table["runs"])
     assert set(table["headings"]) <= set(table["grouped"])
 
 
@@ -454,6 +461,34 @@ def test_success_without_any_work_is_distinguished_from_success(
     assert (said or "") in (reason or "")
 
 
+@pytest.mark.parametrize(
+    ("cmd", "output", "said"),
+    [
+        ("make test", "=== 1 failed, 1 passed in 0.1s ===\n", "1 failed, 1 passed in 0.1s"),
+        ("python run_tests.py", "1 passed, 2 errors in 0.1s\n", "1 passed, 2 errors in 0.1s"),
+        ("make test", "1 passed in 0.1s\nRan 1 test in 0s\n\nFAILED (errors=1)\n", "FAILED (errors=1)"),
+        ("make test", "FAIL\texample/b\t0.002s\n", "FAIL\texample/b\t0.002s"),
+        (
+            "npm test",
+            "Tests:       1 failed, 2 passed, 3 total\n",
+            "Tests:       1 failed, 2 passed, 3 total",
+        ),
+        ("npx mocha", "  2 passing (1ms)\n  1 failing\n", "1 failing"),
+        ("cargo test", "test result: FAILED. 1 passed; 1 failed; 0 ignored\n", "test result: FAILED. 1"),
+        ("mvn test", "[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0\n", "Tests run: 2"),
+        ("bundle exec rspec", "2 examples, 1 failure\n", "2 examples, 1 failure"),
+        ("make test", "3 passed, 1 xfailed in 0.1s\n", None),
+        ("make test", "0 failed, 1 passed\nTests:  2 passed, 2 total\n", None),
+        ("make", "1 failed, 1 passed in 0.1s\n", None),
+        ("ruff check x", "1 failed, 1 passed in 0.1s\n", None),
+    ],
+)
+def test_failures_in_the_output_of_a_success_are_found(cmd: str, output: str, said: str | None) -> None:
+    found = hidden_failures(parse_command(cmd).tool, output, "")
+    assert (said is None) == (found is None), found
+    assert (said or "") in (found or "")
+
+
 @given(st.sampled_from(TOOLS), st.text(), st.text())
 def test_any_output_is_read_without_an_exception(tool: object, stdout: str, stderr: str) -> None:
     assert all(found.message for found in read_findings(tool, stdout, stderr))  # type: ignore[arg-type]
@@ -473,4 +508,5 @@ def test_hostile_output_is_read_in_bounded_time(tool: object) -> None:
         started = time.perf_counter()
         read_findings(asked, text, "")
         proves_nothing(asked, text, "")
+        hidden_failures(asked, text, "")
         assert time.perf_counter() - started < 60, text[:20]

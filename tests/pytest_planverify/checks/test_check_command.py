@@ -101,6 +101,20 @@ def test_success_of_a_tool_that_was_given_nothing_to_check_is_vacuous(
     assert [evidence.vacuous for evidence in result.evidence] == [] if passes else ["nothing_collected"]
 
 
+def test_a_status_of_zero_does_not_hide_failed_tests(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("def test_a(): assert 1 == 2\ndef test_b(): pass\n")
+    (tmp_path / "all.py").write_text(
+        "import pytest\npytest.main(['-p', 'no:cacheprovider', 'test_a.py'])\n"
+    )
+
+    result = run("python all.py", tmp_path)
+
+    assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
+    assert "exited with 0, but its output reports failures: 1 failed, 1 passed" in (result.reason or "")
+    assert result.evidence[0].headline == "test_a.py:1: AssertionError (exit status 0)"
+    assert result.evidence[0].vacuous is None
+
+
 def test_a_goal_of_tests_that_is_up_to_date_is_vacuous(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "Makefile").write_text("test:\n\tpython -m pytest\nbuild:\n")
