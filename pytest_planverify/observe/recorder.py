@@ -29,6 +29,7 @@ from pytest_planverify.observe.supervision import CALL, SETUP, TEARDOWN, SoftLim
 from pytest_planverify.observe.warm_modules import imported_modules
 
 if TYPE_CHECKING:
+    import warnings
     from collections.abc import Generator, Iterable
 
     from pytest_planverify.journal import JournalWriter
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 WORKER_INPUT = "planverify"
 """Key of ``config.workerinput`` under which a worker finds its session's spec."""
+
+
+_RETURNS = "It is deprecated to return a value that is not None from a test case"
+"""Beginning of the warning of unittest for a test that returns a value."""
 
 
 class Recorder:
@@ -277,6 +282,12 @@ class Recorder:
                 self._failures.reported(report)
             elif report.when == "call":
                 self._failures.passed = True
+
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
+        """Record a test that returns a value instead of asserting it, of which pytest only warns."""
+        returns = warning_message.category is pytest.PytestReturnNotNoneWarning
+        if not self.worker and (returns or str(warning_message.message).startswith(_RETURNS)):
+            self._write("value_returned", nodeid=nodeid)
 
     # -- the end ---------------------------------------------------------------------------------
 

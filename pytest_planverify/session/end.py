@@ -228,6 +228,10 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
         )
     for each in runs:
         yield from each.result.notes
+        returning = list(dict.fromkeys(name for record in each.result.records for name in record.returning))
+        if returning:
+            others = f" and {len(returning) - 1} more" if len(returning) > 1 else ""
+            yield f"pytest ignores what a test returns; assert it in {returning[0]}{others}"
         imported = dict.fromkeys(name for record in each.result.records for name in record.modules)
         with contextlib.suppress(OSError):
             yield from _stale_copy(imported, each.loaded.root)

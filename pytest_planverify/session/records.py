@@ -96,6 +96,8 @@ class WorkerRecord:
         """The journal was truncated or overwritten while the worker ran: tests that ran then did it."""
         self._has_gap = False
         """A numbered record was missing before a later one."""
+        self.returning: list[str] = []
+        """Tests that return a value, which pytest ignores."""
         self.metrics: list[tuple[str, Any]] = []
         self.audit: dict[tuple[Any, ...], Record] = {}
         """The distinct audit events of all its processes."""
@@ -250,6 +252,8 @@ class WorkerRecord:
                 self.hidden[nodeid] = {"count": int(record["count"]), "runs": int(record["runs"])}
                 if isinstance(text := record.get("evidence"), str):
                     self.attempts.setdefault(nodeid, []).append(json.loads(text))
+            case "value_returned":
+                self.returning.append(str(record["nodeid"]))
             case "test_started":
                 nodeid = record["nodeid"]
                 self.running[nodeid] = RunningTest(nodeid, self.last_at, record.get("pid"), worker)

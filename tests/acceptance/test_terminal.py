@@ -52,6 +52,22 @@ def test_each_todo_has_a_line_and_a_failed_one_its_diagnosis(plain: Verified):
     assert "said by the green test" not in plain.output
 
 
+def test_tests_that_return_a_value_instead_of_asserting_it_are_named(tmp_path: Path):
+    source = """\
+        import unittest
+        def test_sum(): return 1 + 1 == 3
+        class Test(unittest.TestCase):
+            def test_product(self): return 2 * 2 == 5
+    """
+    example = Example(tmp_path, {"test_it.py": source})
+    example.plan(todo("a", "pytest test_it.py"))
+
+    done = example.verify()
+
+    assert done.exit_code == 0, str(done)
+    assert "pytest ignores what a test returns; assert it in test_it.py::test_sum and 1 more" in done.output
+
+
 @pytest.mark.parametrize(
     ("options", "env", "coloured"),
     [
