@@ -293,7 +293,8 @@ _KINDS = {
     "float_type": ("a number", "write at most 18 digits, without quotes or leading zeros"),
     "tuple_type": ("a list", "put it in [ ], or start each line with '- '"),
     "dict_type": ("a mapping", "write 'key: value', or {{}}"),
-    "model_type": ("a mapping", "write keys, such as '{example}: …'"),
+    "model_type": ("a mapping", "write {example}"),
+    "list_of_models": ("a list", "write [{example}], or start each line with '- '"),
 }
 
 
@@ -326,10 +327,18 @@ def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
         text = str(place.node.value)
         problem = f"'{_cut(text)}' is not allowed here; {hint(text, words)}"
     else:
+        model = _model_at(top, loc)
+        if kind == "tuple_type" and shape == "a mapping" and model is not _model_at(top, loc[:-1]):
+            kind = "list_of_models"
         name, remedy = _KINDS.get(kind, ("another value", "see the plan reference"))
         quote = '"' if place.node.style else "'"
         found = shape or f"{quote}{_cut(str(place.node.value))}{quote}"
-        example = next(iter(fields_by_key(_model_at(top, loc))))
+        needed = [
+            spellings_of(key, info)[0] for key, info in fields_of(model).items() if info.is_required()
+        ]
+        example = f"keys, such as '{next(iter(fields_by_key(model)))}: …'"
+        if needed:
+            example = f"{{{', '.join(f'{key}: …' for key in needed)}}}"
         problem = f"{found} is given, but {name} is expected; {remedy.format(example=example)}"
     document.mark(place.at if is_key else place.node.at, place.path, problem)
 

@@ -47,6 +47,11 @@ def test_a_broken_plan_is_refused_with_every_fault_and_its_position(
     assert shown.splitlines() == EXPECTED[name]
 
 
+def test_a_mapping_in_place_of_a_list_of_mappings_is_answered_with_their_keys(tmp_path: Path) -> None:
+    file = write(tmp_path, todo("acceptance_criteria: {metrics: {speed: '> 10'}}"))
+    assert "is expected; write [{name: …, operator: …, value: …}]" in faults_of(file)
+
+
 def test_every_spelling_of_a_field_is_read() -> None:
     """Words that YAML would convert stay text; numbers, truth values and aliases have their meaning."""
     plan = load_plan(FIXTURES / "plans" / "valid" / "every_field.yaml").plan
