@@ -13,7 +13,7 @@ import re
 import stat
 import threading
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +23,7 @@ from planner.planfile.latest_outcomes import MOST_FILES
 from planner.planfile.plan_folder import PlanFolder, make_home
 from planner.planfile.project_files import digest_of, is_code, walk
 from planner.text.glob_patterns import allowed
-from pytest_planverify.baseline.repository import GitFailed, Repository, git, top_of
+from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git, top_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ class Changes:
         self._given: tuple[str, ...] | None = None  # changed files, by the caller
         self._digest: str | None = None
 
-    def at(self, revision: str) -> Changes:
+    def since_revision(self, revision: str) -> Changes:
         """Return the changes below the same root since another revision."""
         return Changes(self._root, self._given_apart, revision=revision)
 
@@ -105,13 +105,13 @@ class Changes:
         if self._given is not None:
             return self._given
         # ``HEAD:./`` resolves only if the commit contains the root's folder.
-        if not self.under_git or not self._ask("rev-parse", "--verify", "--quiet", "HEAD:./"):
+        if not self.under_git or not ask(self._root, "rev-parse", "--verify", "--quiet", "HEAD:./"):
             return None
-        if self._revision != "HEAD":
-            repository = Repository.around(self._root)
-            changed, added = ((), ()) if repository is None else repository.differing(self._revision)
-            return tuple(file for file in sorted({*changed, *added}) if not file.startswith(_OWN))
-        return self._changed
+        if self._revision == "HEAD":
+            return self._changed
+        repository = Repository.around(self._root)
+        changed, added = ((), ()) if repository is None else repository.differing(self._revision)
+        return _sorted_of_project({*changed, *added})
 
     @property
     def since(self) -> str:
@@ -124,15 +124,13 @@ class Changes:
         """Return the untracked files as they are now; git is asked anew."""
         if top_of(self._root) is None:
             return ()
-        entries = self._ask(*_STATUS).split(b"\0")
-        return tuple(self._paths(entry for entry in entries if entry.startswith(b"??")))
+        status = ask(self._root, *_STATUS) or b""
+        return self._paths(entry for entry in status.split(b"\0") if entry.startswith(b"??"))
 
     def files_of_work(self) -> tuple[str, ...] | None:
         """Return the changed files without plans and earlier reports; ``None`` as for :meth:`files`."""
         files = self.files()
-        if files is None:
-            return None
-        return tuple(file for file in files if not self._is_apart(file))
+        return None if files is None else tuple(file for file in files if not self._is_apart(file))
 
     def hunks(self, sides: Mapping[str, Side | None], before: Snapshot | None = None) -> tuple[Hunk, ...]:
         """Return the changed hunks of the files in ``sides``, at most ``hunks.MOST_HUNKS``.
@@ -147,8 +145,8 @@ class Changes:
         if before is not None and self._given is not None:
             known = before.digests()
         under_git = self.under_git
-        diff = self._ask("diff", self._revision, *_DIFF, "--", ".") if under_git else b""
-        diffs = hunks.parts_of_diff(diff)
+        diff = ask(self._root, "diff", self._revision, *_DIFF, "--", ".") if under_git else None
+        diffs = hunks.parts_of_diff(diff or b"")
         found: list[Hunk] = []
         for path, side in sides.items():
             text = _text_of(self._root / path, hunks.LARGEST)
@@ -187,7 +185,7 @@ class Changes:
 
     def are(self, files: Collection[str]) -> None:
         """Set the changed files, for a caller that knows an earlier state than the last commit."""
-        self._given = tuple(file for file in sorted(files) if not file.startswith(_OWN))
+        self._given = _sorted_of_project(files)
 
     def compare(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
         """Set changed files and digest by the SHA-256 of all files, ``before`` and ``now``, by path.
@@ -216,8 +214,9 @@ class Changes:
         try:
             facts = file.lstat()
             if stat.S_ISDIR(facts.st_mode):
-                with suppress(GitFailed):
-                    return git(file, "rev-parse", "HEAD").decode("ascii", "replace").strip()
+                commit = ask(file, "rev-parse", "HEAD")
+                if commit is not None:
+                    return commit.decode("ascii", "replace").strip()
             if stat.S_ISREG(facts.st_mode):
                 with file.open("rb") as content:
                     digest = hashlib.file_digest(content, "sha256").hexdigest()
@@ -239,7 +238,7 @@ class Changes:
 
     def _read_status(self) -> None:
         try:
-            self._status = self._git(*_STATUS)
+            self._status = git(self._root, *_STATUS)
         except GitFailed as failed:
             self._status = failed
 
@@ -248,29 +247,24 @@ class Changes:
             self._thread.join()
         return self._status
 
-    def _git(self, *words: str) -> bytes:
-        return git(self._root, "-c", "core.quotePath=false", *words)
-
-    def _ask(self, *words: str) -> bytes:
-        """Return git's output, empty if it fails."""
-        with suppress(GitFailed):
-            return self._git(*words)
-        return b""
-
     @cached_property
     def _changed(self) -> tuple[str, ...]:
         """The changed files by git; none without git."""
         status = self._awaited_status()
-        return tuple(self._paths(status.split(b"\0"))) if isinstance(status, bytes) else ()
+        return self._paths(status.split(b"\0")) if isinstance(status, bytes) else ()
 
-    def _paths(self, entries: Iterable[bytes]) -> list[str]:
+    def _paths(self, entries: Iterable[bytes]) -> tuple[str, ...]:
         """Return the paths in entries of ``git status`` relative to the root, without our own records."""
         # Porcelain output names paths relative to the top of the work tree, wherever git was started.
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
-        names = [entry[3:].decode("utf-8", "replace") for entry in entries if len(entry) > 3]
-        relative = [name.removeprefix(prefix) for name in names]
-        return sorted(name for name in relative if not name.startswith(_OWN))
+        names = (entry[3:].decode("utf-8", "replace") for entry in entries if len(entry) > 3)
+        return _sorted_of_project(name.removeprefix(prefix) for name in names)
+
+
+def _sorted_of_project(files: Iterable[str]) -> tuple[str, ...]:
+    """Return the files without our own records, sorted."""
+    return tuple(sorted(file for file in files if not file.startswith(_OWN)))
 
 
 def _below(root: Path, paths: Sequence[Path]) -> Iterator[str]:
@@ -329,8 +323,9 @@ class GreenRevisions:
     def __init__(self, root: Path, plan_id: str) -> None:
         self._path = PlanFolder(root, plan_id).green
         self._root = root
-        self._commits: dict[str, str | None] = {}
-        self._changes: dict[tuple[Changes, str], Changes] = {}
+        self._commit_of = cache(self.revision_of)
+        # Todos that passed at the same commit share the queries of git.
+        self._since = cache(Changes.since_revision)
 
     def note(self, todo_ids: Collection[str], changes: Changes) -> None:
         """Record that todos pass now. Does nothing without a commit or with too many changed files."""
@@ -340,12 +335,12 @@ class GreenRevisions:
         if files is None or repository is None or commit is None or len(files) > MOST_NOTED_FILES:
             return
         existing = [path for path in files if (self._root / path).is_file()]
-        try:
-            blobs = git(self._root, "hash-object", "--", *existing).decode().split() if existing else []
-        except GitFailed:
+        hashed = ask(self._root, "hash-object", "--", *existing) if existing else b""
+        if hashed is None:
             return
+        blobs = dict(zip(existing, hashed.decode().split(), strict=True))
         # A deleted file has ``None`` instead of a blob id.
-        state = {"commit": commit, "files": dict.fromkeys(files) | dict(zip(existing, blobs, strict=True))}
+        state = {"commit": commit, "files": dict.fromkeys(files) | blobs}
         known = self._read()
         now = known | dict.fromkeys(todo_ids, state)
         if now != known:
@@ -354,18 +349,9 @@ class GreenRevisions:
                 replace_file(self._path, json.dumps({"schema_version": 1, "todos": now}))
 
     def changes_since(self, todo_id: str, changes: Changes) -> Changes | None:
-        """Return the changes of a root since a todo last passed; ``None`` if that state is unknown.
-
-        Cached, as todos that passed with the same commit share the queries of git.
-        """
-        if todo_id not in self._commits:
-            self._commits[todo_id] = self.revision_of(todo_id)
-        commit = self._commits[todo_id]
-        if commit is None:
-            return None
-        if (changes, commit) not in self._changes:
-            self._changes[changes, commit] = changes.at(commit)
-        return self._changes[changes, commit]
+        """Return the changes of a root since a todo last passed; ``None`` if that state is unknown."""
+        commit = self._commit_of(todo_id)
+        return None if commit is None else self._since(changes, commit)
 
     def revision_of(self, todo_id: str) -> str | None:
         """Return the commit at which a todo last passed; ``None`` if no known commit has that state."""
@@ -379,15 +365,14 @@ class GreenRevisions:
         if commit is None or not files:
             return commit
         # The pass included uncommitted work: find the commit that contains it.
-        with suppress(GitFailed):
-            words = ("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD")
-            for later in git(self._root, *words).decode().split()[:MOST_COMMITS]:
-                blobs = repository.blobs(later)
-                # Files that were never committed, such as notes, are ignored, but one has to match.
-                if all(blobs.get(path) in (blob, None) for path, blob in files.items()) and any(
-                    blobs.get(path) == blob for path, blob in files.items()
-                ):
-                    return later
+        later = ask(self._root, "rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD") or b""
+        for each in later.decode().split()[:MOST_COMMITS]:
+            blobs = repository.blobs(each)
+            # Files that were never committed, such as notes, are ignored, but one has to match.
+            if all(blobs.get(path) in (blob, None) for path, blob in files.items()) and any(
+                blobs.get(path) == blob for path, blob in files.items()
+            ):
+                return each
         return None
 
     def _read(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def record(
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import keep_baseline, keep_outcomes, remade
-    from pytest_planverify.baseline.record import look, make_baseline, run_of, verify_apart
+    from pytest_planverify.baseline.record import look, make_baseline
 
     flat = load_flat(plan_or_usual(plan))
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
@@ -74,16 +74,15 @@ def record(
     complain(f"recording the current state in {root}")
     # Before the run, so that files which tests leave behind are not recorded as the project's.
     seen = look(root)
-    run = run_of(verify_apart(flat.loaded.path, directory=Path.cwd()), root)
-    document = make_baseline(flat, seen, run)
+    document, outcomes = make_baseline(flat, seen, directory=Path.cwd())
     if force and reason:
         document = remade(document, earlier, reason)
     place, unkept = keep_baseline(root, document, seen.contents)
-    keep_outcomes(place, run.document)
+    keep_outcomes(place, outcomes)
     _show(document)
     if unkept is not None:
         complain(f"git keeps no copy of it, so a change of {place} will not be detected: {unkept}")
-    idle = list(_without_tests(run.document))
+    idle = list(_without_tests(outcomes))
     if idle:
         complain(f"no test ran for {_listed(idle)}: this baseline says nothing about their tests")
     claimed = [todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED]

@@ -58,13 +58,9 @@ class _Piece(NamedTuple):
 
 def spans_of(source: str | bytes) -> list[Span]:
     """Return the functions and classes of a module, outer ones first; empty if it does not parse."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
     found: list[Span] = []
     # A stack instead of recursion: deeply nested expressions would exceed the recursion limit.
-    pending: list[tuple[ast.AST, str]] = [(tree, "")]
+    pending: list[tuple[ast.AST, str]] = [(_parsed(source), "")]
     while pending:
         node, prefix = pending.pop()
         for child in ast.iter_child_nodes(node):
@@ -90,10 +86,7 @@ def run_at_import(source: str) -> frozenset[str]:
     Its body, class bodies, decorators and defaults call them by name, or a function does that they call.
     Empty if the source does not parse.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
+    tree = _parsed(source)
     calls: dict[str, set[str]] = {"": set()}  # names that each function calls; of the import under ""
     defined: dict[str, list[str]] = {}  # qualified names of functions by the name that calls them
     pending: list[tuple[ast.AST, str, str]] = [(tree, "", "")]  # node, enclosing names, running function
@@ -125,6 +118,14 @@ def run_at_import(source: str) -> frozenset[str]:
                 found.add(name)
                 reached += calls[name]
     return frozenset(found)
+
+
+def _parsed(source: str | bytes) -> ast.Module:
+    """Return the syntax tree of a module, empty if it does not parse."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 def _called(node: ast.AST) -> str:
@@ -172,8 +173,10 @@ def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Ite
         loose += piece.function is None
         # Pieces outside of functions stay separate up to the limit; the rest is joined with the last one.
         key = min(loose, _MOST_LOOSE) if piece.function is None else piece.function
-        known = pieces.get(key)
-        pieces[key] = piece if known is None else _joined(known, piece)
+        if known := pieces.get(key):
+            added, removed = known.added + piece.added, known.removed + piece.removed
+            piece = _Piece(known.line, added, removed, known.function, (*known.text, *piece.text))
+        pieces[key] = piece
     for piece in pieces.values():
         text = [line[:_LONGEST_LINE] for line in piece.text[:_MOST_TEXT_LINES]]
         yield Hunk(
@@ -191,11 +194,6 @@ def new_file(text: str) -> list[str]:
     """Return the diff of a new file, all of whose lines are added."""
     lines = text.splitlines()
     return [f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)]
-
-
-def _joined(one: _Piece, other: _Piece) -> _Piece:
-    text = (*one.text, *other.text)
-    return _Piece(one.line, one.added + other.added, one.removed + other.removed, one.function, text)
 
 
 def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
@@ -229,12 +227,10 @@ def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence
     """
     removed = [text for text in diff[start:end] if text.startswith("-")]
     added = [text for text in diff[start:end] if text.startswith("+")]
-    before = _context(diff[max(start - _CONTEXT, 0) : start])
-    after = _context(diff[end : end + _CONTEXT])
-    if not added:
-        place = _place_of_removed(removed, line, spans)
-        yield _Piece(line, 0, len(removed), place, (*before, *removed, *after))
-        return
+    before, after = (
+        [text for text in around if text.startswith(" ")]
+        for around in (diff[max(start - _CONTEXT, 0) : start], diff[end : end + _CONTEXT])
+    )
     groups: list[tuple[str | None, int, list[str]]] = []
     for number, text in enumerate(added, line):
         place = function_at(spans, number)
@@ -243,10 +239,12 @@ def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence
             groups[-1][2].append(text)
         else:
             groups.append((place, number, [text]))
-    for number, (place, first, texts) in enumerate(groups):
-        replaced = removed if number == 0 else []
-        is_last = number == len(groups) - 1
-        shown = (*(before if number == 0 else ()), *replaced, *texts, *(after if is_last else ()))
+    groups = groups or [(_place_of_removed(removed, line, spans), line, [])]
+    for group in groups:
+        place, first, texts = group
+        replaced = removed if group is groups[0] else []
+        shown = (*(before if group is groups[0] else ()), *replaced, *texts)
+        shown += tuple(after) if group is groups[-1] else ()
         yield _Piece(first, len(texts), len(replaced), place, shown)
 
 
@@ -260,8 +258,3 @@ def _place_of_removed(removed: Sequence[str], line: int, spans: Sequence[Span]) 
     indent = len(first) - len(first.lstrip())
     around = [span for span in spans if span.column < indent and span.first < line <= span.last + 1]
     return max(around, key=lambda span: span.first).name if around else None
-
-
-def _context(lines: Iterable[str]) -> list[str]:
-    """Return the unchanged lines."""
-    return [line for line in lines if line.startswith(" ")]

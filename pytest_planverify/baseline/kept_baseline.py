@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from planner.errors import BaselineError
 from planner.model.baseline import Acceptance, JudgeKind, Remake
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
+from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline import REFS
 from pytest_planverify.baseline.kinds import Judges, judges_of
@@ -175,24 +176,18 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     exists = os.path.lexists(path)
     if not exists and copy is None:
         return _part_of_parent(root, plan_id)
-    document, data = None, b""
-    if exists:
-        try:
-            in_file, data = read_baseline(path)
-            document = _require_plan(in_file, plan_id, str(path))
-        except BaselineError:
-            if copy is None:
-                raise
-            data = b""
+    document = read_baseline(path)[0] if copy is None else parse_baseline(copy, ref)
+    if document.plan != plan_id:
+        raise BaselineError(
+            f"{path if copy is None else ref}: this is the baseline of the plan '{document.plan}', not of "
+            f"'{plan_id}'; record one for this plan: planverify baseline PLAN --force --reason TEXT"
+        )
     doubts: tuple[str, ...] = ()
-    if copy is not None and copy != data:
-        document = _require_plan(parse_baseline(copy, ref), plan_id, ref)
-        if exists:
-            doubts = (
-                f"{os.path.relpath(path, root)} differs from the copy of the baseline that git keeps as "
-                f"{ref}",
-            )
-    assert document is not None
+    if exists and copy is not None and not _holds(path, copy):
+        doubt = (
+            f"{os.path.relpath(path, root)} differs from the copy of the baseline that git keeps as {ref}"
+        )
+        doubts = (doubt,)
     return KeptBaseline(root, document, path=path, doubts=doubts)
 
 
@@ -252,14 +247,11 @@ def keep_outcomes(path: Path, document: OutcomeDocument) -> None:
     replace_file(outcomes_of(path), document.model_dump_json())
 
 
-def _require_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
-    """Return the baseline if it is of that plan, else raise ``BaselineError`` that names ``shown``."""
-    if document.plan == plan_id:
-        return document
-    raise BaselineError(
-        f"{shown}: this is the baseline of the plan '{document.plan}', not of '{plan_id}'; record one "
-        "for this plan: planverify baseline PLAN --force --reason TEXT"
-    )
+def _holds(path: Path, content: bytes) -> bool:
+    """Return whether a regular file has exactly that content."""
+    with suppress(OSError):
+        return read_regular(path, len(content)) == content
+    return False
 
 
 def _part_of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
@@ -273,14 +265,10 @@ def _part_of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
             name = next((name for name, sub_plan in parent.sub_plans.items() if sub_plan == plan_id), None)
             kept = None if name is None else find_baseline(root, parent.plan)
             if kept is not None:
-                prefix = f"{name}/"
-                todos = {
-                    todo_id.removeprefix(prefix): todo
-                    for todo_id, todo in kept.document.todos.items()
-                    if todo_id.startswith(prefix)
-                }
-                part = kept.document.model_copy(update={"todos": todos})
-                return KeptBaseline(root, part, path=kept.path, doubts=kept.doubts)
+                prefix, every = f"{name}/", kept.document.todos
+                own = {key.removeprefix(prefix): every[key] for key in every if key.startswith(prefix)}
+                part = kept.document.model_copy(update={"todos": own})
+                return replace(kept, document=part)
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.catalog.test_paths import is_test_module
@@ -51,7 +51,7 @@ class Judges:
     """Paths and globs of expected artifacts."""
     test_folders: tuple[str, ...] = ()
     """``testpaths`` of pytest's configuration."""
-    plugins: frozenset[str] = field(default=frozenset())
+    plugins: frozenset[str] = frozenset()
     """Files of modules named by ``pytest_plugins`` or ``-p``."""
 
     def kind_of(self, path: str) -> JudgeKind:
@@ -151,22 +151,13 @@ def _plugins(tree: Snapshot) -> Iterable[str]:
     paths = tree.digests()
     for path in paths:
         name = path.rpartition("/")[2]
-        if name == "conftest.py" or is_test_module(name):
-            patterns = (_PLUGINS,)
-        elif name in CONFIGURATIONS:
-            patterns = (_PLUGIN_OPTION,)
-        else:
+        is_configuration = name in CONFIGURATIONS
+        if not is_configuration and name != "conftest.py" and not is_test_module(name):
             continue
         content = (tree.read(path) or b"")[:_MOST_SOURCE_BYTES]
-        for pattern in patterns:
-            for match in pattern.finditer(content):
-                names = [match[1]] if pattern is _PLUGIN_OPTION else _QUOTED.findall(match[1])
-                for module in names:
-                    file = module.decode().replace(".", "/")
-                    ends = (f"{file}.py", f"{file}/__init__.py")
-                    yield from (each for each in paths if each.endswith(ends) and _at_part(each, ends))
-
-
-def _at_part(path: str, ends: tuple[str, ...]) -> bool:
-    """Return whether a path ends with one of the paths at a folder boundary, so not ``myplugin.py``."""
-    return path in ends or path.endswith(tuple(f"/{end}" for end in ends))
+        for found in (_PLUGIN_OPTION if is_configuration else _PLUGINS).findall(content):
+            for module in [found] if is_configuration else _QUOTED.findall(found):
+                file = module.decode().replace(".", "/")
+                # With the slash, so that ``plugin`` is not taken for ``myplugin.py``.
+                ends = (f"/{file}.py", f"/{file}/__init__.py")
+                yield from (each for each in paths if f"/{each}".endswith(ends))

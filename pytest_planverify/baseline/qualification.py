@@ -90,21 +90,19 @@ def qualify(
     """
     todos = [todo for todo in flat.loaded.plan.items if not todo_ids or todo.id in todo_ids]
     claimed = tuple(todo.id for todo in todos if todo.status is TodoStatus.CLAIMED)
-    open_todos = [todo for todo in todos if todo.id not in claimed]
-    subjects = list(_subjects(flat, open_todos))
+    subjects = list(_subjects(flat, [todo for todo in todos if todo.id not in claimed]))
     as_is: list[OutcomeDocument] = []
-    broken: dict[NegativeControl, OutcomeDocument | str] = {}
     for number in range(1, max(runs, RUNS_OF_CHANCE) + 1) if subjects else ():
         if number > runs:
             # A few uniform results prove little for a test that involves chance.
             if runs < 2 or not _undecided_by_chance(subjects, as_is, flat):
                 break
-            say(
-                f"verifying again, because a test uses random numbers or time, {number} of {RUNS_OF_CHANCE}"
-            )
+            why, most = "again, because a test uses random numbers or time", RUNS_OF_CHANCE
         else:
-            say(f"verifying the current tree, {number} of {runs}")
+            why, most = "the current tree", runs
+        say(f"verifying {why}, {number} of {most}")
         as_is.append(verify_apart(flat.loaded.path, directory=directory))
+    broken: dict[NegativeControl | None, OutcomeDocument | str | None] = {None: None}
     for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
         say(f"verifying a copy broken by {_name_of(control)}")
         broken[control] = _verify_broken_copy(control, flat)
@@ -117,10 +115,7 @@ def qualify(
         python=as_is[0].run.python if as_is else "",
         pytest=as_is[0].run.pytest if as_is else "",
         runs=runs,
-        checks=tuple(
-            _qualified(each, as_is, broken[each.control] if each.control else None, flat)
-            for each in subjects
-        ),
+        checks=tuple(_qualified(each, as_is, broken[each.control], flat) for each in subjects),
         skipped=claimed,
     )
 
@@ -147,32 +142,30 @@ def _qualified(
     """
     todo, criterion = subject.todo, subject.criterion
     answers = [answer_of(document.outcome(todo.id), criterion.id) for document in as_is]
-    broken = None if tried is None or isinstance(tried, str) else tried.outcome(todo.id)
-    on_broken = None if broken is None else answer_of(broken, criterion.id)
+    on_broken = None
+    if tried is not None and not isinstance(tried, str):
+        on_broken = answer_of(tried.outcome(todo.id), criterion.id)
     worth = worth_of(
         answers,
         on_broken,
         control_fault=tried if isinstance(tried, str) else None,
         to_be_written=_is_to_be_written(subject, flat),
     )
-    runs = [_run_of("as_is", each) for each in answers]
+    runs: list[tuple[Literal["as_is", "broken"], CheckAnswer]] = [("as_is", each) for each in answers]
     if on_broken is not None:
-        runs.append(_run_of("broken", on_broken))
+        runs.append(("broken", on_broken))
     return QualifiedCheck(
         todo_id=todo.id,
         check_id=criterion.id,
         kind=criterion.kind,
         cmd=criterion.spec.cmd if isinstance(criterion.spec, CommandSpec) else None,
         **worth._asdict(),
-        runs=tuple(runs),
+        runs=tuple(
+            QualifiedRun(tree=tree, verdict=each.verdict, signature=each.failure and each.failure.signature)
+            for tree, each in runs
+        ),
         control=None if subject.control is None else _name_of(subject.control),
     )
-
-
-def _run_of(tree: Literal["as_is", "broken"], answer: CheckAnswer) -> QualifiedRun:
-    """Return the record of one run of a check."""
-    signature = None if answer.failure is None else answer.failure.signature
-    return QualifiedRun(tree=tree, verdict=answer.verdict, signature=signature)
 
 
 def _undecided_by_chance(
@@ -227,13 +220,13 @@ def _verify_broken_copy(control: NegativeControl, flat: FlatPlan) -> OutcomeDocu
             # Reversed, so that the top plan's definition of a tool replaces that of a sub-plan.
             tools = {spec.name: spec for part in reversed(flat.parts) for spec in part.tools}
             fault = _run(control.cmd or "", tuple(tools.values()), tree, environment_for(tree, root))
-        if fault is None and _stamps(tree) == before:
-            fault = f"{_name_of(control)} changes no file and so breaks nothing"
+        if fault is not None:
+            return fault
+        if _stamps(tree) == before:
+            return f"{_name_of(control)} changes no file and so breaks nothing"
         plan = counterpart(flat.loaded.path, tree, root)
-        if fault is None and (plan is None or not plan.exists()):
-            fault = "the plan file is not in the copied tree"
-        if fault is not None or plan is None:
-            return fault or ""
+        if plan is None or not plan.exists():
+            return "the plan file is not in the copied tree"
         return verify_apart(plan, directory=tree, env=environment_for(tree, root))
 
 

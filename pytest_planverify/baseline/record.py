@@ -1,8 +1,8 @@
 """Recording of a baseline: results of the plan's checks and tests, and all files below the root.
 
-:func:`look` reads the tree, :func:`verify_apart` runs the plan in a separate process, and
-:func:`make_baseline` combines both. The inventory of the sessions (hooks, patches, lost records) is part of
-the baseline, so that later runs can detect manipulated sessions.
+:func:`look` reads the tree; :func:`make_baseline` runs the plan in a separate process and combines both.
+The inventory of the sessions (hooks, patches, lost records) is part of the baseline, so that later runs can
+detect manipulated sessions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 from planner.errors import BaselineError, OutcomeFileError
 from planner.model.baseline import (
@@ -45,7 +45,7 @@ from pytest_planverify.journal import read_journal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from planner.model.outcome import Outcome, OutcomeDocument
+    from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.journal import Record
 
@@ -103,82 +103,71 @@ def look(root: Path) -> SeenTree:
     )
 
 
-def make_baseline(flat: FlatPlan, seen: SeenTree, run: BaselineRun) -> Baseline:
-    """Return the baseline from the files before the work and a run of the plan.
+def make_baseline(
+    flat: FlatPlan, seen: SeenTree, *, directory: Path, env: Mapping[str, str] | None = None
+) -> tuple[Baseline, OutcomeDocument]:
+    """Run the plan; return the baseline with the files in ``seen``, and the outcomes of the run.
 
-    A file that could not be collected is recorded as a test with an error.
+    A file that could not be collected is recorded as a test with an error. Parameters and errors are those
+    of :func:`verify_apart`.
     """
-    tests = dict(tests_of(flat, run.document))
-    for record in run.records:
+    document = verify_apart(flat.loaded.path, directory=directory, env=env)
+    records = records_of(document, flat.loaded.root)
+    tests = dict(tests_of(flat, document))
+    for record in records:
         nodeid: object = record.get("nodeid")
         if record.get("record") == "collection_failure" and isinstance(nodeid, str):
             tests.setdefault(nodeid.partition("::")[0], BaselineTest(outcome=TestOutcome.ERROR))
     judges = judges_of(flat, {nodeid.partition("::")[0] for nodeid in tests}, seen.tree)
-    return Baseline(
+    baseline = Baseline(
         plan=flat.loaded.plan.todo_list_id,
         plan_digest=flat.loaded.digest,
         made_at=now(),
         revision=seen.revision,
         dirty=seen.dirty,
         python=platform.python_version(),
-        pytest=run.document.run.pytest,
-        run_id=run.document.run.run_id,
-        todos=dict(todos_of(flat, run.document)),
+        pytest=document.run.pytest,
+        run_id=document.run.run_id,
+        todos=dict(todos_of(flat, document)),
         tests=dict(sorted(tests.items())),
         files={
             path: file.model_copy(update={"kind": judges.kind_of(path)})
             for path, file in sorted(seen.files.items())
         },
-        inventory=inventory_of(run.records, flat.loaded.root),
+        inventory=inventory_of(records, flat.loaded.root),
         sub_plans={name: part.plan.todo_list_id for name, part in flat.files.items()},
     )
+    return baseline, document
 
 
 # -- results of the run ---------------------------------------------------------------------------------
 
 
-class BaselineRun(NamedTuple):
-    """One run of the whole plan."""
-
-    document: OutcomeDocument
-    records: Sequence[Record]
-    """Records of its journal, with collection errors and plugins; empty if the journal cannot be read."""
-
-
-def run_of(document: OutcomeDocument, root: Path) -> BaselineRun:
-    """Return the run that wrote the outcomes, with its journal.
+def records_of(document: OutcomeDocument, root: Path) -> Sequence[Record]:
+    """Return the journal of the run that wrote the outcomes; empty if it cannot be read.
 
     Call it right after the run, as old journals are removed.
     """
-    journal = root / ".planverify" / "runs" / document.run.run_id / "journal.jsonl"
     try:
-        return BaselineRun(document, read_journal(journal))
+        return read_journal(root / ".planverify" / "runs" / document.run.run_id / "journal.jsonl")
     except OSError:
-        return BaselineRun(document, ())
+        return ()
 
 
 def todos_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, BaselineTodo]]:
     """Yield each todo id with the todo's state and checks."""
     for outcome in document.outcomes:
         is_claimed = flat.loaded.plan.todo(outcome.todo_id).status is TodoStatus.CLAIMED
-        yield (
-            outcome.todo_id,
-            BaselineTodo(state=outcome.state, claimed=is_claimed, checks=_checks(outcome)),
-        )
-
-
-def _checks(outcome: Outcome) -> dict[str, BaselineCheck]:
-    """Return the checks of one todo by id."""
-    found: dict[str, BaselineCheck] = {}
-    for check in outcome.checks:
-        failures = [each for each in outcome.failures if each.check_id == check.id]
-        found[check.id] = BaselineCheck(
-            verdict=check.verdict,
-            signatures=tuple(dict.fromkeys(each.signature for each in failures if each.signature)),
-            cmd=check.cmd,
-            tests=tuple(dict.fromkeys(test.nodeid for test in check.tests)),
-        )
-    return found
+        checks: dict[str, BaselineCheck] = {}
+        for check in outcome.checks:
+            signatures = (each.signature for each in outcome.failures if each.check_id == check.id)
+            checks[check.id] = BaselineCheck(
+                verdict=check.verdict,
+                signatures=tuple(dict.fromkeys(filter(None, signatures))),
+                cmd=check.cmd,
+                tests=tuple(dict.fromkeys(test.nodeid for test in check.tests)),
+            )
+        yield outcome.todo_id, BaselineTodo(state=outcome.state, claimed=is_claimed, checks=checks)
 
 
 def tests_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, BaselineTest]]:
@@ -220,7 +209,7 @@ def user() -> str | None:
         return None
 
 
-def object_id(content: bytes, digits: int = 40) -> str:
+def object_id(content: bytes, digits: int) -> str:
     """Return git's object id of a blob; ``digits`` is 40 for SHA-1 repositories, 64 for SHA-256."""
     digest = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
     digest.update(b"blob %d\0" % len(content))
@@ -236,19 +225,16 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
 
     Files below the root are relative to it.
     """
-    hooks: set[tuple[str, str]] = set()
-    patched: set[tuple[str, str]] = set()
-    elsewhere = False
     every = list(records)
-    for record in every:
-        if record.get("record") == "session_inventory":
-            hooks |= {(hook, _shown(file, root)) for hook, file in _rows(record.get("hooks"))}
-            patched |= {(name, _shown(file, root)) for name, file in _rows(record.get("patched"))}
-            elsewhere |= bool(record.get("without_body"))
+    found = [record for record in every if record.get("record") == "session_inventory"]
+    hooks, patched = (
+        sorted({(name, _shown(file, root)) for record in found for name, file in _rows(record.get(key))})
+        for key in ("hooks", "patched")
+    )
     return SessionInventory(
-        hooks=tuple(HookUse(hook=hook, file=file) for hook, file in sorted(hooks)),
-        patched=tuple(JudgePatch(name=name, file=file) for name, file in sorted(patched)),
-        bodies_elsewhere=elsewhere,
+        hooks=tuple(HookUse(hook=hook, file=file) for hook, file in hooks),
+        patched=tuple(JudgePatch(name=name, file=file) for name, file in patched),
+        bodies_elsewhere=any(record.get("without_body") for record in found),
         status_overturned=_is_overturned(every),
         records_lost=_are_lost(every),
     )
@@ -288,15 +274,14 @@ def _shown(file: str, root: Path) -> str:
     return file
 
 
-def _rows(value: object) -> Iterator[list[str]]:
+def _rows(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the pairs of strings in a list; anything else is skipped, as journals may be manipulated."""
-    for entry in map(_list, _list(value)):
-        if len(entry) == 2 and all(isinstance(word, str) for word in entry):
-            yield entry
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    for entry in value if isinstance(value, list) else ():
+        match entry:
+            case [str(name), str(file)]:
+                yield name, file
+            case _:
+                pass
 
 
 # -- runs of a plan that do not touch the user's outcomes ----------------------------------------------
@@ -307,36 +292,31 @@ _GRACE_SECONDS = 20.0
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
 
-def verify_apart(
-    plan: Path,
-    *,
-    directory: Path,
-    env: Mapping[str, str] | None = None,
-    options: Sequence[str] = (),
-) -> OutcomeDocument:
+def verify_apart(plan: Path, *, directory: Path, env: Mapping[str, str] | None = None) -> OutcomeDocument:
     """Verify every todo of a plan, ignoring dependencies and baseline, in a process of its own.
 
-    ``directory`` is the working directory, ``env`` is added to the environment, ``options`` to pytest's
-    arguments. Outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` if the run does
-    not finish, and ``KeyboardInterrupt`` if it was interrupted.
+    ``directory`` is the working directory, ``env`` is added to the environment. Outcomes go to a temporary
+    file. Raises :class:`planner.errors.BaselineError` if the run does not finish, and ``KeyboardInterrupt``
+    if it was interrupted.
     """
     with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
         outcomes = Path(folder) / "outcomes.json"
         argv = verify_command(os.path.relpath(plan, directory), "--planverify-recording")
         argv += ["--planverify-keep-going", "--color=no"]
-        argv += ["--planverify-outcomes", str(outcomes), *options]
-        environment = {**os.environ, **(env or {})}
+        argv += ["--planverify-outcomes", str(outcomes)]
         result = run_process(
-            argv, cwd=directory, env=environment, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
+            argv,
+            cwd=directory,
+            env={**os.environ, **(env or {})},
+            timeout_seconds=math.inf,
+            grace_seconds=_GRACE_SECONDS,
         )
         if result.exit_code == _INTERRUPTED or result.signal == "SIGINT":
             raise KeyboardInterrupt
         how = result.signal or f"status {result.exit_code}"
         if result.signal or result.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
             # Only the line with the reason, without pytest's surrounding output.
-            lines = [
-                line.strip() for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()
-            ]
+            lines = list(filter(None, map(str.strip, f"{result.stdout}\n{result.stderr}".splitlines())))
             errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
             reason = (errors or lines or ["it said nothing"])[-1]
             raise BaselineError(f"the plan could not be verified ({how}): {reason}")

@@ -17,13 +17,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
 TIMEOUT_SECONDS = 120
 """Time limit of one call of git."""
 
-_QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0")
-"""Options that disable the repository's hooks, its file monitor and automatic garbage collection."""
+_SETTINGS = (
+    "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0",
+    "-c", "core.quotePath=false",
+)  # fmt: skip
+"""No file monitor, hooks and automatic garbage collection of the repository; paths are not quoted."""
 
 
 class GitFailed(Exception):
@@ -56,23 +59,21 @@ class Repository:
             return None
         linked = os.path.realpath(own) != os.path.realpath(os.path.join(folder, common))
         found = cls(folder, Path(top), prefix, linked)
-        is_ignored = prefix and found._ask("check-ignore", "-q", "--", ".") is not None
+        is_ignored = prefix and ask(folder, "check-ignore", "-q", "--", ".") is not None
         return None if is_ignored else found
 
     def commit(self, revision: str) -> str | None:
         """Return the commit id of a revision; ``None`` if there is no such revision."""
-        found = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        return None if found is None else found.decode().strip() or None
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        return (ask(self.folder, *words) or b"").decode().strip() or None
 
     def files(self, *kinds: str) -> tuple[str, ...]:
         """Return the files below the folder of the given ``git ls-files`` kinds, such as ``--cached``."""
-        found = self._ask("ls-files", "-z", *kinds, "--", ".") or b""
-        return tuple(os.fsdecode(name) for name in found.split(b"\0") if name)
+        return tuple(_names(ask(self.folder, "ls-files", "-z", *kinds, "--", ".")))
 
     def blobs(self, commit: str, *paths: str) -> dict[str, str]:
         """Return the object ids of a commit's files below the folder and at further paths, by path."""
-        found = self._ask("ls-tree", "-r", "-z", commit, "--", ".", *paths) or b""
-        return dict(_entries(found, b"blob"))
+        return self._listed(commit, "blob", *paths)
 
     def differing(self, commit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the tracked files that differ from a commit, and the files that it does not contain.
@@ -80,8 +81,7 @@ class Repository:
         Files that were added to the index since the commit are in both.
         """
         options = ("--name-status", "-z", "--no-renames", "--no-ext-diff", "--relative")
-        words = ("diff", *options, commit, "--", ".")
-        fields = [os.fsdecode(name) for name in (self._ask(*words) or b"").split(b"\0") if name]
+        fields = _names(ask(self.folder, "diff", *options, commit, "--", "."))
         changed = dict(zip(fields[1::2], fields[::2], strict=False))  # status and path alternate
         added = {name: None for name, how in changed.items() if how == "A"}
         added |= dict.fromkeys(self.files("--others", "--exclude-standard"))
@@ -89,19 +89,18 @@ class Repository:
 
     def submodules(self, commit: str) -> dict[str, str]:
         """Return the commits of the submodules below the folder, as recorded by a commit, by path."""
-        found = self._ask("ls-tree", "-r", "-z", commit, "--", ".") or b""
-        return dict(_entries(found, b"commit"))
+        return self._listed(commit, "commit")
 
     def content(self, commit: str, path: str) -> bytes | None:
         """Return the content of a file in a commit; ``None`` if the commit lacks it."""
-        return self._ask("cat-file", "blob", f"{commit}:./{path}")
+        return ask(self.folder, "cat-file", "blob", f"{commit}:./{path}")
 
     def last_commit_of(self, path: str, line: int) -> str | None:
         """Return short id and subject of the commit that last changed a line (from 1).
 
         ``None`` for a line that is not committed.
         """
-        output = self._ask("blame", "--porcelain", f"-L{line},{line}", "--", path)
+        output = ask(self.folder, "blame", "--porcelain", f"-L{line},{line}", "--", path)
         lines = (output or b"").decode("utf-8", "replace").splitlines()
         subject = next((each.removeprefix("summary ") for each in lines if each.startswith("summary ")), "")
         # The id of uncommitted lines consists of zeros.
@@ -114,14 +113,24 @@ class Repository:
 
     def kept(self, ref: str) -> bytes | None:
         """Return the content stored under a ref, or ``None``."""
-        return self._ask("cat-file", "blob", ref)
+        return ask(self.folder, "cat-file", "blob", ref)
 
-    def _ask(self, *words: str) -> bytes | None:
-        """Return git's output in the folder, or ``None`` if git fails."""
-        try:
-            return git(self.folder, *words)
-        except GitFailed:
-            return None
+    def _listed(self, commit: str, kind: str, *paths: str) -> dict[str, str]:
+        """Return the object ids of the entries of a kind in a commit, below the folder and at ``paths``."""
+        found: dict[str, str] = {}
+        for entry in _names(ask(self.folder, "ls-tree", "-r", "-z", commit, "--", ".", *paths)):
+            facts, _, path = entry.partition("\t")
+            _mode, its_kind, object_id = facts.split()
+            if its_kind == kind:
+                found[path] = object_id
+        return found
+
+
+def ask(folder: Path, *words: str) -> bytes | None:
+    """Return git's output in a folder, or ``None`` if git fails."""
+    with suppress(GitFailed):
+        return git(folder, *words)
+    return None
 
 
 def git(
@@ -138,7 +147,7 @@ def git(
     """
     try:
         done = subprocess.run(
-            ["git", *_QUIET, "--no-optional-locks", *words],
+            ["git", *_SETTINGS, "--no-optional-locks", *words],
             cwd=folder,
             env={**surroundings(), **env},
             input=b"" if stdin is None else stdin,
@@ -169,11 +178,8 @@ def surroundings() -> dict[str, str]:
 
 def has_refs(folder: Path, *prefixes: str) -> bool:
     """Return whether the repository of a folder has refs below one of the prefixes."""
-    if top_of(folder) is None:  # git need not be started
-        return False
-    with suppress(GitFailed):
-        return bool(git(folder, "for-each-ref", "--count=1", *prefixes))
-    return False
+    # Outside of repositories git need not be started.
+    return top_of(folder) is not None and bool(ask(folder, "for-each-ref", "--count=1", *prefixes))
 
 
 def top_of(folder: Path) -> Path | None:
@@ -181,10 +187,6 @@ def top_of(folder: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
-def _entries(listing: bytes, kind: bytes) -> Iterator[tuple[str, str]]:
-    """Yield path and object id of the entries of a kind in the output of ``git ls-tree -z``."""
-    for entry in listing.split(b"\0"):
-        facts, _, path = entry.partition(b"\t")
-        words = facts.split()
-        if len(words) == 3 and words[1] == kind:
-            yield os.fsdecode(path), words[2].decode()
+def _names(output: bytes | None) -> list[str]:
+    """Return the entries of output with ``-z``; none if git failed."""
+    return [os.fsdecode(name) for name in (output or b"").split(b"\0") if name]

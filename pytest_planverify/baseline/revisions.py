@@ -19,7 +19,7 @@ from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, read_baseline
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline.kept_baseline import REVISION_REFS, KeptBaseline, keep_contents
-from pytest_planverify.baseline.record import look, make_baseline, run_of, verify_apart
+from pytest_planverify.baseline.record import look, make_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 
@@ -30,16 +30,11 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
 
 
-def baseline_at(
-    revision: str,
-    flat: FlatPlan,
-    directory: Path,
-) -> KeptBaseline:
+def baseline_at(revision: str, flat: FlatPlan, directory: Path) -> KeptBaseline:
     """Return the baseline of a revision, from the cache or recorded now.
 
-    ``directory`` is where the run was started. Raises
-    :class:`planner.errors.BaselineError` without git, for an unknown revision, or if the plan cannot be
-    verified there.
+    ``directory`` is where the run was started. Raises :class:`planner.errors.BaselineError` without git,
+    for an unknown revision, or if the plan cannot be verified there.
     """
     asked = f"--planverify-baseline {revision}"
     root = flat.loaded.root
@@ -61,9 +56,10 @@ def baseline_at(
     name = f"{commit}-{conditions.hexdigest()[:16]}"
     path = PlanFolder(root, flat.loaded.plan.todo_list_id).baselines / f"{name}.json"
     ref = f"{REVISION_REFS}/{name}"
-    cached = _read_cache(path, repository, ref, root)
-    if cached is not None:
-        return cached
+    with suppress(BaselineError):
+        document, data = read_baseline(path)
+        if repository.kept(ref) == data:  # a modified cache is recorded again
+            return KeptBaseline(root, document, path=path)
     try:
         document, contents = _record_at(repository, commit, flat, directory)
     except PlannerError as error:
@@ -76,24 +72,8 @@ def baseline_at(
     return KeptBaseline(root, document, path=path)
 
 
-def _read_cache(path: Path, repository: Repository, ref: str, root: Path) -> KeptBaseline | None:
-    """Return the cached baseline if it is readable and equals git's copy, else ``None``."""
-    if not path.exists():
-        return None
-    try:
-        document, data = read_baseline(path)
-    except BaselineError:
-        return None
-    if repository.kept(ref) != data:  # a modified cache is recorded again
-        return None
-    return KeptBaseline(root, document, path=path)
-
-
 def _record_at(
-    repository: Repository,
-    commit: str,
-    flat: FlatPlan,
-    directory: Path,
+    repository: Repository, commit: str, flat: FlatPlan, directory: Path
 ) -> tuple[Baseline, dict[str, bytes]]:
     """Record the baseline of a commit; return it with its uncommitted contents by SHA-256."""
     root = flat.loaded.root
@@ -104,9 +84,7 @@ def _record_at(
         working = inside if inside is not None and inside.is_dir() else tree
         copy = load_tree(plan, boundary=working if working in plan.parents else None).load_all().flat()
         seen = look(copy.loaded.root)
-        env = environment_for(tree, root)
-        run = run_of(verify_apart(plan, directory=working, env=env), copy.loaded.root)
-        document = make_baseline(copy, seen, run)
+        document, _ = make_baseline(copy, seen, directory=working, env=environment_for(tree, root))
     # Of uncommitted files only the plans, which are the current ones, and files of submodules belong to it.
     plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import stat
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from planner.planfile.project_files import is_cache_or_report, walk
@@ -57,19 +58,16 @@ class WorkTree:
         """Create a snapshot; ``repository`` is the one around the root, if it is known already."""
         self._root = root
         self._repository = repository
-        self._paths: tuple[str, ...] | None = None
-        self._digests: dict[str, str] | None = None
         self._nested: list[str] = []
 
     def paths(self) -> tuple[str, ...]:
         """Return all paths, sorted."""
-        if self._paths is None:
-            found = dict.fromkeys(self._listed())
-            if len(found) > MOST_FILES:
-                first = sorted(found, key=lambda path: (not may_judge(path), path))
-                found = dict.fromkeys(first[:MOST_FILES])
-            self._paths = tuple(sorted(found))
         return self._paths
+
+    @cached_property
+    def _paths(self) -> tuple[str, ...]:
+        found = sorted(set(self._listed()), key=lambda path: (not may_judge(path), path))
+        return tuple(sorted(found[:MOST_FILES]))
 
     def is_nested(self, path: str) -> bool:
         """Return whether a file belongs to a nested repository, such as a submodule."""
@@ -78,13 +76,12 @@ class WorkTree:
 
     def digests(self) -> Mapping[str, str]:
         """Return the SHA-256 of every readable file by path, in hexadecimal."""
-        if self._digests is None:
-            self._digests = {}
-            for path in self.paths():
-                content = self.read(path)
-                if content is not None:
-                    self._digests[path] = hashlib.sha256(content).hexdigest()
         return self._digests
+
+    @cached_property
+    def _digests(self) -> Mapping[str, str]:
+        contents = ((path, self.read(path)) for path in self._paths)
+        return {path: hashlib.sha256(each).hexdigest() for path, each in contents if each is not None}
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file, for a link its target; ``None`` if missing or unreadable."""
@@ -118,8 +115,7 @@ class WorkTree:
             inner = Repository.around(place)
             if inner is None or inner.prefix:
                 continue  # a submodule that is not fetched: the repository found is the outer one
-            below = os.path.relpath(place, self._root)
-            self._nested.append(f"{below}/")
+            self._nested.append(f"{os.path.relpath(place, self._root)}/")
             yield from (f"{name}/{each}" for each in self._known_to(inner))
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError
 from planner.planfile.project_files import OWN_REPORTS, walk
-from pytest_planverify.baseline.repository import GitFailed, Repository, git
+from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -85,8 +85,7 @@ def copy_as_is(root: Path) -> Generator[Path]:
             if repository is not None and commit is not None:
                 _add(repository, tree, commit, "--no-checkout")
                 # If this fails, git takes the copy's files for new ones, which affects no test.
-                with suppress(GitFailed):
-                    git(tree, "read-tree", "HEAD")
+                ask(tree, "read-tree", "HEAD")
             _copy_all(top, tree)
             yield tree / root.relative_to(top)
         finally:
@@ -105,13 +104,11 @@ def environment_for(tree: Path, root: Path) -> dict[str, str]:
     places: dict[str, None] = {}
     for place in _import_places():
         path = Path(os.path.realpath(place))
-        if path == original or original in path.parents:
-            counterpart = copy / path.relative_to(original)
-            if not _is_installed(path, original):
-                places[str(counterpart)] = None
+        if path.is_relative_to(original) and not _is_installed(path, original):
+            places[str(copy / path.relative_to(original))] = None
     for place in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         path = Path(os.path.realpath(place))
-        if place and path != original and original not in path.parents:
+        if place and not path.is_relative_to(original):
             places[place] = None
     return {"PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -120,7 +117,7 @@ def counterpart(path: Path, tree: Path, root: Path) -> Path | None:
     """Return a path's place in the copy; ``None`` for a path outside of the copied repository or root."""
     original, copy = _tops(root, tree)
     real = Path(os.path.realpath(path))
-    return copy / real.relative_to(original) if real == original or original in real.parents else None
+    return copy / real.relative_to(original) if real.is_relative_to(original) else None
 
 
 def _tops(root: Path, tree: Path) -> tuple[Path, Path]:
@@ -177,9 +174,8 @@ def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> Non
 def _remove(repository: Repository, tree: Path) -> None:
     """Remove a work tree from git's list; files that git cannot delete are deleted with the folder."""
     _make_deletable(tree)
-    with suppress(GitFailed):
-        # Given twice, --force removes locked work trees as well as changed ones.
-        git(repository.folder, "worktree", "remove", "--force", "--force", str(tree))
+    # Given twice, --force removes locked work trees as well as changed ones.
+    ask(repository.folder, "worktree", "remove", "--force", "--force", str(tree))
 
 
 def delete_folder(folder: Path) -> None:
@@ -242,11 +238,9 @@ def _copy_all(top: Path, tree: Path) -> None:
 
 def _to_copy(top: Path) -> Iterator[str]:
     """Yield the files of the project, and those in the folder of reports."""
-    for path in walk(top):
-        if path != ".git":  # in linked work trees a file, which must not replace the copy's own
-            yield path
-    for path in walk(top / OWN_REPORTS):
-        yield f"{OWN_REPORTS}/{path}"
+    # ``.git`` is a file in linked work trees, which must not replace the copy's own.
+    yield from (path for path in walk(top) if path != ".git")
+    yield from (f"{OWN_REPORTS}/{path}" for path in walk(top / OWN_REPORTS))
 
 
 def _link_node_modules(top: Path, tree: Path) -> None:
@@ -263,8 +257,6 @@ def _import_places() -> Iterator[str]:
     command = [sys.executable, "-P", "-c", _ASK_FOR_PLACES]
     try:
         found = subprocess.run(command, capture_output=True, check=True, timeout=_PLACES_SECONDS)
-        entries: list[str]
-        mappings: list[dict[str, str]]
         entries, mappings = json.loads(found.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):  # a broken installation: the run will show it
         return
@@ -277,9 +269,5 @@ def _import_places() -> Iterator[str]:
 
 def _is_installed(path: Path, original: Path) -> bool:
     """Return whether a path belongs to a virtual environment in the project: those are not copied."""
-    for folder in (path, *path.parents):
-        if folder == original:
-            return False
-        if (folder / "pyvenv.cfg").exists():
-            return True
-    return False
+    inside = (each for each in (path, *path.parents) if each.is_relative_to(original) and each != original)
+    return any((folder / "pyvenv.cfg").exists() for folder in inside)

@@ -25,7 +25,7 @@ from planner.text.redaction import redact
 from pytest_planverify import verify_command
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import keep_contents, keep_outcomes, outcomes_of
-from pytest_planverify.baseline.record import look, make_baseline, run_of, verify_apart
+from pytest_planverify.baseline.record import look, make_baseline
 from pytest_planverify.checks.processes import run_process
 from pytest_planverify.harness.progress import one_line
 
@@ -178,11 +178,10 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
             return _first_look(flat, place, known), None
         if kept is not None:
             return None, None
-        run = run_of(verify_apart(flat.loaded.path, directory=Path.cwd()), root)
-        document = make_baseline(flat, seen, run)
+        document, outcomes = make_baseline(flat, seen, directory=Path.cwd())
         keep_contents(root, seen.contents)
         replace_file(path, baseline_bytes(document))
-        keep_outcomes(path, run.document)
+        keep_outcomes(path, outcomes)
     except PlannerError as error:
         return None, str(error)
     return _first_look(flat, path, document), None

@@ -14,7 +14,7 @@ from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, 
 from pytest_planverify.baseline import record
 from pytest_planverify.baseline.comparison import BaselineComparison, count_since
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
-from pytest_planverify.baseline.record import run_of, todos_of
+from pytest_planverify.baseline.record import records_of, todos_of
 
 CHECKS = {
     "tests[0]": {"verdict": "failed", "signatures": ["old"]},
@@ -164,8 +164,8 @@ def test_todos_and_tests_are_recorded_as_the_run_found_them(
 
 def test_unreadable_journal_has_no_records(tmp_path: Path) -> None:
     run = document()
-    assert not run_of(run, tmp_path).records  # a journal that is gone
+    assert not records_of(run, tmp_path)  # a journal that is gone
     journal = tmp_path / ".planverify" / "runs" / run.run.run_id / "journal.jsonl"
     journal.parent.mkdir(parents=True)
     journal.symlink_to(journal)
-    assert not run_of(run, tmp_path).records
+    assert not records_of(run, tmp_path)
