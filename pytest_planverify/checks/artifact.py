@@ -8,10 +8,12 @@ file is reported with its first fault only.
 from __future__ import annotations
 
 import glob
+import hashlib
 import json
 import os
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,13 +23,6 @@ from planner.model.outcome import FixtureUse
 from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.paths import (
-    OutsideRoot,
-    file_sha256,
-    is_regular_file,
-    names_like,
-    resolve_under,
-)
 from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
@@ -43,6 +38,8 @@ MAX_SCHEMA_ERRORS = 100
 """Number of schema errors among which the one nearest to the top is reported."""
 MAX_FAULTS = 20
 """Number of faulty matches that are reported."""
+MAX_SIBLINGS = 5_000
+"""Limit of names in a folder that are compared for similarity."""
 
 _DEFAULT_MIN_BYTES = ArtifactSpec.model_fields["min_bytes"].default
 """Minimum size that holds without any in the plan; for a folder it demands at least one file in it."""
@@ -168,7 +165,7 @@ def _paths(pattern: str, root: Path) -> list[str]:
     except (ValueError, NotImplementedError, IndexError) as error:  # of pathlib, for an invalid pattern
         raise _Fault("no_match", pattern, actual=str(error)) from error
     if not found:
-        raise _Fault("no_match", pattern, nearest=names_like(root, pattern))
+        raise _Fault("no_match", pattern, nearest=_names_like(root, pattern))
     if len(found) > MAX_MATCHES:
         raise _Fault("too_large", pattern, expected=f"{MAX_MATCHES} files", actual="more matches")
     return sorted(path.relative_to(root).as_posix() for path in found)
@@ -196,17 +193,49 @@ def _existing(root: Path, path: str) -> Path:
     """Return the path of an existing file or folder. Raises :class:`_Fault` for anything else."""
     file = _under(root, path)
     if not file.exists():
-        raise _Fault("missing", path, nearest=names_like(root, path))
-    if not file.is_dir() and not is_regular_file(file):
+        raise _Fault("missing", path, nearest=_names_like(root, path))
+    if not file.is_dir() and not file.is_file():
         raise _Fault("not_a_file", path, expected="a file", actual="a device, socket or pipe")
     return file
 
 
 def _under(root: Path, path: str) -> Path:
+    """Return a path below the root without symbolic links.
+
+    Raises :class:`_Fault` if it leads out of the root, or ``OSError`` if it cannot be resolved.
+    """
     try:
-        return resolve_under(root, path)
-    except OutsideRoot as error:
-        raise _Fault("outside_root", path) from error
+        base = root.resolve()
+        resolved = (base / path).resolve()
+    except (ValueError, RuntimeError) as error:  # null byte, or cyclic symbolic links
+        raise OSError(str(error)) from error
+    if not resolved.is_relative_to(base):
+        raise _Fault("outside_root", path)
+    return resolved
+
+
+def _names_like(root: Path, path: str) -> tuple[str, ...]:
+    """Return up to three existing paths similar to a missing one, all relative to the root.
+
+    If folders of the path are missing, too, the outermost of them is compared with its siblings.
+    """
+    try:
+        wanted = root / path
+        folder = wanted.parent
+        while not folder.is_dir() and folder != root and root in folder.parents:
+            wanted, folder = folder, folder.parent
+        _under(root, str(folder.relative_to(root)))
+        names = [entry.name for entry in islice(folder.iterdir(), MAX_SIBLINGS)]
+    except (OSError, ValueError, _Fault):
+        return ()
+    near = get_close_matches(wanted.name, sorted(names), n=3)
+    return tuple((folder / name).relative_to(root).as_posix() for name in near)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal. Raises ``OSError``."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_folder(path: str, folder: Path, spec: ArtifactSpec) -> None:
@@ -267,7 +296,7 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         file = _under(root, named)
         if not file.exists():
             raise bad("it does not exist")
-        if not is_regular_file(file):
+        if not file.is_file():
             raise bad("it is no file")
         schema = _read_json(named, file)
     except _Fault as fault:

@@ -31,11 +31,10 @@ def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
     """
     try:
         differences = compare_contract(read_contract_file(Path(path), root=root), root)
-    except ContractFileError as error:
-        text = f"the contract cannot be used: {'; '.join(error.faults)}"
-        differences = (ContractDifference(problem="unreadable", message=clean(text, limit=MAX_REASON)),)
-    except OSError as error:
+    except (ContractFileError, OSError) as error:
         text = f"the contract {path} cannot be checked: {error}"
+        if isinstance(error, ContractFileError):
+            text = f"the contract cannot be used: {'; '.join(error.faults)}"
         differences = (ContractDifference(problem="unreadable", message=clean(text, limit=MAX_REASON)),)
     if not differences:
         return Judgement(verdict=Verdict.PASSED)
@@ -56,12 +55,24 @@ def _reason(differences: Sequence[ContractDifference]) -> str:
 
 
 def _evidence(difference: ContractDifference, path: str, check_id: str) -> Evidence:
+    exceptions: tuple[ExceptionFact, ...] = ()
+    if difference.exception is not None:  # the syntax error of a module that cannot be parsed
+        type_, message = difference.exception
+        error = ExceptionFact(
+            type=type_,
+            qualified=f"builtins.{type_}",
+            bases=("builtins.SyntaxError", "builtins.Exception", "builtins.BaseException"),
+            message=clean(message, limit=500),
+            path=difference.path,
+            line=difference.line,
+        )
+        exceptions = (error,)
     return Evidence(
         kind=EvidenceKind.CONTRACT,
         check_id=check_id,
         headline=difference.message,
         contract_path=path,
-        exceptions=tuple(_syntax_error(difference)),
+        exceptions=exceptions,
         contract=ContractFact(
             path=path,
             function=difference.name,
@@ -73,20 +84,3 @@ def _evidence(difference: ContractDifference, path: str, check_id: str) -> Evide
             line=difference.line,
         ),
     )
-
-
-def _syntax_error(difference: ContractDifference) -> list[ExceptionFact]:
-    """Return the syntax error of a module that cannot be parsed; empty for other differences."""
-    if difference.exception is None:
-        return []
-    type_, message = difference.exception
-    return [
-        ExceptionFact(
-            type=type_,
-            qualified=f"builtins.{type_}",
-            bases=("builtins.SyntaxError", "builtins.Exception", "builtins.BaseException"),
-            message=clean(message, limit=500),
-            path=difference.path,
-            line=difference.line,
-        )
-    ]

@@ -28,6 +28,7 @@ from planner.model.evidence import (
 )
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
+from planner.policy.outcomes import GREEN
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
@@ -88,17 +89,14 @@ def run_foreign(
 def _judge(judged: JudgedCommand, result: ProcessResult, reported: Judgement) -> Judgement:
     """Judge the command by how it ended and by its report."""
     judgement = replace(reported, duration_ms=result.duration_ms, exit_code=result.exit_code)
-    proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in reported.tests)
+    proving = any(test.outcome in GREEN for test in reported.tests)
     uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in reported.evidence)
     # pytest exits with 2 or 4 after collection errors; without any, these are failures of another kind.
     explained = (0, 1, COLLECTION_ERRORS, USAGE_ERROR) if uncollected else (0, 1)
     # In a successful session without evidence these are tests that pytest-rerunfailures ran again.
     rerun = tuple(test for test in reported.tests if test.outcome.is_red)
-    if (
-        result.timed_out
-        or result.exit_code not in explained
-        or (result.exit_code == 1 and not reported.evidence)
-    ):
+    is_unexplained_failure = result.exit_code == 1 and not reported.evidence
+    if result.timed_out or result.exit_code not in explained or is_unexplained_failure:
         judgement.evidence = (*reported.evidence, _process_evidence(judged, result))
     elif result.exit_code == 0 and not reported.evidence and rerun:
         judgement.verdict = Verdict.FLAKY
@@ -138,11 +136,9 @@ def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
     """Return evidence of how the session ended, for an end that its tests do not explain."""
     name, late = result.signal, result.timed_out
     lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
-    how = (
-        f"exceeded its limit of {judged.limit_seconds:g} s"
-        if late
-        else f"ended with {name or f'exit status {result.exit_code}'}"
-    )
+    how = f"ended with {name or f'exit status {result.exit_code}'}"
+    if late:
+        how = f"exceeded its limit of {judged.limit_seconds:g} s"
     return judged.evidence(
         EvidenceKind.SESSION,
         f"the command {how}" + (f": {lines[-1].strip(' =')}" if lines else ""),
@@ -172,9 +168,6 @@ def _vacuous(judged: JudgedCommand, tests: Sequence[TestResult]) -> Evidence:
     )
 
 
-_JSON_OUTCOMES = {outcome.value: outcome for outcome in TestOutcome} | {"rerun": TestOutcome.FAILED}
-
-
 def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
     """Parse a report of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is invalid.
 
@@ -189,7 +182,8 @@ def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
         tests.append(
             TestResult(
                 nodeid=entry["nodeid"],
-                outcome=_JSON_OUTCOMES[entry["outcome"]],
+                # One that pytest-rerunfailures ran again has failed first.
+                outcome=TestOutcome("failed" if entry["outcome"] == "rerun" else entry["outcome"]),
                 duration_ms=round(sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000),
             )
         )
@@ -329,13 +323,10 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
         ]
         if found is not None and outcome.is_red:
             message = found.get("message") or ""
-            phase = next(
-                (phase for begin, phase in _JUNIT_PHASES.items() if message.startswith(begin)), None
-            )
+            phase = next((each for begin, each in _JUNIT_PHASES.items() if message.startswith(begin)), None)
             # Outside of the call phase the message only names the phase.
-            crash = {"message": message if phase is None else ""}
+            entry = {"longrepr": found.text, "crash": {"message": message if phase is None else ""}}
             kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
-            entry = {"longrepr": found.text, "crash": crash}
             evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
     return Judgement(
         verdict=Verdict.FAILED, tests=tuple(tests), evidence=tuple(evidence), properties=properties

@@ -13,9 +13,9 @@ from planner.model.evidence import Evidence
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import HOME
+from planner.planfile.project_files import Confinement
 from planner.planfile.record_files import ANSWERS, load_answers
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.paths import OutsideRoot, resolve_under
 from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class AnswersOnFile(NamedTuple):
 
 def read_answers(root: Path) -> AnswersOnFile:
     """Read the answers below the root; a missing file has none. Never raises."""
+    place = f"{HOME}/{ANSWERS}"
+    if Confinement(root).fault(place) is not None:
+        return AnswersOnFile(problem=f"{place} is outside of the plan's root")
     try:
-        resolve_under(root, f"{HOME}/{ANSWERS}")
         return AnswersOnFile(load_answers(root))
-    except OutsideRoot:
-        return AnswersOnFile(problem=f"{HOME}/{ANSWERS} is outside of the plan's root")
     except (FileWriteError, OSError) as error:
         return AnswersOnFile(problem=str(error))
 
@@ -68,8 +68,13 @@ def check_manual(
     ]
     # Answers to an earlier wording do not count, but they are reported.
     current = [answer for answer in given if answer.question == spec.question]
+    if current and current[-1].answer == "yes":
+        return Judgement(verdict=Verdict.PASSED)
     if current:
-        return _answered(current[-1], question, check_id)
+        note = f": {current[-1].note}" if current[-1].note else ""
+        reason = clean(f"{current[-1].by} answered no{note}", limit=500)
+        evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{question} {reason}")
+        return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))
     words = ["planner", "answer", shown_path(loaded.path), todo_id, "yes"]
     words += [] if alone else ["--check", check_id]
     how = f"answer: {shlex.join(words)} # or no, or a reason"
@@ -81,12 +86,3 @@ def check_manual(
         verdict=Verdict.NEEDS_HUMAN,
         reason=f"{trouble}question for {spec.role.value}: {question} {how}",
     )
-
-
-def _answered(answer: Answer, question: str, check_id: str) -> Judgement:
-    if answer.answer == "yes":
-        return Judgement(verdict=Verdict.PASSED)
-    note = f": {answer.note}" if answer.note else ""
-    reason = clean(f"{answer.by} answered no{note}", limit=500)
-    evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{question} {reason}")
-    return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))

@@ -13,7 +13,6 @@ import subprocess
 import threading
 import time
 import uuid
-from collections import deque
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -172,9 +171,9 @@ def end_processes_of(pid: int) -> None:
                     end_process_tree(leader, grace_seconds=0)
 
 
-def end_descendants(pid: int, *, seconds: float = 5.0) -> None:
-    """Kill all descendants of a process, but not the process itself; give up after ``seconds``."""
-    deadline = time.monotonic() + seconds
+def end_descendants(pid: int) -> None:
+    """Kill all descendants of a process, but not the process itself; give up after 5 seconds."""
+    deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
             members = [each for each in psutil.Process(pid).children(recursive=True) if _is_alive(each)]
@@ -277,13 +276,11 @@ class _Stream:
     The thread closes the stream itself, so that nobody closes it during a read.
     """
 
-    def __init__(self, source: IO[bytes], on_output: Callable[[str], None] | None = None) -> None:
+    def __init__(self, source: IO[bytes], on_output: Callable[[str], None] | None) -> None:
         self._source = source
         self._on_output = on_output
-        self._head = bytearray()
-        self._tail: deque[bytes] = deque()
-        self._tail_size = 0
-        self._cut = 0
+        self._kept = bytearray()
+        self._cut = 0  # bytes left out behind the head
         self._is_finished = False
         self._thread = threading.Thread(target=self._read, name="planverify-read", daemon=True)
         self._thread.start()
@@ -295,33 +292,22 @@ class _Stream:
         """
         self._thread.join(timeout=max(0.0, deadline - time.monotonic()))
         self._is_finished = True
-        tail = b"".join(tuple(self._tail))
-        surplus = max(0, len(tail) - TAIL_BYTES)
-        cut = self._cut + surplus
+        kept = bytes(self._kept)  # a copy, as the thread may still be reading
+        head, rest = kept[:HEAD_BYTES], kept[HEAD_BYTES:]
+        cut = self._cut + max(0, len(rest) - TAIL_BYTES)
         middle = f"\n… {cut} bytes omitted …\n" if cut else ""
-        return f"{_decode(bytes(self._head))}{middle}{_decode(tail[surplus:])}"
+        return f"{_decode(head)}{middle}{_decode(rest[-TAIL_BYTES:])}"
 
     def _read(self) -> None:
         with contextlib.suppress(OSError), self._source:
             while (chunk := self._source.read(65_536)) and not self._is_finished:
-                self._keep(chunk)
+                self._kept += chunk
+                # Only at twice the size, as each deletion moves the whole tail.
+                if (surplus := len(self._kept) - HEAD_BYTES - TAIL_BYTES) > TAIL_BYTES:
+                    del self._kept[HEAD_BYTES : HEAD_BYTES + surplus]
+                    self._cut += surplus
                 if self._on_output is not None:
                     self._on_output(_decode(chunk))
-
-    def _keep(self, chunk: bytes) -> None:
-        """Store a chunk; drop the oldest chunks that the tail does not need."""
-        room = HEAD_BYTES - len(self._head)
-        self._head += chunk[:room]
-        rest = chunk[room:] if room else chunk
-        if not rest:
-            return
-        self._tail.append(rest)
-        self._tail_size += len(rest)
-        # Whole chunks only; finish() cuts the rest.
-        while self._tail_size - len(self._tail[0]) >= TAIL_BYTES:
-            oldest = self._tail.popleft()
-            self._tail_size -= len(oldest)
-            self._cut += len(oldest)
 
 
 def _decode(data: bytes) -> str:

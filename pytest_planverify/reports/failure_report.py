@@ -22,12 +22,11 @@ from planner.model.outcome import (
 )
 from planner.model.plan import Todo
 from planner.planfile.file_writer import replace_file
-from planner.planfile.project_files import RootedFiles
+from planner.planfile.project_files import RootedFiles, open_regular
 from planner.planfile.source_excerpts import read_excerpts
 from planner.policy.outcomes import failures_of
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.paths import is_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,8 +125,9 @@ def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: s
     """
     path = root.resolve() / FOLDER / f"{name}{SUFFIX}"
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        if not path.parent.is_symlink() and is_regular_file(path):
-            report: Any = json.loads(path.read_bytes())
+        if not path.parent.is_symlink():
+            with open_regular(path) as file:
+                report: Any = json.load(file)
             if (report["plan"]["todo_list_id"], report["todo"]["id"]) == (plan_id, outcome.todo_id):
                 path.unlink()
 
