@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.model.verdicts import TestOutcome, Verdict
-from planner.policy.outcomes import failures_of
+from planner.model.verdicts import Verdict
+from planner.policy.outcomes import GREEN, failures_of
 from planner.text.display import counted, listed
 from planner.text.markdown import fence, inline
 from planner.text.redaction import redact
@@ -135,29 +135,26 @@ class ReportInput:
         for outcome in self.document.outcomes:
             failures = list(failures_of(outcome))
             for failure in failures:
-                found.setdefault(failure.signature or f"{outcome.todo_id} {failure.check_id}", []).append(
-                    (outcome, failure)
-                )
+                found.setdefault(_signature_of(outcome, failure), []).append((outcome, failure))
             explained = {failure.check_id for failure in failures}
             unexplained += [
                 self._unexplained(outcome, check)
                 for check in outcome.checks
                 if check.counts_as.is_red and check.id not in explained
             ]
-        groups: list[list[tuple[Outcome, Failure]]] = []
-        for cause in self.document.causes:
-            members = [each for signature in cause.signatures for each in found.pop(signature, ())]
-            if members:
-                groups.append(members)
-        groups.extend(found.values())
-        return [*(self._problem(group) for group in groups), *unexplained]
+        groups = [
+            [each for signature in cause.signatures for each in found.pop(signature, ())]
+            for cause in self.document.causes
+        ]
+        groups += found.values()
+        return [*(self._problem(group) for group in groups if group), *unexplained]
 
     def placed(self, plan: str | None, path: str) -> str:
         """Return a path relative to a plan's root as a path relative to the top of the repository.
 
         Without a plan id the first plan is assumed; absolute paths are returned unchanged.
         """
-        folder = self.folders.get(plan or "", "") if plan else next(iter(self.folders.values()), "")
+        folder = self.folders.get(plan, "") if plan else next(iter(self.folders.values()), "")
         return path if not folder or path.startswith("/") else f"{folder}/{path}"
 
     def _problem(self, members: list[tuple[Outcome, Failure]]) -> Problem:
@@ -174,7 +171,7 @@ class ReportInput:
         return Problem(
             category=str(failure.category),
             headline=safe(headline(failure)),
-            signature=failure.signature or f"{outcome.todo_id} {failure.check_id}",
+            signature=_signature_of(outcome, failure),
             todos=tuple(dict.fromkeys(each.todo_id for each, _ in members)),
             tests=tests,
             path=path,
@@ -196,6 +193,10 @@ class ReportInput:
         plans = self.document.plans
         known_path = next((each.path for each in plans if each.todo_list_id == outcome.plan), None)
         return known_path or (plans[0].path if plans else "plan.yaml")
+
+
+def _signature_of(outcome: Outcome, failure: Failure) -> str:
+    return failure.signature or f"{outcome.todo_id} {failure.check_id}"
 
 
 def safe(text: object, limit: int = _LONGEST_TEXT) -> str:
@@ -248,42 +249,26 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
         passed = check.counts_as is Verdict.PASSED
         status = PASSED if passed else FAILED if check.counts_as.is_red and counts else SKIPPED
         flaky = check.verdict is Verdict.FLAKY
+        own = [each for each in failures if each.check_id == check.id]
         red_tests = False
         for test in check.tests:
-            test_status = PASSED if test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) else SKIPPED
-            if test.outcome.is_red and status == FAILED:  # the criterion may tolerate a failing test
-                test_status, red_tests = FAILED, True
-            failure = _failure_of(failures, check, test.nodeid)
-            message, text = (
-                _message_and_text(failure)
-                if test_status != PASSED and test.outcome.is_red
-                else (test.reason or "", "")
-            )
+            test_status = PASSED if test.outcome in GREEN else SKIPPED
+            message, text = test.reason or "", ""
+            if test.outcome.is_red:
+                naming = (each for each in own if test.nodeid in each.tests)
+                message, text = _message_and_text(next(naming, own[0] if own else None))
+                if status == FAILED:  # the criterion may tolerate a failing test
+                    test_status, red_tests = FAILED, True
             if test_status != PASSED and not message:
                 message = check.reason or test.outcome.value
-            yield ReportCase(
-                outcome.todo_id,
-                safe(test.nodeid),
-                test_status,
-                safe(message),
-                text,
-                test.duration_ms,
-                flaky,
-            )
+            name, spent = safe(test.nodeid), test.duration_ms
+            yield ReportCase(outcome.todo_id, name, test_status, safe(message), text, spent, flaky)
         if not check.tests or not (passed or red_tests):
-            failure = _failure_of(failures, check, None)
-            message, text = _message_and_text(failure) if status == FAILED else ("", "")
-            reason = check.reason or ("" if status == PASSED else check.verdict.value)
-            name = " ".join(filter(None, (check.kind.value, check.title or check.cmd or check.id)))
-            yield ReportCase(
-                outcome.todo_id, safe(name), status, safe(message or reason), text, check.duration_ms, flaky
-            )
-
-
-def _failure_of(failures: list[Failure], check: Check, nodeid: str | None) -> Failure | None:
-    """Return the failure of the check that names the test, else the first failure of the check."""
-    own = [each for each in failures if each.check_id == check.id]
-    return next((each for each in own if nodeid in each.tests), own[0] if own else None)
+            message, text = _message_and_text(own[0] if own and status == FAILED else None)
+            message = message or check.reason or ("" if status == PASSED else check.verdict.value)
+            name = safe(f"{check.kind.value} {check.title or check.cmd or check.id}")
+            spent = check.duration_ms
+            yield ReportCase(outcome.todo_id, name, status, safe(message), text, spent, flaky)
 
 
 def _message_and_text(failure: Failure | None) -> tuple[str, str]:

@@ -79,7 +79,7 @@ class Details:
         if len(failures) > 1:
             self._write_others(failures[0], failures[1:])
         if failures and failures[0].rerun:
-            self.screen.line(StyledText("rerun", Style.QUIET), indent=INDENT)
+            self._line("rerun", "")
             # What a reader copies has a line of its own.
             self.screen.line(StyledText(self.screen.text(failures[0].rerun), Style.COMMAND), indent=INDENT)
         return True
@@ -107,9 +107,8 @@ class Details:
             self._write_message(failure.stack_trace_head or "")
             if failure.location:
                 self._whole("where", *place(failure.location))
-            if (
-                failure.since is not Since.PRE_EXISTING
-            ):  # older failures are not due to changes of this work
+            # A failure from before the work is not due to its changes.
+            if failure.since is not Since.PRE_EXISTING:
                 self._write_changes(failure.candidates)
             for label in ("fix", "found"):
                 self._label(label, facts.get(label, ""))
@@ -142,9 +141,7 @@ class Details:
         for hunk in [each.hunk for each in candidates if each.hunk is not None][:MOST_CHANGES]:
             where = f" in {hunk.function}" if hunk.function else ""
             rest = f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}"
-            self.screen.line(
-                StyledText("changed ", Style.QUIET), StyledText(self.screen.text(rest)), indent=INDENT
-            )
+            self._line("changed ", self.screen.text(rest))
 
     def _write_others(self, deciding: Failure, others: Sequence[Failure]) -> None:
         """Write a few of the todo's other failures, those of different causes first, and count the rest."""
@@ -252,13 +249,12 @@ class Details:
         room = self.screen.width - INDENT - LABEL
         if cells(f"{text} {rest}".strip()) <= room:
             self._line(label, f"{text} {rest}")
-        else:
-            if cells(text) <= room:
-                self._line(label, text)
-            else:
-                self._line(label, "")
-                self.screen.line(StyledText(text), indent=INDENT)
-            self.screen.paragraph(rest, indent=INDENT + LABEL)
+            return
+        fits = cells(text) <= room
+        self._line(label, text if fits else "")
+        if not fits:
+            self.screen.line(StyledText(text), indent=INDENT)
+        self.screen.paragraph(rest, indent=INDENT + LABEL)
 
     def _line(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
         """Write a label and a text that is already printable, without wrapping."""

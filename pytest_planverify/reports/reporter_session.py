@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -111,24 +112,19 @@ class CriterionResult:
         elif outcome == "skipped":
             longrepr = (path, 1, f"Skipped: {reason}")
 
-        def report(when: Any, *found: Any) -> pytest.TestReport:
-            result, longrepr, seconds = found or ("passed", None, 0.0)
-            location = (path, None, name.replace("::", ".") or nodeid)
-            return pytest.TestReport(
-                nodeid,
-                location,
-                {},
-                result,
-                longrepr,
-                when,
-                (),
-                seconds,
-                user_properties=[*self.properties],
+        location = (path, None, name.replace("::", ".") or nodeid)
+        phases: Any = ("setup", "teardown") if outcome == "skipped" else ("setup", "call", "teardown")
+        told: dict[str, Any] = {phases[-2]: (outcome, longrepr, seconds)}
+        reports: list[pytest.TestReport] = []
+        for when in phases:
+            result, shown, spent = told.get(when, ("passed", None, 0.0))
+            properties = [*self.properties]
+            reports.append(
+                pytest.TestReport(
+                    nodeid, location, {}, result, shown, when, (), spent, user_properties=properties
+                )
             )
-
-        if outcome == "skipped":
-            return [report("setup", outcome, longrepr, seconds), report("teardown")]
-        return [report("setup"), report("call", outcome, longrepr, seconds), report("teardown")]
+        return reports
 
 
 def _reported_outcome(outcome: str) -> str:
@@ -300,9 +296,9 @@ def run_reporting_session(
             except subprocess.TimeoutExpired:
                 status, timed_out = pytest.ExitCode.INTERNAL_ERROR, True
         text = output.read_bytes().decode("utf-8", "replace").strip("\n")
-        answer = next(_records(_answer_file(spec_file)), None)
-    if answer is not None:
-        return ReportingResult(**answer, exit_status=status, text=text)
+        with suppress(OSError, ValueError):
+            answer = json.loads(_answer_file(spec_file).read_bytes())
+            return ReportingResult(**answer, exit_status=status, text=text)
     what = f"took longer than {TIME_LIMIT_SECONDS:g} s" if timed_out else f"ended with status {status}"
     return ReportingResult(
         exit_status=status if status > 0 else int(pytest.ExitCode.INTERNAL_ERROR),
@@ -313,22 +309,6 @@ def run_reporting_session(
 
 def _answer_file(spec_file: Path) -> Path:
     return spec_file.with_name("answer.json")
-
-
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON lines of a file, nothing if it cannot be read.
-
-    Invalid lines are skipped: the last one is incomplete if the process died while writing it.
-    """
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
 
 
 def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) -> None:
@@ -475,6 +455,15 @@ class _RelayedReports:
     def _named_from_root(self, location: Any) -> Any:
         """Return pytest's location (file, line, name) with the file relative to the session's root."""
         return location and (renamed(location[0], self._rootdir, self._root), *location[1:])
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the JSON lines of a file, nothing if it cannot be read."""
+    with suppress(OSError):
+        for line in path.read_bytes().splitlines():
+            # The last line is incomplete if the process died while writing it.
+            with suppress(ValueError):
+                yield json.loads(line)
 
 
 def renamed(nodeid: str, rootdir: str, root: str) -> str:

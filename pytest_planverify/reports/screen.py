@@ -1,7 +1,7 @@
 """Terminal output of the reports: size, characters that the encoding supports, wrapping, redrawn blocks.
 
-All text from outside passes :func:`one_line` or :func:`many_lines` before it is measured, so that no title,
-message or node id can move the cursor, colour the screen or break a column.
+All text from outside passes :meth:`ReportScreen.text` or :meth:`ReportScreen.texts` before it is measured,
+so that no title, message or node id can move the cursor, colour the screen or break a column.
 """
 
 from __future__ import annotations
@@ -171,12 +171,15 @@ class ReportScreen:
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
     def text(self, raw: str) -> str:
-        """Return text from outside as one printable line in the encoding of the stream."""
-        return self._encodable(one_line(raw))
+        """Return text from outside as one printable line in the encoding of the stream.
+
+        Inner blanks are kept, as a command may need them.
+        """
+        return self._encodable(" ".join(filter(None, map(str.strip, _printable_lines(raw)))))
 
     def texts(self, raw: str) -> list[str]:
         """Return text from outside as printable lines in the encoding of the stream."""
-        return [self._encodable(line) for line in many_lines(raw)]
+        return [self._encodable(line) for line in _printable_lines(raw)]
 
     def _encodable(self, text: str) -> str:
         if text.isascii():
@@ -193,13 +196,7 @@ class ReportScreen:
         return cut(head + self.glyphs.ellipsis + tail, width)
 
 
-def one_line(raw: str) -> str:
-    """Join text from outside to one printable line; inner blanks are kept, as a command may need them."""
-    return " ".join(filter(None, map(str.strip, many_lines(raw))))
-
-
-def many_lines(raw: str) -> list[str]:
-    """Return text from outside as printable lines, with tabs expanded, cut to :data:`MESSAGE_LIMIT`."""
+def _printable_lines(raw: str) -> list[str]:
     return [line.expandtabs(TAB_STOP) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
 
 

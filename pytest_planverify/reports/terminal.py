@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
-from pytest_planverify.reports.details import Details, headline, write_causes
+from pytest_planverify.reports.details import CAUSE_LABEL, Details, headline, write_causes
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
     TESTS_SINCE,
@@ -134,8 +134,8 @@ def _write_plans(
     """
     screen.blank()
     known = {ref.todo_list_id: ref.path for ref in document.plans}
+    only_plan = next(iter(known)) if len(known) == 1 else ""
     for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
-        only_plan = next(iter(known)) if len(known) == 1 else ""
         outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only_plan) == plan_id]
         if not outcomes and plan_id not in known:
             continue
@@ -221,14 +221,10 @@ def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: Re
         texts["checks"] = _ratio([check.counts_as is Verdict.PASSED for check in outcome.checks], "check")
         texts["tests"] = _ratio(list(seen.values()), "test")
         texts["time"] = "" if spent is None else duration(spent)
-    styles = {"word": WORDS[name].style, "id": Style.STRONG}
-    return Row(
-        {
-            column: StyledText(text, Style.QUIET if is_quiet else styles.get(column, Style.PLAIN))
-            for column, text in texts.items()
-        },
-        screen.text(_tail(outcome, name)),
-    )
+    styles = {} if is_quiet else {"word": WORDS[name].style, "id": Style.STRONG}
+    usual = Style.QUIET if is_quiet else Style.PLAIN
+    spans = {column: StyledText(text, styles.get(column, usual)) for column, text in texts.items()}
+    return Row(spans, screen.text(_tail(outcome, name)))
 
 
 def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
@@ -311,12 +307,8 @@ def _tail(outcome: Outcome, name: Standing) -> str:
         return f"from run {max(runs)} (unchanged since)"
     is_parent = any(check.kind is CheckKind.SUB_PLAN for check in outcome.checks)
     unproved = name is Standing.DONE and not outcome.verified and not is_parent
-    skipped = {
-        test.nodeid
-        for check in outcome.checks
-        for test in check.tests
-        if test.outcome is TestOutcome.SKIPPED
-    }
+    tests = (test for check in outcome.checks for test in check.tests)
+    skipped = {test.nodeid for test in tests if test.outcome is TestOutcome.SKIPPED}
     parts = (
         "not verified" if unproved else "",
         f"{len(skipped)} skipped" if skipped and name is Standing.DONE else "",
@@ -353,14 +345,13 @@ def _write_comparison(summary: Summary, screen: ReportScreen) -> None:
         if (count := summary.tests_since.get(since, 0))
     ]
     spans = [part for each in parts for part in (StyledText(", "), each)][1:]
-    screen.line(
-        StyledText("baseline".ljust(10), Style.QUIET),
-        *(spans or [StyledText("no new failures")]),
-    )
+    label = StyledText("baseline".ljust(CAUSE_LABEL), Style.QUIET)
+    screen.line(label, *(spans or [StyledText("no new failures")]))
 
 
 def _write_notes(run: RunInfo, screen: ReportScreen, outcomes_path: str | None) -> None:
     for note in dict.fromkeys(run.notes):
-        screen.labelled("note", screen.text(note), style=Style.WARN, indent=0, column=10)
+        screen.labelled("note", screen.text(note), style=Style.WARN, indent=0, column=CAUSE_LABEL)
     if outcomes_path:
-        screen.line(StyledText("outcomes".ljust(10), Style.QUIET), StyledText(screen.text(outcomes_path)))
+        label = StyledText("outcomes".ljust(CAUSE_LABEL), Style.QUIET)
+        screen.line(label, StyledText(screen.text(outcomes_path)))
