@@ -16,7 +16,6 @@ from pytest_planverify.baseline import below
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from planner.model.baseline import BaselineCheck
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check, Outcome
     from planner.planfile.tree import FlatPlan
@@ -56,16 +55,13 @@ class BaselineComparison:
         """
         if check.kind in (CheckKind.GUARD, CheckKind.SUB_PLAN):
             return check
-        known = [self._kept.test(below(self._flat, todo_id, test.nodeid)) for test in check.tests]
         tests = tuple(
-            test.model_copy(
-                update={"since": self._since(below(self._flat, todo_id, test.nodeid), test.outcome)}
-            )
+            test.model_copy(update={"since": self._since(todo_id, test.nodeid, test.outcome)})
             for test in check.tests
         )
-        at_base = check_at_base(
-            self._recorded_check(todo_id, check.id), [test for test in known if test is not None]
-        )
+        known = (self._kept.test(below(self._flat, todo_id, test.nodeid)) for test in check.tests)
+        recorded = self._kept.check(todo_id, check.id)
+        at_base = check_at_base(recorded, [test for test in known if test is not None])
         if at_base is CheckAtBase.MIXED and self._kept.begins_run:
             at_base = CheckAtBase.RED
         return check.model_copy(update={"tests": tests, "at_base": at_base})
@@ -81,15 +77,15 @@ class BaselineComparison:
         """
         if evidence.check_id in _ALWAYS_NEW:
             return [(Since.NEW, tuple(tests))]
-        by_check = since_of_check(self._recorded_check(todo_id, evidence.check_id), signature)
+        by_check = since_of_check(self._kept.check(todo_id, evidence.check_id), signature)
         if not tests:
             if evidence.nodeid is None:
                 return [(by_check, ())]
-            of_file = self._since(below(self._flat, todo_id, evidence.nodeid), TestOutcome.FAILED)
+            of_file = self._since(todo_id, evidence.nodeid, TestOutcome.FAILED)
             return [(by_check if of_file is Since.UNKNOWN else of_file, ())]
         sinces: dict[str, Since] = {}
         for test in tests:
-            since = self._since(below(self._flat, todo_id, test), TestOutcome.FAILED)
+            since = self._since(todo_id, test, TestOutcome.FAILED)
             # A test without a record is old if its check failed with the same signature before.
             known = since is not Since.UNKNOWN or by_check is not Since.PRE_EXISTING
             sinces[test] = since if known else by_check
@@ -100,17 +96,13 @@ class BaselineComparison:
                 parts.append((since_of_tests({sinces[test] for test in named}), named))
         return parts
 
-    def _recorded_check(self, todo_id: str, check_id: str) -> BaselineCheck | None:
-        """Return the result of a check at the baseline; ``None`` if it was not recorded."""
-        todo = self._kept.document.todos.get(todo_id)
-        return None if todo is None else todo.checks.get(check_id)
-
-    def _since(self, nodeid: str, outcome: TestOutcome) -> Since:
-        """Return since when a test, named relative to the top plan's root, has its outcome."""
-        recorded = self._kept.test(nodeid)
+    def _since(self, todo_id: str, nodeid: str, outcome: TestOutcome) -> Since:
+        """Return since when a test of a todo has its outcome."""
+        name = below(self._flat, todo_id, nodeid)
+        recorded = self._kept.test(name)
         # Whether an unrecorded test existed matters, and is searched in its file, only if it fails now.
         missing = recorded is None and outcome.is_red
-        return since_of(outcome, recorded, may_have_been_there=missing and self._kept.had_test(nodeid))
+        return since_of(outcome, recorded, may_have_been_there=missing and self._kept.had_test(name))
 
 
 def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:

@@ -89,16 +89,14 @@ class Demands:
         kept = tuple(each for each in judgement.evidence if not self._is_preexisting(todo, each, outcomes))
         if len(kept) == len(judgement.evidence):
             return judgement
-        dropped = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence) - len(
-            kept
-        )
-        reason = f"{dropped} failing tests did not pass at the baseline, and are not counted"
         if kept:
             return replace(judgement, evidence=kept)
         missing = sum(outcome is TestOutcome.NOT_RUN for outcome in outcomes.values())
         if missing:
             unknown = f"{missing} of its tests did not run"
             return replace(judgement, verdict=Verdict.INCONCLUSIVE, evidence=(), reason=unknown)
+        dropped = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence)
+        reason = f"{dropped} failing tests did not pass at the baseline, and are not counted"
         return replace(judgement, verdict=Verdict.PASSED, evidence=(), reason=reason, forgiven=True)
 
     def _is_preexisting(self, todo: Todo, evidence: Evidence, outcomes: dict[str, TestOutcome]) -> bool:
@@ -172,13 +170,11 @@ class Demands:
         if self._kept is None:
             return _inconclusive(run, NO_BASELINE)
         tests = [test.nodeid for test in run.check.tests]
-        named = ("all",) if todo.must_turn_green == "all" else todo.must_turn_green
-        for each in named:
+        for each in ("all",) if todo.must_turn_green == "all" else todo.must_turn_green:
             chosen = [name for name in tests if each == "all" or covers((each,), name)]
             why = self._why_unproved(todo, chosen)
             if why is not None:
-                subject = "all" if each == "all" else each
-                return _inconclusive(run, f"{subject}: {why}")
+                return _inconclusive(run, f"{each}: {why}")
         return run
 
     def _why_unproved(self, todo: Todo, tests: Sequence[str]) -> str | None:
@@ -186,17 +182,13 @@ class Demands:
         standings = {self._standing(todo, name) for name in tests}
         if standings & {"red", "absent"}:
             return None
-        if "unknown" in standings and self._failed_as_a_whole(todo):
+        assert self._kept is not None
+        whole = self._kept.check(todo.id, TURN_GREEN)
+        # The demand itself failed before, perhaps at the import of a file, so that no test was reached.
+        if "unknown" in standings and whole is not None and whole.verdict is Verdict.FAILED:
             return None
         order: tuple[Standing, ...] = ("unknown", "flaky", "skipped", "green")
         return next((_UNPROVED[each] for each in order if each in standings), _UNPROVED["unknown"])
-
-    def _failed_as_a_whole(self, todo: Todo) -> bool:
-        """Return whether the demand itself failed at the baseline, perhaps before any test was reached."""
-        assert self._kept is not None
-        recorded = self._kept.document.todos.get(todo.id)
-        check = None if recorded is None else recorded.checks.get(TURN_GREEN)
-        return check is not None and check.verdict is Verdict.FAILED
 
     # -- at the baseline -------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from planner.model.baseline import Baseline, BaselineTest
+    from planner.model.baseline import Baseline, BaselineCheck, BaselineTest
     from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
 
@@ -103,6 +103,11 @@ class KeptBaseline:
     def _functions(self) -> frozenset[str]:
         """Node ids of the executed tests, without parameters."""
         return frozenset(known.partition("[")[0] for known in self.document.tests)
+
+    def check(self, todo_id: str, check_id: str) -> BaselineCheck | None:
+        """Return the result of a todo's check at the baseline; ``None`` if it was not recorded."""
+        todo = self.document.todos.get(todo_id)
+        return None if todo is None else todo.checks.get(check_id)
 
     def kind_of(self, path: str) -> JudgeKind:
         """Return the kind of a file as recorded; for a file that did not exist, by its name."""

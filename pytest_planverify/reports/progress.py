@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.model.verdicts import Verdict
 from planner.text.display import cells, counted, padded
 from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
-from pytest_planverify.reports.words import TEST_WORDS, VERDICT_WORDS, Word, duration, ratio
+from pytest_planverify.reports.words import VERDICT_WORDS, duration, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,10 +27,19 @@ REDRAW_SECONDS = 0.5
 ROOM_FOR_COUNTS = 48
 """Cells. On narrower terminals the test counts are left out in favour of the name of the running test."""
 
-_WORDS = {outcome.value: word for outcome, word in TEST_WORDS.items()} | {
-    "rerun": Word("", "RERUN", Style.WARN)
+_OUTCOMES = {
+    "passed": StyledText("PASSED", Style.GOOD),
+    "failed": StyledText("FAILED", Style.BAD),
+    "error": StyledText("ERROR", Style.BAD),
+    "skipped": StyledText("SKIPPED", Style.WARN),
+    "xfailed": StyledText("XFAIL", Style.WARN),
+    "xpassed": StyledText("XPASS", Style.WARN),
+    "timeout": StyledText("TIMEOUT", Style.BAD),
+    "crashed": StyledText("CRASHED", Style.BAD),
+    "not_run": StyledText("NOT RUN", Style.QUIET),
+    "rerun": StyledText("RERUN", Style.WARN),
 }
-_UNKNOWN = Word("", "UNKNOWN", Style.WARN)
+"""Outcomes of tests as pytest prints them."""
 
 
 @dataclass(slots=True)
@@ -124,8 +133,8 @@ class Progress:
         worker.nodeid = ""
         worker.ended += outcome != "rerun"
         if self._verbosity > 0:
-            word = _WORDS.get(outcome, _UNKNOWN)
-            self._write(StyledText(f"{self._screen.text(nodeid)} "), StyledText(word.text, word.style))
+            word = _OUTCOMES.get(outcome, StyledText("UNKNOWN", Style.WARN))
+            self._write(StyledText(f"{self._screen.text(nodeid)} "), word)
         self.tick()
 
     def worker_finished(self, key: str) -> None:

@@ -99,20 +99,6 @@ TESTS_SINCE: Mapping[Since, tuple[str, Style]] = {
 }
 """Words for tests whose outcome differs from the baseline, or that failed or were flaky there already."""
 
-
-TEST_WORDS: Mapping[TestOutcome, Word] = {
-    TestOutcome.PASSED: Word("", "PASSED", Style.GOOD),
-    TestOutcome.FAILED: Word("", "FAILED", Style.BAD),
-    TestOutcome.ERROR: Word("", "ERROR", Style.BAD),
-    TestOutcome.SKIPPED: Word("", "SKIPPED", Style.WARN),
-    TestOutcome.XFAILED: Word("", "XFAIL", Style.WARN),
-    TestOutcome.XPASSED: Word("", "XPASS", Style.WARN),
-    TestOutcome.TIMEOUT: Word("", "TIMEOUT", Style.BAD),
-    TestOutcome.CRASHED: Word("", "CRASHED", Style.BAD),
-    TestOutcome.NOT_RUN: Word("", "NOT RUN", Style.QUIET),
-}
-"""Words for outcomes of tests, as pytest prints them; they are shown without a mark."""
-
 UNCOUNTED = (TestOutcome.SKIPPED, TestOutcome.NOT_RUN)
 """Outcomes of tests that prove nothing, and so are not counted."""
 
