@@ -25,7 +25,7 @@ from pytest_planverify.baseline import REFS
 from pytest_planverify.baseline.kinds import Judges, judges_of
 from pytest_planverify.baseline.record import now, user
 from pytest_planverify.baseline.repository import GitFailed, Repository
-from pytest_planverify.baseline.work_tree import WorkTree
+from pytest_planverify.baseline.work_tree import LARGEST_BYTES, WorkTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,7 @@ class KeptBaseline:
                 content = self._repository.content(self.document.revision, path)
         else:
             with suppress(OSError):
-                content = (self.root / HOME / OBJECTS / file.sha256).read_bytes()
+                content = read_regular(self.root / HOME / OBJECTS / file.sha256, LARGEST_BYTES)
         # A stored copy may have been overwritten.
         is_same = content is not None and hashlib.sha256(content).hexdigest() == file.sha256
         return content if is_same else None
@@ -129,7 +129,7 @@ class KeptBaseline:
         if path in self.document.files:
             return path
         try:
-            digest = hashlib.sha256((self.root / path).read_bytes()).hexdigest()
+            digest = hashlib.sha256(read_regular(self.root / path, LARGEST_BYTES)).hexdigest()
         except (OSError, ValueError):
             return path
         candidates = [
@@ -233,7 +233,7 @@ def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
     folder = make_home(root) / OBJECTS
     for digest, content in contents.items():
         place = folder / digest
-        if not place.exists() or hashlib.sha256(place.read_bytes()).hexdigest() != digest:
+        if not _holds(place, content):
             replace_file(place, content)
 
 

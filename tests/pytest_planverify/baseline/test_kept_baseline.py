@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,17 @@ def test_test_existed_if_it_was_run_or_its_file_defined_it(
     assert kept.had_test(nodeid) is there
     assert kept.kind_of("test_a.py") is JudgeKind.TEST
     assert kept.kind_of("new/conftest.py") is JudgeKind.CONFTEST
+
+
+def test_pipes_in_place_of_files_are_not_read(tmp_path: Path) -> None:
+    file = BaselineFile(sha256=sha256(b"1"), size=1)
+    keep_baseline(tmp_path, baseline(files={"test_a.py": file}), {})
+    (tmp_path / ".planverify/baseline/objects").mkdir(parents=True)
+    os.mkfifo(tmp_path / ".planverify/baseline/objects" / file.sha256)
+    os.mkfifo(tmp_path / "test_new.py")
+    kept = loaded(tmp_path)
+    assert kept.former("test_new.py::test_x") == "test_new.py::test_x"
+    assert kept.read("test_a.py") is None
 
 
 def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
