@@ -328,7 +328,10 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
     """By Allure's identity of a test (name and parameters), whether it failed in each folder."""
     for folder in folders:
         for path in sorted(folder.glob("*-result.json")):
-            result = json.loads(path.read_text(encoding="utf-8"))
+            try:
+                result = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError:  # incomplete, as the worker was killed: moved as it is, like an attachment
+                continue
             test = str(result.get("historyId") or result.get("fullName") or result.get("uuid"))
             results.append((folder, path, test))
             of_test = is_red.setdefault(test, {})

@@ -419,6 +419,13 @@ def test_allure_results_of_the_first_worker_count_unless_only_a_later_one_is_red
     assert merged(tmp_path) == kept
 
 
+def test_allure_result_of_a_killed_worker_is_kept_as_it_is(tmp_path: Path) -> None:
+    write_result(tmp_path / "c1", "a", "passed")
+    (tmp_path / "c1/cut-result.json").write_text('{"historyId": "x", "sta')
+
+    assert merged(tmp_path) == ["a", "cut"]
+
+
 @pytest.mark.parametrize(("clean", "kept"), [(True, ["a"]), (False, ["a", "old"])])
 def test_allure_folder_is_emptied_on_request(tmp_path: Path, clean: bool, kept: list[str]) -> None:
     write_result(tmp_path / "all", "old", "passed", test="old")
