@@ -21,7 +21,7 @@ from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import MOST_FILES
 from planner.planfile.plan_folder import PlanFolder, make_home
-from planner.planfile.project_files import digest_of, is_code, walk
+from planner.planfile.project_files import digest_of, is_code, open_regular, read_regular, walk
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git, top_of
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.work_tree import Snapshot
 
 
+# Without renames each entry is one path: a rename would be followed by its former path as one more entry.
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
+# Each option overrides a setting of the user that would change the form of the diff.
 _DIFF = (
     "--no-ext-diff", "--no-textconv", "--no-color", "--unified=3", "--src-prefix=a/",
     "--dst-prefix=b/", "--relative",
@@ -65,6 +67,7 @@ class Changes:
         self._revision = revision
         self._given_apart = apart
         self._status: bytes | GitFailed | None = None  # ``None`` without a repository
+        # A daemon, so that a git that hangs does not keep this process from ending.
         self._thread = threading.Thread(target=self._read_status, name="planverify-git", daemon=True)
         if top_of(root) is not None:
             self._thread.start()
@@ -95,6 +98,8 @@ class Changes:
         if allowed_files is not None:
             kept = tuple(file for file in kept if allowed(file, allowed_files))
         if self._digest is None:
+            # Without git and baseline nothing is known to be changed, so all code is digested: attempts
+            # that changed something have to differ from those that did not.
             changed = self._changed if self.under_git else self._all_code()
             if changed is not None:
                 self._digest = self._digest_of(changed, self._state_of)
@@ -198,18 +203,12 @@ class Changes:
         self._digest = self._digest_of(differing, lambda path: now.get(path, ""))
 
     def _all_code(self) -> list[str] | None:
-        """Return all code, if there is neither repository nor baseline; ``None`` if it is too much.
-
-        Its digest distinguishes attempts that changed something from those that did not.
-        """
+        """Return the paths of all code; ``None`` if it is too much."""
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
         return None if len(paths) > MOST_FILES else paths
 
     def _state_of(self, path: str) -> str:
-        """Return a digest of a changed file with its executable bits; of a submodule, its commit.
-
-        Without times, so that a file that is written again with equal content counts as the same.
-        """
+        """Return a digest of a changed file with its executable bits; of a submodule, its commit."""
         file = self._root / path
         try:
             facts = file.lstat()
@@ -217,6 +216,7 @@ class Changes:
                 commit = ask(file, "rev-parse", "HEAD")
                 if commit is not None:
                     return commit.decode("ascii", "replace").strip()
+            # The content alone, without times: a file that is written again with equal content is the same.
             if stat.S_ISREG(facts.st_mode):
                 with file.open("rb") as content:
                     digest = hashlib.file_digest(content, "sha256").hexdigest()
@@ -243,7 +243,7 @@ class Changes:
             self._status = failed
 
     def _awaited_status(self) -> bytes | GitFailed | None:
-        if self._thread.ident is not None:
+        if self._thread.ident is not None:  # a thread that was never started cannot be joined
             self._thread.join()
         return self._status
 
@@ -258,6 +258,7 @@ class Changes:
         # Porcelain output names paths relative to the top of the work tree, wherever git was started.
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
+        # Two letters of state and a blank precede each path.
         names = (entry[3:].decode("utf-8", "replace") for entry in entries if len(entry) > 3)
         return _sorted_of_project(name.removeprefix(prefix) for name in names)
 
@@ -286,21 +287,19 @@ def _plans_in(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     for path in files[:_MOST_PLANS]:
-        try:
-            if path.is_file() and _NAMES_PLAN.search(path.read_bytes()[:_HEAD_BYTES]):
+        # Not parsed: large data files may be beside a plan, and this is done in every run.
+        with suppress(OSError), open_regular(path) as file:
+            if _NAMES_PLAN.search(file.read(_HEAD_BYTES)):
                 yield path
-        except OSError:
-            continue
 
 
 def _text_of(path: Path, largest: int) -> str | None:
     """Return the text of a file; ``None`` if it is missing, unreadable, larger than that, or binary."""
     try:
-        if not path.is_file() or path.stat().st_size > largest:
-            return None
-        data = path.read_bytes()
-    except OSError:
+        data = read_regular(path, largest)  # which a pipe does not block
+    except (OSError, ValueError):
         return None
+    # As git does, take a file with a null byte for binary.
     return None if b"\0" in data else data.decode("utf-8", "replace")
 
 
@@ -366,6 +365,7 @@ class GreenRevisions:
             return commit
         # The pass included uncommitted work: find the commit that contains it.
         later = ask(self._root, "rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD") or b""
+        # Not limited by git, whose --max-count applies before --reverse and so selects the newest.
         for each in later.decode().split()[:MOST_COMMITS]:
             blobs = repository.blobs(each)
             # Files that were never committed, such as notes, are ignored, but one has to match.
