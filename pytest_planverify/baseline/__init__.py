@@ -32,6 +32,7 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     """
     from pytest_planverify.baseline.repository import has_refs
 
+    # A dangling link is not "no baseline": it has to be reported as unreadable.
     exists = os.path.lexists(PlanFolder(root, plan_id).baseline)
     exists = exists or any((root / PLANS).glob("*/baseline.json"))  # may be of a parent of a sub-plan
     if not exists and not has_refs(root, *REFS):

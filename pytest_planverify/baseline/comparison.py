@@ -37,13 +37,11 @@ class BaselineComparison:
         self._kept = kept
 
     def todo(self, todo_id: str) -> TodoAtBase | None:
-        """Return the state of a todo at the baseline; ``None`` if the baseline lacks it.
-
-        ``CLAIMED`` precedes the recorded state: the work had begun, so the baseline may include it.
-        """
+        """Return the state of a todo at the baseline; ``None`` if the baseline lacks it."""
         recorded = self._kept.document.todos.get(todo_id)
         if recorded is None:
             return None
+        # Whatever was recorded, the work on a claimed todo had begun, so the baseline may include it.
         if recorded.claimed and not self._kept.begins_run:
             return TodoAtBase.CLAIMED
         return TodoAtBase.DONE if recorded.state is TodoState.DONE else TodoAtBase.OPEN
@@ -62,6 +60,7 @@ class BaselineComparison:
         known = (self._kept.test(below(self._flat, todo_id, test.nodeid)) for test in check.tests)
         recorded = self._kept.check(todo_id, check.id)
         at_base = check_at_base(recorded, [test for test in known if test is not None])
+        # Of a red check the todo itself has to repair all failures, of a mixed one only the new ones.
         if at_base is CheckAtBase.MIXED and self._kept.begins_run:
             at_base = CheckAtBase.RED
         return check.model_copy(update={"tests": tests, "at_base": at_base})
@@ -89,6 +88,7 @@ class BaselineComparison:
             # A test without a record is old if its check failed with the same signature before.
             known = since is not Since.UNKNOWN or by_check is not Since.PRE_EXISTING
             sinces[test] = since if known else by_check
+        # Two parts, as a separate todo repairs what failed before the work.
         parts: list[tuple[Since, tuple[str, ...]]] = []
         for before in (False, True):
             named = tuple(test for test in tests if (sinces[test] in BEFORE_THE_WORK) is before)

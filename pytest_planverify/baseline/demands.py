@@ -97,6 +97,7 @@ class Demands:
             return replace(judgement, verdict=Verdict.INCONCLUSIVE, evidence=(), reason=unknown)
         dropped = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence)
         reason = f"{dropped} failing tests did not pass at the baseline, and are not counted"
+        # Forgiven: pytest's exit status is still 1, which must not count as a failure of its own.
         return replace(judgement, verdict=Verdict.PASSED, evidence=(), reason=reason, forgiven=True)
 
     def _is_preexisting(self, todo: Todo, evidence: Evidence, outcomes: dict[str, TestOutcome]) -> bool:
@@ -118,7 +119,7 @@ class Demands:
     def _did_not_pass(self, todo: Todo, name: str) -> bool:
         """Return whether a test, or every test of a file or class, is known not to have passed before."""
         if "::" in name and self._standing(todo, name) == "unknown":
-            return False
+            return False  # it may have passed
         wanted = self._baseline_name(todo, name)
         return not any(covers((wanted,), nodeid) for nodeid in self._passing_before)
 
@@ -164,6 +165,7 @@ class Demands:
         """
         if run.check.verdict is not Verdict.PASSED:
             return run
+        # pytest itself is satisfied with skipped tests and expected failures.
         idle = [test.nodeid for test in run.check.tests if test.outcome not in GREEN]
         if idle:
             return _failed(run, idle, f"{listed(idle)}: must pass, but did not")
@@ -201,6 +203,7 @@ class Demands:
             return "unknown" if self._kept.had_test(name) else "absent"
         if before.flaky:
             return "flaky"
+        # A test that was expected to fail shows that the feature was missing, like a failed one.
         if before.outcome.is_red or before.outcome is TestOutcome.XFAILED:
             return "red"
         return "green" if before.outcome in GREEN else "skipped"

@@ -33,6 +33,7 @@ _MOST_LOOSE = 20
 _CONTEXT = 2
 """Unchanged lines that are shown before and after a change."""
 _MOST_COMPARED_LINES = 20_000
+"""Limit of lines of both files together: the time of difflib can grow with their square."""
 _RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -66,6 +67,7 @@ def spans_of(source: str | bytes) -> list[Span]:
         for child in ast.iter_child_nodes(node):
             name = prefix
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                # ``lineno`` is that of ``def``, but a changed decorator changes the function, too.
                 first = min((child.lineno, *(each.lineno for each in child.decorator_list)))
                 last = child.end_lineno or child.lineno
                 found.append(Span(first, last, child.col_offset, prefix + child.name))
@@ -96,17 +98,19 @@ def run_at_import(source: str) -> frozenset[str]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = prefix + node.name
             defined.setdefault(node.name, []).append(name)
-            if node.name == "__init__":
+            if node.name == "__init__":  # run by a call of its class
                 defined.setdefault(prefix.rstrip(".").rpartition(".")[2], []).append(name)
             calls.setdefault(name, set())
             calls[running] |= {_called(each) for each in node.decorator_list}
             pending += [(each, f"{name}.", name) for each in node.body]
+            # Decorators and defaults run where the function is defined, its body only when it is called.
             inner = [*node.decorator_list, node.args]
         elif isinstance(node, ast.ClassDef):
             calls[running] |= {_called(each) for each in node.decorator_list}
+            # The body of a class runs at once, in the code around it.
             pending += [(each, f"{prefix}{node.name}.", running) for each in node.body]
             inner = [*node.decorator_list, *node.keywords]
-        elif not isinstance(node, ast.Lambda):
+        elif not isinstance(node, ast.Lambda):  # whose body does not run where it is written
             inner = list(ast.iter_child_nodes(node))
             calls[running] |= {_called(node)} if isinstance(node, ast.Call) else set()
         pending += [(each, prefix, running) for each in inner]
@@ -139,7 +143,7 @@ def compare(before: str, now: str) -> list[str]:
     then, lines = before.splitlines(), now.splitlines()
     if len(then) + len(lines) > _MOST_COMPARED_LINES:
         return []
-    return list(difflib.unified_diff(then, lines, lineterm="", n=3))[2:]
+    return list(difflib.unified_diff(then, lines, lineterm="", n=3))[2:]  # without the names of the files
 
 
 def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
@@ -147,6 +151,7 @@ def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     former = ""
     lines: list[str] | None = None  # ``None`` while in the header of a file
+    # Not splitlines(), which would also break lines of code at form feeds.
     for line in diff.decode("utf-8", "replace").split("\n"):
         if line.startswith("diff --git "):
             lines = None
@@ -222,8 +227,7 @@ def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
 def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence[Span]) -> Iterator[_Piece]:
     """Split a block of changed lines, ``diff[start:end]``, at function boundaries.
 
-    ``line`` is the first line of the block in the current file. Removed lines belong to the piece of the
-    first added line, or without added lines to the function around their place.
+    ``line`` is the first line of the block in the current file.
     """
     removed = [text for text in diff[start:end] if text.startswith("-")]
     added = [text for text in diff[start:end] if text.startswith("+")]
@@ -242,6 +246,7 @@ def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence
     groups = groups or [(_place_of_removed(removed, line, spans), line, [])]
     for group in groups:
         place, first, texts = group
+        # Removed lines have no place in the current file: the first added lines replace them.
         replaced = removed if group is groups[0] else []
         shown = (*(before if group is groups[0] else ()), *replaced, *texts)
         shown += tuple(after) if group is groups[-1] else ()

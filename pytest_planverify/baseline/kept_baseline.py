@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 OBJECTS = "baseline/objects"
 """Folder of file contents that no commit contains, named by SHA-256."""
 
+# Not below REFS, as any ref there means that the project has a baseline.
 REVISION_REFS = "refs/planverify-revisions"
 """Prefix of the refs of cached baselines of revisions."""
 _REFS, _LINKED_REFS = REFS
@@ -157,6 +158,7 @@ class KeptBaseline:
         path, _, names = self.former(nodeid).partition("[")[0].partition("::")
         if path not in self.document.files:
             return False
+        # By text, not by syntax: this only has to exclude tests that certainly did not exist.
         name = names.rpartition("::")[2]
         function = f"{path}::{names}"
         if function in self._functions:
@@ -178,9 +180,10 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     """
     path = PlanFolder(root, plan_id).baseline
     ref, copy = _copy_in_git(Repository.around(root), plan_id)
-    exists = os.path.lexists(path)
+    exists = os.path.lexists(path)  # a dangling link has to be reported, not ignored
     if not exists and copy is None:
         return _part_of_parent(root, plan_id)
+    # Where there is a copy, the file is only compared with it: code under test can write to the file.
     document = read_baseline(path)[0] if copy is None else parse_baseline(copy, ref)
     if document.plan != plan_id:
         raise BaselineError(
@@ -205,6 +208,7 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     path = PlanFolder(root, document.plan).baseline
     data = baseline_bytes(document)
     keep_contents(root, contents)  # first, so that a stored baseline never lacks its contents
+    # Durable, as it cannot be recorded again once the work has started.
     replace_file(path, data, durable=True)
     repository = Repository.around(root)
     if repository is None:
@@ -233,6 +237,7 @@ def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
     folder = make_home(root) / OBJECTS
     for digest, content in contents.items():
         place = folder / digest
+        # The name does not prove the content: code under test may have overwritten the file.
         if not _holds(place, content):
             replace_file(place, content)
 
@@ -278,13 +283,11 @@ def _part_of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
 
 
 def _copy_in_git(repository: Repository | None, plan_id: str) -> tuple[str, bytes | None]:
-    """Return the git ref of a plan's baseline and its content; ``None`` as content if there is no copy.
-
-    A linked work tree without a baseline of its own uses that of the main work tree.
-    """
+    """Return the git ref of a plan's baseline and its content; ``None`` as content if there is no copy."""
     if repository is None:
         return "", None
     own = _ref(repository, plan_id)
+    # A linked work tree without a baseline of its own uses that of the main work tree.
     refs = [own, own.replace(_LINKED_REFS, _REFS)] if repository.linked else [own]
     for ref in refs:
         copy = repository.kept(ref)

@@ -58,6 +58,7 @@ class Judges:
         """Return the kind of a file; product if no rule matches. The first matching rule decides."""
         folder, _, name = path.rpartition("/")
         suffix = os.path.splitext(name)[1].lower()
+        # What the plan and pytest state comes before guesses by the names of folders.
         for kind, is_so in (
             (JudgeKind.PLAN, path in self.plans),
             (JudgeKind.CONFTEST, name == "conftest.py"),
@@ -67,6 +68,7 @@ class Judges:
             (JudgeKind.TEST, path in self.tests or is_test_module(name)),
             (JudgeKind.FIXTURE, path in self.data),
             (JudgeKind.TEST_SUPPORT, path in self.plugins),
+            # Source code that the work has to write is product, though the plan expects the file.
             (JudgeKind.ARTIFACT, suffix not in _SOURCES and self._is_artifact(path)),
         ):
             if is_so:

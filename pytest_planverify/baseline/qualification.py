@@ -88,6 +88,7 @@ def qualify(
     called with a line per run, for progress. Raises :class:`planner.errors.PlannerError` if the plan cannot
     be verified at all.
     """
+    # A claimed todo states that its work is done, so its checks should pass by now.
     todos = [todo for todo in flat.loaded.plan.items if not todo_ids or todo.id in todo_ids]
     claimed = tuple(todo.id for todo in todos if todo.status is TodoStatus.CLAIMED)
     subjects = list(_subjects(flat, [todo for todo in todos if todo.id not in claimed]))
@@ -103,6 +104,7 @@ def qualify(
         say(f"verifying {why}, {number} of {most}")
         as_is.append(verify_apart(flat.loaded.path, directory=directory))
     broken: dict[NegativeControl | None, OutcomeDocument | str | None] = {None: None}
+    # The criteria of a todo may share its control, for which one broken copy is enough.
     for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
         say(f"verifying a copy broken by {_name_of(control)}")
         broken[control] = _verify_broken_copy(control, flat)
@@ -247,6 +249,7 @@ def _apply_patch(patch: Path, tree: Path) -> str | None:
     """
     if not patch.is_file():
         return f"the patch {patch.name} does not exist"
+    # Inside of a repository git resolves the paths of a patch from its top, wherever it is started.
     repository = Repository.around(tree)
     top, prefix = (tree, "") if repository is None else (repository.top, repository.prefix)
     argv = ["git", "apply", "--whitespace=nowarn", f"--directory={prefix}", str(patch)]
@@ -302,6 +305,7 @@ def answer_of(outcome: Outcome, check_id: str) -> CheckAnswer:
     check = next((each for each in outcome.checks if each.id == check_id), None)
     if check is None:
         return CheckAnswer(Verdict.NOT_RUN, "it was not reached")
+    # A failure is attributed to one check, even if several ran the failing test.
     red = {test.nodeid for test in check.tests if test.outcome.is_red}
     own = next((each for each in outcome.failures if each.check_id == check.id), None)
     shared = next((each for each in outcome.failures if red & {*each.tests, *each.top_failing_tests}), None)
@@ -360,11 +364,9 @@ def _of_passing(broken: CheckAnswer | None, control_fault: str | None, times: in
 
 
 def _of_failing(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: bool) -> Worth:
-    """Qualify a check that fails before the work; a control that does not apply yet is acceptable.
-
-    The reason of the failure decides: an environment problem or missing tests make it unrunnable.
-    """
+    """Qualify a check that fails before the work; a control that does not apply yet is acceptable."""
     failure = first.failure
+    # It must fail for lack of the feature: an environment problem or missing tests are no such reason.
     head = (failure.stack_trace_head or "").strip() if failure is not None else ""
     if failure is not None and (failure.category in _UNRUNNABLE or failure.owner is Owner.ENVIRONMENT):
         return _unrunnable(head or str(failure.category), failure)

@@ -86,6 +86,7 @@ def look(root: Path) -> SeenTree:
         content = tree.read(path)
         if content is not None:
             blob = blobs.get(path)
+            # The length of its ids tells the hash function of the repository.
             committed = blob is not None and blob == object_id(content, len(blob))
             digest = hashlib.sha256(content).hexdigest()
             copied = not committed and len(content) <= LARGEST_COPY and size + len(content) <= MOST_COPIED
@@ -185,7 +186,7 @@ def tests_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, B
             names = [below(flat, outcome.todo_id, test) for test in failure.tests]
             flaky |= set(names) if failure.category is Category.FLAKY_TEST else set()
             if failure.signature is not None:
-                signatures = dict.fromkeys(names, failure.signature) | signatures
+                signatures = dict.fromkeys(names, failure.signature) | signatures  # the first one stays
     for nodeid, outcomes in results.items():
         ran = [result for result in outcomes if result is not TestOutcome.NOT_RUN]
         red = next((result for result in ran if result.is_red), None)
@@ -266,6 +267,7 @@ def _are_lost(records: Iterable[Record]) -> bool:
 
 def _shown(file: str, root: Path) -> str:
     """Return a file relative to the root if it lies below the root or in a folder above it."""
+    # As named, then without symbolic links, which either path may contain.
     for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
         if file and path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -308,12 +310,13 @@ def verify_apart(plan: Path, *, directory: Path, env: Mapping[str, str] | None =
             argv,
             cwd=directory,
             env={**os.environ, **(env or {})},
-            timeout_seconds=math.inf,
+            timeout_seconds=math.inf,  # each criterion has its own limit
             grace_seconds=_GRACE_SECONDS,
         )
         if result.exit_code == _INTERRUPTED or result.signal == "SIGINT":
             raise KeyboardInterrupt
         how = result.signal or f"status {result.exit_code}"
+        # Any other status is a result: failed tests and violations are recorded as they are.
         if result.signal or result.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
             # Only the line with the reason, without pytest's surrounding output.
             lines = list(filter(None, map(str.strip, f"{result.stdout}\n{result.stderr}".splitlines())))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 120
 """Time limit of one call of git."""
 
+# Hooks and file monitors are programs of the repository, which must not run in a mere query.
 _SETTINGS = (
     "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0",
     "-c", "core.quotePath=false",
@@ -57,13 +58,16 @@ class Repository:
             top, prefix, own, common = lines[:4]
         except (GitFailed, ValueError):
             return None
+        # A linked work tree has a git directory of its own inside of the common one.
         linked = os.path.realpath(own) != os.path.realpath(os.path.join(folder, common))
         found = cls(folder, Path(top), prefix, linked)
+        # git lists no file below an ignored folder, so such a root is read as if there were no git.
         is_ignored = prefix and ask(folder, "check-ignore", "-q", "--", ".") is not None
         return None if is_ignored else found
 
     def commit(self, revision: str) -> str | None:
         """Return the commit id of a revision; ``None`` if there is no such revision."""
+        # The revision comes from the command line: one that begins with a dash is no option of git.
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         return (ask(self.folder, *words) or b"").decode().strip() or None
 
@@ -83,6 +87,7 @@ class Repository:
         options = ("--name-status", "-z", "--no-renames", "--no-ext-diff", "--relative")
         fields = _names(ask(self.folder, "diff", *options, commit, "--", "."))
         changed = dict(zip(fields[1::2], fields[::2], strict=False))  # status and path alternate
+        # ``git diff`` does not show untracked files.
         added = {name: None for name, how in changed.items() if how == "A"}
         added |= dict.fromkeys(self.files("--others", "--exclude-standard"))
         return tuple(changed), tuple(added)
@@ -147,6 +152,7 @@ def git(
     """
     try:
         done = subprocess.run(
+            # Without optional locks, so that a ``git commit`` of the user at the same time does not fail.
             ["git", *_SETTINGS, "--no-optional-locks", *words],
             cwd=folder,
             env={**surroundings(), **env},
@@ -168,10 +174,8 @@ def git(
 
 
 def surroundings() -> dict[str, str]:
-    """Return the environment for git: without ``GIT_*`` variables, prompts and translated messages.
-
-    git sets variables such as ``GIT_DIR`` for hooks; they would redirect calls to another repository.
-    """
+    """Return the environment for git: without ``GIT_*`` variables, prompts and translated messages."""
+    # In a hook git sets variables such as GIT_DIR, which would redirect calls to another repository.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 

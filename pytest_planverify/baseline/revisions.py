@@ -82,6 +82,7 @@ def _record_at(
         inside = counterpart(directory, tree, root)
         # The revision may lack the folder in which the run was started.
         working = inside if inside is not None and inside.is_dir() else tree
+        # As for the original, the plan's root may lie anywhere below the folder where the run was started.
         copy = load_tree(plan, boundary=working if working in plan.parents else None).load_all().flat()
         seen = look(copy.loaded.root)
         document, _ = make_baseline(copy, seen, directory=working, env=environment_for(tree, root))

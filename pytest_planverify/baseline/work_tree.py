@@ -66,6 +66,7 @@ class WorkTree:
 
     @cached_property
     def _paths(self) -> tuple[str, ...]:
+        # Beyond the limit a product file is rather left out than a file that may decide verdicts.
         found = sorted(set(self._listed()), key=lambda path: (not may_judge(path), path))
         return tuple(sorted(found[:MOST_FILES]))
 
@@ -128,6 +129,7 @@ def above(root: Path) -> Iterator[str]:
         return
     found: list[str] = []
     prefix = ""
+    # pytest searches the folders above for its configuration, and loads their conftests.
     for folder in root.parents:
         prefix += "../"
         names = [name for name in (*CONFIGURATIONS, "conftest.py") if (folder / name).is_file()]
@@ -159,7 +161,7 @@ def _is_folder(place: Path) -> bool:
 def _content(path: str) -> bytes | None:
     """Return the content of a regular file or the target of a link; ``None`` for anything else."""
     try:
-        facts = os.lstat(path)
+        facts = os.lstat(path)  # which does not follow a link, perhaps out of the root
         if stat.S_ISLNK(facts.st_mode):
             return os.fsencode(os.readlink(path))
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_BYTES:

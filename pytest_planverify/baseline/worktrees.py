@@ -83,6 +83,7 @@ def copy_as_is(root: Path) -> Generator[Path]:
         tree = folder / top.name
         try:
             if repository is not None and commit is not None:
+                # Of the same commit, so that git answers as in the original; the files are copied below.
                 _add(repository, tree, commit, "--no-checkout")
                 # If this fails, git takes the copy's files for new ones, which affects no test.
                 ask(tree, "read-tree", "HEAD")
@@ -97,11 +98,12 @@ def environment_for(tree: Path, root: Path) -> dict[str, str]:
     """Return environment variables that make a process import the copy instead of the original.
 
     ``tree`` is the root in the copy, ``root`` the original. For each import location inside of the original
-    (``PYTHONPATH``, ``.pth`` files, editable installs) its counterpart is put on ``PYTHONPATH``, which
-    precedes all of them. Other entries of ``PYTHONPATH`` stay.
+    (``PYTHONPATH``, ``.pth`` files, editable installs) its counterpart is put on ``PYTHONPATH``. Other
+    entries of ``PYTHONPATH`` stay.
     """
     original, copy = _tops(root, tree)
     places: dict[str, None] = {}
+    # PYTHONPATH precedes ``.pth`` files and editable installs, which still lead to the original.
     for place in _import_places():
         path = Path(os.path.realpath(place))
         if path.is_relative_to(original) and not _is_installed(path, original):
@@ -199,6 +201,7 @@ def _copy_build_products(repository: Repository, tree: Path) -> None:
 
     Only into existing folders, and never over a file of the revision.
     """
+    # The package may be imported from a folder beside the plan's, so those of the whole repository.
     whole = Repository(repository.top, repository.top, "", repository.linked)
     ignored = whole.files("--others", "--ignored", "--exclude-standard")
     walked = set(walk(repository.top))  # without caches and virtual environments
@@ -247,6 +250,7 @@ def _link_node_modules(top: Path, tree: Path) -> None:
     """Link ``node_modules`` of the top folder and of the folders in it into the copy."""
     for folder in (top, *(each for each in top.iterdir() if each.is_dir() and not each.is_symlink())):
         place = tree / folder.relative_to(top) / _LINKED_FOLDER
+        # An existing one is of the revision itself, and stays.
         if (folder / _LINKED_FOLDER).is_dir() and place.parent.is_dir() and not os.path.lexists(place):
             place.symlink_to(folder / _LINKED_FOLDER, target_is_directory=True)
 
