@@ -40,11 +40,9 @@ def stand_between() -> None:
     # Whoever ends the program signals its whole session; this process must survive to pass on the status.
     for number in _IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    while True:
-        with contextlib.suppress(InterruptedError):
-            _, status = os.waitpid(child, 0)
-            code = os.waitstatus_to_exitcode(status)
-            leave_as(code if code >= 0 else None, -code if code < 0 else None)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    leave_as(code if code >= 0 else None, -code if code < 0 else None)
 
 
 def leave_as(code: int | None, number: int | None) -> NoReturn:
