@@ -157,6 +157,7 @@ def _paths(pattern: str, root: Path) -> list[str]:
     # A name may contain the characters of a glob: an existing file is meant literally.
     if not glob.has_magic(pattern) or os.path.lexists(root / pattern):
         return [pattern]
+    # Each match is resolved again, but the search must not read folders outside of the root either.
     parts = Path(pattern).parts
     if Path(pattern).is_absolute() or ".." in parts:
         raise _Fault("outside_root", pattern)
@@ -172,7 +173,8 @@ def _paths(pattern: str, root: Path) -> list[str]:
 
 
 def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | None) -> None:
-    """Raise :class:`_Fault` for the first fault of a file or folder; the cheapest conditions come first."""
+    """Raise :class:`_Fault` for the first fault of a file or folder."""
+    # The cheapest conditions come first: a file of the wrong size need not be read.
     file = _existing(root, path)
     if file.is_dir():
         _check_folder(path, file, spec)
@@ -194,6 +196,7 @@ def _existing(root: Path, path: str) -> Path:
     file = _under(root, path)
     if not file.exists():
         raise _Fault("missing", path, nearest=_names_like(root, path))
+    # Reading a pipe would wait for ever, and a device may have no end.
     if not file.is_dir() and not file.is_file():
         raise _Fault("not_a_file", path, expected="a file", actual="a device, socket or pipe")
     return file
@@ -228,7 +231,7 @@ def _names_like(root: Path, path: str) -> tuple[str, ...]:
         names = [entry.name for entry in islice(folder.iterdir(), MAX_SIBLINGS)]
     except (OSError, ValueError, _Fault):
         return ()
-    near = get_close_matches(wanted.name, sorted(names), n=3)
+    near = get_close_matches(wanted.name, sorted(names), n=3)  # sorted, as folders have no order
     return tuple((folder / name).relative_to(root).as_posix() for name in near)
 
 
@@ -240,6 +243,7 @@ def file_sha256(path: Path) -> str:
 
 def _check_folder(path: str, folder: Path, spec: ArtifactSpec) -> None:
     """Raise :class:`_Fault` if only a file can meet the demands, or if the folder contains no file."""
+    # ``min_bytes`` has a default, so only a larger one was written for a file.
     has_size = spec.max_bytes is not None or spec.min_bytes > _DEFAULT_MIN_BYTES
     if has_size or spec.sha256 is not None or spec.json_schema is not None:
         raise _Fault("not_a_file", path, expected="a file", actual="a folder")
@@ -265,6 +269,7 @@ def _read_json(path: str, file: Path) -> Any:
     if file.stat().st_size > MAX_JSON_BYTES:
         raise _Fault("too_large", path, expected=_bytes(MAX_JSON_BYTES), actual=_bytes(file.stat().st_size))
     try:
+        # "-sig" accepts a byte order mark, which programs on Windows write.
         return json.loads(file.read_text("utf-8-sig"), parse_constant=_refuse_constant)
     except RecursionError as error:
         raise _Fault("not_json", path, actual="it is nested too deeply") from error
@@ -275,8 +280,7 @@ def _read_json(path: str, file: Path) -> Any:
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
     """Return a function that raises :class:`_Fault` for documents that violate the schema.
 
-    Returns ``None`` without a schema. Raises :class:`_Fault` for an unusable schema. Schemas that it refers
-    to are never fetched.
+    Returns ``None`` without a schema. Raises :class:`_Fault` for an unusable schema.
     """
     if spec.json_schema is None:
         return None
@@ -314,10 +318,12 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         chosen.check_schema(schema)
     except SchemaError as error:
         raise bad(f"{error.json_path}: {error.message}") from error
+    # With its default registry, jsonschema would fetch the schemas that this one refers to.
     validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
 
     def validate(path: str, document: Any) -> None:
         try:
+            # References and patterns are only resolved while a document is validated.
             errors: list[Any] = list(islice(validator.iter_errors(document), MAX_SCHEMA_ERRORS))
         except Unresolvable as unresolvable:
             raise bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable

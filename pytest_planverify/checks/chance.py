@@ -58,6 +58,7 @@ def depends_on_chance(
         if frame.side in (Side.TEST, Side.PRODUCT)
     }
     named = {(frame.path, frame.line) for frame in piece.subjects}
+    # Where the executed lines are known, a function that the test only names need not have run.
     places = frames if ran is not None else frames | named
     if any(_function_draws(root / path, line) for path, line in places):
         return True
@@ -100,11 +101,10 @@ def test_depends_on_chance(nodeid: str, root: Path) -> bool:
 def _function_draws(path: Path, line: int) -> bool:
     """Return whether the innermost function around a line involves chance.
 
-    Outside of functions, all code of the module that is in no function counts. A file that is too large to
-    be parsed is assumed to involve chance.
+    Outside of functions, all code of the module that is in no function counts.
     """
     tree = _parsed(path)
-    if tree is None:
+    if tree is None:  # repeated runs cost less than a flaky failure that counts as deterministic
         return path.is_file() and path.stat().st_size > _LARGEST
     functions = chain.from_iterable(_functions_of(tree).values())
     around = [node for node in functions if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
@@ -161,7 +161,8 @@ def _parsed(path: Path) -> ast.Module | None:
         return None
 
 
-@lru_cache(maxsize=64)  # queries arrive file by file
+# By content, not by path, so that a changed file is parsed again. Queries arrive file by file.
+@lru_cache(maxsize=64)
 def _tree_of(source: bytes) -> ast.Module | None:
     try:
         return ast.parse(source)

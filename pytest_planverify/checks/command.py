@@ -74,6 +74,7 @@ def find_program(name: str, root: Path, search_path: str | None = None) -> str |
         return str(path) if _is_program(path) else None
     if name in ("python", "python3"):
         return sys.executable
+    # First beside this interpreter, as its virtual environment need not be activated.
     beside = Path(sys.executable).parent / name
     return str(beside) if _is_program(beside) else shutil.which(name, path=search_path)
 
@@ -91,6 +92,7 @@ def _judge(
 ) -> Judgement:
     """Judge a process that was started and has ended."""
     tool = command.tool
+    # First, as a missing module exits with 1, like a tool that has found something.
     missing_module = _module_that_is_missing(command, process)
     if missing_module:
         return _missing(command, f"the module {missing_module} is not installed", check_id, process)

@@ -39,6 +39,7 @@ def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
     if not differences:
         return Judgement(verdict=Verdict.PASSED)
     return Judgement(
+        # Open differences come last, so the first is one only if all are.
         verdict=Verdict.INCONCLUSIVE if differences[0].is_open else Verdict.FAILED,
         reason=clean(_reason(differences), limit=MAX_REASON),
         evidence=tuple(_evidence(each, path, check_id) for each in differences),

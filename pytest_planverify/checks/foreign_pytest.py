@@ -63,19 +63,21 @@ def run_foreign(
     # Options of pytest-json-report are set below, and the second attempt must do without them.
     plain = [word for word in args if not word.startswith("--json-report")]
     report, xml = folder / "foreign.json", folder / "foreign.xml"
+    # Of pytest's JUnit XML only the family xunit1 has the file of each test.
     attempts = (
         (Witness.JSON_REPORT, ["--json-report", f"--json-report-file={report}"], report, read_json_report),
         (Witness.JUNIT_XML, [f"--junitxml={xml}", "-o", "junit_family=xunit1"], xml, read_junit),
     )
     result: ProcessResult | None = None
     for witness, extra, file, read in attempts:
-        file.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)  # the report of an earlier run would pass for that of this one
         argv, limit = [*launcher, *plain, *extra], judged.limit_seconds
         try:
             result = run_process(argv, cwd=root, env=env, timeout_seconds=limit, watch=watch)
         except OSError as error:
             return _not_started(judged, launcher, args, error), Witness.EXIT_CODE
         reported: Judgement | None = None
+        # A missing, incomplete or invalid report is no witness.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
             reported = read(file, judged)
         if reported is not None:
@@ -117,6 +119,7 @@ def _judge(judged: JudgedCommand, result: ProcessResult, reported: Judgement) ->
         judgement.verdict = Verdict.PASSED
     elif not reported.evidence:
         judgement.evidence = (_vacuous(judged, reported.tests),)
+    # Reports are read as failed until the end of the command confirms another verdict.
     if judgement.verdict is Verdict.FAILED and judgement.evidence:
         judgement.reason = judgement.evidence[0].headline
     return judgement
@@ -215,6 +218,7 @@ def _reported(
     """Return the evidence for one failed phase or collector; ``entry`` is its part of the JSON report."""
     crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
+    # pytest marks the lines of the message by an E.
     marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
     lines = marked or longrepr.strip().splitlines() or [""]
     message = str(crash.get("message") or lines[-1])
@@ -308,6 +312,7 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
         nodeid = _nodeid(case)
         found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
         outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
+        # pytest reports an expected failure as skipped, with this type.
         if found is not None and found.get("type") == "pytest.xfail":
             outcome = TestOutcome.XFAILED
         tests.append(
@@ -334,15 +339,13 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
 
 
 def _nodeid(case: ET.Element) -> str:
-    """Return the node id of a test case, of which JUnit XML has the parts.
-
-    Its class name is that of the file, with dots, and of the classes in it. A file that cannot be imported
-    has a case without a class name.
-    """
+    """Return the node id of a test case, of which JUnit XML has the parts."""
     file, classname, name = case.get("file"), case.get("classname"), str(case.get("name"))
     if file is None:
         return name
     path = file.replace(os.sep, "/")
+    # The class name has the file, with dots, then the classes in it. A file that cannot be imported has a
+    # case without one.
     classes = (classname or "").partition(path.removesuffix(".py").replace("/", "."))[2].split(".")
     return "::".join([path, *filter(None, classes), name]) if classname else path
 

@@ -25,6 +25,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
     A metric without a record fails, as does any value that is not a finite number (booleans are not
     numbers). ``==`` and ``!=`` compare floats exactly.
     """
+    # NaN would satisfy no comparison but !=, which it always satisfies.
     strange = [value for value in recorded if not is_number(value)]
     if not recorded:
         problem, reason = "not_recorded", f"no test recorded {spec.name}"

@@ -103,8 +103,8 @@ def run_process(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        start_new_session=True,
-        bufsize=0,
+        start_new_session=True,  # so that its members are found and ended together
+        bufsize=0,  # output is passed on as it arrives
         preexec_fn=stand_between if hasattr(os, "fork") else None,
     )
     assert process.stdout is not None
@@ -145,6 +145,7 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
         members = [member for member in members if _is_alive(member)]
         if members:
             time.sleep(0.01)
+    # Not for ever: a process in an uninterruptible system call does not die.
     deadline = time.monotonic() + 10 * max(grace_seconds, GRACE_SECONDS)
     while time.monotonic() < deadline:
         # Searched again each time, as a process may start others while it is being ended.
@@ -197,15 +198,13 @@ def signal_name(number: int) -> str:
 def _wait_for_end(
     process: subprocess.Popen[bytes], timeout_seconds: float, watch: Callable[[], None] | None
 ) -> bool:
-    """Return whether the process ended within the limit; where the platform permits, it is not reaped yet.
-
-    Until it is reaped, its id cannot be reused by a process that must not be killed. Exceptions of
-    ``watch`` propagate.
-    """
+    """Return whether the process ended within the limit. Exceptions of ``watch`` propagate."""
     ended = threading.Event()
 
     def wait() -> None:
         with contextlib.suppress(ChildProcessError):
+            # Not reaped where the platform permits: until then no other process, which must not be
+            # killed, can get its id.
             if hasattr(os, "waitid"):
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             else:
@@ -230,6 +229,7 @@ def _members(pid: int, token: str | None) -> list[psutil.Process]:
     if pid in spared:
         return []
     found: dict[int, psutil.Process] = {}
+    # Descent misses orphans, which init has adopted; session, group and token find these.
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(pid)
         found = {process.pid: process for process in (root, *root.children(recursive=True))}
@@ -300,6 +300,7 @@ class _Stream:
 
     def _read(self) -> None:
         with contextlib.suppress(OSError), self._source:
+            # A raw read returns what has arrived; it does not wait for the whole size.
             while (chunk := self._source.read(65_536)) and not self._is_finished:
                 self._kept += chunk
                 # Only at twice the size, as each deletion moves the whole tail.
