@@ -113,6 +113,7 @@ class ReportInput:
         """Why the run as a whole is not accepted, in one line."""
         run = self.document.run
         word = EXIT_WORDS.get(run.exit_status, ("", None))[0]
+        # Not a blocked criterion: the one that it waits for is the reason.
         waiting = (
             f"{outcome.todo_id}: {check.id} is {check.verdict}"
             + (f", {check.reason}" if check.reason else "")
@@ -142,6 +143,7 @@ class ReportInput:
                 for check in outcome.checks
                 if check.counts_as.is_red and check.id not in explained
             ]
+        # Taken out of ``found``, so that each failure is reported once.
         groups = [
             [each for signature in cause.signatures for each in found.pop(signature, ())]
             for cause in self.document.causes
@@ -175,7 +177,7 @@ class ReportInput:
             todos=tuple(dict.fromkeys(each.todo_id for each, _ in members)),
             tests=tests,
             path=path,
-            line=max(line, 1),
+            line=max(line, 1),  # SARIF, GitLab and GitHub count lines from 1
             failure=failure,
         )
 
@@ -201,20 +203,18 @@ def _signature_of(outcome: Outcome, failure: Failure) -> str:
 
 def safe(text: object, limit: int = _LONGEST_TEXT) -> str:
     """Return untrusted text without control sequences, known secrets, and characters invalid in XML."""
+    # XML allows neither of the two last characters of the plane, which clean() keeps.
     return clean(redact(str(text)), limit=limit).replace("\ufffe", "").replace("\uffff", "")
 
 
 def render_template(name: str, data: ReportInput, **values: Any) -> str:
-    """Return the rendered template. HTML and XML are escaped automatically, Markdown by explicit filters.
-
-    ``values`` are further variables of the template. Undefined variables are errors.
-    """
+    """Return the rendered template; ``values`` are further variables. Undefined variables are errors."""
     # Imported here: a run without such a report need not load Jinja.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        autoescape=not name.endswith(".md"),
+        autoescape=not name.endswith(".md"),  # Markdown is escaped by the filters below
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -239,11 +239,7 @@ def render_template(name: str, data: ReportInput, **values: Any) -> str:
 
 
 def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
-    """Yield the cases of a todo; unless failures count, failing criteria are reported as skipped.
-
-    A criterion gets a case of its own if it has no tests, or if it did not pass and none of its tests was
-    reported as failed.
-    """
+    """Yield the cases of a todo; unless failures count, failing criteria are reported as skipped."""
     failures = list(failures_of(outcome))
     for check in outcome.checks:
         passed = check.counts_as is Verdict.PASSED
@@ -263,6 +259,7 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
                 message = check.reason or test.outcome.value
             name, spent = safe(test.nodeid), test.duration_ms
             yield ReportCase(outcome.todo_id, name, test_status, safe(message), text, spent, flaky)
+        # A case of the criterion itself, where no case of a test says that it has not passed.
         if not check.tests or not (passed or red_tests):
             message, text = _message_and_text(own[0] if own and status == FAILED else None)
             message = message or check.reason or ("" if status == PASSED else check.verdict.value)

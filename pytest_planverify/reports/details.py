@@ -93,6 +93,7 @@ class Details:
         """
         facts = facts_of(failure)
         content = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
+        # Two failures of which nothing but the category is known need not be the same.
         shown_under = self._written.setdefault(content, todo_id) if any(content[1:]) else todo_id
         if shown_under != todo_id:
             self._label("why", f"{failure.category}: as for {shown_under}", Style.WARN)
@@ -187,6 +188,7 @@ class Details:
                 self._write_question(check)
                 continue
             reason = f": {check.reason}" if check.reason else ""
+            # Several checks may wait for the same thing, which is said once.
             verb = "" if check.verdict is Verdict.FAILED else "is "
             statement = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
             if statement not in written and not (check.reason and self._is_verbose):
@@ -199,6 +201,7 @@ class Details:
         """Write the question of a manual check, a problem with an old answer, and the command to answer."""
         question = check.title or check.cmd or check.id
         self._label("asks", question, Style.STRONG)
+        # As checks.manual words it: a problem with an old answer; the question; "answer: " and the command.
         problem, opening, command = (check.reason or "").partition("answer: ")
         if not opening:
             if problem:

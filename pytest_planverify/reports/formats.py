@@ -87,7 +87,7 @@ def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> 
             if report.path is None:
                 make_home(root)
             write_file(path, render(report.format, given))
-            remember_written(path)
+            remember_written(path)  # so that it does not count as somebody's work
         except PlannerError as error:
             yield f"report {report.format}: {error}"
         except Exception as error:  # a faulty report must not invalidate the outcomes

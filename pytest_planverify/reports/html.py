@@ -49,6 +49,7 @@ def render(data: ReportInput) -> str:
     """Return the page. Its script is inlined, and allowed by hash in the page's content security policy."""
     from markupsafe import Markup
 
+    # Without the blanks at its ends: the browser hashes exactly the text between the tags.
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8").strip()
     document = data.document
     tests = [test for outcome in document.outcomes for check in outcome.checks for test in check.tests]

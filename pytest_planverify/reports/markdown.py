@@ -66,6 +66,7 @@ def append_summary(data: ReportInput, path: Path) -> None:
         room = LARGEST_SUMMARY - file.seek(0, 2)  # earlier commands of the step share the file
         page = render(data).encode("utf-8", "replace")
         if len(page) > room:
+            # At the end of a line, so that no character is cut in two.
             cut = _CUT.encode()
             whole_lines = page[: max(room - len(cut), 0)].rpartition(b"\n")[0]
             page = whole_lines + cut if len(cut) <= room else b""

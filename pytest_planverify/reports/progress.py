@@ -186,13 +186,11 @@ class Progress:
     # -- lines -----------------------------------------------------------------------------------
 
     def _write(self, *spans: StyledText) -> None:
-        """Write a permanent line above the block; it is flushed, so that readers of a pipe get it at
-        once.
-        """
+        """Write a permanent line above the block."""
         self._screen.wipe()
         self._screen.line(*spans)
-        self._screen.tw.flush()
-        self._due = self._clock()
+        self._screen.tw.flush()  # so that readers of a pipe get it at once
+        self._due = self._clock()  # the next tick draws the block that was erased
 
     # -- the block -------------------------------------------------------------------------------
 

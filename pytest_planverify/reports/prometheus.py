@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def render(data: ReportInput) -> str:
-    """Return the report. It has a registry of its own, so that no metrics of this process are included."""
+    """Return the report."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
     document = data.document
-    registry = CollectorRegistry()
+    registry = CollectorRegistry()  # not the default one, which has metrics of this process
 
     def gauge(name: str, help: str, *labels: str) -> Gauge:
         return Gauge(f"planverify_run_{name}", help, labels, registry=registry)
@@ -33,11 +33,11 @@ def render(data: ReportInput) -> str:
     for plan in dict.fromkeys(
         [*(ref.todo_list_id for ref in document.plans), *(key[0] for key in counted)]
     ):
-        for state in TodoState:
+        for state in TodoState:  # zeros, too, here and below: no series vanishes between two runs
             todos.labels(plan, state.value).set(counted[plan, state])
     criteria = gauge("criteria", "Criteria, by verdict.", "verdict")
     checks = Counter(check.verdict for outcome in document.outcomes for check in outcome.checks)
-    for verdict in Verdict:  # zeros, too: no series vanishes between two runs
+    for verdict in Verdict:
         criteria.labels(verdict.value).set(checks[verdict])
     causes = gauge("causes", "Root causes of failures, by category.", "category")
     for category, count in Counter(problem.category for problem in data.problems).items():

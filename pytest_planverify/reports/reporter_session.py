@@ -263,6 +263,7 @@ def run_reporting_session(
     start, results = reporting_start(given), tuple(criteria)
     paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
     existing = [path for path in paths if path and (root / path).exists()]
+    # Without a log file: this session would replace that of the tests by an empty one.
     options = [f"--rootdir={root}", "-o", "log_file=", *(["--color=yes"] if color else [])]
     spec = _Spec(
         root=str(root),
@@ -284,6 +285,7 @@ def run_reporting_session(
         with output.open("wb") as stream:  # no pipe: a background process of a plugin could keep it open
             try:
                 status = subprocess.run(
+                    # -P, as -c would put the project first on sys.path, even where the run has not.
                     [sys.executable, "-P", "-c", _PROGRAM, str(spec_file)],
                     cwd=root,
                     env={**os.environ, **start.env},
@@ -315,9 +317,8 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
     """Move the Allure results of the workers to ``target``, which is emptied first if ``clean`` is set.
 
     allure-pytest writes a file for each test and each fixture, and attachments, while tests run; so each
-    worker has a folder of its own. Allure shows two results of one ``historyId`` as a retry, where the
-    later hides the earlier. Of several criteria that ran a test, therefore only the first result is
-    kept, or the first failing one. Raises ``OSError`` if the folder cannot be written.
+    worker has a folder of its own. Of several criteria that ran a test only the first result is kept, or
+    the first failing one. Raises ``OSError`` if the folder cannot be written.
     """
     folders = [part for part in parts if part.is_dir()]
     if clean:
@@ -336,6 +337,7 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
             results.append((folder, path, test))
             of_test = is_red.setdefault(test, {})
             of_test[folder] = of_test.get(folder, False) or result.get("status") in ("failed", "broken")
+    # Allure shows two results of one test as a retry, in which the later hides the earlier.
     for folder, path, test in results:
         if folder != max(is_red[test], key=lambda each: is_red[test][each]):  # the first of equal ones
             path.unlink()
@@ -452,6 +454,7 @@ class _RelayedReports:
                 if place and not os.path.isabs(place["path"]):
                     place["path"] = os.path.relpath(os.path.join(self._cwd, place["path"]), self._root)
         hook = self._config.hook
+        # A report may be of a plugin's own type, which only that plugin can restore.
         report: Any = hook.pytest_report_from_serializable(config=self._config, data=data)
         return [] if report is None else [report]
 
@@ -471,6 +474,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 def renamed(nodeid: str, rootdir: str, root: str) -> str:
     """Return a node id or path relative to ``rootdir`` as one relative to ``root``."""
+    # A sub-plan has a root of its own, which its node ids are relative to.
     path, colons, rest = nodeid.partition("::")
     if rootdir == root or not path:
         return nodeid
@@ -503,6 +507,7 @@ class _Replay:
             return "there are more warnings than --max-warnings allows"
         return f"a plugin ended the session of the reporters with status {status}"
 
+    # Last, as pytest registers these plugins in the same hook.
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Keep these reports out of pytest's cache, where the workers have stored their own."""
@@ -524,6 +529,7 @@ class _Replay:
         self._place_coverage(config)
         workers = [_RelayedReports(config, each.relay, self._spec.root) for each in self._spec.criteria]
         replayed = list(self._tests_once(workers))
+        # The session counts failures itself, by the reports, but tests only when it collects.
         session.testscollected = self.tests = len(replayed)
         self._replay_sessions(config, workers)
         for test in replayed:
@@ -535,6 +541,7 @@ class _Replay:
     def pytest_note_missed_limit(self, session: pytest.Session) -> Generator[None, bool, bool]:
         """Detect that a plugin fails the session after its tests, as pytest-cov does below its limit."""
         result = yield
+        # pytest-cov adds a failure to the session in its own wrapper of this hook.
         if session.testsfailed > self.failed:
             self._limit_missed = (
                 _coverage_reason(session.config) or "a plugin failed the session after its tests"
@@ -653,6 +660,7 @@ class _Replay:
                     collected.add(report.nodeid)
                     config.hook.pytest_collectreport(report=report)
             for record in worker.warnings:
+                # Conftests are loaded here, too, so this session may have warned of the same already.
                 if (record["message"], record["filename"], "") not in self._warnings_seen:
                     _replay_warning(config, record)
             properties |= dict.fromkeys(worker.suite_properties)
@@ -680,6 +688,7 @@ def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
     message = warnings.WarningMessage(
         category(record["message"]), category, record["filename"], record["lineno"], line=record["line"]
     )
+    # pluggy refuses any other call of a historic hook.
     config.hook.pytest_warning_recorded.call_historic(
         kwargs={
             "warning_message": message,

@@ -175,6 +175,7 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
 
     start = _start(given, keep)
     args, env = [*start.args, *_without_annotations(given, own)], dict(start.env)
+    # A data file of its own for each worker: together they are combined in the reporting session.
     if given.has("--cov") and not measures and not given.is_unmeasured:
         args += _COVERAGE_UNREPORTED[:1] if given.demands_coverage else _COVERAGE_UNREPORTED
         env["COVERAGE_FILE"] = str(scratch / "coverage" / f"measured-{name}")
@@ -188,6 +189,7 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
     A coverage limit that the command itself sets is part of its verdict, and is kept.
     """
 
+    # Only where a limit holds for each command is the coverage of a confirmation part of its verdict.
     def keep(option: GivenOption) -> Iterable[str]:
         is_measuring = _place(option) == _WORKER + _REPORTING and "cov" in option.name
         is_kept = given.demands_coverage and (option.name in _DECIDING or is_measuring)
@@ -258,17 +260,19 @@ def is_reporting_needed(
         if option.name in _SUMMARY_SECTIONS and option.words not in typed:
             continue  # a plain ``-ra`` in an ini file alone does not justify the cost of the session
         if not option.known and not option.name.startswith("--planverify"):
-            return True
+            return True  # it may be of a reporter
         if _place(option) and _CONFIRMATION not in _place(option):
             return True
     for name, plugin in plugins:
         if name == ANNOTATIONS and given.on_github:
             return True
+        # A plugin is a module, or an object of a class.
         module = getattr(plugin, "__name__", None) or type(plugin).__module__
         if module.partition(".")[0] not in _QUIET_PLUGINS and any(
             hasattr(plugin, hook) for hook in _REPORTING_HOOKS
         ):
             return True
+    # By text, as conftests are not loaded in this process; some write a report when their session ends.
     hooks = (*_REPORTING_HOOKS, "pytest_sessionfinish")
     return any(f"def {hook}(" in text for text in conftests for hook in hooks)
 
@@ -283,8 +287,7 @@ def _place(option: GivenOption) -> str:
 def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) -> ProcessStart:
     """Return the start of a process with the words that ``keep`` returns for each option.
 
-    Options stay in their place, ini file, environment or command line; places without a change are not
-    overridden.
+    Options stay in their place: ini file, environment or command line.
     """
 
     def kept(words: Sequence[str]) -> tuple[str, ...]:
@@ -295,6 +298,7 @@ def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) ->
     env: dict[str, str] = {}
     args: list[str] = []
     ini = kept(given.ini)
+    # Overridden only where something changed: pytest otherwise reads these places itself.
     if ini != given.ini:
         args += ["-o", f"addopts={shlex.join(ini)}"]
     environment = kept(given.environment)
@@ -308,10 +312,11 @@ def _absolute(option: GivenOption, directory: Path) -> GivenOption:
     if option.value is None:
         return option
     value = option.value
-    if option.name in _PATHS and value.lower() != "none":
+    if option.name in _PATHS and value.lower() != "none":  # of pytest-json-report: write no file
         value = str(directory / Path(os.path.expandvars(value)).expanduser())
     elif option.name == "--cov-report" and ":" in value:
         kind, _, file = value.partition(":")
+        # ``term-missing:skip-covered`` has no path.
         value = value if kind.startswith("term") else f"{kind}:{directory / file}"
     elif option.name == "--cov" and (directory / value).is_dir():  # otherwise it is the name of a package
         value = str(directory / value)

@@ -76,10 +76,8 @@ class ReportScreen:
 
     @property
     def columns(self) -> int | None:
-        """The value of ``COLUMNS``, else the columns of the terminal; ``None`` if there is neither.
-
-        pytest's own value is not used: it is 80 for a pipe and for terminals of fewer than 40 columns.
-        """
+        """The value of ``COLUMNS``, else the columns of the terminal; ``None`` if there is neither."""
+        # pytest's own value is 80 for a pipe, and for terminals of fewer than 40 columns.
         given = os.environ.get("COLUMNS", "")
         if given.isdecimal() and int(given):
             return max(int(given), NARROWEST)
@@ -97,7 +95,7 @@ class ReportScreen:
             size = os.get_terminal_size(self._stream.fileno())
         except (AttributeError, OSError, ValueError):
             return None
-        return size if size.columns and size.lines else UNSIZED
+        return size if size.columns and size.lines else UNSIZED  # some CI systems report 0
 
     def line(self, *spans: StyledText, indent: int = 0) -> None:
         """Write one line without wrapping, however wide; trailing blanks are removed."""
@@ -162,11 +160,8 @@ class ReportScreen:
             self._drawn = []
 
     def _erasing(self, size: os.terminal_size) -> str:
-        """Return the control sequence that moves to the beginning of the block and erases all below.
-
-        The number of rows depends on the current width: a terminal that has been made narrower has wrapped
-        the lines of the block.
-        """
+        """Return the control sequence that moves to the beginning of the block and erases all below."""
+        # By the current width: a terminal that has been made narrower has wrapped the lines of the block.
         rows = sum(max(-(-taken // size.columns), 1) for taken in self._drawn)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
@@ -184,10 +179,12 @@ class ReportScreen:
     def _encodable(self, text: str) -> str:
         if text.isascii():
             return text
+        # A character that the stream cannot encode would end the run with an exception.
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def clip_middle(self, text: str, width: int) -> str:
-        """Return the text in at most ``width`` cells, cut in the middle: both ends of an id identify it."""
+        """Return the text in at most ``width`` cells, cut in the middle."""
+        # Both ends are needed to identify a node id or a path.
         if cells(text) <= width:
             return text
         room = max(width - len(self.glyphs.ellipsis), 0)

@@ -115,6 +115,7 @@ def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
         explanation = headline(failures[0]) if failures else next(filter(None, reasons), "")
         word, explanation = WORDS[name], screen.text(explanation)
         shown, todo_id = word.shown(screen.glyphs), screen.text(outcome.todo_id)
+        # Without a terminal any line fits, so that programs find one for each todo.
         fits = cells(f"{shown} {todo_id}: {explanation}") <= (screen.columns or sys.maxsize)
         screen.line(
             StyledText(f"{shown} ", word.style),
@@ -128,12 +129,10 @@ def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
 def _write_plans(
     document: OutcomeDocument, screen: ReportScreen, details: Details, loaded: Mapping[str, LoadedPlan]
 ) -> None:
-    """Write the todos of each plan under the plan's name and path.
-
-    The name is that of the workflow, else the plan id. With one plan, outcomes without a plan belong to it.
-    """
+    """Write the todos of each plan under the plan's name (that of the workflow, else its id) and path."""
     screen.blank()
     known = {ref.todo_list_id: ref.path for ref in document.plans}
+    # With one plan, outcomes without a plan belong to it.
     only_plan = next(iter(known)) if len(known) == 1 else ""
     for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
         outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only_plan) == plan_id]

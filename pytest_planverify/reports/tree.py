@@ -47,6 +47,7 @@ def render_tree(
     totals = f"{counted(len(todos), 'todo')}, {counted(tests, 'test')}"
     _write_line(screen, name, totals, Style.STRONG)
     shown = {todo.id for todo in todos}
+    # Selected todos may be shown without their parents; they then stand at the top.
     nested: dict[str, list[Todo]] = {}
     """By id of a parent that is shown, the todos of its sub-plan; under ``""`` those at the top."""
     for todo in todos:
@@ -74,7 +75,7 @@ def render_tree(
             _write_line(screen, f"{name}{title}", ", ".join(counts), Style.STRONG, prefix)
             inner = stem + ("   " if is_last else glyphs.stem)
             for criterion in criteria:
-                ends = criterion is criteria[-1] and not below
+                ends = criterion is criteria[-1] and not below  # else todos follow in the same branch
                 write_criterion(todo.id, criterion, inner, is_last=ends)
             write_todos(todo.id, inner)
 

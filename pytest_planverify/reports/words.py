@@ -122,6 +122,7 @@ def standing(outcome: Outcome) -> Standing:
         return Standing.FLAKY
     if state is not TodoState.TESTING:
         return _STANDINGS[state]
+    # Of a parent whose own criteria pass, only the todos below it have something left to do.
     own = {check.counts_as for check in outcome.checks if check.kind is not CheckKind.SUB_PLAN}
     below = {check.counts_as for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
     if Verdict.FAILED in below or (below - {Verdict.PASSED} and own <= {Verdict.PASSED}):
@@ -165,6 +166,7 @@ def duration(milliseconds: int) -> str:
     if milliseconds < 10:
         return f"{milliseconds}ms"
     seconds = milliseconds / 1000
+    # The limits are those at which rounding would show 10.00s and 60.0s.
     if seconds < 9.995:
         return f"{seconds:.2f}s"
     if seconds < 59.95:
