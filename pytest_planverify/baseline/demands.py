@@ -37,12 +37,12 @@ Standing = Literal["red", "absent", "green", "flaky", "skipped", "unknown"]
 """State before the work: ``absent`` did not exist, ``unknown`` may have existed but did not run."""
 
 _UNPROVED: dict[Standing, str] = {
-    "green": "passed at the baseline already, so a pass proves nothing",
+    "unknown": "not run for the baseline, so it is unknown whether it failed",
     "flaky": "flaky at the baseline, so a pass proves nothing",
     "skipped": "skipped at the baseline, so it never failed",
-    "unknown": "not run for the baseline, so it is unknown whether it failed",
+    "green": "passed at the baseline already, so a pass proves nothing",
 }
-"""Why a test that passes now is no proof, by its state at the baseline."""
+"""Why a test that passes now is no proof, by its state at the baseline; of several the first counts."""
 
 
 class Demands:
@@ -189,8 +189,7 @@ class Demands:
         # The demand itself failed before, perhaps at the import of a file, so that no test was reached.
         if "unknown" in standings and whole is not None and whole.verdict is Verdict.FAILED:
             return None
-        order: tuple[Standing, ...] = ("unknown", "flaky", "skipped", "green")
-        return next((_UNPROVED[each] for each in order if each in standings), _UNPROVED["unknown"])
+        return next((why for each, why in _UNPROVED.items() if each in standings), _UNPROVED["unknown"])
 
     # -- at the baseline -------------------------------------------------------------------------
 

@@ -325,8 +325,6 @@ def worth_of(
     applied, ``None`` without a control; ``control_fault`` is why the control could not be applied.
     ``to_be_written`` states that the tests are still to be written by a todo.
     """
-    if not as_is:
-        return _unrunnable("it was not reached", None)
     unanswered = next((each for each in as_is if each.verdict not in _ANSWERS), None)
     if unanswered is not None:
         return _unrunnable(unanswered.reason or f"it is {unanswered.verdict}", unanswered.failure)
@@ -337,36 +335,26 @@ def worth_of(
             f"it passed {greens} of {len(as_is)} times on the same tree",
             "remove the dependence on chance, clock, network or order, and qualify it again",
         )
-    if greens:
-        return _of_passing(broken, control_fault, len(as_is))
-    return _of_failing(as_is[0], broken, to_be_written)
-
-
-def _of_passing(broken: CheckAnswer | None, control_fault: str | None, times: int) -> Worth:
-    """Qualify a check that passes before the work, in ``times`` runs: it needs a negative control."""
-    if control_fault is not None:
+    bad = None if broken is None else _fault_on_broken(broken)
+    if greens and control_fault is not None:
         return Worth(
             Quality.UNRUNNABLE,
             f"its negative control cannot be applied: {control_fault}",
             "write the control again, so that it breaks the feature in the current tree",
         )
-    if broken is None:
-        often = "once" if times == 1 else f"{times} of {times} times"
+    if greens and broken is None:
+        often = "once" if greens == 1 else f"{greens} of {greens} times"
         return Worth(
             Quality.VACUOUS,
             f"it passes before the work ({often})",
             "add a test that fails now, or name the tests under must_stay_green; if the work is done, "
             "claim the todo, or declare a negative_control that breaks the feature",
         )
-    return _fault_on_broken(broken) or Worth(
-        Quality.RED_OK, "it passes now, and fails with its negative control"
-    )
-
-
-def _of_failing(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: bool) -> Worth:
-    """Qualify a check that fails before the work; a control that does not apply yet is acceptable."""
-    failure = first.failure
-    # It must fail for lack of the feature: an environment problem or missing tests are no such reason.
+    if greens:
+        return bad or Worth(Quality.RED_OK, "it passes now, and fails with its negative control")
+    # A check that fails needs no control; one that does not apply before the work is acceptable. But it
+    # must fail for lack of the feature, not for lack of tests or because of the environment.
+    failure = as_is[0].failure
     head = (failure.stack_trace_head or "").strip() if failure is not None else ""
     if failure is not None and (failure.category in _UNRUNNABLE or failure.owner is Owner.ENVIRONMENT):
         return _unrunnable(head or str(failure.category), failure)
@@ -379,7 +367,6 @@ def _of_failing(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: b
             "name existing tests; if a todo is to write them, list them in its allowed_files or "
             "expected_artifacts",
         )
-    bad = None if broken is None else _fault_on_broken(broken)
     because = ": ".join(["it fails before the work", *head.splitlines()[:1]])
     return bad or Worth(Quality.RED_OK, because)
 

@@ -70,10 +70,7 @@ def read_fixture(path: str, root: Path, *, check_id: str = "") -> tuple[FixtureU
     With evidence the criterion has failed. Never raises.
     """
     try:
-        file = _existing(root, path)
-        if file.is_dir():
-            raise _Fault("not_a_file", path, expected="a file", actual="a folder")
-        return FixtureUse(path=path, sha256=file_sha256(file)), None
+        return FixtureUse(path=path, sha256=file_sha256(_existing_file(root, path))), None
     except _Fault as error:
         fault = error
     except OSError as error:
@@ -202,6 +199,14 @@ def _existing(root: Path, path: str) -> Path:
     return file
 
 
+def _existing_file(root: Path, path: str) -> Path:
+    """Return the path of an existing file. Raises :class:`_Fault` for anything else."""
+    file = _existing(root, path)
+    if file.is_dir():
+        raise _Fault("not_a_file", path, expected="a file", actual="a folder")
+    return file
+
+
 def _under(root: Path, path: str) -> Path:
     """Return a path below the root without symbolic links.
 
@@ -277,6 +282,14 @@ def _read_json(path: str, file: Path) -> Any:
         raise _Fault("not_json", path, actual=str(error)) from error
 
 
+_SCHEMA_PROBLEMS = {
+    "missing": "it does not exist",
+    "not_a_file": "it is no file",
+    "outside_root": "it is outside of the plan's root",
+}
+"""What is wrong with the file of a schema, by the problem of the file."""
+
+
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
     """Return a function that raises :class:`_Fault` for documents that violate the schema.
 
@@ -297,17 +310,9 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         return _Fault("bad_schema", named, expected=named, actual=shown)
 
     try:
-        file = _under(root, named)
-        if not file.exists():
-            raise bad("it does not exist")
-        if not file.is_file():
-            raise bad("it is no file")
-        schema = _read_json(named, file)
+        schema = _read_json(named, _existing_file(root, named))
     except _Fault as fault:
-        if fault.problem == "bad_schema":
-            raise
-        outside = fault.problem == "outside_root"
-        raise bad("it is outside of the plan's root" if outside else fault.actual) from fault
+        raise bad(_SCHEMA_PROBLEMS.get(fault.problem, fault.actual)) from fault
     except OSError as error:
         raise bad(_os_reason(error)) from error
     # true and false are schemas, too: they accept everything or nothing.

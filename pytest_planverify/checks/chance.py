@@ -107,16 +107,13 @@ def _function_draws(path: Path, line: int) -> bool:
     if tree is None:  # repeated runs cost less than a flaky failure that counts as deterministic
         return path.is_file() and path.stat().st_size > _LARGEST
     functions = chain.from_iterable(_functions_of(tree).values())
-    around = [node for node in functions if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
+    spans = [(_first_line(node), node.end_lineno or node.lineno) for node in functions]
+    drawing = [at for at, _ in _chances_of(tree)]
+    around = [(first, last) for first, last in spans if first <= line <= last]
     if around:
-        return any(map(_is_chance, ast.walk(max(around, key=lambda node: node.lineno))))
-    pending: list[ast.AST] = [tree]
-    while pending:
-        node = pending.pop()
-        if _is_chance(node):
-            return True
-        pending += [each for each in ast.iter_child_nodes(node) if not isinstance(each, _FUNCTION)]
-    return False
+        first, last = max(around)  # the innermost one begins last
+        return any(first <= at <= last for at in drawing)
+    return any(not any(first <= at <= last for first, last in spans) for at in drawing)
 
 
 def _lines_draw(path: Path, first: int, lines: int, *, with_sets: bool) -> bool:
@@ -148,7 +145,7 @@ def _chances_of(tree: ast.Module) -> tuple[tuple[int, bool], ...]:
     return tuple((node.lineno, not _is_chance(node, with_sets=False)) for node in nodes)
 
 
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def _first_line(node: _Function) -> int:
     """Return the first line of a function's code, which is that of its first decorator."""
     return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 

@@ -47,7 +47,6 @@ UNKNOWN = Verdict.INCONCLUSIVE
         ([FLAKY, R], None, Quality.UNSTABLE),
         ([R, UNKNOWN], None, Quality.UNRUNNABLE),
         ([Verdict.NOT_RUN], None, Quality.UNRUNNABLE),
-        ([], None, Quality.UNRUNNABLE),
     ],
 )
 def test_quality_of_a_check_follows_from_its_results(
@@ -87,7 +86,7 @@ def test_the_reason_quotes_the_first_line_of_the_failure():
 
 
 @given(
-    st.lists(st.sampled_from([*Verdict]), max_size=4),
+    st.lists(st.sampled_from([*Verdict]), min_size=1, max_size=4),
     st.none() | st.sampled_from([*Verdict]),
     st.none() | st.just("no"),
     st.booleans(),
