@@ -47,7 +47,8 @@ def fingerprint(problem: Problem) -> str:
 
 def _result(problem: Problem, level: str, rule: int) -> dict[str, object]:
     place = {
-        "artifactLocation": {"uri": quote(problem.path)},
+        # Bytes that are no UTF-8 are surrogates here, and escaped as they are in the file's name.
+        "artifactLocation": {"uri": quote(problem.path, errors="surrogateescape")},
         "region": {"startLine": problem.line},
     }
     return {

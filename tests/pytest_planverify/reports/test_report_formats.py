@@ -419,6 +419,14 @@ def test_allure_results_of_the_first_worker_count_unless_only_a_later_one_is_red
     assert merged(tmp_path) == kept
 
 
+def test_sarif_escapes_bytes_of_file_names_that_are_not_utf8() -> None:
+    found = red(failure(location=Location(path="shop/\udcff.py", line=1)))
+    report = json.loads(render("sarif", ReportInput(found, {PLAN: ""})))
+
+    place = report["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "shop/%FF.py"
+
+
 def test_allure_result_of_a_killed_worker_is_kept_as_it_is(tmp_path: Path) -> None:
     write_result(tmp_path / "c1", "a", "passed")
     (tmp_path / "c1/cut-result.json").write_text('{"historyId": "x", "sta')
