@@ -173,7 +173,8 @@ def _module_that_is_missing(command: Command, process: ProcessResult) -> str | N
 
     A missing module of the project is a failure of the command instead.
     """
-    if "-m" not in command.argv or process.exit_code != 1:
+    # Another tool's -m may be its last word.
+    if "-m" not in command.argv[:-1] or process.exit_code != 1:
         return None
     module = command.argv[command.argv.index("-m") + 1]
     match = _NO_MODULE.search(process.stderr)

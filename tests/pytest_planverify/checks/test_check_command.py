@@ -14,6 +14,7 @@ import pytest
 
 from planner.catalog import parse_command
 from planner.model.evidence import CommandFact
+from planner.model.plan import ToolSpec
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict, Witness
 from pytest_planverify.checks import command as module
 from pytest_planverify.checks.command import find_program, run_command
@@ -207,6 +208,13 @@ def test_tool_with_a_missing_module_is_inconclusive(tmp_path: Path) -> None:
     result = run("./python -m mypy src", tmp_path)
     assert (result.verdict, result.reason) == (Verdict.INCONCLUSIVE, "the module mypy is not installed")
     assert run("./python -m mypkg.check", tmp_path).verdict is Verdict.FAILED
+
+
+def test_option_m_without_a_module_is_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "check").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "check").chmod(0o755)
+    command = parse_command("check -m", (ToolSpec(name="check", argv=("./check",)),))
+    assert run_command(command, tmp_path, 60).verdict is Verdict.FAILED
 
 
 def test_python_is_the_running_interpreter_and_its_tools_come_first(tmp_path: Path) -> None:
