@@ -313,7 +313,8 @@ def _absolute(option: GivenOption, directory: Path) -> GivenOption:
         return option
     value = option.value
     if option.name in _PATHS and value.lower() != "none":  # of pytest-json-report: write no file
-        value = str(directory / Path(os.path.expandvars(value)).expanduser())
+        # Not Path.expanduser(), which refuses an unknown user: pytest takes the name as it is.
+        value = str(directory / os.path.expanduser(os.path.expandvars(value)))
     elif option.name == "--cov-report" and ":" in value:
         kind, _, file = value.partition(":")
         # ``term-missing:skip-covered`` has no path.

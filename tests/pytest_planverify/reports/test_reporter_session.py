@@ -215,6 +215,12 @@ def test_confirmation_drops_reporters_but_keeps_options_that_affect_the_verdict(
     assert start.env["COVERAGE_FILE"].startswith(str(SCRATCH))
 
 
+def test_unknown_user_in_a_path_is_part_of_its_name(tmp_path: Path) -> None:
+    found = GivenOptions(command_line=("--junitxml=~nobody.here/x.xml",), directory=tmp_path)
+
+    assert reporting_start(found).args == (f"--junitxml={tmp_path}/~nobody.here/x.xml",)
+
+
 def test_coverage_source_folder_is_made_absolute(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     found = GivenOptions(command_line=("--cov=src", "--cov=shop"), directory=tmp_path)
