@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import BaselineError, OutcomeFileError
 from planner.model.baseline import (
@@ -278,7 +278,8 @@ def _shown(file: str, root: Path) -> str:
 
 def _rows(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the pairs of strings in a list; anything else is skipped, as journals may be manipulated."""
-    for entry in value if isinstance(value, list) else ():
+    entries: list[Any] = cast("list[Any]", value) if isinstance(value, list) else []
+    for entry in entries:
         match entry:
             case [str(name), str(file)]:
                 yield name, file
@@ -319,7 +320,8 @@ def verify_apart(plan: Path, *, directory: Path, env: Mapping[str, str] | None =
         # Any other status is a result: failed tests and violations are recorded as they are.
         if result.signal or result.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
             # Only the line with the reason, without pytest's surrounding output.
-            lines = list(filter(None, map(str.strip, f"{result.stdout}\n{result.stderr}".splitlines())))
+            output = f"{result.stdout}\n{result.stderr}".splitlines()
+            lines = [line.strip() for line in output if line.strip()]
             errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
             reason = (errors or lines or ["it said nothing"])[-1]
             raise BaselineError(f"the plan could not be verified ({how}): {reason}")

@@ -261,6 +261,8 @@ def _import_places() -> Iterator[str]:
     command = [sys.executable, "-P", "-c", _ASK_FOR_PLACES]
     try:
         found = subprocess.run(command, capture_output=True, check=True, timeout=_PLACES_SECONDS)
+        entries: list[str]
+        mappings: list[dict[str, str]]
         entries, mappings = json.loads(found.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):  # a broken installation: the run will show it
         return

@@ -202,10 +202,10 @@ class Details:
         question = check.title or check.cmd or check.id
         self._label("asks", question, Style.STRONG)
         # As checks.manual words it: a problem with an old answer; the question; "answer: " and the command.
-        problem, opening, command = (check.reason or "").partition("answer: ")
+        # From the end, as the question may contain the word, too.
+        problem, opening, command = (check.reason or "").rpartition("answer: ")
         if not opening:
-            if problem:
-                self._label("", problem)
+            self._label("", command)
             return
         if old_problem := problem.partition(question)[0].rpartition("; ")[0]:
             self._label("", old_problem)

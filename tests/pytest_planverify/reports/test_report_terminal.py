@@ -296,6 +296,17 @@ def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
     assert shown in summary(document(todo), width=120)
 
 
+def test_question_may_contain_the_word_before_the_command() -> None:
+    reason = "question for human: Is the answer: 42? answer: planner answer plan.yaml t yes"
+    asked = check(
+        "manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Is the answer: 42?", reason=reason
+    )
+
+    shown = summary(document(outcome("t", "T", TodoState.TESTING, asked)), width=120)
+
+    assert "    asks   Is the answer: 42?\n    answer planner answer plan.yaml t yes\n" in shown
+
+
 def test_long_message_is_limited_to_whole_lines_with_a_count() -> None:
     failure = RSI_FAILURE.model_copy(update={"stack_trace_head": "AssertionError: " + "many words " * 100})
     lines = summary(document(failing(failure))).splitlines()
