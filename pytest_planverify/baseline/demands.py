@@ -67,14 +67,14 @@ class Demands:
         A passed demand becomes failed or inconclusive if the baseline contradicts it or proves nothing.
         """
         check = run.check
-        if check.id not in (TURN_GREEN, STAY_GREEN) or check.verdict in _NOT_EXECUTED:
+        if check.id not in (TURN_GREEN, STAY_GREEN) or check.verdict in (Verdict.NOT_RUN, Verdict.BLOCKED):
             return run
-        if check.id == TURN_GREEN:
-            return self._check_turned(todo, run)
-        if self._kept is None:
+        if check.id == STAY_GREEN and self._kept is None:
             # Tests that are named one by one have to pass anyway; "all" is defined by the baseline alone.
             return _inconclusive(run, NO_BASELINE) if todo.must_stay_green == "all" else run
-        return self._check_stayed(todo, run)
+        if check.verdict is not Verdict.PASSED:
+            return run
+        return self._check_turned(todo, run) if check.id == TURN_GREEN else self._check_stayed(todo, run)
 
     # -- must_stay_green -------------------------------------------------------------------------
 
@@ -128,8 +128,6 @@ class Demands:
 
         Inconclusive if no such test existed.
         """
-        if run.check.verdict is not Verdict.PASSED:
-            return run
         assert self._kept is not None
         named = todo.must_stay_green
         now = {self._baseline_name(todo, test.nodeid): test for test in run.check.tests}
@@ -163,8 +161,6 @@ class Demands:
 
         Each named test, file or class has to contain a test that failed or was missing at the baseline.
         """
-        if run.check.verdict is not Verdict.PASSED:
-            return run
         # pytest itself is satisfied with skipped tests and expected failures.
         idle = [test.nodeid for test in run.check.tests if test.outcome not in GREEN]
         if idle:
@@ -223,9 +219,6 @@ class Demands:
         """Return whether a test belongs to the suite of the todo's root."""
         own, top = self._flat.owner(todo.id).root, self._flat.loaded.root
         return own == top or nodeid.startswith(os.path.relpath(own, top) + "/")
-
-
-_NOT_EXECUTED = (Verdict.NOT_RUN, Verdict.BLOCKED)
 
 
 def _failed(run: CheckRun, tests: Sequence[str], reason: str, missing: Sequence[Selector] = ()) -> CheckRun:

@@ -78,11 +78,11 @@ def failure_report(
             excerpts.setdefault((excerpt.path, excerpt.first_line), excerpt)
     shown |= {id(fact): fact for fact in facts[:MOST_EVIDENCE]}
     signatures = {failure.signature for failure in failures if failure.signature}
+    is_below = plan.path.is_relative_to(plan.root)
+    place = plan.path.relative_to(plan.root).as_posix() if is_below else str(plan.path)
     report = FailureReport(
         run_id=run_id,
-        plan=PlanRef(
-            todo_list_id=plan.plan.todo_list_id, path=_below(plan.path, plan.root), digest=plan.digest
-        ),
+        plan=PlanRef(todo_list_id=plan.plan.todo_list_id, path=place, digest=plan.digest),
         todo=_reported_todo(todo),
         state=outcome.state,
         checks=tuple(
@@ -139,10 +139,6 @@ def _reported_todo(todo: Todo) -> ReportedTodo:
         target_file=spec.target_file if spec else None,
         hint=spec.hint if spec else None,
     )
-
-
-def _below(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
