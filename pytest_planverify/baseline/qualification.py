@@ -199,6 +199,7 @@ def _makes(todo: Todo, file: str) -> bool:
     """Return whether an unclaimed todo may write a file: by artifact, target file or ``allowed_files``."""
     if todo.status is TodoStatus.CLAIMED:
         return False
+    # Only what some open todo writes may be missing now: other missing tests are a fault of the plan.
     artifacts = [artifact.path for artifact in todo.acceptance_criteria.expected_artifacts]
     target = todo.controller_task_spec.target_file if todo.controller_task_spec is not None else None
     named = allowed(file, [*artifacts, *([target] if target else [])])

@@ -115,6 +115,7 @@ def make_baseline(
     document = verify_apart(flat.loaded.path, directory=directory, env=env)
     records = records_of(document, flat.loaded.root)
     tests = dict(tests_of(flat, document))
+    # No test of a file that could not be collected has a result of its own.
     for record in records:
         nodeid: object = record.get("nodeid")
         if record.get("record") == "collection_failure" and isinstance(nodeid, str):
@@ -187,6 +188,7 @@ def tests_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, B
             flaky |= set(names) if failure.category is Category.FLAKY_TEST else set()
             if failure.signature is not None:
                 signatures = dict.fromkeys(names, failure.signature) | signatures  # the first one stays
+    # Several checks may run one test, each in a process of its own.
     for nodeid, outcomes in results.items():
         ran = [result for result in outcomes if result is not TestOutcome.NOT_RUN]
         red = next((result for result in ran if result.is_red), None)

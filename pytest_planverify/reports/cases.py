@@ -248,6 +248,7 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
         own = [each for each in failures if each.check_id == check.id]
         red_tests = False
         for test in check.tests:
+            # An expected failure is a skipped case, as in pytest's own JUnit report.
             test_status = PASSED if test.outcome in GREEN else SKIPPED
             message, text = test.reason or "", ""
             if test.outcome.is_red:

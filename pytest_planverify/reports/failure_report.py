@@ -76,7 +76,7 @@ def failure_report(
         facts = [fact for fact in facts if id(fact) not in taken]
         for excerpt in read_excerpts(files, failure, own_evidence):
             excerpts.setdefault((excerpt.path, excerpt.first_line), excerpt)
-    shown |= {id(fact): fact for fact in facts[:MOST_EVIDENCE]}
+    shown |= {id(fact): fact for fact in facts[:MOST_EVIDENCE]}  # what no failure rests on comes last
     signatures = {failure.signature for failure in failures if failure.signature}
     is_below = plan.path.is_relative_to(plan.root)
     place = plan.path.relative_to(plan.root).as_posix() if is_below else str(plan.path)

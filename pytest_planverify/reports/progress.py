@@ -130,7 +130,7 @@ class Progress:
         worker = self._workers.get(key)
         if worker is None:
             return
-        worker.nodeid = ""
+        worker.nodeid = ""  # between tests the row shows the command again
         worker.ended += outcome != "rerun"
         if self._verbosity > 0:
             word = _OUTCOMES.get(outcome, StyledText("UNKNOWN", Style.WARN))

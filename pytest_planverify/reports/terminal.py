@@ -153,8 +153,8 @@ def _write_plans(
 def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
     """Write the line and the details of each todo; a blank line follows one that needs attention."""
     parents = {above for outcome in outcomes for above in _above(outcome.todo_id)}
+    # By todo, the todos below it that have no sub-plan themselves, as ``planner status`` counts them.
     below: dict[str, list[Outcome]] = {outcome.todo_id: [] for outcome in outcomes}
-    """By todo, the todos below it that have no sub-plan themselves, as ``planner status`` counts them."""
     for outcome in outcomes:
         for above in () if outcome.todo_id in parents else _above(outcome.todo_id):
             if above in below:
@@ -227,17 +227,15 @@ def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: Re
 
 
 def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
-    """Return the columns that fit, with their widths.
-
-    Without a terminal they are as wide as their content. On a terminal the title is narrowed and wrapped in
-    its column, then the count of tests is left out, and at last title and counts move below the line.
-    """
+    """Return the columns that fit, with their widths; without a terminal all fit."""
     every = {
         name: widest([row.cells[name].text for row in rows if name in row.cells])
         for name in ("word", "id", "title", *_COUNTS)
     }
     every = {name: width for name, width in every.items() if width}
     title = every.get("title", 0)
+    # The title is narrowed and wrapped in its column, then the count of tests is left out, and at last
+    # title and counts move below the line.
     for columns in (every, {name: width for name, width in every.items() if name != "tests"}):
         total = sum(columns.values()) + len(GAP) * (len(columns) - 1)
         room = title + (screen.columns or total) - total
@@ -302,6 +300,7 @@ def _tail(outcome: Outcome, name: Standing) -> str:
         reasons = dict.fromkeys(check.reason for check in outcome.checks if check.reason)
         return "; ".join(reason for reason in reasons if reason)
     runs = [check.taken_from for check in outcome.checks if check.taken_from]
+    # Ids of runs begin with their time, so that the greatest is that of the latest.
     if name is Standing.DONE and runs and len(runs) == len(outcome.checks):
         return f"from run {max(runs)} (unchanged since)"
     is_parent = any(check.kind is CheckKind.SUB_PLAN for check in outcome.checks)

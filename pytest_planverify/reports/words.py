@@ -116,6 +116,7 @@ _STANDINGS: Mapping[TodoState, Standing] = {
 
 def standing(outcome: Outcome) -> Standing:
     """Return the standing of a todo. For an outcome without a state its ``success`` decides."""
+    # Outcomes of other programs may have no state.
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
     seen = {check.counts_as for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
