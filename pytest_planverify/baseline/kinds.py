@@ -29,8 +29,8 @@ _SOURCES = frozenset({".py", ".pyi", ".pyx", ".js", ".ts", ".tsx", ".jsx", ".mjs
 """Suffixes of source files; in test folders they are test support, elsewhere product."""
 _PLUGINS = re.compile(rb"""pytest_plugins\s*(?::[^=\n]*)?=\s*([\[({][^\])}]*|[^\n]*)""")
 """An assignment to ``pytest_plugins``: a string, or a bracketed list of several lines."""
-_PLUGIN_OPTION = re.compile(rb"""(?:^|[\s"'=\[])-p[\s"',=]*([\w.]+)""")
-"""``-p module`` in ``addopts``."""
+_PLUGIN_OPTION = re.compile(rb"""(?:^|[\s"'=\[])-p[\s"',=]*([\w.]+)(?![\w.:])""")
+"""``-p module`` in ``addopts``, but not ``-p no:module``."""
 _QUOTED = re.compile(rb"""["']([\w.]+)["']""")
 _MOST_SOURCE_BYTES = 1 << 20
 """Bytes of each file that are searched for plugins."""

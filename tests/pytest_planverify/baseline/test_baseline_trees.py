@@ -176,6 +176,7 @@ KINDS = {
     "pkg/generated.py": "product",
     "pkg/mod.py": "product",
     "pkg/latest.py": "product",
+    "pkg/no.py": "product",
     "README.md": "product",
 }
 
@@ -188,7 +189,9 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
     contents = dict.fromkeys(KINDS, b"")
     contents["conftest.py"] = b'pytest_plugins = [\n    "pkg.plug",\n]\nNAME = "pkg.mod"\n'
     contents["deep/conftest.py"] = b'pytest_plugins = "pkg.only_plug"\nOTHERS = ["pkg.latest"]\n'
-    contents["pytest.ini"] = b"[pytest]\naddopts = -q -p pkg.option_plug\ntestpaths =\n    quality\n    .\n"
+    contents["pytest.ini"] = (
+        b"[pytest]\naddopts = -p pkg.option_plug -p no:cacheprovider\ntestpaths =\n    quality\n    .\n"
+    )
     judges = judges_of(flat, {"checks/verify.py"}, HeldFiles(contents))
     assert {path: judges.kind_of(path) for path in KINDS} == {
         path: JudgeKind(kind) for path, kind in KINDS.items()
