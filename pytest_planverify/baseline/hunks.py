@@ -140,10 +140,17 @@ def _called(node: ast.AST) -> str:
 
 def compare(before: str, now: str) -> list[str]:
     """Return the lines of a unified diff without header; empty for files that are too long."""
-    then, lines = before.splitlines(), now.splitlines()
+    then, lines = _lines_of(before), _lines_of(now)
     if len(then) + len(lines) > _MOST_COMPARED_LINES:
         return []
     return list(difflib.unified_diff(then, lines, lineterm="", n=3))[2:]  # without the names of the files
+
+
+def _lines_of(text: str) -> list[str]:
+    """Return the lines of a text, without their ends."""
+    # Not splitlines(), which breaks lines at form feeds, too, where the parser and git count none.
+    text = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+    return text.split("\n") if text else []
 
 
 def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
@@ -151,10 +158,10 @@ def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     former = ""
     lines: list[str] | None = None  # ``None`` while in the header of a file
-    # Not splitlines(), which would also break lines of code at form feeds.
     for line in diff.decode("utf-8", "replace").split("\n"):
         if line.startswith("diff --git "):
-            lines = None
+            # A name that git quotes, as it contains a quote or a tab, is in no form that is read here.
+            former, lines = "", None
         elif lines is None and line.startswith("--- a/"):
             former = line[6:].rstrip("\t")  # git appends a tab to a path that contains spaces
         elif lines is None and line.startswith("+++ "):
@@ -197,7 +204,7 @@ def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Ite
 
 def new_file(text: str) -> list[str]:
     """Return the diff of a new file, all of whose lines are added."""
-    lines = text.splitlines()
+    lines = _lines_of(text)
     return [f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from planner.model.evidence import Hunk
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.baseline.hunks import run_at_import
+from pytest_planverify.baseline.hunks import compare, hunks_of, new_file, parts_of_diff, run_at_import
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,22 @@ from pytest_planverify.baseline.hunks import run_at_import
 )
 def test_functions_that_run_at_import_are_found(source: str, names: set[str]):
     assert run_at_import(dedent(source)) == names
+
+
+def test_form_feed_ends_no_line():
+    before = "def f():\n    return 1\n\f\ndef g():\n    return 2\n\f\ndef h():\n    return 3\n"
+    now = before.replace("return 3", "return 4")
+
+    (changed,) = hunks_of("shop.py", compare(before, now), now, None)
+    assert (changed.function, changed.line) == ("h", 8)
+    assert [each.function for each in hunks_of("shop.py", new_file(now), now, None)] == ["f", "g", "h"]
+
+
+def test_file_whose_name_git_quotes_adds_nothing_to_another():
+    diff = b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-1\n+2\n"
+    quoted = diff.replace(b"a/a.py", b'"a/b\\"c.py"').replace(b"b/a.py", b'"b/b\\"c.py"')
+
+    assert parts_of_diff(diff + quoted)["a.py"] == parts_of_diff(diff)["a.py"][:-1]
 
 
 def test_a_module_that_became_a_pipe_is_not_read(tmp_path: Path):
