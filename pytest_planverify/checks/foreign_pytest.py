@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.catalog.pytest_arguments import split_options
 from planner.catalog.test_paths import is_test_module
 from planner.model.evidence import (
     CommandFact,
@@ -61,7 +62,8 @@ def run_foreign(
     regularly, see :func:`run_process`.
     """
     # Options of pytest-json-report are set below, and the second attempt must do without them.
-    plain = [word for word in args if not word.startswith("--json-report")]
+    options = (each for each in split_options(args) if not each.name.startswith("--json-report"))
+    plain = [word for option in options for word in option.words]
     report, xml = folder / "foreign.json", folder / "foreign.xml"
     # Of pytest's JUnit XML only the family xunit1 has the file of each test.
     attempts = (

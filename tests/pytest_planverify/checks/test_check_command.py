@@ -309,6 +309,13 @@ def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
     assert judgement.reason
 
 
+def test_report_options_of_the_command_are_replaced_with_their_values(tmp_path: Path):
+    options = ("--json-report", "--json-report-file", "own.json")
+    judgement = pytest_run(tmp_path, "def test_1(): pass\n", *options, witness=Witness.JSON_REPORT)
+
+    assert judgement.verdict is Verdict.PASSED
+
+
 def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
     judgement = pytest_run(tmp_path, "import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n")
 
