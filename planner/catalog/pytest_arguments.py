@@ -14,7 +14,7 @@ from planner.catalog.tables import load_table
 from planner.errors import CommandSyntaxError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +135,20 @@ def split_options(words: Iterable[str]) -> Iterator[GivenOption]:
             yield from _split_cluster(word, rest)
         else:
             yield GivenOption("", (word,))
+
+
+def close_options(words: Sequence[str]) -> tuple[str, ...]:
+    """Return options of pytest with an end behind which no word is taken for the value of the last one.
+
+    ``--debug`` would take the path of a test for that of its file, and overwrite the test.
+    """
+    given = list(split_options(words))
+    option = OPTIONS.get(given[-1].name) if given else None
+    is_complete = option is None or "=" in given[-1].words[0] or option.takes not in ("optional", "many")
+    if is_complete or (option.takes == "optional" and given[-1].value is not None):
+        return tuple(words)
+    # Any option ends the values; disabling a plugin that does not exist has no effect.
+    return (*words, "-p", "no:end_of_options")
 
 
 def _split_long(word: str, rest: deque[str]) -> GivenOption:

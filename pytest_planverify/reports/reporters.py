@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.catalog.pytest_arguments import GivenOption, split_options
+from planner.catalog.pytest_arguments import GivenOption, close_options, split_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -179,8 +179,7 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
     if given.has("--cov") and not measures and not given.is_unmeasured:
         args += _COVERAGE_UNREPORTED[:1] if given.demands_coverage else _COVERAGE_UNREPORTED
         env["COVERAGE_FILE"] = str(scratch / "coverage" / f"measured-{name}")
-    # Here, and not last: `--cov` and `--json-report-omit` of the user would take the command's first word.
-    return ProcessStart(args=(*args, *command), env=env)
+    return ProcessStart(args=(*close_options(args), *command), env=env)
 
 
 def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: Path) -> ProcessStart:
@@ -198,7 +197,8 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
     start = _start(given, keep)
     own = [option for option in split_options(command) if not _is_report_file(option.name)]
     words = (word for option in own for word in option.words)
-    args, env = [*start.args, *_without_annotations(given, ()), *words], dict(start.env)
+    options = close_options((*start.args, *_without_annotations(given, ())))
+    args, env = [*options, *words], dict(start.env)
     if not given.is_unmeasured and (
         given.demands_coverage or any(option.name == "--cov" for option in own)
     ):

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from _pytest.config.findpaths import determine_setup
 
-from planner.catalog.pytest_arguments import parse_pytest_arguments
+from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
 from pytest_planverify.checks.processes import AwakeClock, is_alive
@@ -371,7 +371,7 @@ class Workers:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
         if not self._facts.reporting.is_needed(given, conftest_texts(root, invocation.selections)):
-            return (*self._settings.worker_args, *invocation.args), (), None
+            return (*close_options(self._settings.worker_args), *invocation.args), (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
         self._facts.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay

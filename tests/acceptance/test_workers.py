@@ -59,3 +59,14 @@ def test_xdist_workers_give_the_same_verdicts_and_recorded_values(tmp_path: Path
     assert [run.exit_code for run in (one, two, stealing)] == [1, 1, 1]
     assert sorted(two.outcomes["green"]["recorded"]["seen"]) == one.outcomes["green"]["recorded"]["seen"]
     assert {run.category("red") for run in (one, two)} == {"TEST_REGRESSION"}
+
+
+def test_option_of_the_run_takes_no_word_of_a_command(tmp_path: Path):
+    test = "def test_a(): pass\n"
+    example = Example(tmp_path, {"test_a.py": test, "test_b.py": "def test_b(): assert 0\n"})
+    example.plan(todo("a", "pytest test_a.py"))
+
+    run = example.verify("--debug", measured=False)
+
+    assert run.exit_code == 0, str(run)
+    assert (tmp_path / "test_a.py").read_text() == test

@@ -175,3 +175,21 @@ def test_a_command_line_is_split_into_options_with_their_values(
     found = list(module.split_options(words.split()))
     assert [(each.name, each.words) for each in found] == options
     assert [each.name for each in found if not each.known] == ["--strange"] * ("--strange" in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_open"),
+    [
+        ("-x --debug", True),
+        ("--json-report-omit log streams", True),
+        ("--cov pkg", False),
+        ("--cov=", False),
+        ("--cov -x", False),
+        ("-k a", False),
+        ("--strange", False),
+        ("", False),
+    ],
+)
+def test_last_option_takes_no_word_of_a_command_behind_it(words: str, is_open: bool) -> None:
+    end = ("-p", "no:end_of_options") if is_open else ()
+    assert module.close_options(words.split()) == (*words.split(), *end)

@@ -157,7 +157,7 @@ SELECTING = "-n 2 -x --lf --maxfail=3 -k a"
             "",
             "--json-report --json-report-file=/here/r.json",
         ),
-        (OMITTING, OMITTING, "", OMITTING),
+        (OMITTING, f"{OMITTING} -p no:end_of_options", "", OMITTING),
         ("--ctrf=c --report-log=l", "--ctrf=/run/unused", "", "--ctrf=/here/c --report-log=/here/l"),
         ("--alluredir=al --clean-alluredir", "--alluredir=/run/allure/c1", "", ""),
         (SELECTING, SELECTING, SELECTING, ""),
