@@ -77,7 +77,7 @@ def check_manual(
         return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))
     # The summary of a run finds the command behind "answer: ", see reports.details.
     words = ["planner", "answer", shown_path(loaded.path), todo_id, "yes"]
-    words += [] if alone else ["--check", check_id]
+    words += [] if alone else ["--check", check_id]  # without it, the answer is to the only question
     how = f"answer: {shlex.join(words)} # or no, or a reason"
     if given:
         reason = f"it was answered when the question was {clean(given[-1].question, limit=200)!r}; {how}"

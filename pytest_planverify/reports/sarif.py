@@ -57,5 +57,6 @@ def _result(problem: Problem, level: str, rule: int) -> dict[str, object]:
         "level": level,
         "message": {"text": f"{problem.headline} ({problem.consequences})"},
         "locations": [{"physicalLocation": place}],
+        # Services recognize a result by it after lines have moved.
         "partialFingerprints": {"planverify/v1": fingerprint(problem)},
     }
