@@ -142,10 +142,13 @@ def close_options(words: Sequence[str]) -> tuple[str, ...]:
 
     ``--debug`` would take the path of a test for that of its file, and overwrite the test.
     """
-    given = list(split_options(words))
-    option = OPTIONS.get(given[-1].name) if given else None
-    is_complete = option is None or "=" in given[-1].words[0] or option.takes not in ("optional", "many")
-    if is_complete or (option.takes == "optional" and given[-1].value is not None):
+    last = next(reversed(list(split_options(words))), GivenOption("", ("",)))
+    option = OPTIONS.get(last.name)
+    if option is None:
+        takes_more = not last.known
+    else:
+        takes_more = option.takes == "many" or (option.takes == "optional" and last.value is None)
+    if "=" in last.words[0] or not takes_more:
         return tuple(words)
     # Any option ends the values; disabling a plugin that does not exist has no effect.
     return (*words, "-p", "no:end_of_options")

@@ -186,7 +186,9 @@ def test_a_command_line_is_split_into_options_with_their_values(
         ("--cov=", False),
         ("--cov -x", False),
         ("-k a", False),
-        ("--strange", False),
+        ("--strange", True),
+        ("--strange=1", False),
+        ("--strange value", False),
         ("", False),
     ],
 )
