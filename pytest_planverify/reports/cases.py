@@ -252,7 +252,8 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
             test_status = PASSED if test.outcome in GREEN else SKIPPED
             message, text = test.reason or "", ""
             if test.outcome.is_red:
-                naming = (each for each in own if test.nodeid in each.tests)
+                # Where two checks ran the test, the failure is attributed to one of them.
+                naming = (each for each in (*own, *failures) if test.nodeid in each.tests)
                 message, text = _message_and_text(next(naming, own[0] if own else None))
                 if status == FAILED:  # the criterion may tolerate a failing test
                     test_status, red_tests = FAILED, True

@@ -137,6 +137,18 @@ def test_formats_are_red_if_the_exit_status_is(found: OutcomeDocument) -> None:
     assert summary["tests"] == summary["passed"] + summary["failed"] + summary["skipped"] == read.tests
 
 
+def test_case_of_a_failed_test_says_why_in_each_criterion_that_ran_it() -> None:
+    tests = results("t.py", "a", outcome=TestOutcome.FAILED)
+    checks = [check(each, verdict=Verdict.FAILED, tests=tests) for each in ("tests[0]", "must_stay_green")]
+    why = failure(tests=("t.py::a",), stack_trace_head="assert 1 == 2")
+    todo = outcome("a", "A", TodoState.TEST_FAILED, *checks, failure_evidence=why, failures=(why,))
+
+    cases = given(document(todo, exit_status=1)).cases
+    assert [(each.name, each.message) for each in cases] == [
+        ("t.py::a", "TEST_REGRESSION (coder): assert 1 == 2")
+    ] * 2
+
+
 @pytest.mark.parametrize(
     "found",
     [
