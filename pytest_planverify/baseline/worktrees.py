@@ -201,7 +201,7 @@ def _copy_build_products(repository: Repository, tree: Path) -> None:
 
     Only into existing folders, and never over a file of the revision.
     """
-    # The package may be imported from a folder beside the plan's, so those of the whole repository.
+    # Of the whole repository, as in the copy, not only those below the plan's root.
     whole = Repository(repository.top, repository.top, "", repository.linked)
     ignored = whole.files("--others", "--ignored", "--exclude-standard")
     walked = set(walk(repository.top))  # without caches and virtual environments
@@ -250,7 +250,7 @@ def _link_node_modules(top: Path, tree: Path) -> None:
     """Link ``node_modules`` of the top folder and of the folders in it into the copy."""
     for folder in (top, *(each for each in top.iterdir() if each.is_dir() and not each.is_symlink())):
         place = tree / folder.relative_to(top) / _LINKED_FOLDER
-        # An existing one is of the revision itself, and stays.
+        # One that the copy has itself stays.
         if (folder / _LINKED_FOLDER).is_dir() and place.parent.is_dir() and not os.path.lexists(place):
             place.symlink_to(folder / _LINKED_FOLDER, target_is_directory=True)
 
