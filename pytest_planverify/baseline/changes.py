@@ -39,7 +39,7 @@ _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-rena
 # Each option overrides a setting of the user that would change the form of the diff.
 _DIFF = (
     "--no-ext-diff", "--no-textconv", "--no-color", "--unified=3", "--src-prefix=a/",
-    "--dst-prefix=b/", "--relative",
+    "--dst-prefix=b/", "--relative", "--find-renames",
 )  # fmt: skip
 _OWN = (".planverify/", "diagnostics/")
 """Folders of the verifier's own records, which are never changes."""

@@ -162,6 +162,8 @@ def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
         if line.startswith("diff --git "):
             # A name that git quotes, as it contains a quote or a tab, is in no form that is read here.
             former, lines = "", None
+        elif lines is None and line.startswith("rename to "):
+            found.setdefault(line.removeprefix("rename to "), [])  # without changes nothing else follows
         elif lines is None and line.startswith("--- a/"):
             former = line[6:].rstrip("\t")  # git appends a tab to a path that contains spaces
         elif lines is None and line.startswith("+++ "):

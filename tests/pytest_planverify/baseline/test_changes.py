@@ -358,14 +358,27 @@ def test_hunks_from_git_cover_changed_new_and_deleted_files(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize(("new", "changed"), [("> 0", []), ("> 1", [("new.py", "Cart.add.check", 1, 1)])])
+def test_renamed_file_has_only_the_hunks_that_changed(
+    tmp_path: Path, new: str, changed: list[tuple[str, str, int, int]]
+):
+    (tmp_path / "shop.py").write_text(BEFORE)
+    commit_all(tmp_path)
+    git(tmp_path, "mv", "shop.py", "new.py")
+    (tmp_path / "new.py").write_text(BEFORE.replace("> 0", new))
+
+    assert names(Changes(tmp_path).hunks(SIDES)) == changed
+
+
 def test_git_settings_of_the_user_are_ignored(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE)
     commit_all(tmp_path)
-    for name, value in (("diff.noprefix", "true"), ("color.ui", "always"), ("diff.context", "0")):
-        git(tmp_path, "config", name, value)
-    (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
+    for name in ("diff.noprefix=true", "color.ui=always", "diff.context=0", "diff.renames=false"):
+        git(tmp_path, "config", *name.split("="))
+    git(tmp_path, "mv", "shop.py", "new.py")
+    (tmp_path / "new.py").write_text(BEFORE.replace("> 0", "> 1"))
 
-    assert names(Changes(tmp_path).hunks(SIDES)) == [("shop.py", "Cart.add.check", 1, 1)]
+    assert names(Changes(tmp_path).hunks(SIDES)) == [("new.py", "Cart.add.check", 1, 1)]
 
 
 def test_files_are_compared_with_the_baseline_without_git(tmp_path: Path):
