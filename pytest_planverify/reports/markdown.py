@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_planverify.reports.cases import render_template
+from pytest_planverify.reports.cases import render_template, safe
 from pytest_planverify.reports.words import Standing, standing
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def append_summary(data: ReportInput, path: Path) -> None:
 def _error(problem: Problem) -> str:
     failure = problem.failure
     fix = f"\n{failure.suggestion}" if failure is not None and failure.suggestion else ""
-    place = f"file={_property(problem.path)},line={problem.line},title={_property(problem.category)}"
-    message = f"{problem.headline}\n{problem.consequences}{fix}"
-    return f"::error {place}::{_data(message)}"
+    path, category = _property(safe(problem.path)), _property(problem.category)
+    message = _data(safe(f"{problem.headline}\n{problem.consequences}{fix}"))
+    return f"::error file={path},line={problem.line},title={category}::{message}"
 
 
 def _data(text: str) -> str:

@@ -233,11 +233,12 @@ def test_markdown_has_location_role_and_rerun_or_one_line_when_green() -> None:
 
 
 def test_hostile_text_is_escaped_in_every_format() -> None:
-    for name in FORMATS:
-        text = rendered(name, red())
-        assert "\x1b" not in text
-        assert "\u202e" not in text
-        assert "\ufffe" not in text
+    named = red(failure(location=Location(path=f"shop/{HOSTILE}.py"), suggestion=HOSTILE))
+    for found in (red(), named):
+        for text in (*(rendered(name, found) for name in FORMATS), *github_lines(found)):
+            assert "\x1b" not in text
+            assert "\u202e" not in text
+            assert "\ufffe" not in text
     lines = github_lines(red())
     assert lines[0].startswith("::error file=shop/tax%2C0%3Ax.py,line=7,title=TEST_REGRESSION::")
     assert all("\n" not in line and "100%25" not in line.split("::")[1] for line in lines)
