@@ -184,9 +184,13 @@ class Changes:
         return tuple(found)
 
     @cached_property
-    def apart(self) -> tuple[str, ...]:
+    def _apart(self) -> tuple[str, ...]:
         """Files and folders below the root, relative to it, that do not count as changes of the product."""
-        return tuple(sorted(_below(self._root, self._given_apart)))
+        # Other plans in the folder of a plan, too: editing one changes no product.
+        folders = {path.parent: None for path in self._given_apart if path.suffix in _PLAN_SUFFIXES}
+        paths = {*self._given_apart, *(plan for folder in folders for plan in _plans_in(folder))}
+        below = (path for path in paths if path.is_relative_to(self._root) and path != self._root)
+        return tuple(sorted(path.relative_to(self._root).as_posix() for path in below))
 
     def are(self, files: Collection[str]) -> None:
         """Set the changed files, for a caller that knows an earlier state than the last commit."""
@@ -234,7 +238,7 @@ class Changes:
         return "sha256:" + digest.hexdigest()
 
     def _is_apart(self, file: str) -> bool:
-        return any(file == name or file.startswith(name + "/") for name in self.apart)
+        return any(file == name or file.startswith(name + "/") for name in self._apart)
 
     def _read_status(self) -> None:
         try:
@@ -266,18 +270,6 @@ class Changes:
 def _sorted_of_project(files: Iterable[str]) -> tuple[str, ...]:
     """Return the files without our own records, sorted."""
     return tuple(sorted(file for file in files if not file.startswith(_OWN)))
-
-
-def _below(root: Path, paths: Sequence[Path]) -> Iterator[str]:
-    """Yield those of the paths that lie below the root, relative to it.
-
-    Plan files in the same folder as a given plan are added: editing another plan changes no product.
-    """
-    folders = {path.parent: None for path in paths if path.suffix in _PLAN_SUFFIXES}
-    beside = (plan for folder in folders for plan in _plans_in(folder))
-    for path in dict.fromkeys((*paths, *beside)):
-        if path.is_relative_to(root) and path != root:
-            yield path.relative_to(root).as_posix()
 
 
 def _plans_in(folder: Path) -> Iterator[Path]:
