@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import stat
 import threading
@@ -23,6 +24,7 @@ from planner.planfile.latest_outcomes import MOST_FILES
 from planner.planfile.plan_folder import PlanFolder, make_home
 from planner.planfile.project_files import digest_of, is_code, open_regular, read_regular, walk
 from planner.text.glob_patterns import allowed
+from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git, top_of
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class Changes:
         All changed files if ``allowed_files`` is ``None``. The digest is of all changes of the product,
         whatever the todo may touch; ``None`` for a tree without git that is too large.
         """
-        kept = self._changed if self._given is None else self._given
+        kept = _printable(self._changed) if self._given is None else self._given
         if allowed_files is not None:
             kept = tuple(file for file in kept if allowed(file, allowed_files))
         if self._digest is None:
@@ -113,10 +115,10 @@ class Changes:
         if not self.under_git or not ask(self._root, "rev-parse", "--verify", "--quiet", "HEAD:./"):
             return None
         if self._revision == "HEAD":
-            return self._changed
+            return _printable(self._changed)
         repository = Repository.around(self._root)
         changed, added = ((), ()) if repository is None else repository.differing(self._revision)
-        return _sorted_of_project({*changed, *added})
+        return _printable(_sorted_of_project({*changed, *added}))
 
     @property
     def since(self) -> str:
@@ -130,7 +132,7 @@ class Changes:
         if top_of(self._root) is None:
             return ()
         status = ask(self._root, *_STATUS) or b""
-        return self._paths(entry for entry in status.split(b"\0") if entry.startswith(b"??"))
+        return _printable(self._paths(entry for entry in status.split(b"\0") if entry.startswith(b"??")))
 
     def files_of_work(self) -> tuple[str, ...] | None:
         """Return the changed files without plans and earlier reports; ``None`` as for :meth:`files`."""
@@ -194,7 +196,7 @@ class Changes:
 
     def are(self, files: Collection[str]) -> None:
         """Set the changed files, for a caller that knows an earlier state than the last commit."""
-        self._given = _sorted_of_project(files)
+        self._given = _printable(_sorted_of_project(files))
 
     def compare(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
         """Set changed files and digest by the SHA-256 of all files, ``before`` and ``now``, by path.
@@ -263,13 +265,18 @@ class Changes:
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
         # Two letters of state and a blank precede each path.
-        names = (entry[3:].decode("utf-8", "replace") for entry in entries if len(entry) > 3)
+        names = (os.fsdecode(entry[3:]) for entry in entries if len(entry) > 3)
         return _sorted_of_project(name.removeprefix(prefix) for name in names)
 
 
 def _sorted_of_project(files: Iterable[str]) -> tuple[str, ...]:
     """Return the files without our own records, sorted."""
     return tuple(sorted(file for file in files if not file.startswith(_OWN)))
+
+
+def _printable(files: Iterable[str]) -> tuple[str, ...]:
+    """Return file names for outcomes and evidence; those that are not UTF-8 could not be written."""
+    return tuple(map(without_surrogates, files))
 
 
 def _plans_in(folder: Path) -> Iterator[Path]:

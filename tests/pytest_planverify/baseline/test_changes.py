@@ -358,6 +358,17 @@ def test_hunks_from_git_cover_changed_new_and_deleted_files(tmp_path: Path):
     ]
 
 
+def test_name_that_is_not_utf8_can_be_written_and_its_content_counts(repository: Path):
+    digests: set[str | None] = set()
+    for content in ("1", "2"):
+        Path(os.fsdecode(os.fsencode(repository) + b"/caf\xe9.py")).write_text(content)
+        files, digest = Changes(repository).of(None)
+        assert files == ("caf\N{REPLACEMENT CHARACTER}.py",)
+        digests.add(digest)
+    assert len(digests) == 2
+    assert Changes(repository, revision=git(repository, "rev-parse", "HEAD")).files() == files
+
+
 @pytest.mark.parametrize(("new", "changed"), [("> 0", []), ("> 1", [("new.py", "Cart.add.check", 1, 1)])])
 def test_renamed_file_has_only_the_hunks_that_changed(
     tmp_path: Path, new: str, changed: list[tuple[str, str, int, int]]
