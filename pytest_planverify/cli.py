@@ -32,6 +32,7 @@ from planner.cli.exits import Status, UsageMistake, as_called, call_program, com
 from planner.cli.screen import Screen
 from planner.errors import PlannerError
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
+from planner.planfile.file_writer import STANDARD_OUTPUT
 from pytest_planverify import verify_command
 
 if TYPE_CHECKING:
@@ -384,7 +385,6 @@ def report(
     Formats: ctrf, gitlab, html, junit, markdown, prometheus, sarif. Without PATH, the report goes to
     .planverify/reports/.
     """
-    from planner.planfile.file_writer import STANDARD_OUTPUT
     from planner.planfile.latest_outcomes import find_outcomes
     from planner.planfile.loader import shown_path
     from planner.planfile.tree import load_tree

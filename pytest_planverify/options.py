@@ -10,6 +10,7 @@ need them unchanged, and some belong to conftests or plugins that only workers l
 from __future__ import annotations
 
 import argparse
+import copy
 import os
 import sys
 from dataclasses import dataclass, fields
@@ -17,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
+from _pytest.assertion.rewrite import assertstate_key
+from _pytest.mark.expression import Expression
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from planner.planfile.discovery import PlanChoice
     from pytest_planverify.reports.formats import Report
 
 Scope = Literal["claimed", "ready", "all"]
@@ -29,16 +31,8 @@ Scope = Literal["claimed", "ready", "all"]
 DEFAULT_CONFIRMATIONS = 4
 MAX_CONFIRMATIONS = 1000
 
-GIVEN = pytest.StashKey["Given"]()
-"""The original command line, stashed before anything of the repository is loaded."""
-
-
-class Given(NamedTuple):
-    """The original command line, before the parent's own arguments replaced it."""
-
-    positional: tuple[str, ...]
-    options: dict[str, Any]
-    """All options as parsed by pytest, including the ini file's ``addopts``."""
+GIVEN = pytest.StashKey[dict[str, Any]]()
+"""The original options as parsed by pytest, including the ini file's ``addopts``."""
 
 
 class PlanArgument(NamedTuple):
@@ -200,7 +194,7 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
     known = early_config.known_args_namespace
     _disable_assertion_rewriting(early_config)
     _disable_preparations(early_config)
-    early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
+    early_config.stash[GIVEN] = dict(vars(known))
     known.noconftest = True
     # Only the option that also affects the parent's own output remains.
     words = map(str, early_config.invocation_params.args)
@@ -212,8 +206,6 @@ def _disable_assertion_rewriting(config: pytest.Config) -> None:
 
     The parent runs no tests.
     """
-    from _pytest.assertion.rewrite import assertstate_key
-
     state = config.stash.get(assertstate_key, None)
     hook = getattr(state, "hook", None)
     if hook in sys.meta_path:
@@ -249,11 +241,10 @@ def read_settings(config: pytest.Config) -> Settings:
     from pytest_planverify.checks.intermediate_process import can_fork
     from pytest_planverify.reports.formats import parse_report
 
-    given = config.stash[GIVEN]
-    option = given.options
+    option = config.stash[GIVEN]
     directory = config.invocation_params.dir
     try:
-        typed = sort_words(config.invocation_params.args, directory, given.positional)
+        typed = sort_words(config.invocation_params.args, directory, option["file_or_dir"])
     except CommandSyntaxError as error:
         raise pytest.UsageError(str(error)) from None
     confirmations = option["planverify_confirm"]
@@ -294,7 +285,6 @@ def require_known_options(config: pytest.Config, settings: Settings, root: Path)
     workers load; so the text of those near ``root`` is searched for the option, and one that occurs there
     counts as known.
     """
-    import copy
     import difflib
 
     from planner.catalog.pytest_arguments import known_options, split_options
@@ -329,18 +319,27 @@ def spare_required_plugins(config: pytest.Config | None) -> None:
 
 def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:
     """Return the plans that were named, else those of the ini file or of a usual name."""
-    directory = config.invocation_params.dir
-    from planner.planfile.discovery import PLAN_NAMES, parse_choice, usual_plans
+    from planner.planfile.discovery import PLAN_NAMES, parse_choice, plan_boundary, usual_plans
+    from planner.text.sanitizing import without_surrogates
 
+    directory = config.invocation_params.dir
     if words:
         found = [parse_choice(word, directory) for word in words]
     else:
         found = usual_plans(directory, config.rootpath, config.getini("planverify_plan"), config.inipath)
-    if found:
-        return tuple(_plan_argument(choice, config) for choice in found)
-    raise pytest.UsageError(
-        "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
-        f"planverify_plan in the ini file, or write {' or '.join(PLAN_NAMES)} in {config.rootpath}"
+    if not found:
+        raise pytest.UsageError(
+            "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
+            f"planverify_plan in the ini file, or write {' or '.join(PLAN_NAMES)} in {config.rootpath}"
+        )
+    return tuple(
+        PlanArgument(
+            path=choice.path,
+            shown=without_surrogates(os.path.relpath(choice.path, directory)),
+            todo_ids=choice.todo_ids or (),
+            boundary=plan_boundary(choice.path, directory, config.rootpath),
+        )
+        for choice in found
     )
 
 
@@ -349,8 +348,6 @@ def _expression(option: str, text: str | None) -> str | None:
 
     An invalid one is refused, as ignoring it would run too much. Raises :class:`pytest.UsageError`.
     """
-    from _pytest.mark.expression import Expression
-
     if text is None or not text.strip():
         return None
     try:
@@ -360,21 +357,10 @@ def _expression(option: str, text: str | None) -> str | None:
     return text
 
 
-def _plan_argument(choice: PlanChoice, config: pytest.Config) -> PlanArgument:
-    from planner.planfile.discovery import plan_boundary
-    from planner.text.sanitizing import without_surrogates
-
-    directory = config.invocation_params.dir
-    shown = without_surrogates(os.path.relpath(choice.path, directory))
-    boundary = plan_boundary(choice.path, directory, config.rootpath)
-    return PlanArgument(choice.path, shown, choice.todo_ids or (), boundary)
-
-
 # -- words of the command line ----------------------------------------------------------------------------
 
 MOST_WORKERS = 64
 """Limit of concurrent workers."""
-PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 
 _OWN_FLAGS = frozenset(
     f"--planverify{each}" for each in ("", "-isolate", "-keep-going", "-resume", "-recording")
@@ -411,13 +397,13 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
     given = split_options(map(str, words))
     for option in given:
         name, taken, value = option.name, option.words, option.value
-        if taken[:-1] == ("--cov",) and value in positional and looks_like_plan(taken[-1]):
+        if taken[:-1] == ("--cov",) and value in positional and _looks_like_plan(taken[-1]):
             plans.append(taken[-1])  # the value of --cov is optional
             taken, value = (name,), None
         match name:
             case "":
                 (word,) = taken
-                if may_be_value and not (word in positional and looks_like_plan(word)):
+                if may_be_value and not (word in positional and _looks_like_plan(word)):
                     passed.append(word)
                 elif word != "--":
                     _require_plan(word, directory)
@@ -468,9 +454,11 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
     return CommandLine(plan_words=tuple(plans), worker_args=tuple(passed), **more)
 
 
-def looks_like_plan(word: str) -> bool:
+def _looks_like_plan(word: str) -> bool:
     """Return whether a word may name a plan, or todos of one."""
-    return word.partition("::")[0].endswith(PLAN_SUFFIXES)
+    from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
+
+    return word.partition(SEPARATOR)[0].endswith(PLAN_ENDINGS)
 
 
 def worker_count(text: str) -> int:
@@ -492,7 +480,7 @@ def _require_plan(word: str, directory: Path) -> None:
     An existing file of another kind is accepted here; the loader reports what is wrong with it.
     """
     path = directory / word.partition("::")[0]
-    if looks_like_plan(word):
+    if _looks_like_plan(word):
         return
     if path.suffix == ".py" or path.is_dir():
         raise pytest.UsageError(

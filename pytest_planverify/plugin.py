@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_planverify import hookspecs
+from pytest_planverify.observe import in_worker
 from pytest_planverify.observe.fixtures import planverify
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ __all__ = ["planverify"]
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the command line and ini options."""
-    from pytest_planverify.observe import in_worker
     from pytest_planverify.options import add_options, spare_required_plugins
 
     add_options(parser)
@@ -33,8 +34,6 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the hooks that other plugins may implement."""
-    from pytest_planverify import hookspecs
-
     pluginmanager.add_hookspecs(hookspecs)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from planner.model.outcome import Check
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind, EvidenceKind, Isolation, Verdict
 from planner.policy.dependencies import blockers
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from planner.model.evidence import Evidence
-    from planner.model.outcome import Check, FixtureUse
+    from planner.model.outcome import FixtureUse
     from planner.model.plan import Quarantine, Todo
     from planner.model.verdicts import Witness
     from planner.planfile.loader import LoadedPlan
@@ -81,11 +83,11 @@ class PlanResult:
             among = {name: each for name, each in among.items() if name in self.asked}
         return blockers(todo.id, self.failed & among.keys(), among)
 
-    def fill_in(self, why: Callable[[str, str], str], *, keep_going: bool) -> list[tuple[Todo, CheckRun]]:
+    def fill_in(self, why: str, *, keep_going: bool) -> list[tuple[Todo, CheckRun]]:
         """Mark the checks of blocked todos; return a check for each criterion that has none.
 
-        With ``keep_going`` existing checks of blocked todos keep their verdicts. ``why`` returns the reason
-        why a criterion (todo id, check id) was not run. The missing checks are returned, not added.
+        With ``keep_going`` existing checks of blocked todos keep their verdicts. ``why`` is the reason of
+        criteria that were not run. The missing checks are returned, not added.
         """
         missing: list[tuple[Todo, CheckRun]] = []
         for todo in self.todos:
@@ -99,7 +101,7 @@ class PlanResult:
                     skip = skipped(criterion, blocked_reason(blocked), Verdict.BLOCKED)
                     missing.append((todo, skip))
                 elif criterion.id not in runs:
-                    missing.append((todo, skipped(criterion, why(todo.id, criterion.id))))
+                    missing.append((todo, skipped(criterion, why)))
         return missing
 
 
@@ -149,8 +151,6 @@ def skipped(criterion: Criterion, reason: str, verdict: Verdict = Verdict.NOT_RU
 
 
 def _check(criterion: Criterion, verdict: Verdict, reason: str | None, **more: Any) -> Check:
-    from planner.model.outcome import Check  # imported late, to start the first worker sooner
-
     spec = criterion.spec
     if isinstance(spec, CommandSpec):
         more |= {"cmd": spec.cmd, "timeout_seconds": spec.timeout_seconds}
@@ -175,8 +175,6 @@ def is_settled(check: Check) -> bool:
 
 def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
     """Return a flaky check under the plan's current quarantine entries."""
-    from datetime import UTC, datetime
-
     tests = {name for piece in run.evidence for name in (piece.nodeid, *piece.tests) if name}
     entry = quarantine_of(tests, entries)
     if entry is None:

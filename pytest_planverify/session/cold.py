@@ -14,11 +14,12 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork, leave_as
-from pytest_planverify.observe.spec import HARNESS_EXIT
+from pytest_planverify.observe.spec import HARNESS_EXIT, WorkerSpec
 from pytest_planverify.session.fork_server import (
     Exited,
     ForkServerDied,
@@ -30,8 +31,6 @@ from pytest_planverify.session.fork_server import (
 if TYPE_CHECKING:
     from pathlib import Path
     from queue import Queue
-
-    from pytest_planverify.observe.spec import WorkerSpec
 
 _PROGRAM = (sys.executable, "-P", "-m", "pytest_planverify.session.cold")
 _INNER = "--inner"
@@ -52,7 +51,7 @@ class ColdWorker:
 
         self._lines: Queue[bytes] = Queue()
         """Lines that the interpreter prints: the session's process id, then how it ended."""
-        self.token: str | None = f"{os.getpid()}-{os.urandom(16).hex()}"
+        self.token = f"{os.getpid()}-{os.urandom(16).hex()}"
         """Token in the environment of all started processes, to find those that left the process tree."""
 
     @property
@@ -72,7 +71,7 @@ class ColdWorker:
             process = self._process = subprocess.Popen(
                 [*_PROGRAM, *flags, str(path)],
                 cwd=spec.root,
-                env={**os.environ, **dict(spec.start.env), TOKEN_VARIABLE: self.token or ""},
+                env={**os.environ, **dict(spec.start.env), TOKEN_VARIABLE: self.token},
                 stdin=stream,  # closed by the kernel when the parent dies
                 stdout=stream,
                 stderr=None if stream is None else subprocess.DEVNULL,
@@ -185,7 +184,6 @@ def _run(path: str) -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL if number is signal.SIGTERM else signal.default_int_handler)
     try:
-        from pytest_planverify.observe.spec import WorkerSpec
         from pytest_planverify.observe.worker import leave_interpreter, run_worker
 
         with open(path, encoding="utf-8") as file:
@@ -194,8 +192,6 @@ def _run(path: str) -> NoReturn:
         code = run_worker(spec)
         leave_interpreter()
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         os._exit(code & 0xFF)

@@ -16,7 +16,7 @@ import pytest
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.model.verdicts import Verdict
 from planner.planfile.file_writer import STANDARD_OUTPUT
-from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.plan_folder import LATEST, PlanFolder
 from planner.planfile.record_files import write_outcomes
 from planner.text.sanitizing import clean
 from pytest_planverify.guards.plan_guards import hygiene_of
@@ -192,7 +192,7 @@ def _write_documents(
     """
     settings = documents.facts.settings
     for each, part in zip(runs, parts, strict=True):
-        keep_outcomes(part, each.folder.path / each.folder.outcomes.name)  # for the history
+        keep_outcomes(part, each.folder.outcomes)
     if settings.outcomes is not None:
         given = settings.outcomes
         write_outcomes(document, given)
@@ -203,8 +203,8 @@ def _write_documents(
     for each, part in zip(runs, parts, strict=True):
         by_root.setdefault(each.loaded.root, []).append(each)
         keep_outcomes(part, PlanFolder(each.loaded.root, each.id).outcomes)
-    for runs_of_root in by_root.values():
-        latest = runs_of_root[0].folder.outcomes
+    for root, runs_of_root in by_root.items():
+        latest = root / LATEST
         keep_outcomes(document if len(by_root) == 1 else documents.document(runs_of_root), latest)
         yield os.path.relpath(latest, settings.invocation_dir)
 

@@ -44,13 +44,6 @@ _CLOSE_SECONDS = 2.0
 """How long an idle base may take to exit after it was told to, before it is killed."""
 _EXIT_SECONDS = 0.2
 """How long servers, and processes that a worker started, may take to exit by themselves."""
-_SIGNALS_FOR_WORKERS = (getattr(signal, "SIGTERM", None),)
-"""Signals that a test may send to its parent or process group.
-
-The base, servers and keepers ignore them, and workers restore the default; servers are stopped by closing
-their connection instead.
-"""
-
 _PRELOAD = (
     "pytest_planverify.observe.worker",
     "pytest_planverify.observe.evidence",
@@ -249,9 +242,8 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
     is no longer needed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends workers in order
-    for number in _SIGNALS_FOR_WORKERS:
-        if number is not None:
-            signal.signal(number, signal.SIG_IGN)
+    # A test may send it to its parent or process group; servers are stopped by closing their connection.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # If SIGCHLD was inherited as ignored, the kernel would discard the exit statuses of children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     group = os.getpgrp()
@@ -373,9 +365,7 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
                 connection.recv(1)  # returns when the parent calls ForkedWorker.close()
         os._exit(0)
     connection.close()
-    for number in _SIGNALS_FOR_WORKERS:
-        if number is not None:
-            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _die_with(keeper)
     with contextlib.suppress(OSError):

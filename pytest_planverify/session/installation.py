@@ -96,8 +96,13 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
         plain = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         plain = {}
-    for text in _pyproject_requirements(plain):
-        yield "pyproject.toml", text
+    project = _table(plain.get("project"))
+    groups = [project.get("dependencies"), *_table(project.get("optional-dependencies")).values()]
+    groups += _table(plain.get("dependency-groups")).values()
+    for group in groups:
+        for text in cast("list[object]", group) if isinstance(group, list) else ():
+            if isinstance(text, str):
+                yield "pyproject.toml", text
     setup = configparser.ConfigParser(interpolation=None)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
         setup.read(root / "setup.cfg", encoding="utf-8")
@@ -118,15 +123,6 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
             text = re.split(r"\s#|\s--hash|\\$", line)[0].strip()
             if text and not text.startswith(("#", "-")):
                 yield file.relative_to(root).as_posix(), text
-
-
-def _pyproject_requirements(plain: dict[str, Any]) -> Iterator[str]:
-    project = _table(plain.get("project"))
-    groups = [project.get("dependencies"), *_table(project.get("optional-dependencies")).values()]
-    groups += _table(plain.get("dependency-groups")).values()
-    for group in groups:
-        if isinstance(group, list):
-            yield from (each for each in cast("list[object]", group) if isinstance(each, str))
 
 
 def _setup_requirements(tree: ast.Module) -> Iterator[str]:

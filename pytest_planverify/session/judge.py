@@ -90,7 +90,7 @@ def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     if not record.collected or (record.usage_errors and not record.results):
         if record.death is None:
             return _never_collected(command, record)
-        evidence = (death_evidence(command, record.death, nodeid=None, tests=()),)
+        evidence = (death_evidence(command, record.death, nodeid=None),)
         return Judgement(verdict=Verdict.FAILED, evidence=evidence, exit_code=record.exit_status)
     results = [record.results.get(nodeid) for nodeid in record.nodeids]
     judgement = command.seen(_judge_tests(command, record, results, collection_evidence(command, record)))
@@ -284,22 +284,20 @@ def test_evidence(command: JudgedCommand, record: WorkerRecord, result: TestReco
     pieces = [command.read_back(raw, **about, **timing) for raw in result.evidence]
     death = record.death
     if death is not None and death.nodeid == result.nodeid:
-        pieces.append(death_evidence(command, death, nodeid=result.nodeid, tests=(result.nodeid,)))
+        pieces.append(death_evidence(command, death, nodeid=result.nodeid))
     elif not pieces:
         headline = result.reason or f"the test's outcome is {result.outcome}"
         pieces.append(command.evidence(EvidenceKind.TEST, headline, **about))
     return pieces
 
 
-def death_evidence(
-    command: JudgedCommand, death: Death, *, nodeid: str | None, tests: tuple[str, ...]
-) -> Evidence:
+def death_evidence(command: JudgedCommand, death: Death, *, nodeid: str | None) -> Evidence:
     """Return the evidence of a process that died or was killed before its session had finished.
 
     The death is attributed to the test ``nodeid``, else to the file that was being imported, else to the
     session.
     """
-    subject = f"{nodeid}" if nodeid else (death.file or "the session")
+    subject = nodeid or death.file or "the session"
     how = (
         f"was stopped after {command.limit_seconds:g} s"
         if death.timed_out
@@ -318,7 +316,7 @@ def death_evidence(
         limit_seconds=command.limit_seconds,
         timed_out=death.timed_out,
         process=_process_end(death),
-        tests=tests,
+        tests=(nodeid,) if nodeid else (),
     )
 
 

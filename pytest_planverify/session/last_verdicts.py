@@ -21,6 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
+from planner.model.journal import RestsOn
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import PastRun, past_runs
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.journal import RestsOn
     from planner.model.outcome import PlanRef
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
@@ -249,8 +249,6 @@ class FileDigests:
         ``more`` are files that it depends on without reading them itself. The files are ``None`` if the
         worker could not report all that it read.
         """
-        from planner.model.journal import RestsOn
-
         facts = record.files_read
         if facts is None or facts.get("unknown") or not _is_complete(record):
             return None, True

@@ -14,13 +14,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from planner.catalog.test_paths import is_test_path
+from planner.errors import LogError
+from planner.model.evidence import ChangedFile, ExecutedFunction
 from planner.model.outcome import Check, Diagnosis, Failure, Outcome, OutcomeMetrics, Summary
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
+from planner.planfile.project_files import RootedFiles
 from planner.planfile.tree import SEPARATOR
 from planner.policy.branches import agent_at, route
 from planner.policy.outcomes import (
     CHECK_ID,
+    is_preexisting,
     parent_verdicts,
     severity_of,
     sub_plan_reason,
@@ -28,6 +33,7 @@ from planner.policy.outcomes import (
     verdict_of,
 )
 from planner.text.sanitizing import clean
+from pytest_planverify.baseline.changes import GreenRevisions
 from pytest_planverify.checks.metric import is_number
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
@@ -38,12 +44,12 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from planner.model.evidence import ChangedFile, Evidence, Hunk
+    from planner.model.evidence import Evidence, Hunk
     from planner.model.outcome import Cause
     from planner.model.past import Correction
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.changes import Changes, GreenRevisions
+    from pytest_planverify.baseline.changes import Changes
     from pytest_planverify.baseline.comparison import BaselineComparison
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.session.run import SessionRun
@@ -281,8 +287,6 @@ def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
     """Put the todo's own failures before pre-existing ones, so that one of its own decides the route."""
     if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
         return outcome
-    from planner.policy.outcomes import is_preexisting
-
     return _with_failures(
         outcome, sorted(outcome.failures, key=lambda each: is_preexisting(todo, outcome, each))
     )
@@ -352,7 +356,6 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
     if not any(each.diagnosed for each in results):
         return ()
     # Imported late: a passing run needs no causes.
-    from planner.policy.outcomes import is_preexisting
     from pytest_planverify.diagnosis.causes import SeenFailure, find_causes
 
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]] = {
@@ -387,8 +390,6 @@ def find_outcomes(
         changes = each.changes[each.loaded.root]
         green = None
         if not recording and changes.under_git:
-            from pytest_planverify.baseline.changes import GreenRevisions
-
             green = GreenRevisions(each.loaded.root, each.id)
         results = Assembler(
             result=each.result,
@@ -422,14 +423,11 @@ def with_shared_places(results: Sequence[Assembled]) -> list[Assembled]:
     for each in results:
         root = each.flat.owner(each.todo.id).root
         for _, diagnosis in each.diagnosed:
-            known = best.get((root, diagnosis.signature))
-            if diagnosis.candidates and (known is None or _top_score(diagnosis) > _top_score(known)):
-                best[root, diagnosis.signature] = diagnosis
+            if diagnosis.candidates:
+                key = root, diagnosis.signature
+                # Candidates are sorted by score; of equal ones the first failure's stay.
+                best[key] = max(best.get(key, diagnosis), diagnosis, key=lambda it: it.candidates[0].score)
     return [_with_places(each, best) for each in results] if best else list(results)
-
-
-def _top_score(diagnosis: Diagnosis) -> float:
-    return diagnosis.candidates[0].score
 
 
 def _with_places(result: Assembled, best: Mapping[tuple[Path, str], Diagnosis]) -> Assembled:
@@ -454,7 +452,6 @@ def _without_wrong_suggestions(result: Assembled) -> Assembled:
         return result
     # Imported late: a passing run needs no suggestions.
     from planner.brief.instructions import read_instruction, right_suggestion
-    from planner.planfile.project_files import RootedFiles
     from planner.planfile.source_excerpts import look_up
 
     files = RootedFiles(result.flat.owner(todo.id).root)
@@ -474,7 +471,6 @@ def _without_wrong_suggestions(result: Assembled) -> Assembled:
 
 def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
     """Return the files changed below a root, code first; ``None`` if unknown."""
-    from planner.model.evidence import ChangedFile  # a green run never asks
     from pytest_planverify.observe.project_map import ProjectMap
 
     files = changes.files_of_work()
@@ -499,8 +495,6 @@ def _with_functions_of_import(piece: Evidence, at_import: Sequence[Hunk]) -> Evi
     """
     recorded = {(each.path, each.function) for each in piece.executed}
     used = {path for path, _ in recorded}
-    from planner.model.evidence import ExecutedFunction  # a green run never asks
-
     imported = [
         ExecutedFunction(
             path=hunk.path,
@@ -522,7 +516,6 @@ def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[st
     folder it lies; settings belong to neither.
     """
     # Imported late: a passing run asks for no side.
-    from planner.catalog.test_paths import is_test_path
     from pytest_planverify.baseline.work_tree import CONFIGURATIONS
 
     def sided(each: AnyChange) -> AnyChange:
@@ -540,16 +533,16 @@ def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Ca
 
     All go below the top plan's root, including those of sub-plans with another root.
     """
-    for flat, _, outcome, diagnosed in results:
+    for each in results:
+        flat, outcome = each.flat, each.outcome
         if outcome.failure_evidence is None or outcome.blocked_by:
             continue
         from pytest_planverify.reports.failure_report import failure_report, write_failure_report
 
         owner = flat.owner(outcome.todo_id)
         plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
-        evidence = tuple(piece for piece, _ in diagnosed)
         write_failure_report(
-            failure_report(outcome, evidence, plan=plan, run_id=run_id, causes=causes),
+            failure_report(outcome, each.evidence, plan=plan, run_id=run_id, causes=causes),
             root=flat.loaded.root,
             name=_report_name(outcome),
         )
@@ -616,7 +609,6 @@ class Opinions:
         if home not in self._corrections:
             self._corrections[home] = ()
             if os.path.lexists(file):  # else spare the imports
-                from planner.errors import LogError
                 from planner.store.corrections import read_corrections
 
                 try:

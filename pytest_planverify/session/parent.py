@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import pytest
 from _pytest.config import create_terminal_writer
 
+from planner.errors import PlannerError
 from planner.planfile.file_writer import (
     OptionalOutput,
     open_closed_streams,
@@ -88,7 +89,6 @@ def _verify(
     server: ForkServer | None,
     paths: tuple[str, ...],
 ) -> int:
-    from planner.errors import PlannerError
     from pytest_planverify.session.exit_status import ExitStatus
 
     reconfigure: Any = getattr(sys.stdout, "reconfigure", None)

@@ -14,9 +14,10 @@ from planner.errors import PlanFileError, PlannerError, PlanTreeError
 from planner.model.outcome import PlanRef, SubPlanRef
 from planner.model.plan import TodoStatus
 from planner.planfile.tree import FlatPlan, load_tree, todo_digests
+from planner.policy.dependencies import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from _pytest._io import TerminalWriter
@@ -111,7 +112,6 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
         asked.setdefault(argument.path, []).append(argument)
     errors: dict[str, PlanFileError] = {}
     chosen: list[ChosenPlan] = []
-    names: list[list[str]] = []
     for given in asked.values():
         named = [todo_id for each in given for todo_id in each.todo_ids]
         wanted = named if all(each.todo_ids for each in given) else None
@@ -129,11 +129,11 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
             errors |= {str(each): each for each in found}
             continue
         chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted, given[0].boundary, whole))
-        names.append(named)
     if errors:
         raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))
-    for each, named in zip(chosen, names, strict=True):
+    for each, given in zip(chosen, asked.values(), strict=True):
         known = [todo.id for todo in each.plan.plan.items]
+        named = (todo_id for argument in given for todo_id in argument.todo_ids)
         if (todo_id := next((name for name in named if name not in known), None)) is not None:
             alike = difflib.get_close_matches(todo_id, known, n=1)
             hint = f"did you mean {each.shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
@@ -157,22 +157,11 @@ def todos_in_scope(chosen: ChosenPlan, scope: Scope) -> list[Todo]:
     items = chosen.plan.plan.items
     children = chosen.flat.children
     if chosen.todo_ids is not None:
-        wanted = _closure(chosen.todo_ids, lambda name: children.get(name, ()))
+        wanted = set(reachable(chosen.todo_ids, lambda name: children.get(name, ())))
         return [todo for todo in items if todo.id in wanted]
     if scope != "claimed":
         return list(items)
     by_id = {todo.id: todo for todo in items}
     claimed = (todo.id for todo in items if todo.status is TodoStatus.CLAIMED)
-    wanted = _closure(claimed, lambda name: (*by_id[name].dependencies, *children.get(name, ())))
+    wanted = set(reachable(claimed, lambda name: (*by_id[name].dependencies, *children.get(name, ()))))
     return [todo for todo in items if todo.id in wanted]
-
-
-def _closure(start: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
-    wanted: set[str] = set()
-    pending = list(start)
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted.add(name)
-            pending += following(name)
-    return wanted

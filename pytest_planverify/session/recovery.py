@@ -14,13 +14,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from _pytest._io import TerminalWriter
+
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.latest_outcomes import PastRun, past_runs
-from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.plan_folder import LATEST, PlanFolder
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
+from pytest_planverify.baseline import load_baseline
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
@@ -66,7 +69,7 @@ def recover(plan: Path) -> Recovered:
             f"{plan}: there is no run of '{loaded.plan.todo_list_id}' in {where}; verify the plan first"
         )
     if run.finished is not None:  # the outcomes were written before the end record
-        document = read_outcomes(run.folder / RunFolder(loaded.root, "").outcomes.name)
+        document = read_outcomes(RunFolder(loaded.root, run.folder.name).outcomes)
         return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run)
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
@@ -87,8 +90,6 @@ def recover(plan: Path) -> Recovered:
 
 def recover_command(plan: Path) -> int:
     """Recover, write and show the outcomes of a killed run; return the exit status. Errors are printed."""
-    from _pytest._io import TerminalWriter
-
     from pytest_planverify.reports.terminal import render_summary
 
     try:
@@ -103,7 +104,7 @@ def recover_command(plan: Path) -> int:
         keep_outcomes(found.document, place)
         runs = (each.name for each in found.run.folder.parent.iterdir() if each.is_dir())
         if max(runs).partition(".")[0] == found.run.run_id:  # no other plan was verified since
-            keep_outcomes(found.document, RunFolder(loaded.root, "").outcomes)
+            keep_outcomes(found.document, loaded.root / LATEST)
         write_reports(found.results, found.run.run_id, found.document.causes)
         render_summary(
             TerminalWriter(), found.document, plans=[loaded], outcomes_path=os.path.relpath(place)
@@ -135,7 +136,6 @@ def _baseline_of_run(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
 
 def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
     """Yield the plan's own baseline and those of revisions."""
-    from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import baseline_of_file
 
     root = flat.loaded.root
@@ -159,7 +159,7 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
     result.note_failed(run_order(todos, flat.children))
-    for todo, missing in result.fill_in(lambda _todo, _check: KILLED, keep_going=run.started.keep_going):
+    for todo, missing in result.fill_in(KILLED, keep_going=run.started.keep_going):
         result.checks[todo.id][missing.check.id] = missing
     shown = "" if run.started.reference is None else run.started.reference.path
     # The changes at the time of the kill are unknown.

@@ -22,6 +22,7 @@ import pytest
 from planner.model.plan import Budget
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
 from planner.planfile.project_files import OWN_REPORTS
+from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.checks.result import CheckRun, JudgedCommand, file_of
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch
@@ -59,7 +60,7 @@ from pytest_planverify.session.last_verdicts import (
 )
 from pytest_planverify.session.plans import reference_of, todos_in_scope
 from pytest_planverify.session.run_folder import RunJournal
-from pytest_planverify.session.schedule import Job, Schedule, run_order
+from pytest_planverify.session.schedule import Job, Schedule
 from pytest_planverify.session.workers import line_of, planned_paths
 
 if TYPE_CHECKING:
@@ -152,7 +153,6 @@ class SessionRun:
         self._demands = _demands(settings, flat, asked, self.baseline)
         self._digests = FileDigests(root)
         self._by_id = {todo.id: todo for todo in self.todos}
-        self._order = [todo.id for todo in run_order(self.todos, flat.children)]
         self._stop = threading.Event()
         self._main_thread = threading.get_ident()
         self._workers: Workers
@@ -214,7 +214,7 @@ class SessionRun:
                 for criterion in self.flat.loaded.criteria[todo.id]:
                     if (todo.id, criterion.id) in self._decided:
                         self._keep_last_or_skip(todo, criterion)
-            self.result.note_failed(self._by_id[name] for name in self._order)
+            self.result.note_failed(self._schedule.order)
             self.budget.start(self.guards.added)
             self._run_all(running)
             self.budget.finish()
@@ -635,8 +635,7 @@ class SessionRun:
 
     def _fill_in(self, why: str = "not reached") -> None:
         """Mark every criterion without a verdict as blocked or not run, so that no outcome lacks one."""
-        keep_going = self._settings.keep_going
-        for todo, run in self.result.fill_in(lambda _todo, _check: why, keep_going=keep_going):
+        for todo, run in self.result.fill_in(why, keep_going=self._settings.keep_going):
             self._add(todo, run)
 
     def _current_todos(self, running: Iterable[Job]) -> tuple[str, ...]:
@@ -645,14 +644,15 @@ class SessionRun:
         If all have theirs, return the last todo of the order.
         """
         current = tuple(dict.fromkeys(job.todo.id for job in running))
+        order = [todo.id for todo in self._schedule.order]
         waiting = [
             todo_id
-            for todo_id in self._order
+            for todo_id in order
             if any(
                 each.id not in self.result.checks[todo_id] for each in self.flat.loaded.criteria[todo_id]
             )
         ]
-        return current or tuple(waiting[:1] or self._order[-1:])
+        return current or tuple(waiting[:1] or order[-1:])
 
 
 def _is_cut(job: Job) -> bool:
@@ -674,8 +674,6 @@ def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
         from pytest_planverify.baseline.revisions import baseline_at
 
         return baseline_at(settings.baseline, chosen.flat, settings.invocation_dir)
-    from pytest_planverify.baseline import load_baseline
-
     root = chosen.plan.root
     kept = load_baseline(root, chosen.plan.plan.todo_list_id)
     if kept is None and settings.baseline_file is not None:

@@ -10,6 +10,7 @@ import stat
 import sys
 import time
 from contextlib import suppress
+from hashlib import sha256
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import pytest
 from planner.catalog.pytest_arguments import split_options
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import JOURNAL, JOURNAL_VERSION, PARENT
-from planner.planfile.plan_folder import HOME, LATEST, make_home
+from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.record_files import outcomes_text
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import JournalWriter
@@ -47,11 +48,8 @@ class RunFolder:
         self.home = root / HOME
         self.path = self.home / "runs" / run_id
         self.journal = self.path / JOURNAL
-
-    @property
-    def outcomes(self) -> Path:
-        """Path of the latest outcomes of any plan of the root."""
-        return self.root / LATEST
+        self.outcomes = self.path / "outcomes.json"
+        """The plan's outcomes of this run, for the history."""
 
     def create(self) -> None:
         """Create the folders, exclude them from version control, and remove old runs.
@@ -247,8 +245,6 @@ _DISPLAY_OPTIONS = frozenset(
 
 def baseline_digest(baseline: KeptBaseline) -> str:
     """Return a digest of a baseline's contents."""
-    from hashlib import sha256
-
     return sha256(dumps(_data(baseline.document)).encode()).hexdigest()
 
 
@@ -257,8 +253,6 @@ _PROCESS_VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID"
 
 def _packages() -> str:
     """Return a digest of the installed distributions and their versions."""
-    from hashlib import sha256
-
     names: set[str] = set()
     for entry in sys.path:
         with suppress(OSError):

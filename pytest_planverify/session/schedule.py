@@ -107,14 +107,15 @@ class Schedule:
     ) -> None:
         """``taken`` are todo and criterion ids of commands whose verdicts are known."""
         plan = flat.loaded
-        self._order = run_order(todos, flat.children)
+        self.order = run_order(todos, flat.children)
+        """All todos, each after those that it depends on."""
         self._before = {
-            todo.id: {*todo.dependencies, *flat.children.get(todo.id, ())} for todo in self._order
+            todo.id: {*todo.dependencies, *flat.children.get(todo.id, ())} for todo in self.order
         }
         self._waiting: list[Job] = []
         self._running: list[Job] = []
-        self._unfinished = [todo.id for todo in self._order]
-        for todo in self._order:
+        self._unfinished = [todo.id for todo in self.order]
+        for todo in self.order:
             for criterion in plan.criteria[todo.id]:
                 is_command = criterion.kind in (CheckKind.TEST, CheckKind.COMMAND)
                 if is_command and (todo.id, criterion.id) not in taken:
@@ -129,7 +130,7 @@ class Schedule:
         """Return todos whose commands have all ended, in order, each once."""
         open_todos = {job.todo.id for job in (*self._waiting, *self._running)}
         found: list[Todo] = []
-        for todo in self._order:
+        for todo in self.order:
             if todo.id in self._unfinished and todo.id not in open_todos and not self._must_wait(todo.id):
                 self._unfinished.remove(todo.id)
                 found.append(todo)

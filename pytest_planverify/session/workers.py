@@ -25,16 +25,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from _pytest.config.findpaths import determine_setup
 
-from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments
+from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments, split_options
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
-from pytest_planverify.checks.processes import AwakeClock, is_alive
+from pytest_planverify.checks.processes import AwakeClock, end_descendants, end_process_tree, is_alive
 from pytest_planverify.checks.result import file_of
 from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.journal import JournalTail, is_signed
@@ -61,7 +61,6 @@ from pytest_planverify.session.run_folder import clear_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from planner.catalog import PytestInvocation
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.journal import Record
@@ -259,8 +258,7 @@ class Workers:
         self._folder = folder
         self._planned = planned_paths(flat)
         self._top = flat.loaded
-        self._count = 0
-        self._lock = threading.Lock()
+        self._numbers = count(1)
         self._look_around = raise_if_stopped
 
     def run(
@@ -274,8 +272,7 @@ class Workers:
         """
         attempts = 0
         while True:
-            spec = self._spec(job, confirming=confirming)
-            spec = replace(spec, recorded_tests=tuple(recorded_tests))
+            spec = self._spec(job, confirming=confirming, recorded_tests=recorded_tests)
             record = job.record = WorkerRecord(spec.start.inifile)
             if confirming or self._pool is None or attempts == MOST_ATTEMPTS:
                 break
@@ -302,15 +299,13 @@ class Workers:
     def _watch(self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord) -> None:
         Watcher(worker, spec, record, self._facts.progress, self._look_around).run()
 
-    def _spec(self, job: Job, *, confirming: bool) -> WorkerSpec:
+    def _spec(self, job: Job, *, confirming: bool, recorded_tests: Sequence[str]) -> WorkerSpec:
         """Return the spec of the next worker for a command, under a new number of the run."""
-        with self._lock:
-            self._count = number = self._count + 1
+        number = next(self._numbers)
         name = f"w{number}"
-        invocation = job.invocation
         settings, root, fixture = self._settings, job.plan.root, job.spec.fixture
-        args, env, relay = self._arguments(job, invocation, name, confirming=confirming)
-        given = parse_pytest_arguments((), args, foreign=False, as_module=invocation.as_module)
+        args, env, relay = self._arguments(job, name, confirming=confirming)
+        given = parse_pytest_arguments((), args, foreign=False, as_module=job.invocation.as_module)
         folders = _folders_of(str(root), given.selections)
         rootdir, inifile, _ = _find_setup(str(root), folders, given.options)
         interactive = settings.interactive and not confirming
@@ -330,6 +325,7 @@ class Workers:
             ),
             args=args,
             confirming=confirming,
+            recorded_tests=tuple(recorded_tests),
             selections=given.selections,
             keyword=given.keyword,
             markexpr=given.markexpr,
@@ -352,13 +348,13 @@ class Workers:
         )
 
     def _arguments(
-        self, job: Job, invocation: PytestInvocation, name: str, *, confirming: bool
+        self, job: Job, name: str, *, confirming: bool
     ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], Path | None]:
         """Return the worker's pytest arguments, its own environment variables, and its relay file.
 
         The relay file takes the worker's reports for the user's reporters; ``None`` if there are none.
         """
-        root = str(job.plan.root)
+        root, invocation = str(job.plan.root), job.invocation
         ini = _find_setup(root, _folders_of(root, invocation.selections), invocation.options)[2]
         given = GivenOptions(
             command_line=self._settings.worker_args,
@@ -448,23 +444,21 @@ def _find_setup(
     A broken ini file gives ``unusable: ...`` in place of its path, so that its commands form a group.
     """
     given: dict[str, Any] = {"inifile": None, "override_ini": None, "rootdir_cmd_arg": None}
-    words = iter(options)
-    for option in words:
-        name, equals, value = option.partition("=")
-        if name in ("-c", "--config-file"):
-            given["inifile"] = os.path.join(root, value if equals else next(words, ""))
-        elif name == "--rootdir":
-            given["rootdir_cmd_arg"] = os.path.join(root, value if equals else next(words, ""))
+    for option in split_options(options):
+        if option.name in ("-c", "--config-file"):
+            given["inifile"] = os.path.join(root, option.value or "")
+        elif option.name == "--rootdir":
+            given["rootdir_cmd_arg"] = os.path.join(root, option.value or "")
     try:
         found: Any = determine_setup(args=folders, invocation_dir=Path(root), **given)
     except BaseException as error:  # the worker's pytest will report what is wrong with the ini file
         return root, f"unusable: {type(error).__name__}", ()
     addopts: Any = found[2].get("addopts", ())
     addopts = getattr(addopts, "value", addopts)  # newer versions of pytest wrap the value in an object
-    with suppress(ValueError):
+    words: Iterable[str] = ()
+    with suppress(ValueError):  # unbalanced quotes, which the worker's pytest will report
         words = shlex.split(addopts) if isinstance(addopts, str) else map(str, addopts)
-        return str(found[0]), None if found[1] is None else str(found[1]), tuple(words)
-    return str(found[0]), None if found[1] is None else str(found[1]), ()
+    return str(found[0]), None if found[1] is None else str(found[1]), tuple(words)
 
 
 @cache
@@ -716,8 +710,6 @@ class Watcher:
 
     def _end_tree(self) -> None:
         """End the worker's processes and their descendants, orphans included."""
-        from pytest_planverify.checks.processes import end_descendants, end_process_tree
-
         with contextlib.suppress(OSError):
             os.kill(self.worker.pid, signal.SIGCONT)  # a test may have stopped the keeper
         end_process_tree(self.pid, token=self.worker.token)
