@@ -26,6 +26,7 @@ from json import dumps  # bound early: tests may monkeypatch these modules
 from os import fstat as file_facts
 from os import getpid
 from os import write as write_bytes
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class JournalWriter:
         self._key = key.encode()
         self._pid = self._numbered_in = os.getpid()
         self._written = 0
+        self._lock = RLock()
         self._pen = f"{self._pid}.{next(_PENS)}"
 
     def _open(self) -> None:
@@ -98,23 +100,26 @@ class JournalWriter:
             if record not in _FROM_ANY_PROCESS:
                 return
             if pid != self._numbered_in:
-                # Continuing the inherited numbers would make the parent's next records look repeated.
-                self._numbered_in, self._written = pid, 0
+                # Continuing the inherited numbers would make the parent's next records look repeated. A
+                # thread that does not exist in the child may have held the lock.
+                self._numbered_in, self._written, self._lock = pid, 0, RLock()
                 self._pen = f"{pid}.{time.time_ns()}"
         line = f'{{"record": "{record}", "session": {self._session}, "at": {time.time():.6f}, {body}'
         line = line.rstrip(", ")  # of an empty body
-        if self._key:
-            self._written += 1
-            line += f', "pen": "{self._pen}", "number": {self._written}'
-            # Last, so that a reader can split it off without parsing the line.
-            line += f', "mac": "{_mac(line.encode("utf-8", "backslashreplace"), self._key)}"'
-        if (
-            _identity(self._descriptor) != self._file_id
-        ):  # a test has closed it, and perhaps reused its number
-            self._open()
-        rest = (line + "}\n").encode("utf-8", "backslashreplace")
-        while rest:  # a write may be partial, as after a signal
-            rest = rest[write_bytes(self._descriptor, rest) :]
+        # Numbered and written in one step: if two threads wrote in another order, the reader would find a
+        # gap and drop the lower number as repeated. Reentrant, as a test's signal handler may record, too.
+        with self._lock:
+            if self._key:
+                self._written += 1
+                line += f', "pen": "{self._pen}", "number": {self._written}'
+                # Last, so that a reader can split it off without parsing the line.
+                line += f', "mac": "{_mac(line.encode("utf-8", "backslashreplace"), self._key)}"'
+            # A test may have closed it, and reused its number for a file of its own.
+            if _identity(self._descriptor) != self._file_id:
+                self._open()
+            rest = (line + "}\n").encode("utf-8", "backslashreplace")
+            while rest:  # a write may be partial, as after a signal
+                rest = rest[write_bytes(self._descriptor, rest) :]
 
     def close(self) -> None:
         """Close the file; further writes are errors."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,23 @@ def test_several_processes_may_append_concurrently(tmp_path: Path):
     for number in range(4):
         own = [record["number"] for record in records if record["session"] == f"s{number}"]
         assert own == list(range(200))
+
+
+def test_threads_of_a_worker_may_write_concurrently(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    journal = JournalWriter(path, "s1", "key")
+    threads = [
+        threading.Thread(target=lambda: [journal.write("metric") for _ in range(500)]) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    record = WorkerRecord()
+
+    assert all(record.follows(each) for each in read_journal(path))
+    assert not record.journal_lost
 
 
 def test_records_of_a_forked_child_are_numbered_separately(tmp_path: Path):
