@@ -253,7 +253,8 @@ def _argument_not_found(selection: str, record: WorkerRecord) -> list[str]:
     """
     _, separator, names = selection.partition("[")[0].partition("::")
     end = file_of(selection) + separator + names
-    return [argument for argument in record.not_found if argument.endswith(end)][:1]
+    # Whole components, as a.py::gone is also the end of another file's extra_a.py::gone.
+    return [each for each in record.not_found if each == end or each.endswith(f"/{end}")][:1]
 
 
 def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgement) -> Judgement:

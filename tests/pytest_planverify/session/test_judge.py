@@ -242,6 +242,15 @@ def test_command_with_a_missing_test_names_it():
     assert judgement.exit_code == 4
 
 
+def test_missing_test_of_a_file_with_a_longer_name_is_not_reported_for_another_file():
+    session = Session().feed("not_found", arguments=["/root/sub/extra_a.py::gone"])
+
+    judgement = judge(command("a.py::gone", "sub/extra_a.py::gone"), session.ended(4))
+
+    (evidence,) = judgement.evidence
+    assert [each.text for each in evidence.selectors] == ["sub/extra_a.py::gone"]
+
+
 COMPLAINT = "pytest: error: unrecognized arguments: --foo"
 
 
