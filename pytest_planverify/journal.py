@@ -46,6 +46,7 @@ _PENS = count(1)
 _FROM_ANY_PROCESS = frozenset({"metric", "audit_event"})
 """Tags that forked children of tests may write, too."""
 _MAC_BYTES = 8
+"""Few, as each record has them: they can only be guessed by writing records, and wrong ones are counted."""
 _SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
 _HIGH = 200
 """Minimum number of the journal's file descriptor, if the system allows it."""
@@ -117,6 +118,7 @@ class JournalWriter:
             # A test may have closed it, and reused its number for a file of its own.
             if _identity(self._descriptor) != self._file_id:
                 self._open()
+            # A lone surrogate becomes \\udXXX, which JSON decodes to the same character.
             rest = (line + "}\n").encode("utf-8", "backslashreplace")
             while rest:  # a write may be partial, as after a signal
                 rest = rest[write_bytes(self._descriptor, rest) :]
@@ -146,27 +148,19 @@ class JournalTail:
         self.only = b""
         """Text near the beginning of relevant lines; others are skipped unparsed."""
 
-    def follow(self, *, create: bool = False) -> None:
-        """Switch to the file that has the name now, if it is another one, and read it from the beginning.
+    def follow(self) -> None:
+        """Read only what is written from now on. A missing file is created.
 
-        With ``create`` a missing file is created. Without it, a missing one changes nothing. Raises
-        ``OSError`` if the path is not a regular file.
+        Raises ``OSError`` if the path is not a regular file.
         """
-        if create:
-            descriptor = _open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            if not os.fstat(descriptor).st_size:
-                write_bytes(descriptor, b"\n")  # truncation of an empty file would go unnoticed
-            os.close(descriptor)
-        try:
-            # Unbuffered, as a buffer would still contain truncated data.
-            stream = os.fdopen(_open(self._path, os.O_RDONLY), "rb", buffering=0)
-        except FileNotFoundError:
-            return
-        if self._stream is not None and os.path.sameopenfile(stream.fileno(), self._stream.fileno()):
-            stream.close()
-            return
-        self.close()
-        self._stream, self._offset, self._rest, self._last_bytes = stream, 0, b"", b""
+        descriptor = _open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        if not os.fstat(descriptor).st_size:
+            write_bytes(descriptor, b"\n")  # truncation of an empty file would go unnoticed
+        self._stream = os.fdopen(descriptor, "rb", buffering=0)
+        self._offset = os.fstat(descriptor).st_size
+        # The first read compares these bytes, so that what is skipped cannot be cut unnoticed either.
+        self._stream.seek(max(self._offset - _REMEMBERED, 0))
+        self._last_bytes = self._stream.read(min(self._offset, _REMEMBERED))
 
     def read(self) -> Iterator[Record]:
         """Yield each complete record written since the last read; an incomplete last line waits.
@@ -175,9 +169,11 @@ class JournalTail:
         set, and it is read from the beginning: records may come twice.
         """
         if self._stream is None:
-            self.follow()
-        if self._stream is None:
-            return
+            try:
+                # Unbuffered, as a buffer would still contain truncated data.
+                self._stream = os.fdopen(_open(self._path, os.O_RDONLY), "rb", buffering=0)
+            except FileNotFoundError:
+                return
         # A truncated file may have grown to the same size: equal sessions write equally long records.
         if os.fstat(self._stream.fileno()).st_size < self._offset or not self._is_unchanged():
             self.lost = True
@@ -198,14 +194,6 @@ class JournalTail:
             if record is not None:
                 self.line = line
                 yield record
-
-    def skip(self) -> None:
-        """Skip all current contents, and reset :attr:`lost`: what was cut until now does not matter."""
-        if self._stream is not None:
-            self._offset = os.fstat(self._stream.fileno()).st_size
-            self._stream.seek(max(self._offset - _REMEMBERED, 0))
-            self._last_bytes = self._stream.read(min(self._offset, _REMEMBERED))
-        self._rest, self.lost = b"", False
 
     def _is_unchanged(self) -> bool:
         """Return whether the bytes read last are still in place: a truncated file may have grown again."""
@@ -231,6 +219,7 @@ def read_journal(path: str | Path) -> list[Record]:
 
 def is_signed(line: bytes, key: str) -> bool:
     """Return whether a line, without its line end, was signed with the key."""
+    # The last one, as an object within the record may have a member of that name, too.
     body, separator, rest = line.rpartition(_SIGNATURE)
     return bool(separator) and rest == f'{_mac(body, key.encode())}"}}'.encode()
 

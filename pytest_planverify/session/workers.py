@@ -572,8 +572,7 @@ class Watcher:
         spec = self.spec
         self._tail.only = f'"session": "{spec.worker_id}"'.encode()
         clear_path(Path(spec.journal))  # an earlier worker may have removed or replaced the journal
-        self._tail.follow(create=True)
-        self._tail.skip()
+        self._tail.follow()
         prepare_board(spec.board)
         self.record.launched_at = time.time()
         try:

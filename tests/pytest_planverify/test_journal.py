@@ -151,7 +151,7 @@ def test_reading_in_pieces_yields_all_records(cuts: list[int], texts: list[str],
 def test_records_written_after_the_file_was_unlinked_are_read(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     tail = JournalTail(path)
-    tail.follow(create=True)
+    tail.follow()
     writer = JournalWriter(path, "s1")
     path.unlink()
     writer.write("late")
