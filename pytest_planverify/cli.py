@@ -455,6 +455,7 @@ def mcp(
     try:
         from pytest_planverify.mcp import serve
     except ImportError as error:
+        # Any other missing module is a defect of ours, which the advice below would hide.
         if (error.name or "").partition(".")[0] not in ("mcp", "anyio"):
             raise
         raise PlannerError(

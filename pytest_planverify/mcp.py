@@ -210,6 +210,7 @@ class PlanServer:
         """
         path = word.partition("::")[0]
         try:
+            # Resolved, so that no link leads out of the folder.
             is_below = (self._root / path).resolve().is_relative_to(self._root)
         except (OSError, ValueError):  # name too long, or a null byte
             is_below = False
@@ -247,6 +248,8 @@ async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
             ended.set()
 
     try:
+        # Abandoned, as a thread cannot be cancelled: else the cancellation would wait for the end of the
+        # verification, and watch() would never learn of it.
         return await anyio.to_thread.run_sync(guarded, abandon_on_cancel=True)
     finally:
         if not ended.is_set():
@@ -289,6 +292,7 @@ def _asks_no_human(plan: Path, todo: str) -> bool:
     state = PlanRun.open(plan).state
     todo_id = known_todo(state, todo)
     specs = state.records[todo_id].todo.acceptance_criteria.manual
+    # An approval asks a person whatever the todo's manual criteria say.
     kinds = {each.kind for each in state.questions.values() if each.todo_id == todo_id}
     return kinds <= {QuestionKind.ANSWER} and all(each.role is not Role.HUMAN for each in specs)
 

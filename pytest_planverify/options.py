@@ -221,6 +221,8 @@ def _disable_preparations(config: pytest.Config) -> None:
     for implementation in config.hook.pytest_load_initial_conftests.get_hookimpls():
         plugin = implementation.plugin
         module = str(getattr(plugin, "__name__", type(plugin).__module__))
+        # Wrappers stay, as pluggy needs a generator from them. pytest's own implementations stay, too: they
+        # load nothing with the arguments that the parent continues with.
         wraps = implementation.wrapper or implementation.hookwrapper
         if not wraps and not module.startswith("_pytest."):
             # The call of this hook has begun, and pluggy cannot remove an implementation from it.
@@ -243,6 +245,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
     option = config.stash[GIVEN]
     directory = config.invocation_params.dir
+    # Without addopts, which workers read from the ini file themselves.
     try:
         typed = sort_words(config.invocation_params.args, directory, option["file_or_dir"])
     except CommandSyntaxError as error:
@@ -291,11 +294,13 @@ def require_known_options(config: pytest.Config, settings: Settings, root: Path)
 
     parser: Any = config._parser  # pyright: ignore[reportPrivateUsage]
     words = list(settings.worker_args)
+    # A copy, as pytest's parser stores the options that it knows in the namespace.
     _, unknown = parser.parse_known_and_unknown_args(words, namespace=copy.copy(config.option))
     conftests = [root / "conftest.py", *root.glob("test*/conftest.py"), *root.glob("*/test*/conftest.py")]
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in conftests if path.is_file()]
     for option in split_options(unknown):
         name = option.name
+        # A word without a dash is the value of an unknown option, of which the option itself is reported.
         if not name.startswith("-") or any(name in text for text in texts):
             continue
         own = [each for option in parser.getgroup("planverify").options for each in option.names()]
@@ -467,6 +472,7 @@ def worker_count(text: str) -> int:
     ``auto`` is the number of usable processors. Raises :class:`pytest.UsageError`.
     """
     if text in ("auto", "logical"):
+        # Of a container's or a batch system's processors often only some may be used.
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(usable, MOST_WORKERS)
     if not text.isdecimal() or int(text) > MOST_WORKERS:

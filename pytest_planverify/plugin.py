@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
     add_options(parser)
     if not in_worker():
+        # This hook is not given the config, which pytest has registered as a plugin by now.
         spare_required_plugins(pluginmanager.get_plugin("pytestconfig"))
 
 
@@ -56,6 +57,7 @@ def pytest_load_initial_conftests(
     return (yield)
 
 
+# First, as the first result counts: pytest's own implementation runs a session here.
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Verify the plans instead of running a session in this process."""

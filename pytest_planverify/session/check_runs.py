@@ -117,6 +117,7 @@ def check_run(
     """Return the check of a judged criterion; an unusable data file fails it, too."""
     verdict, evidence = judgement.verdict, judgement.evidence
     use, unusable = fixture or (None, None)
+    # Whatever its tests said, as they may not have used the data that the criterion is about.
     if unusable is not None and verdict is not Verdict.NOT_RUN:
         verdict, evidence = Verdict.FAILED, (unusable, *evidence)
     reason, more = judgement.reason, {}
@@ -180,6 +181,7 @@ def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
     if entry is None:
         return run
     whose = f"({entry.ticket}, {entry.owner})"
+    # ISO dates sort as texts. The day itself is included.
     if entry.expires < datetime.now(UTC).date().isoformat():
         update = {"quarantine_ended": entry.expires}
         note = f"its quarantine ended on {entry.expires} {whose}"
@@ -241,6 +243,7 @@ def evaluate(
         found = check_manual(spec, flat.loaded, todo.id, name, answers(), alone=alone)
     elif isinstance(spec, MetricSpec):
         values = recorded_values(before).get(spec.name, [])
+        # A missing value is a failure only if all tests passed that could have recorded it.
         waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)
         if not values and waiting is not None:
             reason = f"nothing recorded it, because {waiting.check.id} did not pass"

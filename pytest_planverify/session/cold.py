@@ -62,6 +62,7 @@ class ColdWorker:
     def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
         """Start the worker; return its process id. Raises :class:`ForkServerDied` if that fails."""
         path = self._folder / f"{spec.worker_id}.spec.json"
+        # Private to the user from the beginning: it holds the key that signs the worker's records.
         with open(
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as file:
@@ -81,6 +82,7 @@ class ColdWorker:
             raise ForkServerDied(str(error)) from error
         if process.stdout is None:
             return process.pid
+        # A thread, as poll() needs a time limit, and pipes cannot be waited for with one on every platform.
         threading.Thread(target=_read_lines, args=(process.stdout, self._lines), daemon=True).start()
         first = self._lines.get()
         if first.strip().isdigit():
@@ -144,7 +146,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def _guard_fork(path: str, *, tells: bool) -> Exited:
     """Run the session in a forked child and return how that ended, as a keeper does for forked workers."""
-    _die_with(os.getppid())
+    _die_with(os.getppid())  # else a killed parent would leave the session running
     _become_subreaper()
     guard = os.getpid()
     session = os.fork()
@@ -160,6 +162,7 @@ def _guard_fork(path: str, *, tells: bool) -> Exited:
 def _guard_process(path: str, *, tells: bool) -> Exited:
     """Run the session in another interpreter and return how that ended."""
     stream = subprocess.DEVNULL if tells else None
+    # Standard output reports to the parent, and standard input shows its death: neither is the session's.
     process = subprocess.Popen([*_PROGRAM, _INNER, path], stdin=stream, stdout=stream)
     if tells:
         threading.Thread(target=_end_with_parent, args=(process.pid,), daemon=True).start()

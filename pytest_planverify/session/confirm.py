@@ -103,7 +103,7 @@ def confirm(
     repeated: list[_Repeated] = []
     unanswered, further_seconds = False, 0.0
     for number in range(most):
-        if number and not budget.allows():
+        if number and not budget.allows():  # the first was allowed above, where a refusal has a reason
             break
         started = time.monotonic()
         judgement = again()
@@ -118,6 +118,7 @@ def confirm(
         if not judgement.is_red:
             break
         further_seconds += took
+        # Recorded by the first repetition alone, as recording slows tests down.
         recorded = next(filter(None, executed), None)
         if not _may_change(
             first, repeated, root, recorded, is_cheap=further_seconds < MOST_FURTHER_SECONDS
@@ -162,6 +163,7 @@ def _may_change(
     still_red = [
         each for each in first.evidence if not any(run.confirmation_of(each).passed for run in repeated)
     ]
+    # Lazily: one hit decides the first case, one miss the second.
     draws = (depends_on_chance(each, root, recorded) for each in still_red[:MOST_ASKED])
     return any(draws) if is_cheap else bool(still_red) and all(draws)
 
@@ -179,6 +181,7 @@ class _Repeated:
         """Return this run's result for a piece of evidence: its test's if that ran, else the command's."""
         outcome = self._outcomes.get(piece.nodeid or "")
         passed = not self.judgement.is_red
+        # A test that was skipped or not run this time neither passed nor failed.
         if outcome is not None and (outcome.is_red or outcome.value in PROVING):
             passed = not outcome.is_red
         return Confirmation(where="alone", passed=passed, duration_ms=self.judgement.duration_ms)
@@ -204,10 +207,11 @@ def choose_recorded_tests(tests: Iterable[TestResult]) -> tuple[str, ...]:
     red = sorted((test for test in ran if _is_red(test)), key=lambda test: test.duration_ms)
     files = {_file(test.nodeid) for test in red}
     green = [test for test in ran if not test.outcome.is_red and _file(test.nodeid) in files]
+    # A fixed part, as a share of a quick session would not even pay for one test.
     limit = 1000 * _SECONDS + _SHARE * sum(test.duration_ms for test in ran)
     if not red or red[0].duration_ms > 1000 * _LONGEST:
         return ()
-    chosen = red[:1]
+    chosen = red[:1]  # even beyond the limit: without a failing test there is nothing to locate
     spent = red[0].duration_ms
     # Passing tests are taken at equal distances, so that they come from all parts of their files.
     step = max(len(green) / MOST_GREEN, 1.0)

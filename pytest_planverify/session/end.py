@@ -65,7 +65,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     if report is not None and report.reason is not None:
         for each in runs:
             each.explain(report.reason)
-        document = documents.document(runs)
+        document = documents.document(runs)  # again, as the reason changes its exit status
     parts = [document] if len(runs) == 1 else [documents.document([each]) for each in runs]
     places = list(_write_documents(documents, document, runs, parts))
     longreprs: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
@@ -233,7 +233,7 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
             others = f" and {len(returning) - 1} more" if len(returning) > 1 else ""
             yield f"pytest ignores what a test returns; assert it in {returning[0]}{others}"
         imported = dict.fromkeys(name for record in each.result.records for name in record.modules)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # an unreadable folder is no reason to lose the other notes
             yield from _stale_copy(imported, each.loaded.root)
         yield from each.guards.notes
         refusal = each.changes[each.loaded.root].refusal()
@@ -250,6 +250,7 @@ def _stale_copy(modules: Iterable[str], root: Path) -> Iterator[str]:
     copy do not depend on the tree. An identical copy is no problem, as where the project is reinstalled
     for each run.
     """
+    # The two usual layouts: the package beside the tests, and below src.
     bases = [base for base in (root, root / "src") if base.is_dir()]
     own_names = {path.stem for base in bases for path in base.iterdir()}
     installed = [Path(each) for each in sys.path if each.endswith(("site-packages", "dist-packages"))]

@@ -50,6 +50,7 @@ def exit_status(
         return ExitStatus.INTERRUPTED
     entries = list(outcomes)
     verdicts = {check.counts_as for entry in entries for check in entry.checks}
+    # A sub-plan's check repeats the verdicts of its todos, which are among the outcomes themselves.
     proved = any(
         check.counts_as is Verdict.PASSED and check.kind is not CheckKind.SUB_PLAN
         for entry in entries
@@ -59,6 +60,7 @@ def exit_status(
         return ExitStatus.VIOLATION
     if any(_has_failure_of(each, Family.BUDGET) for each in entries):
         return ExitStatus.BUDGET_EXCEEDED
+    # A blocked todo may have no failed check of its own, if the todo that blocks it does not count.
     failed = (TodoState.TEST_FAILED, TodoState.BLOCKED)
     if Verdict.FAILED in verdicts or any(entry.state in failed for entry in entries):
         return ExitStatus.FAILED
@@ -104,6 +106,7 @@ def counting(
     asked = [entry for entry in outcomes if (entry.plan, entry.todo_id) not in unasked]
     if scope == "all":
         return asked
+    # Of all outcomes: a dependency that was not requested may be done by its last verdicts.
     done = {(entry.plan, entry.todo_id) for entry in outcomes if entry.state is TodoState.DONE}
     kept: list[Outcome] = []
     for entry in asked:

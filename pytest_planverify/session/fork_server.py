@@ -92,6 +92,7 @@ class ForkServer:
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
+            # Left only by os._exit(): an exception must not unwind the parent's stack in this process.
             try:
                 ours.close()
                 request = _serve_base(theirs, parent)
@@ -117,7 +118,7 @@ class ForkServer:
             # Without this message the base takes the closed socket for the death of the parent.
             _send(self._socket, None)
         self._socket.close()
-        with contextlib.suppress(ChildProcessError):
+        with contextlib.suppress(ChildProcessError):  # reaped already, where SIGCHLD is ignored
             deadline = time.monotonic() + _CLOSE_SECONDS
             while not os.waitpid(self.pid, os.WNOHANG)[0]:
                 if time.monotonic() > deadline:
@@ -159,7 +160,7 @@ class Server:
 
     def fork(self, spec: WorkerSpec, *, own_session: bool) -> socket.socket:
         """Request a worker. Return the connection to its keeper. Raises :class:`ForkServerDied`."""
-        with self._lock:
+        with self._lock:  # the bytes of two requests must not mix
             return _send_with_connection(self._socket, (spec, own_session))
 
     def close(self) -> None:
@@ -256,7 +257,7 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
     gc.collect()
     gc.freeze()
     while True:
-        _reap()
+        _reap()  # servers that have ended since the last request
         try:
             request, connection = _receive(requests)
         except EOFError:  # the parent died, and its socket was closed before the kernel's signal arrived
@@ -369,7 +370,7 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _die_with(keeper)
     with contextlib.suppress(OSError):
-        if own_session:
+        if own_session:  # a test that signals its own group hits neither the keeper nor the parent
             os.setsid()
         else:
             os.setpgid(0, group)  # the parent's group, which owns the terminal
@@ -381,6 +382,7 @@ def _wait(pid: int, *, own_session: bool) -> Exited:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:  # else it is an orphan of the worker, which this subreaper has inherited
             break
+    # Helpers that end when the worker has, such as the resource tracker of multiprocessing, get time to.
     left_running = _has_left_processes(pid, own_session=own_session)
     return Exited.of(os.waitstatus_to_exitcode(status), left_running=left_running)
 
@@ -486,6 +488,7 @@ def _send(connection: socket.socket, value: object, descriptor: int | None = Non
 
 def _receive(connection: socket.socket) -> tuple[Any, socket.socket | None]:
     """Return the next message and the connection that came with it. Raises ``EOFError`` at the end."""
+    # The descriptor travels with the first byte of the header, never with the value.
     header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, 1)
     # A stream socket may deliver less than was asked for.
     header += _read(connection, _HEADER.size - len(header))

@@ -57,6 +57,7 @@ def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
     for file, text in _declared_requirements(root):
         try:
             asked = Requirement(text)
+            # Without an extra, markers that name one apply to nobody here.
             if asked.marker is not None and not asked.marker.evaluate({"extra": ""}):
                 continue
         except (InvalidRequirement, ValueError, KeyError):  # another tool's syntax: ignored
@@ -74,6 +75,7 @@ def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
         installed = distribution.version
     except (metadata.PackageNotFoundError, OSError):
         return RequirementFact(name=name, asked=str(asked.specifier), file=file)
+    # What is installed counts, also a pre-release that pip would not have chosen by itself.
     if asked.specifier.contains(installed, prereleases=True):
         return None
     modules = {
@@ -120,6 +122,7 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
         except (OSError, ValueError):
             continue
         for line in lines:
+            # Hashes and a continuation may follow it; options and included files start with a dash.
             text = re.split(r"\s#|\s--hash|\\$", line)[0].strip()
             if text and not text.startswith(("#", "-")):
                 yield file.relative_to(root).as_posix(), text
@@ -154,6 +157,7 @@ def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> Excep
     folders = [root / base / package.replace(".", "/") for base in ("", "src", "lib")]
     if not package and name in evidence.first_party:
         return error
+    # Limited, as a folder of data may have any number of files.
     beside = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())[:500]]
     unbuilt = [path for path in beside if path.stem == name and path.suffix in _UNBUILT]
     if unbuilt:

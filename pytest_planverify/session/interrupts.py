@@ -24,7 +24,7 @@ def stop_in_order() -> Generator[None]:
     behind and no outcomes written. Previous handlers are restored at the end.
     """
     global _requests
-    _requests = 0
+    _requests = 0  # a process may call pytest.main() more than once
 
     def interrupt(number: int, frame: object) -> None:
         global _requests

@@ -202,6 +202,7 @@ def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
     complaint = next((found for text in record.usage_errors if (found := _UNRECOGNIZED.search(text))), None)
     if complaint is None:
         return None
+    # pytest may as well complain about options of the ini file or of the user, which are not the plan's.
     own = {option.words[0] for option in split_options(command.args) if not option.known}
     unknown = [word for word in complaint["options"].split() if word in own]
     if not unknown:
@@ -419,6 +420,7 @@ def vacuous_evidence(
     reasons = [result.reason for result in results if result.reason]
     reasons += [reason for reason in record.skipped_files.values() if reason]
     selectors = tuple(Selector(text=text, problem="empty") for text in command.selections)
+    # A file that skips itself when it is imported collects no test, but it is there.
     if not results and not record.skipped_files:
         kind, headline = "nothing_collected", "no test was collected"
         if command.expression:

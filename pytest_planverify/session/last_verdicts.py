@@ -97,6 +97,7 @@ class Present:
             return f"{name} is still running"
         if run.unexplained is not None:
             return f"{name} could not be accepted: {run.unexplained}"
+        # A kept verdict contributes no measurement, so that the report would show too little coverage.
         if any(word.startswith(("--cov", "--no-cov")) for word in self.settings.worker_args):
             return "coverage needs a complete run"
         for condition, value in self._conditions.items():
@@ -123,6 +124,7 @@ class Present:
             return Difference(unknown=f"run {run.run_id} did not record them")
         if self.tree is None:
             return Difference(unknown="git does not answer, or there are too many")
+        # A killed run has no end record, and what it had started may have written a little longer.
         ended = run.last_at + (0 if run.finished is not None else OWN_DOING_SECONDS)
         root, began = self.flat.loaded.root, run.started.at
         return difference(then, self.tree, root, began=began, ended=ended, apart=self.apart)
@@ -173,6 +175,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         if each.kind in COMMANDS
     }
     for run in past_runs(plan.root, plan.plan.todo_list_id):
+        # What was judged before the last complete run is not what was interrupted.
         if unfinished and run.has_finished:
             found.newest = found.newest or run
             break
@@ -180,6 +183,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
             found.newest = found.newest or run
         why_none, changes = now.why_none(run), None
         for key in missing.keys() & run.checks.keys():
+            # The newest verdict alone counts: an older one may be a pass that a later failure has refuted.
             criterion, judged, why = missing.pop(key), run.checks[key], why_none
             held = check_run_of(judged)
             is_final = judged.final and is_settled(held.check) and held.check.kind is criterion.kind
@@ -191,6 +195,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
                 changed = digests.why_stale(held.rests_on, changes)
                 why = None if changed is None else f"{changed} since run {run.run_id}"
             if why is None:
+                # A run that kept the verdict itself names the one that reached it.
                 update = {"taken_from": held.check.taken_from or run.run_id}
                 found.held[key] = replace(held, check=held.check.model_copy(update=update))
             else:
@@ -231,6 +236,7 @@ class FileDigests:
             facts = os.stat(path)
         except OSError:
             return digest_of(self._root / name, follow=True), 0
+        # With the change time, which nobody can set, unlike the modification time.
         stamp = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
         known = self._known.get(name)
         if known is None or known[0] != stamp:
@@ -345,6 +351,7 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
     heads: dict[str, str] = {}
     files: dict[str, str] = {}
     loose: set[str] = set()
+    # Several roots may lie in one repository, which is read once.
     for top in dict.fromkeys(top_of(root) or root for root in roots):
         head, names = None, {}
         if (top / ".git").exists():
@@ -395,6 +402,7 @@ def difference(
     ``began`` and ``ended`` are the times of that run in epoch seconds. ``apart`` are excluded files, as in
     :func:`read_tree`.
     """
+    # Without a commit all files have digests, with one only those that differ from it: not comparable.
     if now.heads.keys() != then.heads.keys():
         return Difference(unknown="the files were added to git, or removed from it")
     changed: list[str] = []
@@ -432,7 +440,7 @@ def _between_commits(
             output = git(folder, "diff", "--name-status", "-z", "--no-renames", head, now.heads[top], "--")
         except GitFailed:
             return None
-        words = os.fsdecode(output).split("\0")
+        words = os.fsdecode(output).split("\0")  # status and name alternate; the last one is empty
         for status, name in zip(words[::2], words[1::2], strict=False):
             path = folder / name
             if not is_cache_or_report(name) and not _lies_in(path, apart):
@@ -473,7 +481,7 @@ class TreeWatch:
 
     def keep(self, path: Path) -> None:
         """Write the state. If it is unknown or cannot be written, the run cannot be resumed."""
-        if self._thread.ident is not None:
+        if self._thread.ident is not None:  # it was started
             self._thread.join()
         if self._state is not None:
             with suppress(FileWriteError):
@@ -496,7 +504,7 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
     head = ""
     names: dict[str, bool] = {}
     for entry in os.fsdecode(output).split("\0"):
-        if entry.startswith("# branch.oid "):
+        if entry.startswith("# branch.oid "):  # "(initial)" before the first commit, which no diff accepts
             head = entry.removeprefix("# branch.oid ")
         place = _FIELDS_BEFORE_PATH.get(entry[:2])
         if place is None:

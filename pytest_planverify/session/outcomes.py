@@ -198,6 +198,7 @@ class Assembler:
         if self.changes is None:
             return {}, ()
         changes = self.changes[root]
+        # A todo that passed before has been broken since then, not since the run's baseline.
         if self.green is not None:
             changes = self.green.changes_since(todo.id, changes) or changes
         if changes not in self._changed:
@@ -277,6 +278,7 @@ class Assembler:
             "stack_trace_head": evidence.headline,
             "process": end,
             "rerun": f"pytest --planverify {shlex.quote(f'{self.shown_path}::{todo.id}')}",
+            # Of this failure, unlike those of the check: its test may have passed where another failed.
             "runs": len(evidence.confirmations) or None,
             "reds": sum(not each.passed for each in evidence.confirmations) or None,
         }
@@ -623,11 +625,12 @@ class Opinions:
         Implementations are called one by one, as pluggy would not tell which one raised.
         """
         for each in reversed(getattr(self._plugins.hook, HOOK).get_hookimpls()):
-            if each.wrapper or each.hookwrapper:
+            if each.wrapper or each.hookwrapper:  # there is no call that it could surround
                 continue
             try:
                 answer = each.function(*(evidence for _ in each.argnames))
                 if answer is not None:
+                    # Validated again, as model_construct() and model_copy() of a plugin check nothing.
                     return Diagnosis.model_validate(dict(answer))
             except KeyboardInterrupt:
                 raise

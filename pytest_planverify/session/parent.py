@@ -41,6 +41,7 @@ def supervise(config: pytest.Config) -> int:
     open_closed_streams()
     paths = _start_paths(config)
     settings = read_settings(config)
+    # pytest captures while it starts; progress and results belong to the terminal.
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend_global_capture(in_=True)
@@ -48,6 +49,7 @@ def supervise(config: pytest.Config) -> int:
     server = None if settings.isolate else ForkServer()
     _move_to_end(paths)
     try:
+        # Collecting writes no outcomes, so that its tree may go to standard output in any case.
         apart = None if settings.collect_only else settings.outcomes
         with stop_in_order(), _without_collections(), stdout_redirected(apart):
             try:
@@ -67,6 +69,8 @@ def _start_paths(config: pytest.Config) -> tuple[str, ...]:
     kept = list(sys.path)
     for entry in entries:
         kept.remove(entry)
+    # The interpreter puts the folder of its script first, or the current one, except with -P. An entry of
+    # PYTHONPATH may stand there, too, which is not due to the start.
     if kept and kept[0] in started and kept[0] not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         entries.append(kept[0])
     return tuple(entries)
@@ -94,6 +98,7 @@ def _verify(
     reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")  # never fail on a character that the encoding lacks
+    # A full disk or a closed pipe must not end the run, whose outcomes are written to files.
     output = OptionalOutput(sys.stdout)
     tw = create_terminal_writer(config, cast("TextIO", output))
     try:
@@ -109,7 +114,7 @@ def _verify(
     except ForkServerDied as error:
         tw.line(f"internal error: {error}; nothing was accepted", red=True)
         return ExitStatus.INTERNAL_ERROR
-    except pytest.UsageError:
+    except pytest.UsageError:  # pytest itself shows it, as for its own options
         raise
     except KeyboardInterrupt:  # before anything ran, or after repeated requests
         tw.line("interrupted; nothing was accepted", red=True)
@@ -148,6 +153,7 @@ def _run(
     tw: TerminalWriter,
 ) -> int:
     """Run one or several plans and report the result; return the exit status."""
+    # Imported after the fork of the base, whose workers would inherit these modules.
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.confirm import ConfirmationBudget
@@ -170,7 +176,7 @@ def _run(
     )
     plans = load_plans(settings.plans)
     require_known_options(facts.config, settings, plans[0].plan.root)
-    if settings.outcomes is not None:
+    if settings.outcomes is not None:  # before the run, whose results would be lost
         prepare_place(settings.outcomes)
     counts: Counter[Path] = Counter()
     runs: list[SessionRun] = []
@@ -181,6 +187,7 @@ def _run(
         folder = RunFolder(root, facts.run_id if counts[root] == 1 else f"{facts.run_id}.{counts[root]}")
         runs.append(SessionRun(facts, chosen, folder))
     interrupted = _run_plans(facts, runs)
+    # Imported after the run, so that its first worker starts sooner.
     from pytest_planverify.session.end import conclude, show_tree
 
     tell = show_tree if settings.collect_only else conclude
@@ -200,9 +207,10 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
         pool = WarmPool(facts.server, runs[0].folder.home)
     try:
         if not settings.collect_only and not settings.recording:
+            # Of all plans first: tests of one plan may change what belongs to another.
             for each in runs:
                 each.guards.look()
-        reds = 0
+        reds = 0  # --maxfail counts the failures of all plans
         for each in runs:
             each.reds = reds
             workers = Workers(facts, pool, each.folder, each.flat, each.raise_if_stopped)

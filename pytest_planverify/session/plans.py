@@ -114,6 +114,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
     chosen: list[ChosenPlan] = []
     for given in asked.values():
         named = [todo_id for each in given for todo_id in each.todo_ids]
+        # A plan that is also named without todos is wanted as a whole.
         wanted = named if all(each.todo_ids for each in given) else None
         whole = True
         try:
@@ -126,7 +127,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
                 tree = load_tree(given[0].path, boundary=given[0].boundary).load_all(wanted)
         except (PlanFileError, PlanTreeError) as error:
             found = error.errors if isinstance(error, PlanTreeError) else (error,)
-            errors |= {str(each): each for each in found}
+            errors |= {str(each): each for each in found}  # a sub-plan of several plans counts once
             continue
         chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted, given[0].boundary, whole))
     if errors:
@@ -138,6 +139,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
             alike = difflib.get_close_matches(todo_id, known, n=1)
             hint = f"did you mean {each.shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
             raise pytest.UsageError(f"{each.shown}: the plan has no todo {todo_id!r}; {hint}")
+    # Outcomes, journals and folders belong to a plan by its id.
     seen: dict[str, LoadedPlan] = {}
     for plan in (each.plan for each in chosen):
         if (other := seen.setdefault(plan.plan.todo_list_id, plan)) is not plan:

@@ -224,7 +224,7 @@ class WorkerRecord:
             case "collected":
                 self.collecting.pop(worker, None)
                 self._collected_workers.add(worker)
-                if not self.collected:
+                if not self.collected:  # all processes of pytest-xdist collect the same tests
                     self.nodeids, self.narrowed = list(record["nodeids"]), list(record["narrowed"])
                 self.collected = True
             case "imported":

@@ -71,6 +71,7 @@ def recover(plan: Path) -> Recovered:
     if run.finished is not None:  # the outcomes were written before the end record
         document = read_outcomes(RunFolder(loaded.root, run.folder.name).outcomes)
         return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run)
+    # With the boundary of that run, which may have been started in another folder.
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
     _require_same_plan(run, flat, plan)
@@ -118,6 +119,7 @@ def recover_command(plan: Path) -> int:
 def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
     then = run.started.reference
     digests = {} if then is None else {each.todo_id: each.digest for each in then.sub_plans}
+    # A run of chosen todos may have loaded only some of the sub-plans.
     now = {parent: file.digest for parent, file in flat.files.items() if parent in digests}
     if then is None or then.digest != flat.loaded.digest or now != digests:
         raise RecoveryError(
@@ -156,6 +158,7 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     for todo in todos:
         for criterion in flat.loaded.criteria[todo.id]:
             judged = known.get((todo.id, criterion.id))
+            # The journal may have been written to by tests: a verdict on something else is none.
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
     result.note_failed(run_order(todos, flat.children))
@@ -194,6 +197,6 @@ def _run_info(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:
 def _time(seconds: float) -> str:
     try:
         moment = datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
+    except (OverflowError, ValueError, OSError):  # a forged record may claim any time
         moment = datetime.fromtimestamp(0, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from pytest_planverify.session.workers import Workers
 
 _WAIT_SECONDS = 0.1
+"""Interval in which the main thread looks for interrupts, the budget and the progress display."""
 
 
 class Stopped(Exception):
@@ -127,6 +128,7 @@ class SessionRun:
         self._last_verdicts, watch = LastVerdicts(), None
         if not settings.collect_only:
             roots = [part.root for part in flat.parts]
+            # Read now only if last verdicts may be kept; otherwise a thread reads it while workers start.
             tree = None
             if settings.resume or settings.may_stop_or_narrow or len(asked) < len(self.todos):
                 tree = read_tree(roots, own)
@@ -175,6 +177,7 @@ class SessionRun:
         commit = None if kept is None else kept.document.revision
         worked = (*(chosen.todo_ids or ()), *settings.worked)
         self.guards = Guards(flat, asked, self.changes, worked, self.baseline, commit)
+        # No audit hook runs in them, so that access which the plan denies would go unnoticed.
         unwatched = (job for job in self._schedule.jobs if not job.is_pytest)
         self.guards.note_unobserved([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
 
@@ -222,6 +225,8 @@ class SessionRun:
             self.spent = over.fact, self._current_todos(running.values())
             why += f": the budget {over.fact.name} was exceeded"
         finally:
+            # In this order: a failure that was cut short may be the last one that --maxfail allows, and
+            # only criteria that have neither a verdict nor a last one are marked as not run.
             self._keep_cut_short(running.values())
             if self._is_over:
                 self._keep_unreached()
@@ -262,12 +267,13 @@ class SessionRun:
                     running[threads.submit(self._run_and_judge, job)] = job
                 else:
                     self._schedule.done(job)
-                    self._finish_todos()
+                    self._finish_todos()  # its end may free the todos that the next command belongs to
             if not running and not suspects:
                 break
             if not running:
                 for job, judgement in suspects:
                     if _is_cut(job):
+                        # What is missing cannot be judged; if it is cut again, now alone, its tests did it.
                         self._confirm_and_keep(job, judge(self._command(job), self._run_again(job)))
                     else:
                         self._keep_worker(job, self._confirmed(job, judgement, company=True))
@@ -345,10 +351,12 @@ class SessionRun:
             )
             return with_executed(judgement, next(filter(None, executed), None))
         finally:
+            # The guards and the last verdicts inspect what the first run did, not a confirmation of it.
             job.record = record
 
     def _run_again(self, job: Job, recorded_tests: Sequence[str] = ()) -> WorkerRecord:
         """Run a command once more, cold, and show that as a confirmation. Return the new record."""
+        # Tests report to the command's own key, so that they are not counted a second time.
         key = f"{job.key} again"
         self._progress.worker_started(
             key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds, confirming=True
@@ -368,6 +376,7 @@ class SessionRun:
         self.result.records.append(job.record)
         isolation = Isolation.COLD if self._settings.isolate else Isolation.WORKER
         if judgement.verdict is Verdict.NOT_RUN and job.record.narrowed:
+            # A last failure may be one of a test that has just passed.
             ran = any(test.outcome is not TestOutcome.NOT_RUN for test in judgement.tests)
             if self._keep_last(job.todo, job.criterion, passed=ran):
                 return
@@ -497,6 +506,7 @@ class SessionRun:
         if run.check.verdict is Verdict.FLAKY:
             run = quarantined(run, self.flat.loaded.plan.metadata.flaky_retry.quarantine)
         stayed = True
+        # Only the audit hook of a worker knows which files were read.
         if isolation in (Isolation.WORKER, Isolation.COLD) and job.record is not None:
             root, fixture = job.plan.root, job.spec.fixture
             named = (job.record.inifile, None if fixture is None else str(root / fixture))
@@ -512,6 +522,7 @@ class SessionRun:
             if job.record is None or not job.record.collected or not job.is_pytest:
                 continue
             judgement = judge(self._command(job), job.record)
+            # Its verdict may be due to the early end alone; that of a failed test is not.
             if any(test.outcome.is_red for test in judgement.tests):
                 self._keep(job, judgement, isolation=Isolation.WORKER, final=False)
 
@@ -526,6 +537,7 @@ class SessionRun:
             for todo in todos:
                 if not self._is_blocked(todo):
                     self._evaluate(todo, over=self._is_over)
+                # At once, so that no command of a todo that depends on it is started.
                 runs = self.result.checks[todo.id].values()
                 self.result.note_failed([todo])
                 if not self._settings.collect_only and todo.id in self.asked:

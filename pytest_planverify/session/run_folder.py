@@ -64,7 +64,7 @@ class RunFolder:
                 if entry.is_dir():
                     ages[entry] = entry.stat().st_mtime
         for entry in sorted(ages, key=lambda each: ages[each])[:-KEPT_RUNS]:
-            if entry != self.path:
+            if entry != self.path:  # a wrong clock may have made this run the oldest
                 shutil.rmtree(entry, ignore_errors=True)
         # Temporary files of killed runs, never renamed to their final name.
         for temporary in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
@@ -92,6 +92,7 @@ def clear_path(file: Path) -> None:
     That is anything in the file's place that is no regular file, or in the place of a folder below
     ``.planverify`` that is no folder. Prevents writing into pipes or through links. Raises ``OSError``.
     """
+    # Only below .planverify, whose contents are ours; a link above it may be the user's own.
     for folder in reversed(file.parents):
         if HOME in folder.parts and os.path.lexists(folder) and not folder.is_dir():
             _set_aside(folder)
@@ -107,6 +108,7 @@ def _set_aside(path: Path) -> None:
 
 def new_run_id() -> str:
     """Return a run id that sorts by time and is unique."""
+    # Two runs may start in the same second, and in containers with the same process id.
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + f"-{os.getpid()}-{secrets.token_hex(3)}"
 
 
@@ -165,6 +167,7 @@ class RunJournal:
 
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
         """Record a verdict."""
+        # Before the verdict: without the state of the tree, nobody could tell what has changed since.
         if self._keep_tree is not None:
             self._keep_tree(self._path.with_name(TREE))
             self._keep_tree = None
@@ -220,6 +223,7 @@ def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str
         ],
         "confirmations": settings.confirmations,
     }
+    # Not all variables, as every shell has others; these change what Python and pytest do.
     followed = ("PYTHON", "PYTEST_")
     environment = {
         name: value
@@ -253,6 +257,7 @@ _PROCESS_VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID"
 
 def _packages() -> str:
     """Return a digest of the installed distributions and their versions."""
+    # By the names of their metadata folders, which contain the version; reading metadata takes much longer.
     names: set[str] = set()
     for entry in sys.path:
         with suppress(OSError):

@@ -65,6 +65,7 @@ class Job:
         command = self.criterion.command
         if command is None or command.pytest is None or command.pytest.foreign:
             return False
+        # PYTHONPATH is the exception that a worker can follow, by its sys.path.
         return not any(
             name.startswith(_START_VARIABLES) and name != "PYTHONPATH" for name, _ in command.env
         )

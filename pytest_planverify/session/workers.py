@@ -123,6 +123,7 @@ class WarmPool:
 
         A new group begins at ``level`` at most. Raises :class:`ForkServerDied`, also where no level works.
         """
+        # Held while a server gets ready, so that no other thread starts a second one for the group.
         with self._lock:
             group = self._groups.get(start.key)
             if group is None:
@@ -175,6 +176,7 @@ class WarmPool:
             if not new_modules or group.next_server is not None or not group.learns:
                 return
             group.next_modules = [*group.modules, *new_modules]
+            # Only a saving is lost: what killed the base will fail the next request for a worker.
             with suppress(ForkServerDied):
                 group.next_server = self._start_server(group, group.next_modules)
 
@@ -284,6 +286,7 @@ class Workers:
             except ForkServerDied:
                 self._pool.renew(start)
                 continue
+            # Whatever the worker has judged until then, its replacement judges again.
             if record.restart is not None:
                 self._pool.replace(start, record.restart[0])
                 continue
@@ -305,6 +308,7 @@ class Workers:
         name = f"w{number}"
         settings, root, fixture = self._settings, job.plan.root, job.spec.fixture
         args, env, relay = self._arguments(job, name, confirming=confirming)
+        # Not of the command's arguments alone: the user's own options may name another ini file.
         given = parse_pytest_arguments((), args, foreign=False, as_module=job.invocation.as_module)
         folders = _folders_of(str(root), given.selections)
         rootdir, inifile, _ = _find_setup(str(root), folders, given.options)
@@ -404,6 +408,7 @@ def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
 
 def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
     """Return the access that each plan permits its tests; plans without any restriction are left out."""
+    # A plan without restrictions equals a sandbox with the defaults.
     found = (
         Sandbox(
             root=str(each.root),
@@ -570,6 +575,7 @@ class Watcher:
         Raises :class:`ForkServerDied` if the worker could not be started, and whatever ``watch`` raises.
         """
         spec = self.spec
+        # As JournalWriter writes it; a line that looks like it only by chance is dropped in _drain().
         self._tail.only = f'"session": "{spec.worker_id}"'.encode()
         clear_path(Path(spec.journal))  # an earlier worker may have removed or replaced the journal
         self._tail.follow()
@@ -594,6 +600,7 @@ class Watcher:
         except BaseException:  # an interrupt, too: a worker that nobody watches would never be ended
             record.cut_short = True
             self._end_tree()
+            # Its last records may hold a failure, which counts although the worker was ended.
             with contextlib.suppress(ForkServerDied):
                 self.worker.poll(5)
             self._drain()
@@ -633,6 +640,7 @@ class Watcher:
             # After a test that failed by the soft limit, the remaining tests get some more time.
             overtime = max(limit * OVERTIME, 2.0) if record.timed_out else 0.0
             if self._clock.seconds() > started + limit + overtime + GRACE_SECONDS:
+                # With pytest-xdist several tests may run, and nothing tells which one is to blame.
                 running = next(iter(record.running.values()), None) if len(record.running) == 1 else None
                 dying = running.pid if running is not None and running.pid else record.pid or self.pid
                 self._dump_stacks(dying)
@@ -694,6 +702,7 @@ class Watcher:
         """Abort the process, so that faulthandler writes its stacks, and wait for that."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGABRT)
+        # A test may have blocked the signal, or be stopped, so do not wait for ever.
         deadline = time.monotonic() + DUMP_SECONDS
         while time.monotonic() < deadline and is_alive(pid):
             time.sleep(0.02)
@@ -736,6 +745,7 @@ class Watcher:
         file = None
         if running is None and not record.collected:
             file = next(iter(record.collecting.values()), None)
+        # One file for each process of pytest-xdist.
         stacks_folder = Path(spec.stacks).parent
         stacks = [_tail_of(path) for path in sorted(stacks_folder.glob(Path(spec.stacks).name + "*"))]
         death = Death(
