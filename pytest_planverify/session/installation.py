@@ -187,8 +187,8 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
     if callee is None:
         return evidence
     signatures = {
-        "promised": evidence.promised or _promised(callee, evidence.contract_path, root),
-        "actual_signature": evidence.actual_signature or actual_signature(callee, evidence.subjects, root),
+        "promised": _promised(callee, evidence.contract_path, root),
+        "actual_signature": actual_signature(callee, evidence.subjects, root),
     }
     return evidence.model_copy(update=signatures) if any(signatures.values()) else evidence
 

@@ -169,8 +169,6 @@ class Assembler:
 
     def _with_parent_facts(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """Return the check with facts that only the parent knows: promises, permissions and changes."""
-        if not run.evidence:
-            return run
         # Only failed todos need it.
         from pytest_planverify.session.installation import with_installation, with_promise
 
@@ -186,8 +184,7 @@ class Assembler:
         evidence: list[Evidence] = []
         for piece in run.evidence:
             extended = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
-            extended = extended.model_copy(update=changed) if extended.changed is None else extended
-            evidence.append(_with_functions_of_import(extended, at_import))
+            evidence.append(_with_functions_of_import(extended.model_copy(update=changed), at_import))
         return replace(run, evidence=tuple(evidence))
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> tuple[dict[str, Any], tuple[Hunk, ...]]:

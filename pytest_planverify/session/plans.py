@@ -50,11 +50,6 @@ class RunFacts:
     """Start of the run on the monotonic clock."""
     started_at: str
 
-    @property
-    def own_pids(self) -> frozenset[int]:
-        """Ids of processes that belong to this plugin, not to the project."""
-        return frozenset() if self.server is None else frozenset({self.server.pid, *self.server.pids})
-
 
 def now() -> str:
     """Return the current time in RFC 3339, UTC."""

@@ -716,7 +716,7 @@ def _budget(facts: RunFacts, flat: FlatPlan) -> BudgetWatch:
     return BudgetWatch(
         Budget() if settings.recording else flat.loaded.plan.metadata.budget,
         root,
-        spared=lambda: facts.own_pids,
+        spared=lambda: () if facts.server is None else {facts.server.pid, *facts.server.pids},
         expected=[
             *(path for paths in planned_paths(flat).values() for path in paths),
             *([] if settings.outcomes is None else [os.path.relpath(settings.outcomes, root)]),

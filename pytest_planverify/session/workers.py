@@ -146,9 +146,7 @@ class WarmPool:
     def renew(self, start: Start) -> None:
         """Discard the group's server, which has died; the next request starts another."""
         with self._lock:
-            group = self._groups.get(start.key)
-            if group is not None:
-                group.server = None
+            self._groups[start.key].server = None
 
     def replace(self, start: Start, level: int | None) -> None:
         """Discard the group's servers; those that follow prepare pytest up to ``level`` at most.
