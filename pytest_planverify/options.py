@@ -380,7 +380,8 @@ _IGNORED_OPTIONS = frozenset(
 _XDIST_OPTIONS = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
 """Options of pytest-xdist that are refused: they distribute tests or repeat runs in its own way."""
 _PATH_VALUES = frozenset(
-    {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
+    {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--log-file"}
+    | {"--ignore", "--ignore-glob"}
 )
 """Options whose values are paths relative to the invocation directory."""
 
