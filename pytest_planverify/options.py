@@ -13,6 +13,7 @@ import argparse
 import copy
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -297,7 +298,10 @@ def require_known_options(config: pytest.Config, settings: Settings, root: Path)
     # A copy, as pytest's parser stores the options that it knows in the namespace.
     _, unknown = parser.parse_known_and_unknown_args(words, namespace=copy.copy(config.option))
     conftests = [root / "conftest.py", *root.glob("test*/conftest.py"), *root.glob("*/test*/conftest.py")]
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in conftests if path.is_file()]
+    texts: list[str] = []
+    for path in filter(Path.is_file, conftests):
+        with suppress(OSError):  # unreadable, as the workers' pytest will report
+            texts.append(path.read_text(encoding="utf-8", errors="replace"))
     for option in split_options(unknown):
         name = option.name
         # A word without a dash is the value of an unknown option, of which the option itself is reported.

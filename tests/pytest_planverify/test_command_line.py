@@ -15,7 +15,15 @@ from planner.cli import exits
 from planner.cli.app import COMMANDS as PLANNER_COMMANDS
 from pytest_planverify import cli
 from pytest_planverify.cli import app
-from pytest_planverify.options import GIVEN, MOST_WORKERS, CommandLine, Settings, read_settings, sort_words
+from pytest_planverify.options import (
+    GIVEN,
+    MOST_WORKERS,
+    CommandLine,
+    Settings,
+    read_settings,
+    require_known_options,
+    sort_words,
+)
 
 HERE = Path("/here")
 
@@ -62,6 +70,10 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("-c conf.ini", {"worker_args": ["-c", "/here/conf.ini"]}),
         ("--rootdir sub", {"worker_args": ["--rootdir=/here/sub"]}),
         ("--rootdir=/abs", {"worker_args": ["--rootdir=/abs"]}),
+        (
+            "--ignore old --ignore-glob=o*",
+            {"worker_args": ["--ignore=/here/old", "--ignore-glob=/here/o*"]},
+        ),
         ("-n 2", {"workers": 2}),
         ("-n0", {}),
         ("--numprocesses=2", {"workers": 2}),
@@ -210,6 +222,16 @@ def test_settings_have_defaults(settings, pytester: pytest.Pytester):
     assert found.workers == 1
     assert found.outcomes is None
     assert found.worker_args[:2] == ("-p", "pytest_planverify.plugin")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that cannot be read")
+def test_unreadable_conftest_declares_no_option(settings, pytester: pytest.Pytester):
+    root = pytester.mkdir("project")
+    (root / "conftest.py").symlink_to("/proc/self/mem")
+    found = settings("plan.yaml", "--speling")
+
+    with pytest.raises(pytest.UsageError, match="--speling: neither pytest, nor an installed plugin"):
+        require_known_options(pytester.parseconfig(), found, root)
 
 
 def test_settings_follow_the_options(settings, pytester: pytest.Pytester):
