@@ -155,7 +155,7 @@ class WorkerRecord:
         try:
             self.last_at = float(record.get("at", self.last_at))
             return self._apply(record)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # JSON may hold Infinity
             self.internal_errors.append(f"a {record['record']!r} record of the worker cannot be read")
             return None
 

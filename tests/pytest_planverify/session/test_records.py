@@ -124,6 +124,12 @@ def test_a_removal_that_a_test_asks_for_is_in_its_own_time():
     assert record.removal_seconds(24.0) == 0.0
 
 
+def test_record_with_a_number_without_an_integer_value_is_reported():
+    record = Session().feed("session_started", worker="", pid=float("inf")).record
+
+    assert record.internal_errors == ["a 'session_started' record of the worker cannot be read"]
+
+
 def test_only_the_reporting_process_ends_the_session():
     session = Session().feed("session_finished", worker="gw0", stopped="worker says stop")
     assert session.record.stopped is None
