@@ -124,13 +124,9 @@ def main() -> None:
     """Run the command line, then end the process."""
     call_program("planverify", PLANNER_COMMANDS)
     with suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, _interrupt)
+        # Like an interrupt from the keyboard, so that processes are ended and files written.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     guarded(lambda: app(prog_name="planverify"))
-
-
-def _interrupt(number: int, frame: object) -> None:
-    """Handle SIGTERM like an interrupt from the keyboard, so that processes are ended and files written."""
-    raise KeyboardInterrupt
 
 
 _PYTEST = """\

@@ -227,11 +227,7 @@ def _disable_preparations(config: pytest.Config) -> None:
         wraps = implementation.wrapper or implementation.hookwrapper
         if not wraps and not module.startswith("_pytest."):
             # The call of this hook has begun, and pluggy cannot remove an implementation from it.
-            implementation.function = _do_nothing  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _do_nothing(*arguments: object) -> None:
-    """Do nothing, in place of another plugin's hook implementation."""
+            implementation.function = lambda *arguments: None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def read_settings(config: pytest.Config) -> Settings:

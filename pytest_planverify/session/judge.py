@@ -92,8 +92,7 @@ def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
             return _never_collected(command, record)
         evidence = (death_evidence(command, record.death, nodeid=None),)
         return Judgement(verdict=Verdict.FAILED, evidence=evidence, exit_code=record.exit_status)
-    results = [record.results.get(nodeid) for nodeid in record.nodeids]
-    judgement = command.seen(_judge_tests(command, record, results, collection_evidence(command, record)))
+    judgement = command.seen(_judge_tests(command, record))
     judgement.exit_code = record.exit_status
     if judgement.verdict is Verdict.PASSED:
         # Failures that the baseline forgives do not fail the criterion, but pytest still returns 1.
@@ -110,17 +109,13 @@ def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     return judgement
 
 
-def _judge_tests(
-    command: JudgedCommand,
-    record: WorkerRecord,
-    results: Sequence[TestRecord | None],
-    evidence: list[Evidence],
-) -> Judgement:
-    """Judge by the tests' results, ``None`` for a test without one, and by failures of the collection.
+def _judge_tests(command: JudgedCommand, record: WorkerRecord) -> Judgement:
+    """Judge by the tests' results, and by failures of the collection.
 
     The order of the branches is one of precedence: failures, the total time, tests that did not run,
     overridden reports, reruns, and last tests that prove nothing.
     """
+    results = [record.results.get(nodeid) for nodeid in record.nodeids]
     found = [result for result in results if result is not None]
     # Metrics count only from tests that were not skipped; those of the suite only if such a test exists.
     ran = [result for result in found if result.outcome in PROVING or result.outcome not in GREEN]
@@ -133,6 +128,7 @@ def _judge_tests(
         duration_ms=round(sum(result.duration_ms for result in found)),
         properties=values + record.metrics if ran else values,
     )
+    evidence = collection_evidence(command, record)
     evidence += [
         piece for result in found if result.is_red for piece in test_evidence(command, record, result)
     ]

@@ -632,13 +632,10 @@ class Opinions:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # SystemExit of a plugin would lose the failure
-                self._note(each.plugin, error)
+                name = clean(self._plugins.get_name(each.plugin) or "", limit=_LONGEST)
+                why = " ".join(clean(f"{type(error).__name__}: {error}", limit=_LONGEST).split())
+                self._notes[
+                    f"the plugin {name} gave no valid diagnosis in {HOOK} ({why}); "
+                    f"fix it, or disable it with -p no:{name}"
+                ] = None
         return None
-
-    def _note(self, plugin: object, error: BaseException) -> None:
-        name = clean(self._plugins.get_name(plugin) or "", limit=_LONGEST)
-        why = " ".join(clean(f"{type(error).__name__}: {error}", limit=_LONGEST).split())
-        self._notes[
-            f"the plugin {name} gave no valid diagnosis in {HOOK} ({why}); "
-            f"fix it, or disable it with -p no:{name}"
-        ] = None

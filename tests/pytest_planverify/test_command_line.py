@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -181,9 +182,15 @@ def test_unknown_word_is_refused_with_the_nearest_command() -> None:
     assert planverify("baseline", "accept")[0] == 2
 
 
-def test_sigterm_raises_keyboard_interrupt() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        cli._interrupt(15, None)
+def test_sigterm_raises_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    previous = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(cli, "call_program", lambda *words: None)
+    monkeypatch.setattr(cli, "guarded", lambda run: signal.raise_signal(signal.SIGTERM))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cli.main()
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 @pytest.mark.usefixtures("folder")
