@@ -229,11 +229,9 @@ def _mac(data: bytes, key: bytes) -> str:
 
 
 def _open(path: str | Path, flags: int) -> int:
-    """Open a regular file; never block on a pipe nor follow a link. Raises ``OSError`` for others.
-
-    Checked on the open descriptor, as a test may replace the file between a check of its name and the open.
-    """
+    """Open a regular file; never block on a pipe nor follow a link. Raises ``OSError`` for others."""
     descriptor = os.open(path, flags | _SAFE_FLAGS, 0o600)
+    # Checked on the open descriptor, as a test may replace the file after a check of its name.
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

@@ -349,9 +349,9 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
 
 
 def _expression(option: str, text: str | None) -> str | None:
-    """Return a ``-k`` or ``-m`` expression after checking its syntax; ``None`` if it is empty.
+    """Return a ``-k`` or ``-m`` expression; ``None`` if it is empty.
 
-    An invalid one is refused, as ignoring it would run too much. Raises :class:`pytest.UsageError`.
+    Raises :class:`pytest.UsageError` for an invalid one: ignoring it would run too much.
     """
     if text is None or not text.strip():
         return None

@@ -277,10 +277,8 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
 
 
 def _wait_for_servers() -> None:
-    """Reap the servers, which exit when their connections are closed.
-
-    The processor time of a child counts as its parent's only when the child has been reaped.
-    """
+    """Reap the servers, which exit when their connections are closed."""
+    # The processor time of a child counts as its parent's only when the child has been reaped.
     deadline = time.monotonic() + _EXIT_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < deadline:
@@ -350,11 +348,7 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
 
 
 def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
-    """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only.
-
-    The keeper stays until the parent has ended the remaining processes: only as descendants of the keeper
-    can they be attributed to this worker.
-    """
+    """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only."""
     _become_subreaper()
     keeper = os.getpid()
     worker = os.fork()
@@ -362,8 +356,10 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
         if _notify_parent(connection, (keeper, worker)) and _notify_parent(
             connection, _wait(worker, own_session=own_session)
         ):
+            # Until the parent calls ForkedWorker.close(): what the worker leaves running can be attributed
+            # to it only as long as it descends from the keeper.
             with contextlib.suppress(OSError):
-                connection.recv(1)  # returns when the parent calls ForkedWorker.close()
+                connection.recv(1)
         os._exit(0)
     connection.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

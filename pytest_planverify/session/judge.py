@@ -69,11 +69,11 @@ def judge_missing_files(command: JudgedCommand, missing: Sequence[tuple[str, lis
 def _without_records(command: JudgedCommand, record: WorkerRecord, judgement: Judgement) -> Judgement:
     """Adjust a judgement if records of the session are missing from the journal.
 
-    A journal that was cut or overwritten while only this command ran was tampered with by its tests, so the
-    criterion fails. Failures that were read before the cut stay as further evidence, but a pass is no
-    excuse: it is chance how many records were read in time.
+    Failures that were read before stay as further evidence.
     """
     seen_red = any(test.outcome.is_red for test in judgement.tests)
+    # Only this command ran, so its tests have tampered with the journal. A pass is no excuse: it is chance
+    # how many records were read in time.
     if record.journal_cut:
         evidence = records_evidence(command, tuple(test.nodeid for test in judgement.tests))
         judgement.verdict, judgement.reason = Verdict.FAILED, evidence.headline

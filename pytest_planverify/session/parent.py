@@ -77,10 +77,8 @@ def _start_paths(config: pytest.Config) -> tuple[str, ...]:
 
 
 def _move_to_end(paths: tuple[str, ...]) -> None:
-    """Move ``paths`` and the entries of ``PYTHONPATH`` to the end of ``sys.path``.
-
-    So no file of the repository shadows a module that the parent itself imports from now on.
-    """
+    """Move ``paths`` and the entries of ``PYTHONPATH`` to the end of ``sys.path``."""
+    # No file of the repository may shadow a module that the parent itself imports from now on.
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     named = [os.path.abspath(entry) for entry in given if entry]
     late = [entry for entry in sys.path if entry in (*paths, *named)]
@@ -127,11 +125,7 @@ def _verify(
 
 @contextlib.contextmanager
 def _without_collections() -> Generator[None]:
-    """Disable garbage collection while the parent runs: its imports and records hardly contain cycles.
-
-    These objects are spared later as well, by the interpreter's last collection when it exits, which would
-    take as long as many tests.
-    """
+    """Disable garbage collection while the parent runs: its imports and records hardly contain cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -142,6 +136,7 @@ def _without_collections() -> Generator[None]:
                 gc.freeze()
                 gc.unfreeze()  # all objects are in the oldest generation now: their number triggers nothing
             gc.enable()
+        # The interpreter's last collection, when it exits, would take as long as many tests.
         atexit.register(gc.freeze)
 
 

@@ -233,24 +233,19 @@ class SessionRun:
             self._fill_in(why)
 
     def _run_all(self, running: dict[Future[Judgement], Job]) -> None:
-        """Run the schedule's commands, at most ``settings.workers`` workers at a time.
-
-        When this raises, workers are stopped before the pool's exit waits for their threads.
-        """
+        """Run the schedule's commands, at most ``settings.workers`` workers at a time."""
         with ThreadPoolExecutor(self._settings.workers, "planverify-worker") as threads:
             try:
+                # A function of its own: CPython may attribute an interrupt at the jump back to the head of
+                # a loop to the code outside of a try that begins there. With the loop in this place, the
+                # lines below were skipped for one interrupt in twenty.
                 self._dispatch(threads, running)
             except BaseException:
-                self._stop.set()
+                self._stop.set()  # the pool's exit waits for its threads, which watch their workers
                 raise
 
     def _dispatch(self, threads: ThreadPoolExecutor, running: dict[Future[Judgement], Job]) -> None:
-        """Run the schedule's commands on ``threads``; ``running`` holds those whose workers run now.
-
-        This loop is a function of its own because CPython may attribute an interrupt at the jump back to
-        the head of a loop that begins with a ``try`` to the code outside of it: when the loop stood in
-        ``_run_all``, its ``finally`` was skipped for one interrupt in twenty.
-        """
+        """Run the schedule's commands on ``threads``; ``running`` holds those whose workers run now."""
         count = self._settings.workers
         suspects: list[tuple[Job, Judgement]] = []
         """Failures of workers that did not run alone, and records that another worker may have cut.
@@ -514,15 +509,13 @@ class SessionRun:
         self._add(job.todo, run, final=final and stayed)
 
     def _keep_cut_short(self, running: Iterable[Job]) -> None:
-        """Keep the failures of workers that were ended early; their other commands count as not run.
-
-        A failed test is a failure, whatever the remaining tests would have shown.
-        """
+        """Keep the failures of workers that were ended early; their other commands count as not run."""
         for job in running:
             if job.record is None or not job.record.collected or not job.is_pytest:
                 continue
             judgement = judge(self._command(job), job.record)
-            # Its verdict may be due to the early end alone; that of a failed test is not.
+            # A failed test is a failure, whatever the remaining tests would have shown. Without one, the
+            # verdict may be due to the early end alone.
             if any(test.outcome.is_red for test in judgement.tests):
                 self._keep(job, judgement, isolation=Isolation.WORKER, final=False)
 
@@ -575,10 +568,8 @@ class SessionRun:
 
     @cached_property
     def _answers(self) -> AnswersOnFile:
-        """Return the answers that people have given, read once per run.
-
-        Answers that a later test writes in their name do not count.
-        """
+        """Return the answers that people have given."""
+        # Read once per run: what a later test writes in their name does not count.
         from pytest_planverify.checks.manual import read_answers  # late: rarely needed
 
         return read_answers(self.flat.loaded.root)

@@ -626,6 +626,7 @@ class Watcher:
             # The limit does not count the time that a server or an interpreter needs to get ready.
             started = begun + START_SECONDS if record.started_at is None else record.started_at
             self.watch()
+            # pytest-xdist would replace the lost process again and again, and each would die.
             if self._lost_process():
                 self._end_tree()
                 self._wait_for_end()
@@ -684,10 +685,8 @@ class Watcher:
         self._tail.lost = False
 
     def _is_genuine(self, entry: Record) -> bool:
-        """Return whether the worker wrote the last line read, and wrote it for the first time.
-
-        Audit events are exempt from signing, as child processes of the worker report them as well.
-        """
+        """Return whether the worker wrote the last line read, and wrote it for the first time."""
+        # Not signed, as child processes of the worker, which do not know the key, report them as well.
         if entry["record"] == "audit_event":
             return True
         if not is_signed(self._tail.line, self.spec.key):
@@ -722,10 +721,7 @@ class Watcher:
         end_descendants(self.worker.pid)
 
     def _lost_process(self) -> bool:
-        """Return whether a process of pytest-xdist died before it had its tests.
-
-        The worker is ended then: xdist would replace the process again and again, and each would die.
-        """
+        """Return whether a process of pytest-xdist died before it had its tests."""
         if not self.record.has_lost_process(is_alive):
             return False
         self._drain()  # records that it wrote before it died may not have been read yet
