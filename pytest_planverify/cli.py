@@ -199,6 +199,7 @@ def qualify(
     from pytest_planverify.baseline import qualification
 
     flat = load_flat(plan_or_usual(plan))
+    # Before anything runs: a misspelt id would silently qualify less.
     known = [each.id for each in flat.loaded.plan.items]
     for todo_id in todo or ():
         if todo_id not in known:

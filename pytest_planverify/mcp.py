@@ -82,6 +82,7 @@ class PlanServer:
 
         def work(watch: Watch) -> CallToolResult:
             target = self._named_plan(plan)
+            # PLAN::TODO needs the path, which the command would otherwise choose itself.
             if todo is not None:
                 target = f"{self._plan_file(plan)}::{todo}"
             found = verify_plan(target, self._root, seconds=self._seconds, watch=watch)

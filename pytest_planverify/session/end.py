@@ -67,6 +67,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             each.explain(report.reason)
         document = documents.document(runs)  # again, as the reason changes its exit status
     parts = [document] if len(runs) == 1 else [documents.document([each]) for each in runs]
+    # Written before everything that is shown: an interrupt from here on loses no outcome.
     places = list(_write_documents(documents, document, runs, parts))
     longreprs: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for each in results:

@@ -160,6 +160,7 @@ def _judge_tests(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         judgement.evidence = tuple(rerun_evidence(command, record, result) for result in reruns)
         judgement.reason = "passed only when it ran again"
     elif not any(result.outcome in PROVING for result in found):
+        # The tests that would have proved something may be among those that the user left out.
         if record.narrowed:
             judgement.verdict = Verdict.NOT_RUN
         else:

@@ -296,7 +296,7 @@ def _is_complete(record: WorkerRecord) -> bool:
         or record.journal_lost
         or record.xdist_workers
         or reached & {"process", "connect"}
-        or len(record.audit) >= MOST_EVENTS
+        or len(record.audit) >= MOST_EVENTS  # further events were not recorded
     )
 
 

@@ -149,6 +149,7 @@ class Assembler:
             plan=self.result.plan.plan.todo_list_id,
             title=todo.title,
             state=state,
+            # A claimed todo that requires no testing is done without any criterion.
             verified=bool(own) and state in (TodoState.DONE, TodoState.TEST_FAILED),
             success=state is TodoState.DONE,
             tests_passed=_tests_passed(own, children),
@@ -406,6 +407,7 @@ def find_outcomes(
     causes = root_causes(found)
     if not recording:
         write_reports(found, run_id, causes)
+        # A report of an earlier failure must not outlive it.
         for result in found:
             if result.outcome.success and result.outcome.state is TodoState.DONE:
                 _remove_report(result)
@@ -483,6 +485,7 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
         return Side.TEST if project.is_test(str(root / file)) else Side.PRODUCT
 
     found = [ChangedFile(path=file, side=side(file)) for file in files]
+    # Code first, so that generated data does not take its places.
     return tuple(sorted(found, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
 
 

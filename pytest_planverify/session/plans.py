@@ -114,6 +114,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
         whole = True
         try:
             try:
+                # All sub-plans if possible, as the other todos are shown with their last verdicts.
                 tree = load_tree(given[0].path, boundary=given[0].boundary).load_all()
             except (PlanFileError, PlanTreeError):
                 if wanted is None:

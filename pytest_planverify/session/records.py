@@ -203,6 +203,8 @@ class WorkerRecord:
         return frozenset(self.xdist_workers.keys() - self._finished_workers)
 
     def _apply(self, record: Record) -> TestRecord | None:
+        # Each process of pytest-xdist has a session of its own, and names itself in its records. The
+        # session of the command is the one without a name.
         worker = str(record.get("worker") or "")
         match record["record"]:
             case "session_started" if worker:
@@ -215,6 +217,7 @@ class WorkerRecord:
             case "files_collected":
                 self.collecting.pop(worker, None)
             case "collection_failure":
+                # The first one counts: each process of pytest-xdist imports the file and reports it.
                 self.collection_failures.setdefault(record["nodeid"], record["evidence"])
             case "file_skipped":
                 self.skipped_files[record["nodeid"]] = record.get("reason", "")
@@ -236,6 +239,7 @@ class WorkerRecord:
             case "removal_ended":
                 self._removal_seconds, self._removing_since = self.removal_seconds(self.last_at), None
             case "executed":
+                # A worker describes each function once, in the record of the first test that executes it.
                 for number, (path, line, name) in record["functions"].items():
                     self._functions[worker, str(number)] = str(path), int(line), str(name)
                 ran = self.executed.setdefault(str(record["nodeid"]), {})

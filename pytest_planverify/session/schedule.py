@@ -133,6 +133,7 @@ class Schedule:
         found: list[Todo] = []
         for todo in self.order:
             if todo.id in self._unfinished and todo.id not in open_todos and not self._must_wait(todo.id):
+                # At once, as a later todo of the order may have waited for this one only.
                 self._unfinished.remove(todo.id)
                 found.append(todo)
         return found
