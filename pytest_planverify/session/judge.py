@@ -463,8 +463,9 @@ def session_evidence(
         stderr_tail=death.output[-4_000:] if death else "",
         limit_seconds=command.limit_seconds,
         timed_out=death is not None and death.timed_out,
-        process=_process_end(death)
-        if death is not None and record.exit_status is None
-        else ProcessEnd(exit_code=record.exit_status, complete=record.exit_status is not None),
+        # A record has either a death or an exit status.
+        process=ProcessEnd(exit_code=record.exit_status, complete=record.exit_status is not None)
+        if death is None
+        else _process_end(death),
         contract_path=command.contract_path,
     )

@@ -409,7 +409,7 @@ def find_outcomes(
         write_reports(found, run_id, causes)
         # A report of an earlier failure must not outlive it.
         for result in found:
-            if result.outcome.success and result.outcome.state is TodoState.DONE:
+            if result.outcome.success:
                 _remove_report(result)
     return found, causes
 
