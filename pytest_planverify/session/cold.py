@@ -23,9 +23,9 @@ from pytest_planverify.observe.spec import HARNESS_EXIT, WorkerSpec
 from pytest_planverify.session.fork_server import (
     Exited,
     ForkServerDied,
-    _become_subreaper,
-    _die_with,
-    _wait,
+    become_subreaper,
+    die_with,
+    wait_for_worker,
 )
 
 if TYPE_CHECKING:
@@ -146,17 +146,17 @@ def main(arguments: list[str]) -> NoReturn:
 
 def _guard_fork(path: str, *, tells: bool) -> Exited:
     """Run the session in a forked child and return how that ended, as a keeper does for forked workers."""
-    _die_with(os.getppid())  # else a killed parent would leave the session running
-    _become_subreaper()
+    die_with(os.getppid())  # else a killed parent would leave the session running
+    become_subreaper()
     guard = os.getpid()
     session = os.fork()
     if session == 0:
-        _die_with(guard)
+        die_with(guard)
         if tells:
             os.setsid()
             os.write(1, f"{os.getpid()}\n".encode())
         _run(path)
-    return _wait(session, own_session=tells)
+    return wait_for_worker(session, own_session=tells)
 
 
 def _guard_process(path: str, *, tells: bool) -> Exited:

@@ -251,7 +251,7 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)  # a signal to the parent's whole group must not kill the base, which cleans up
     _clean_up_after(parent)
-    _become_subreaper()
+    become_subreaper()
     _warm_up()
     # Frozen objects are not visited by collections in children, which would copy their memory pages.
     gc.collect()
@@ -349,12 +349,12 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
 
 def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
     """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only."""
-    _become_subreaper()
+    become_subreaper()
     keeper = os.getpid()
     worker = os.fork()
     if worker:
         if _notify_parent(connection, (keeper, worker)) and _notify_parent(
-            connection, _wait(worker, own_session=own_session)
+            connection, wait_for_worker(worker, own_session=own_session)
         ):
             # Until the parent calls ForkedWorker.close(): what the worker leaves running can be attributed
             # to it only as long as it descends from the keeper.
@@ -364,7 +364,7 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
     connection.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _die_with(keeper)
+    die_with(keeper)
     with contextlib.suppress(OSError):
         if own_session:  # a test that signals its own group hits neither the keeper nor the parent
             os.setsid()
@@ -372,7 +372,7 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
             os.setpgid(0, group)  # the parent's group, which owns the terminal
 
 
-def _wait(pid: int, *, own_session: bool) -> Exited:
+def wait_for_worker(pid: int, *, own_session: bool) -> Exited:
     """Wait for a worker to end. Return how it ended."""
     while True:
         ended, status = os.waitpid(-1, 0)
@@ -414,7 +414,7 @@ def _has_group(pid: int) -> bool:
 # -- Linux --------------------------------------------------------------------------------------------
 
 
-def _become_subreaper() -> None:
+def become_subreaper() -> None:
     """On Linux, inherit the orphaned descendants of this process, so that they can still be found."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -441,7 +441,7 @@ _PARENT_DIED = getattr(signal, "SIGUSR1", signal.SIGINT)
 """The signal that the kernel sends to the base when the parent dies."""
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """On Linux, die when the parent process (a worker's keeper) dies: no process runs unwatched."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the signal was set up
