@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from planner.model.evidence import RequirementFact
 from planner.text.python_text import callee_of
@@ -69,27 +70,25 @@ def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
 
 
 def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
-    name = canonicalize_name(asked.name)
+    fact = RequirementFact(name=canonicalize_name(asked.name), asked=str(asked.specifier), file=file)
     try:
         distribution = metadata.distribution(asked.name)
-        installed = distribution.version
+        if not distribution.version:  # a folder without metadata, as an interrupted removal leaves it
+            return fact
+        # What is installed counts, also a pre-release that pip would not have chosen by itself.
+        if asked.specifier.contains(Version(distribution.version), prereleases=True):
+            return None
     except (metadata.PackageNotFoundError, OSError):
-        return RequirementFact(name=name, asked=str(asked.specifier), file=file)
-    # What is installed counts, also a pre-release that pip would not have chosen by itself.
-    if asked.specifier.contains(installed, prereleases=True):
+        return fact
+    except InvalidVersion:  # distributors number differently, as in "1.1build1"
         return None
     modules = {
         str(path).partition("/")[0].removesuffix(".py")
         for path in distribution.files or ()
         if str(path).endswith(".py") and not str(path).startswith(("..", "tests/"))
     }
-    return RequirementFact(
-        name=name,
-        asked=str(asked.specifier),
-        installed=installed,
-        modules=tuple(sorted(modules or {name.replace("-", "_")})),
-        file=file,
-    )
+    modules = modules or {fact.name.replace("-", "_")}
+    return fact.model_copy(update={"installed": distribution.version, "modules": tuple(sorted(modules))})
 
 
 def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:

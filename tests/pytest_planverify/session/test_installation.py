@@ -56,6 +56,18 @@ def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
+@pytest.mark.parametrize(("metadata", "unmet"), [("Name: odd\nVersion: 1.1build1\n", False), ("", True)])
+def test_installed_versions_that_cannot_be_compared_are_not_called_unmet(
+    metadata: str, unmet: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd-1.dist-info").mkdir()
+    (tmp_path / "odd-1.dist-info" / "METADATA").write_text(metadata)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "requirements.txt").write_text("odd>=1\n")
+
+    assert bool(unmet_requirements(tmp_path)) is unmet
+
+
 def test_setup_py_and_setup_cfg_are_parsed_but_not_executed(tmp_path: Path) -> None:
     (tmp_path / "setup.cfg").write_text("[options]\ninstall_requires =\n    cfg-gone>=1\n    pytest\n")
     (tmp_path / "setup.py").write_text(
