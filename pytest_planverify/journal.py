@@ -118,7 +118,7 @@ class JournalWriter:
             # A test may have closed it, and reused its number for a file of its own.
             if _identity(self._descriptor) != self._file_id:
                 self._open()
-            # A lone surrogate becomes \\udXXX, which JSON decodes to the same character.
+            # A lone surrogate becomes \udXXX, which JSON decodes to the same character.
             rest = (line + "}\n").encode("utf-8", "backslashreplace")
             while rest:  # a write may be partial, as after a signal
                 rest = rest[write_bytes(self._descriptor, rest) :]
