@@ -227,7 +227,7 @@ def _disable_preparations(config: pytest.Config) -> None:
         wraps = implementation.wrapper or implementation.hookwrapper
         if not wraps and not module.startswith("_pytest."):
             # The call of this hook has begun, and pluggy cannot remove an implementation from it.
-            implementation.function = lambda *arguments: None  # pyright: ignore[reportAttributeAccessIssue]
+            implementation.function = lambda *arguments: None  # pyright: ignore
 
 
 def read_settings(config: pytest.Config) -> Settings:
