@@ -373,6 +373,7 @@ _OWN_FLAGS = frozenset(
 """Options of this plugin that take no value."""
 _IGNORED_OPTIONS = frozenset(
     {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
+    | {"--sw-reset", "--stepwise-reset"}
     | {"--cache-clear", "--continue-on-collection-errors"}
     | {"--dist", "--maxprocesses", "--max-worker-restart", "--maxschedchunk", "--testrunuid"}
 )

@@ -57,7 +57,7 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("--maxfail 3 -x", {"maxfail": 1}),
         ("--lf", {"last_failed": True}),
         ("--co", {"collect_only": True}),
-        ("--ff --nf --sw --stepwise-skip --cache-clear --continue-on-collection-errors", {}),
+        ("--ff --nf --sw --stepwise-skip --sw-reset --cache-clear --continue-on-collection-errors", {}),
         ("-v", {"worker_args": ["-v"]}),
         ("-vxk a", {"worker_args": ["-v"], "maxfail": 1, "keyword": "a"}),
         ("-s", {"worker_args": ["-s"], "interactive": True}),
