@@ -8,6 +8,7 @@ missed one lets a flaky failure count as deterministic.
 from __future__ import annotations
 
 import ast
+import os
 from collections import defaultdict
 from functools import cache, lru_cache
 from itertools import chain
@@ -104,8 +105,10 @@ def _function_draws(path: Path, line: int) -> bool:
     Outside of functions, all code of the module that is in no function counts.
     """
     tree = _parsed(path)
-    if tree is None:  # repeated runs cost less than a flaky failure that counts as deterministic
-        return path.is_file() and path.stat().st_size > _LARGEST
+    if tree is None:
+        # Repeated runs cost less than a flaky failure that counts as deterministic. Unlike Path.is_file() these
+        # functions accept names of any length: a test may compile code under any name.
+        return os.path.isfile(path) and os.path.getsize(path) > _LARGEST
     functions = chain.from_iterable(_functions_of(tree).values())
     spans = [(_first_line(node), node.end_lineno or node.lineno) for node in functions]
     drawing = [at for at, _ in _chances_of(tree)]
@@ -154,7 +157,7 @@ def _parsed(path: Path) -> ast.Module | None:
     """Return the syntax tree of a file; ``None`` if it is missing, too large, or no valid Python."""
     try:
         return _tree_of(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
-    except OSError:
+    except (OSError, ValueError):  # a null byte in the name
         return None
 
 
