@@ -153,11 +153,14 @@ def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> Excep
     if error.qualified != _NOT_FOUND or not error.name or error.path:
         return error
     package, _, name = error.name.rpartition(".")
-    folders = [root / base / package.replace(".", "/") for base in ("", "src", "lib")]
     if not package and name in evidence.first_party:
         return error
-    # Limited, as a folder of data may have any number of files.
-    beside = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())[:500]]
+    beside: list[Path] = []
+    for base in ("", "src", "lib"):
+        # A test chooses the name: it may be too long, no path at all, or absolute and so not in the root.
+        with contextlib.suppress(OSError, ValueError):
+            folder = root / base / package.replace(".", "/").lstrip("/")
+            beside += sorted(folder.iterdir())[:500]  # a folder of data may have any number of files
     unbuilt = [path for path in beside if path.stem == name and path.suffix in _UNBUILT]
     if unbuilt:
         return error.model_copy(update={"nearest": (unbuilt[0].relative_to(root).as_posix(),)})

@@ -56,6 +56,13 @@ def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
+@pytest.mark.parametrize("name", ["a" * 300 + ".b", "a\0.b", "/.b"])
+def test_missing_module_of_any_name_has_no_similar_ones(name: str, tmp_path: Path) -> None:
+    found = with_installation(evidence(missing(name, TEST)), tmp_path)
+
+    assert found.exceptions[0].nearest == ()
+
+
 @pytest.mark.parametrize(("metadata", "unmet"), [("Name: odd\nVersion: 1.1build1\n", False), ("", True)])
 def test_installed_versions_that_cannot_be_compared_are_not_called_unmet(
     metadata: str, unmet: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
