@@ -393,7 +393,7 @@ def alike_paths(path: Path) -> list[str]:
     If its folder is missing, too, names in the nearest existing folder are compared.
     """
     folder = path.parent
-    while not folder.is_dir():
+    while not os.path.isdir(folder):  # unlike Path.is_dir(), it accepts names of any length
         folder = folder.parent
     try:
         names = [entry.name for entry in os.scandir(folder)]

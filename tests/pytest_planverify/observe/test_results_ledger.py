@@ -203,6 +203,7 @@ def test_similar_test_names_come_from_the_text_of_the_file(tmp_path: Path):
     [
         ("tests/test_onee.py", ["test_one.py"]),
         ("tests/sub/deep/test_one.py", ["test_one.py"]),
+        (f"tests/{'deep' * 100}/test_one.py", ["test_one.py"]),
         ("tests/test_gift_wrap.py", ["gift_wrap_test.py"]),
         ("tests/test_animals.py", []),
         ("tests/zzz.txt", []),
