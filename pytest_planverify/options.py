@@ -490,11 +490,12 @@ def _require_plan(word: str, directory: Path) -> None:
     path = directory / word.partition("::")[0]
     if _looks_like_plan(word):
         return
-    if path.suffix == ".py" or path.is_dir():
+    # Unlike the methods of Path, these functions accept words of any length.
+    if path.suffix == ".py" or os.path.isdir(path):
         raise pytest.UsageError(
             f"{word}: this is not a plan; narrow a run to a todo with PLAN::TODO, or with -k EXPRESSION"
         )
-    if not path.exists():
+    if not os.path.exists(path):
         raise pytest.UsageError(
             f"{word}: there is no such plan; --planverify takes plan files (.yaml, .yml, .json), or one "
             "todo of a plan as plan.yaml::todo_id"

@@ -100,6 +100,7 @@ def test_command_line_arguments_are_sorted(line: str, found: dict[str, Any]):
         ("--maxfail=many", "--maxfail: 'many' is not a number"),
         ("tests/test_x.py", "tests/test_x.py: this is not a plan"),
         ("plan.yml.bak", "plan.yml.bak: there is no such plan; --planverify takes plan files"),
+        ("x" * 300, "there is no such plan"),
         ("-n many", "-n many: it is neither a number from 0 to 64 nor auto"),
         ("-n65", "it is neither a number from 0 to 64"),
         ("-d", "set the number of workers with -n N"),
