@@ -46,7 +46,11 @@ def supervise(config: pytest.Config) -> int:
     if capture is not None:
         capture.suspend_global_capture(in_=True)
     # Forked before the parent's other imports and before sys.path is reordered: workers inherit neither.
-    server = None if settings.isolate else ForkServer()
+    server = None
+    if not settings.isolate:
+        # If no process can be forked now, workers start cold, or report why that is not possible either.
+        with contextlib.suppress(OSError):
+            server = ForkServer()
     _move_to_end(paths)
     try:
         # Collecting writes no outcomes, so that its tree may go to standard output in any case.

@@ -28,6 +28,10 @@ PROGRAMS = {
     "inside_a_thread": "import threading\n"
     "def work(): print('status', int(pytest.main(['--planverify', 'plan.yaml'])))\n"
     "thread = threading.Thread(target=work); thread.start(); thread.join()",
+    "without_forks": "import os\n"
+    "def refuse(): raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
+    "os.fork = refuse\n"
+    "print('status', int(pytest.main(['--planverify', 'plan.yaml'])))",
 }
 
 
