@@ -28,7 +28,7 @@ UNKNOWN = object()
 _LARGEST_SOURCE = 2_000_000
 _USUAL_DEPTH = 1_000
 _DEEPEST = 60_000
-# Fields of syntax nodes that do not influence behaviour.
+# Fields of syntax nodes that do not influence behaviour; see shape() for annotations of classes.
 _NO_MEANING = frozenset({"annotation", "returns", "type_comment", "kind", "type_params", "ctx"})
 _TEXT_METHODS = frozenset(
     {"lower", "upper", "title", "strip", "replace", "join", "decode", "encode", "format", "removeprefix",
@@ -179,7 +179,7 @@ def has_same_tree(path: str, before: bytes | None, now: bytes | None) -> bool:
 
 
 def shape(node: ast.AST) -> str:
-    """Return a tree as text without positions, annotations and docstrings.
+    """Return a tree as text without positions, docstrings, and annotations outside of class bodies.
 
     Code with equal shapes behaves equally.
     """
@@ -192,6 +192,8 @@ def shape(node: ast.AST) -> str:
         value: Any = getattr(node, name, None)
         if isinstance(value, list):
             items = cast("list[Any]", value)
+            if isinstance(node, ast.ClassDef):  # of a dataclass or pydantic model, annotations are fields
+                items = [ast.dump(each) if isinstance(each, ast.AnnAssign) else each for each in items]
             kept = [shape(each) if isinstance(each, ast.AST) else repr(each) for each in items if not (
                 name == "body" and _has_no_effect(each)
             )]  # fmt: skip

@@ -22,6 +22,7 @@ from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.allowlist import Author, Ground, is_cache, violations
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
+from pytest_planverify.guards.hygiene.source import has_same_tree
 from pytest_planverify.guards.sandbox import MOST_EVENTS, hold
 from pytest_planverify.guards.sandbox_policy import (
     CONNECT,
@@ -151,6 +152,18 @@ def test_paths_of_a_sub_plan_are_relative_to_its_root():
     assert found(authors, "a.py", "b.py", root=BELOW) == {}
     assert found(authors, "c.py", root=BELOW) == {"top": ("phase/c.py",), "below": ("phase/c.py",)}
     assert found(authors, "b.py") == {"top": ("b.py",), "below": ("b.py",)}
+
+
+def test_changed_fields_of_a_class_are_more_than_format():
+    point = "class Point(NamedTuple):\n    x: int\n    y: int = 0\n"
+    for now in (
+        point.replace("    x: int\n", ""),
+        point.replace("x: int", "x: str"),
+        point.replace(": int =", " ="),
+    ):
+        assert not has_same_tree("point.py", point.encode(), now.encode())
+    formatted = point.replace(":\n", ":\n    # The fields\n", 1).replace(" = 0", "=0")
+    assert has_same_tree("point.py", point.encode(), formatted.encode())
 
 
 def test_violation_evidence_names_the_files_and_is_diagnosed():
