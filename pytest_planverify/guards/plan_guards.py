@@ -163,7 +163,8 @@ class Guards:
             shown = () if result is None else self._session_signals(result, narrowed)
             found = [*self._hygiene.signals, *shown, *found]
         if found:
-            from pytest_planverify.guards.hygiene import Grants, violations
+            from pytest_planverify.guards.hygiene.compare import violations
+            from pytest_planverify.guards.hygiene.grants import Grants
 
             grants = Grants.of(self._flat) if self._hygiene is None else self._hygiene.grants
             present = {todo.id for todo in self._todos}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun
-    from pytest_planverify.guards.hygiene import Grants
+    from pytest_planverify.guards.hygiene.grants import Grants
 
 _EQUIVALENT = {
     "hook-added": ("outcome-hook", "judge-changed"),

@@ -8,8 +8,8 @@ from hashlib import sha256
 
 from planner.model.evidence import HygieneSignal
 from pytest_planverify.baseline.kinds import Judges
-from pytest_planverify.guards.hygiene import Grants, compare
-from pytest_planverify.guards.hygiene.grants import TodoReach
+from pytest_planverify.guards.hygiene.compare import compare
+from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 
 PRODUCT = """
     def split(text, sign=","):

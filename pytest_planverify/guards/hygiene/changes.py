@@ -1,13 +1,14 @@
-"""Differences between two snapshots of a tree, and the type of the findings in them."""
+"""Differences between two snapshots of a tree, and the signals in one of its files."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
+from planner.model.evidence import HygieneSignal
+from planner.model.verdicts import Hardness
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.guards.hygiene.source import parse
 
@@ -28,24 +29,7 @@ _SCRIPT_FOLDERS = frozenset(
     {"tools", "bin", "scripts", "script", "examples", "benchmarks", "docs", "doc", "ci"}
 )
 _SCRIPTS = frozenset({"setup.py", "noxfile.py", "tasks.py", "fabfile.py", "conf.py", "dodo.py"})
-
-
-@dataclass(frozen=True, slots=True)
-class SignalFinding:
-    """Finding in one file, before permissions are considered."""
-
-    sign: str
-    """Name of the kind of tampering."""
-    message: str
-    path: str
-    _: KW_ONLY
-    line: int | None = None
-    before: str | None = None
-    """Excerpt of the earlier content."""
-    after: str | None = None
-    """Excerpt of the current content."""
-    nodeid: str | None = None
-    """The affected test, by its earlier node id."""
+_LONGEST_EXCERPT = 300
 
 
 class TreeDifferences:
@@ -120,3 +104,37 @@ def is_script(path: str) -> bool:
     """Return whether a source file is usually executed rather than imported, judged by its path."""
     *folders, name = path.split("/")
     return name in _SCRIPTS or any(folder in _SCRIPT_FOLDERS for folder in folders)
+
+
+def file_signal(
+    sign: str,
+    message: str,
+    path: str,
+    *,
+    line: int | None = None,
+    before: str | None = None,
+    after: str | None = None,
+    nodeid: str | None = None,
+) -> HygieneSignal:
+    """Return a signal in one file; ``before`` and ``after`` are the contents to show excerpts of.
+
+    ``nodeid`` is the affected test, by its earlier node id.
+    """
+    return HygieneSignal(
+        sign=sign,
+        hardness=Hardness.HARD,
+        message=f"{message} ({path}:{line})" if line else f"{message} ({path})",
+        path=path,
+        line=line,
+        nodeid=nodeid,
+        before=_excerpt(before),
+        after=_excerpt(after),
+    )
+
+
+def _excerpt(text: str | None) -> str | None:
+    """Return the first two lines of a text that are not blank, in limited length."""
+    if text is None:
+        return None
+    shown = "\n".join([line.strip() for line in text.strip().splitlines() if line.strip()][:2])
+    return shown if len(shown) <= _LONGEST_EXCERPT else shown[: _LONGEST_EXCERPT - 1] + "…"

@@ -1,7 +1,7 @@
-"""Tampering signals between two snapshots: which findings count, and which todos are responsible.
+"""Tampering signals between two snapshots: which of them count, and which todos are responsible.
 
-:func:`compare` collects the findings of the other modules of this package and drops those that a permission
-covers. :func:`violations` assigns the remaining signals to todos. :class:`HygieneWatch` does both for the
+:func:`compare` collects the signals of the other modules of this package and drops those that a permission
+covers. :func:`violations` assigns the others to todos. :class:`HygieneWatch` does both for the
 tree of a run and its baseline.
 """
 
@@ -20,7 +20,7 @@ from planner.planfile.loader import collector_paused, plan_as_it_stands
 from planner.text.display import listed
 from pytest_planverify.baseline.work_tree import START_UP
 from pytest_planverify.guards import Violation
-from pytest_planverify.guards.hygiene.changes import SignalFinding, TreeDifferences
+from pytest_planverify.guards.hygiene.changes import TreeDifferences, file_signal
 from pytest_planverify.guards.hygiene.configuration import configuration_findings
 from pytest_planverify.guards.hygiene.grants import Grants, Permission
 from pytest_planverify.guards.hygiene.judges import judge_findings
@@ -53,8 +53,6 @@ _HELD_AGAINST_AUTHORS = TRICKS | {
 }  # fmt: skip
 """Signs that count against the todos that may have caused them, not those that the file judges."""
 
-_LONGEST_EXCERPT = 300
-
 
 def compare(
     before: Snapshot,
@@ -75,14 +73,14 @@ def compare(
     found: dict[tuple[str, str | None, int | None, str], HygieneSignal] = {}
     # Syntax trees consist of many small objects without cycles, so that garbage collection only costs time.
     with collector_paused(), room_for_deep_trees():
-        for finding in _findings(changes) if changes.changed else ():
-            if signal := _signal(finding, grants.permission(finding.path), is_red):
+        for signal in _all_signals(changes) if changes.changed else ():
+            if not _is_permitted(signal, grants, is_red):
                 found[signal.sign, signal.path, signal.line, signal.message] = signal
     return tuple(found.values())
 
 
-def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield the findings of all modules: judges, product, configuration, paths and plans."""
+def _all_signals(changes: TreeDifferences) -> Iterator[HygieneSignal]:
+    """Yield the signals of all modules: judges, product, configuration, paths and plans."""
     yield from judge_findings(changes)
     yield from product_findings(changes)
     tests = [path for path in changes.old if path in changes.new and changes.kind(path) is JudgeKind.TEST]
@@ -94,50 +92,26 @@ def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
             for content in (changes.before.read(path), changes.now.read(path))
         )
         if before is not None and now is None:
-            message = "The plan is gone or cannot be read"
-            yield SignalFinding("judge-unreadable", message, path)
+            yield file_signal("judge-unreadable", "The plan is gone or cannot be read", path)
         elif before is not None and now is not None:
             yield from plan_findings(before, now, path)
 
 
-def _path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
+def _path_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Yield new and changed files whose name alone is a signal."""
     for path in sorted(changes.changed & changes.new.keys()):
         if ".planverify" in path.split("/")[:-1]:
-            message = f"{path} is a record of the verifier"
-            yield SignalFinding("records-touched", message, path)
+            yield file_signal("records-touched", f"{path} is a record of the verifier", path)
         elif posixpath.basename(path) in START_UP or path.endswith((".pth", ".start")):
-            message = f"{path} runs when an interpreter starts"
-            yield SignalFinding("start-up-file", message, path)
+            yield file_signal("start-up-file", f"{path} runs when an interpreter starts", path)
 
 
-def _signal(
-    finding: SignalFinding, permission: Permission, is_red: Callable[[str], bool] | None
-) -> HygieneSignal | None:
-    """Return the signal of a finding; ``None`` if the permission to change its file covers it."""
-    if finding.sign in _UNGRANTED and permission is Permission.GRANTED:
-        test = finding.nodeid if finding.sign in _RED_LOSSES else None
-        if test is None or is_red is None or not is_red(test):
-            return None
-    where = f"{finding.path}:{finding.line}" if finding.line else finding.path
-    return HygieneSignal(
-        sign=finding.sign,
-        hardness=Hardness.HARD,
-        message=f"{finding.message} ({where})",
-        path=finding.path,
-        line=finding.line,
-        nodeid=finding.nodeid,
-        before=_excerpt(finding.before),
-        after=_excerpt(finding.after),
-    )
-
-
-def _excerpt(text: str | None) -> str | None:
-    """Return the first two lines of a text that are not blank, in limited length."""
-    if text is None:
-        return None
-    shown = "\n".join([line.strip() for line in text.strip().splitlines() if line.strip()][:2])
-    return shown if len(shown) <= _LONGEST_EXCERPT else shown[: _LONGEST_EXCERPT - 1] + "…"
+def _is_permitted(signal: HygieneSignal, grants: Grants, is_red: Callable[[str], bool] | None) -> bool:
+    """Return whether the permission to change its file covers a signal."""
+    if signal.sign not in _UNGRANTED or grants.permission(signal.path or "") is not Permission.GRANTED:
+        return False
+    test = signal.nodeid if signal.sign in _RED_LOSSES else None
+    return test is None or is_red is None or not is_red(test)
 
 
 # -- who answers ---------------------------------------------------------------------------------------
@@ -148,17 +122,16 @@ def violations(
     *,
     grants: Grants,
     passed: Collection[str],
-    present: Collection[str] | None = None,
+    present: Collection[str],
 ) -> Iterator[Violation]:
     """Yield a violation for each todo that is responsible for at least one signal.
 
-    ``passed`` are the ids of the todos that are responsible if no todo of the run can be identified.
-    ``present`` are the ids of the run's todos; ``None`` means all.
+    ``passed`` are the ids of the todos that are responsible if no todo of the run can be identified,
+    ``present`` those of the run's todos.
     """
-    here = {reach.todo_id for reach in grants.todos} if present is None else set(present)
     by_todo: dict[str, list[HygieneSignal]] = {reach.todo_id: [] for reach in grants.todos}
     for signal in signals:
-        for todo_id in _responsible(signal, grants, passed, here):
+        for todo_id in _responsible(signal, grants, passed, present):
             by_todo[todo_id].append(signal)
     for todo_id, found in by_todo.items():
         if found:
@@ -238,9 +211,7 @@ class HygieneWatch:
         """
         for doubt in self._baseline.doubts:
             yield HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=doubt, after=doubt)
-        for finding in ignored_packages(root, files):
-            if signal := _signal(finding, self.grants.permission(finding.path), None):
-                yield signal
+        yield from ignored_packages(root, files)
 
     def _is_red(self, nodeid: str) -> bool:
         """Return whether a test failed at the baseline, or no test of its file is recorded there.
@@ -265,7 +236,7 @@ class HygieneWatch:
             )
 
 
-def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFinding]:
+def ignored_packages(root: Path, known: Collection[str]) -> Iterator[HygieneSignal]:
     """Yield packages that git ignores and that shadow a module: Python prefers ``x/`` to ``x.py``.
 
     ``known`` are the files of the tree, in which ignored files are missing.
@@ -277,7 +248,7 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFindi
         is_module = posixpath.basename(path) != "__init__.py"
         if is_module and package not in known and (root / package).is_file():
             message = f"{package} is ignored by git, and imported instead of {path}"
-            yield SignalFinding("shadows-module", message, package)
+            yield file_signal("shadows-module", message, package)
 
 
 def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:

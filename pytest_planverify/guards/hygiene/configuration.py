@@ -14,11 +14,12 @@ import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
-from pytest_planverify.guards.hygiene.changes import SignalFinding
+from pytest_planverify.guards.hygiene.changes import file_signal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from planner.model.evidence import HygieneSignal
     from pytest_planverify.baseline.work_tree import Snapshot
 
 # pytest reads only the first of these files that has a section for it.
@@ -49,7 +50,7 @@ _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
 
 def configuration_findings(
     before: Snapshot, now: Snapshot, changed: Collection[str], tests: Sequence[str]
-) -> Iterator[SignalFinding]:
+) -> Iterator[HygieneSignal]:
     """Yield changes of the configuration that make pytest run fewer tests, or load another plugin.
 
     ``changed`` are the paths of all changed files, ``tests`` the test files that exist before and now.
@@ -60,7 +61,7 @@ def configuration_findings(
         path, new = read_options(now, folder)
         if new is None:
             message = "pytest's configuration can no longer be parsed"
-            yield SignalFinding("judge-unreadable", message, path)
+            yield file_signal("judge-unreadable", message, path)
             continue
         below = [test for test in tests if not folder or test.startswith(f"{folder}/")]
         for name in sorted({*(old or ()), *new}):
@@ -73,13 +74,13 @@ def configuration_findings(
             else:
                 continue
             message, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
-            yield SignalFinding(sign, message, path or old_path, before=texts[0], after=texts[1])
+            yield file_signal(sign, message, path or old_path, before=texts[0], after=texts[1])
     for path in files:
         # The name of the entry-point group of pytest plugins is searched for in the text, because projects
         # declare entry points in several ways.
         if b"pytest11" in (now.read(path) or b"") and b"pytest11" not in (before.read(path) or b""):
             message = "The project registers itself as a plugin of pytest"
-            yield SignalFinding("pytest-entry-point", message, path)
+            yield file_signal("pytest-entry-point", message, path)
 
 
 def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[str, ...]] | None]:

@@ -12,7 +12,6 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from planner.model.plan import ArtifactSpec, CommandSpec
-from planner.policy.criteria import criteria_of
 from planner.text.glob_patterns import allowed, is_glob, plain
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
 
@@ -112,15 +111,9 @@ class Grants:
         )
         plan = flat.loaded.plan
         protected = _protected_files(plan if before is None else before)
-        if protected is not None or before is None:
-            protected = (*(protected or ()), *plan.metadata.protected_files) or protected
+        if protected is not None:  # globs that were added since the baseline only restrict
+            protected = (*protected, *plan.metadata.protected_files)
         return cls(todos=tuple(reaches), protected=protected, plans=plans)
-
-    @classmethod
-    def of_plan(cls, plan: Plan, path: str = "") -> Grants:
-        """Return the permissions of a single plan without sub-plans; ``path`` is its file."""
-        reaches = tuple(reach_of(todo, criteria_of(todo, tools=plan.metadata.tools)) for todo in plan.items)
-        return cls(todos=reaches, protected=_protected_files(plan), plans=(path,) if path else ())
 
     def permission(self, path: str) -> Permission:
         """Return whether the todos may change a file, see :class:`Permission`."""
@@ -150,27 +143,23 @@ def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> Tod
 
     ``folder`` is the root of its paths, relative to the root of the whole plan.
     """
-    selections: dict[str, None] = {}
-    data: list[str] = []
-    artifacts: list[str] = []
-    scripts: list[str] = []
-    for criterion in criteria:
-        spec = criterion.spec
-        if isinstance(spec, CommandSpec):
-            selections |= dict.fromkeys(_selected(criterion, folder))
-            if criterion.command is not None and criterion.command.pytest is None:
-                scripts += [_joined(folder, word) for word in spec.cmd.split() if word.endswith(".py")]
-            data += [_joined(folder, spec.fixture)] if spec.fixture else []
-        elif isinstance(spec, ArtifactSpec):
-            artifacts.append(_joined(folder, spec.path))
-            data += [_joined(folder, spec.json_schema)] if spec.json_schema else []
+    criteria = tuple(criteria)
+    commands = [each.spec for each in criteria if isinstance(each.spec, CommandSpec)]
+    artifacts = [each.spec for each in criteria if isinstance(each.spec, ArtifactSpec)]
+    data = (*(each.fixture for each in commands), *(each.json_schema for each in artifacts))
+    words = (
+        word
+        for each in criteria
+        if each.command is not None and each.command.pytest is None
+        for word in each.command.argv
+    )
     return TodoReach(
         todo_id=todo.id,
         allowed_files=todo.allowed_files,
-        selections=tuple(selections),
-        data=tuple(data),
-        artifacts=tuple(artifacts),
-        scripts=tuple(scripts),
+        selections=tuple(dict.fromkeys(each for one in criteria for each in _selected(one, folder))),
+        data=tuple(_joined(folder, each) for each in data if each),
+        artifacts=tuple(_joined(folder, each.path) for each in artifacts),
+        scripts=tuple(_joined(folder, word) for word in words if word.endswith(".py")),
         contract=_joined(folder, todo.contract_path) if todo.contract_path else None,
         folder=folder,
     )

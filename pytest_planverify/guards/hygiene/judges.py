@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.baseline import JudgeKind
-from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, SignalFinding
+from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, file_signal
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.hygiene.source import (
     FUNCTIONS,
@@ -35,6 +35,7 @@ from pytest_planverify.guards.hygiene.source import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from planner.model.evidence import HygieneSignal
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
     from pytest_planverify.guards.hygiene.source import Module
 
@@ -64,7 +65,7 @@ _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
+def judge_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Yield what changed judges lost, and judges that were changed or removed without permission."""
     tests = {
         path: (_read_tests(changes.module(path, now=False)), _read_tests(changes.module(path, now=True)))
@@ -92,7 +93,7 @@ def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
             contents = {changes.new.get(each) for each in changes.changed - changes.old.keys()}
             is_elsewhere = old and all({each.node.name, each.body} & added for each in old.values())
             if changes.old[path] not in contents and not is_elsewhere:
-                yield SignalFinding("judge-removed", f"{path} is gone", path)
+                yield file_signal("judge-removed", f"{path} is gone", path)
         elif path not in tests and path in changes.old:
             yield from _data_findings(changes, path)
 
@@ -119,11 +120,11 @@ def _python_findings(
     old: dict[str, _TestUnit],
     new: dict[str, _TestUnit],
     added: frozenset[str],
-) -> Iterator[SignalFinding]:
+) -> Iterator[HygieneSignal]:
     """Yield the findings in one Python file; ``added`` are names and bodies of new tests in all files."""
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None and path in changes.new:
-        yield SignalFinding("judge-unreadable", f"{path} can no longer be parsed", path)
+        yield file_signal("judge-unreadable", f"{path} can no longer be parsed", path)
         return
     # A todo that may write tests may replace them by at least as many others. Each new test has two entries
     # in ``added``, its name and its body.
@@ -135,20 +136,20 @@ def _python_findings(
             yield from _losses(nodeid, test, new[name], now)
         elif not (is_rewritten or {test.node.name, test.body} & added):
             message = f"The test {name} is gone, or no longer collected"
-            yield SignalFinding("test-deleted", message, path, nodeid=nodeid)
+            yield file_signal("test-deleted", message, path, nodeid=nodeid)
     if now is not None:
         yield from _hook_findings(before, now)
         if changes.kind(path) is JudgeKind.CONFTEST:
             yield from _fixture_findings(changes, before, now)
 
 
-def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterator[SignalFinding]:
+def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterator[HygieneSignal]:
     """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks."""
 
     def finding(
         sign: str, problem: str, after: Iterable[str] = (), before: str | None = None
-    ) -> SignalFinding:
-        return SignalFinding(sign, f"{unit.node.name} {problem}", now.path, line=unit.node.lineno,
+    ) -> HygieneSignal:
+        return file_signal(sign, f"{unit.node.name} {problem}", now.path, line=unit.node.lineno,
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
@@ -339,7 +340,7 @@ _LISTS = {
 }
 
 
-def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding]:
+def _hook_findings(before: Module | None, now: Module) -> Iterator[HygieneSignal]:
     """Yield new or changed hooks that decide verdicts, and lists that exclude files or load plugins."""
     known = before.statements if before is not None else frozenset[str]()
     for node in ast.walk(now.tree):
@@ -352,12 +353,12 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding
         if place is not None:
             message = f"The hook {name} changes outcomes, or which tests are run"
             line, after = getattr(place, "lineno", node.lineno), ast.unparse(place)
-            yield SignalFinding("outcome-hook", message, now.path, line=line, after=after)
+            yield file_signal("outcome-hook", message, now.path, line=line, after=after)
     for node in now.tree.body:
         text = ast.unparse(node)
         for start, (sign, message) in _LISTS.items():
             if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in known:
-                yield SignalFinding(sign, message, now.path, line=node.lineno, after=text)
+                yield file_signal(sign, message, now.path, line=node.lineno, after=text)
 
 
 def _decides(name: str, node: ast.AST, hook: Function) -> bool:
@@ -384,7 +385,7 @@ def _decides(name: str, node: ast.AST, hook: Function) -> bool:
 
 def _fixture_findings(
     changes: TreeDifferences, before: Module | None, now: Module
-) -> Iterator[SignalFinding]:
+) -> Iterator[HygieneSignal]:
     """Yield new or changed conftest fixtures that change what protected tests receive.
 
     A fixture does so if it hides one of the same name, here or in a conftest above, or if it applies to
@@ -412,7 +413,7 @@ def _fixture_findings(
         if shape(node) not in known and (node.name in overridable or is_for_all):
             text = f"The fixture {node.name} is overridden for tests that may not be changed"
             line, after = node.lineno, now.line(node)
-            yield SignalFinding("fixture-overridden", text, now.path, line=line, after=after)
+            yield file_signal("fixture-overridden", text, now.path, line=line, after=after)
 
 
 def _fixtures(module: Module | None) -> list[Function]:
@@ -435,7 +436,7 @@ def _fixture_decorator(node: Function, module: Module) -> str:
 # -- mere differences --------------------------------------------------------------------------------
 
 
-def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
+def _difference(changes: TreeDifferences, path: str) -> Iterator[HygieneSignal]:
     """Yield a change of a judge that no todo may change, for files without a more specific finding."""
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None:
@@ -444,12 +445,12 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
         is_default = changes.grants.permission(path) is Permission.DEFAULT
         if not is_default and changes.kind(path) is not JudgeKind.TEST:  # new tests weaken nothing
             message = f"{path} was added without permission"
-            yield SignalFinding("judge-changed", message, path)
+            yield file_signal("judge-changed", message, path)
     elif before is None or not _only_adds(before.tree.body, now.tree.body):
         yield _changed(changes, path, "judge-changed", "was changed without permission")
 
 
-def _changed(changes: TreeDifferences, path: str, sign: str, what: str) -> SignalFinding:
+def _changed(changes: TreeDifferences, path: str, sign: str, what: str) -> HygieneSignal:
     """Return a finding at the first differing line, with that line before and now."""
     old, new = (
         [*(text.read(path) or b"").decode("utf-8", "replace").splitlines(), ""]
@@ -458,7 +459,7 @@ def _changed(changes: TreeDifferences, path: str, sign: str, what: str) -> Signa
     shared = min(len(old), len(new)) - 1  # both end with an empty line, for files that only grew or shrank
     at = next((at for at in range(shared) if old[at] != new[at]), shared)
     message, line = f"{path} {what}", at + 1
-    return SignalFinding(sign, message, path, line=line, before=old[at], after=new[at])
+    return file_signal(sign, message, path, line=line, before=old[at], after=new[at])
 
 
 def _only_adds(before: list[ast.stmt], now: list[ast.stmt]) -> bool:
@@ -514,7 +515,7 @@ def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
 # -- data --------------------------------------------------------------------------------------------
 
 
-def _data_findings(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
+def _data_findings(changes: TreeDifferences, path: str) -> Iterator[HygieneSignal]:
     """Yield a changed data file, unless only its formatting changed, or the plan lets it gain entries."""
     old, new = changes.before.read(path), changes.now.read(path)
     if old is not None and new is not None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.plan import Operator
 from planner.text.glob_patterns import EVERYTHING, allowed, is_glob
-from pytest_planverify.guards.hygiene.changes import SignalFinding
+from pytest_planverify.guards.hygiene.changes import file_signal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from planner.model.evidence import HygieneSignal
     from planner.model.plan import Plan, Todo
 
     Demands: TypeAlias = Iterator[tuple[str, float | str]]
@@ -27,15 +28,15 @@ _SINGLE = (*_COMMANDS, "contract_path", "sub_plan", "sub_project_id")
 _POLICIES = ("network", "processes", "writes")
 
 
-def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]:
+def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[HygieneSignal]:
     """Yield removed or loosened criteria, and widened allowlists and policies.
 
     New todos, claims of todos, and criteria that moved to another todo weaken nothing.
     """
 
-    def loose(message: str, old: object = None, new: object = None) -> SignalFinding:
+    def loose(message: str, old: object = None, new: object = None) -> HygieneSignal:
         texts = ["" if each is None else str(each) for each in (old, new)]
-        return SignalFinding("plan-loosened", message, path, before=texts[0], after=texts[1])
+        return file_signal("plan-loosened", message, path, before=texts[0], after=texts[1])
 
     todos = {todo.id: todo for todo in now.items}
     elsewhere = {_command(spec.cmd) for todo in now.items for spec in todo.acceptance_criteria.tests}

@@ -22,7 +22,7 @@ from pytest_planverify.guards.hygiene.changes import (
     PYTHON_JUDGES,
     SERVES_TESTS,
     WORK,
-    SignalFinding,
+    file_signal,
     is_script,
 )
 from pytest_planverify.guards.hygiene.source import (
@@ -40,6 +40,7 @@ from pytest_planverify.guards.hygiene.source import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from planner.model.evidence import HygieneSignal
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
 
 
@@ -57,7 +58,7 @@ class _Source:
         return dotted(node, self.module.aliases)
 
 
-def product_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
+def product_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Yield the signals in changed sources; code that was only moved is no finding."""
     modules = changes.python(*WORK, *PYTHON_JUDGES)
     found = [each for before, now in modules if now is not None for each in _tricks(now, before, changes)]
@@ -77,7 +78,7 @@ def product_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     yield from _special_cases(changes)
 
 
-def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> Iterator[SignalFinding]:
+def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Run the detectors on all statements of a module that its earlier version does not have."""
     scripts = {path for reach in changes.grants.todos for path in reach.scripts}
     source = _Source(module, changes, is_script(module.path) or module.path in scripts)
@@ -91,13 +92,14 @@ def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> 
                 yield _finding(sign, message, module, site.node)
 
 
-def _finding(sign: str, message: str, module: Module, node: ast.AST) -> SignalFinding:
+def _finding(sign: str, message: str, module: Module, node: ast.AST) -> HygieneSignal:
     line = getattr(node, "lineno", None)
-    return SignalFinding(sign, message, module.path, line=line, after=module.line(node))
+    return file_signal(sign, message, module.path, line=line, after=module.line(node))
 
 
 # -- ends the process, or the test -------------------------------------------------------------------
 
+# Without sys.exit, which raises an exception that pytest reports as a failure.
 _ENDS_AT_ONCE = frozenset({"os._exit", "posix._exit", "os.abort", "pytest.exit", "_pytest.outcomes.exit"})
 _LEAVES_TEST = re.compile(
     r"(pytest|_pytest\.outcomes)\.(skip|xfail|fail|importorskip|Skipped|XFailed|Exit)(\.Exception)?"
@@ -106,12 +108,9 @@ _LEAVES_TEST = re.compile(
 
 
 def _ends_process(site: Site, source: _Source) -> str | None:
-    """Find calls that end the process, and with it pytest, before it can report a failure.
-
-    ``sys.exit`` does not count, because pytest reports it as a failure. A function that forks does not
-    count either: forked children have to exit this way.
-    """
+    """Find calls that end the process, and with it pytest, before it can report a failure."""
     meaning = source.meaning(site.node)
+    # Forked children have to exit this way, or they would run the rest of their parent's program.
     if meaning not in _ENDS_AT_ONCE or (site.function is not None and "fork" in ast.unparse(site.function)):
         return None
     return f"{meaning} ends the process"
@@ -141,12 +140,7 @@ _SIZES = re.compile(r"len\(\w+\) == len\(\w+\)")
 
 
 def _always_equal(site: Site, source: _Source) -> str | None:
-    """Find an equality that holds for every value, or for unequal ones.
-
-    Detected in a class, and in the arguments with which a class or attribute is created (see
-    :func:`_comparisons`). Only subclasses of value types are checked for rough comparisons: a class of the
-    project may define equality as it likes.
-    """
+    """Find an equality that holds for every value, or for unequal ones."""
     node, owner = site.node, site.owner
     if source.meaning(node) in ("unittest.mock.ANY", "mock.ANY"):
         return f"{source.meaning(node)} equals everything"
@@ -169,8 +163,10 @@ def _always_equal(site: Site, source: _Source) -> str | None:
             # type.
             if is_computed and len(names) == 2 and not {*names} <= used and owner.name not in used:
                 return f"{shown} is equal to everything"
+            # Only for subclasses of value types: a class of the project may define equality as it likes.
             is_value = any(_VALUES.fullmatch(source.meaning(base)) for base in owner.bases)
             text = " ".join(ast.unparse(each) for each in returned)
+            # The head of the function has the name __eq__, and equal sizes say nothing about the items.
             compares = _COMPARES.search(_SIZES.sub("", ast.unparse(function).partition(":")[2]))
             is_rough = is_value and (_APPROXIMATE.search(text) or not compares)
             if is_rough or any(text.startswith(f"{side} in ") for side in names[1:]):
@@ -234,20 +230,19 @@ def _asks_for_tests(site: Site, source: _Source) -> str | None:
     """Find a search of loaded modules, arguments or environment for signs of a test run."""
     node = site.node
     is_search = isinstance(node, ast.Call) and name_of(node.func) in _SEARCHES
-    if isinstance(node, ast.Compare):
-        operands = [node.left, *node.comparators]
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        # Only reads count: code may set a variable for a child process.
-        operands = [node.slice]
-    else:
-        operands = node.args if isinstance(node, ast.Call) else []
+    match node:
+        case ast.Compare():
+            operands, expression = [node.left, *node.comparators], node
+        case ast.Subscript(ctx=ast.Load()):  # only reads: code may set a variable for a child process
+            operands, expression = [node.slice], node.value
+        case ast.Call():
+            operands, expression = node.args, node.func
+        case _:
+            return None
     words = [word for each in operands for word in _words(each, source.module)]
     if not words:
         return None
     # The searched place is in the same expression, or a loop of the same function iterates over it.
-    expression = (
-        node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else node
-    )
     place = _place_in([expression], source)
     if not place and (is_search or (isinstance(node, ast.Compare) and not source.runs_alone)):
         around = ast.walk(site.function or source.module.tree)
@@ -283,6 +278,7 @@ def _is_test_word(word: str, place: str, node: ast.AST, source: _Source) -> bool
         return "pytest" in word
     if _TEST_NAME.search(word):
         return True
+    # Parts of the names count, too: any(key.startswith("PYT") for key in os.environ)
     if place.startswith("os."):
         return len(word) >= 3 and word in "PYTEST_CURRENT_TEST"
     if place == "sys.argv" and isinstance(node, ast.Compare):
@@ -350,11 +346,9 @@ _DECODES = re.compile(
 
 
 def _reads_tests(site: Site, source: _Source) -> str | None:
-    """Find imports of tests, and paths of tests, plans or test data.
-
-    Docstrings and error messages that mention them do not count, nor do scripts.
-    """
+    """Find imports of tests, and paths of tests, plans or test data."""
     node = site.node
+    # Scripts may run the tests, and docstrings and error messages refer people to them.
     if source.runs_alone or site.is_spoken:
         return None
     if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
@@ -488,6 +482,10 @@ class _TestLiterals:
         modules = (before for before, _ in self._changes.python(*WORK) if before is not None)
         return frozenset(text for module in modules for text in _literals_below(module.tree))
 
+    @cached_property
+    def _every(self) -> frozenset[str]:
+        return frozenset[str]().union(*self._groups)
+
     def hold(self, asked: frozenset[str], answer: frozenset[str]) -> bool:
         """Return whether an input and its answer occur together in a test or a row of data.
 
@@ -505,8 +503,7 @@ class _TestLiterals:
         """
         if any(name == function and asked <= given for name, given in self._calls):
             return not asked <= self._known
-        every = frozenset[str]().union(*self._groups)
-        is_situation = len(asked) >= _MIN_LITERALS and bool(answer) and asked | answer <= every
+        is_situation = len(asked) >= _MIN_LITERALS and bool(answer) and asked | answer <= self._every
         return is_situation and not asked <= self._known
 
     def expect_always(self, function: str, answer: frozenset[str]) -> bool:
@@ -523,10 +520,10 @@ class _TestLiterals:
         Common literals occur anywhere.
         """
         found = answers - _COMMON
-        return found <= frozenset[str]().union(*self._groups) and not found <= self._known
+        return found <= self._every and not found <= self._known
 
 
-def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
+def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Yield new code that contains inputs of tests with their answers, or the answers alone.
 
     A table needs several such entries. A single condition counts if it compares several parts of a call
@@ -546,10 +543,11 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
                     (_constant_literals(key, module), _constant_literals(value, module))
                     for key, value in zip(node.keys, node.values, strict=True)
                 ]
+                # A key of several arguments, some of them numbers, is a call rather than a name.
+                is_call = [isinstance(key, ast.Tuple) for key in node.keys]
                 matching = [
-                    # A key of several arguments, some of them numbers, is a call rather than a name.
-                    asked | answer if isinstance(key, ast.Tuple) and any(map(_is_number, asked)) else asked
-                    for key, (asked, answer) in zip(node.keys, entries, strict=True)
+                    asked | answer if call and any(map(_NUMBER.fullmatch, asked)) else asked
+                    for call, (asked, answer) in zip(is_call, entries, strict=True)
                     if tests.hold(asked, answer)
                 ]
                 distinctive = min(len(matching), sum(map(_weight, matching)))
@@ -587,8 +585,10 @@ def _answer_alone(site: Site, module: Module, before: Module | None, tests: _Tes
             return "Answers of the tests are given out one after the other"
     if not isinstance(node, FUNCTIONS) or not _parameters(node):
         return None
-    answer = _only_answers(node, module)
-    if _weight(answer) >= 1:
+    parts = [_constant_literals(each, module) for each in _returned(node)]
+    answer = frozenset[str]().union(*parts)
+    # A part without literals is computed.
+    if all(parts) and _weight(answer) >= 1:
         earlier = before.functions.get(node.name) if before is not None else None
         was_computed = earlier is not None and _computes(earlier)
         if was_computed and tests.expect(answer) and tests.call(node.name):
@@ -606,12 +606,6 @@ def _parameters(function: Function) -> set[str]:
     return {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
-def _only_answers(function: Function, module: Module) -> frozenset[str]:
-    """Return the literals of a function that returns nothing else; empty if it computes a result."""
-    parts = [_constant_literals(each, module) for each in _returned(function)]
-    return frozenset[str]().union(*parts) if all(parts) else frozenset()
-
-
 def _computes(function: Function) -> bool:
     """Return whether a function yields, or returns something other than constants."""
     is_generator = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function))
@@ -620,16 +614,13 @@ def _computes(function: Function) -> bool:
 
 def _is_blind(function: Function) -> bool:
     """Return whether a function uses none of its arguments, except to refuse an input."""
-    body = [each for each in function.body if not _only_raises(each)]
+    body = [
+        each
+        for each in function.body
+        if not isinstance(each, ast.If) or each.orelse or not isinstance(each.body[0], ast.Raise)
+    ]
     used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
     return _parameters(function).isdisjoint(used)
-
-
-def _only_raises(statement: ast.stmt) -> bool:
-    """Return whether a statement is a condition under which an exception is raised, and nothing else."""
-    if not isinstance(statement, ast.If) or statement.orelse:
-        return False
-    return all(isinstance(each, ast.Raise) for each in statement.body)
 
 
 def _conditions(node: ast.AST, module: Module) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
@@ -726,7 +717,7 @@ def _rows(content: bytes) -> Iterator[frozenset[str]]:
     """
     text = content.decode("utf-8", "replace")
     try:
-        pending: list[Any] = [[json.loads(text)]]
+        pending: list[Any] = [[json.loads(text)]]  # in a list, as the document may be a mere number
     except ValueError:
         pending = [[line, *re.split(r"[,;\t]", line)] for line in text.splitlines()[:20_000]]
     while pending:
@@ -739,11 +730,6 @@ def _rows(content: bytes) -> Iterator[frozenset[str]]:
         ]
         whole = [int(each) for each in numbers if each.is_integer()]
         yield frozenset(map(repr, [*scalars, *numbers, *whole]))
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a literal, given as ``repr``, is a number."""
-    return _NUMBER.fullmatch(text) is not None
 
 
 def _weight(literals: frozenset[str]) -> int:

@@ -26,8 +26,8 @@ UNKNOWN = object()
 """Value of an expression that is not constant."""
 
 _LARGEST_SOURCE = 2_000_000
-_USUAL_DEPTH = 1_000
-_DEEPEST = 60_000
+# Python's default recursion limit, and one at which the deepest tree that the parser accepts can be walked.
+_USUAL_DEPTH, _DEEPEST = 1_000, 60_000
 # Fields of syntax nodes that do not influence behaviour; see shape() for annotations of classes.
 _NO_MEANING = frozenset({"annotation", "returns", "type_comment", "kind", "type_params", "ctx"})
 _TEXT_METHODS = frozenset(
@@ -74,7 +74,7 @@ class Module:
     @cached_property
     def statements(self) -> frozenset[str]:
         """Shapes (see :func:`shape`) of the statements at module and class level."""
-        return frozenset(shape(node) for node in _members(self.tree.body))
+        return frozenset(shape(node) for node, _ in _members(self.tree.body))
 
     @cached_property
     def aliases(self) -> dict[str, str]:
@@ -115,19 +115,13 @@ class Module:
     def sites(self, before: Module | None = None) -> Iterator[Site]:
         """Yield the nodes of all statements that an earlier version does not have; without one, of all."""
         known = before.statements if before is not None else frozenset[str]()
-        yield from self._sites(self.tree.body, None, known)
-
-    def _sites(
-        self, body: list[ast.stmt], owner: ast.ClassDef | None, known: frozenset[str]
-    ) -> Iterator[Site]:
-        for statement in body:
+        for statement, owner in _members(self.tree.body):
             if known and shape(statement) in known:
                 continue
-            if isinstance(statement, ast.ClassDef):
+            if isinstance(statement, ast.ClassDef):  # its members are compared one by one
                 yield Site(statement, None, owner, False)
                 for part in (*statement.bases, *statement.keywords, *statement.decorator_list):
                     yield from _sites_below(part, owner)
-                yield from self._sites(statement.body, statement, known)
             else:
                 yield from _sites_below(statement, owner)
 
@@ -254,6 +248,7 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
         case ast.Constant():
             return node.value
         case ast.Name():
+            # Without names, so that constants that refer to each other do not multiply the work.
             return _value(names[node.id], {}, depth + 1)
         case ast.JoinedStr():
             return "".join(str(of(each)) for each in node.values)
@@ -327,12 +322,14 @@ def _has_no_effect(node: object) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _members(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a module, and of classes at any depth, but not of functions."""
+def _members(
+    body: list[ast.stmt], owner: ast.ClassDef | None = None
+) -> Iterator[tuple[ast.stmt, ast.ClassDef | None]]:
+    """Yield the statements of a module, and of classes at any depth, each with its class."""
     for statement in body:
-        yield statement
+        yield statement, owner
         if isinstance(statement, ast.ClassDef):
-            yield from _members(statement.body)
+            yield from _members(statement.body, statement)
 
 
 def _sites_below(node: ast.AST, owner: ast.ClassDef | None) -> Iterator[Site]:

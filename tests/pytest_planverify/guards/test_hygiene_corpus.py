@@ -16,9 +16,11 @@ from text_bundles import read_bundle
 
 from planner.model.baseline import JudgeKind
 from planner.planfile.loader import plan_as_it_stands
+from planner.policy.criteria import criteria_of
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.guards.allowlist import is_cache
-from pytest_planverify.guards.hygiene import Grants, compare, violations
+from pytest_planverify.guards.hygiene.compare import compare, violations
+from pytest_planverify.guards.hygiene.grants import Grants, reach_of
 from pytest_planverify.guards.hygiene.source import has_same_tree
 
 CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
@@ -42,8 +44,8 @@ class Case:
             return not self.red.isdisjoint((nodeid, nodeid.partition("::")[0]))
 
         signals = compare(self.before, self.now, kinds=self.kinds, grants=self.grants, is_red=is_red)
-        passed = [reach.todo_id for reach in self.grants.todos]
-        return [each.todo_id for each in violations(signals, grants=self.grants, passed=passed)]
+        ids = [reach.todo_id for reach in self.grants.todos]
+        return [each.todo_id for each in violations(signals, grants=self.grants, passed=ids, present=ids)]
 
     def outside(self) -> list[str]:
         """Return the changed files that violate the allowlists of the todos."""
@@ -106,7 +108,11 @@ def _project(name: str) -> tuple[dict[str, bytes], Grants, dict[str, JudgeKind]]
     files = {path: text.encode() for path, text in read_bundle(CORPUS / "projects" / f"{name}.txt").items()}
     plan = plan_as_it_stands(files["plan.yaml"], "plan.yaml")
     assert plan is not None
-    grants = Grants.of_plan(plan, "plan.yaml")
+    grants = Grants(
+        todos=tuple(reach_of(todo, criteria_of(todo, tools=plan.metadata.tools)) for todo in plan.items),
+        protected=plan.metadata.protected_files or None,
+        plans=("plan.yaml",),
+    )
     judges = Judges(
         plans=frozenset({"plan.yaml"}),
         contracts=frozenset(each.contract for each in grants.todos if each.contract),

@@ -20,7 +20,7 @@ from hygiene_samples import (
 )
 
 from pytest_planverify.baseline.kinds import Judges
-from pytest_planverify.guards.hygiene import compare, violations
+from pytest_planverify.guards.hygiene.compare import compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 
 SIGN_TEST = """def test_sign():
@@ -344,8 +344,9 @@ def test_signal_is_attributed_to_the_affected_todo() -> None:
     )
     changed = signals(with_tests(EQUAL, "assert parts"), grants=grants)
     tricks = signals({"pkg/words.py": "import os\n\ndef split(text):\n    os._exit(0)\n"}, grants=grants)
+    both = {"code", "other"}
     for found in (changed, tricks):
-        blamed = violations(found, grants=grants, passed={"code", "other"})
+        blamed = violations(found, grants=grants, passed=both, present=both)
         assert [each.todo_id for each in blamed] == ["code"]
     (violation,) = violations(changed, grants=grants, passed=(), present={"code"})
     assert violation.evidence.headline == "test_sign asserts something else (tests/test_words.py:12)"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, TREE, product_with, signals, signs
 
-from pytest_planverify.guards.hygiene import Grants
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
+from pytest_planverify.guards.hygiene.grants import Grants
 
 HIDDEN = base64.b64encode(b"import os\nif 'PYTEST_CURRENT_TEST' in os.environ: pass").decode()
 

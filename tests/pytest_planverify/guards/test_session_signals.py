@@ -26,7 +26,7 @@ from planner.model.verdicts import CheckKind, Hardness, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.baseline.record import inventory_of
-from pytest_planverify.guards.hygiene import Grants
+from pytest_planverify.guards.hygiene.grants import Grants
 from pytest_planverify.guards.plan_guards import OwnFiles
 from pytest_planverify.guards.session_signals import Shown, signals, without_known
 
