@@ -64,6 +64,7 @@ class BudgetWatch:
         self._spared = spared
         self._expected = tuple(expected)
         self._started = time.monotonic()
+        # Times of the next measurement and the next search
         self._memory_at = self._files_at = 0.0
         self._before: frozenset[str] = frozenset()
         self._added: frozenset[str] = frozenset()
@@ -141,7 +142,7 @@ class BudgetWatch:
 
 def said_of(fact: BudgetFact) -> str:
     """Return one sentence on an exceeded limit, with examples."""
-    text = _MESSAGES.get(fact.name, "{used:g} of {limit:g}").format(used=fact.used, limit=fact.limit)
+    text = _MESSAGES[fact.name].format(used=fact.used, limit=fact.limit)
     return f"{text}: {', '.join(fact.examples)}" if fact.examples else text
 
 

@@ -55,9 +55,9 @@ class Guards:
         flat: FlatPlan,
         todos: Sequence[Todo],
         changes: Mapping[Path, Changes],
-        asked: Sequence[str] | None = None,
-        baseline: KeptBaseline | None = None,
-        commit: str | None = None,
+        asked: Sequence[str] | None,
+        baseline: KeptBaseline | None,
+        commit: str | None,
     ) -> None:
         """Create the guards of the plan ``flat``. Nothing is read before :meth:`look`.
 
@@ -114,9 +114,9 @@ class Guards:
         limited = self._limited_roots()
         counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
         for root, changed in self._changes.items():
-            if root not in limited and not (counts_files and root == self._flat.loaded.root):
-                continue
-            self._inspect_root(root, changed, limited=root in limited)
+            # The budget needs the files that the work has added since the baseline, see `added`.
+            if root in limited or (counts_files and root == self._flat.loaded.root):
+                self._inspect_root(root, changed, limited=root in limited)
 
     def note_unobserved(self, commands: Sequence[str]) -> None:
         """Add a note on commands that run without the audit hook, if the plan denies any access."""
@@ -130,10 +130,10 @@ class Guards:
 
     def violations(
         self,
-        spent: tuple[BudgetFact, Sequence[str]] | None = None,
-        result: RunResult | None = None,
+        spent: tuple[BudgetFact, Sequence[str]] | None,
+        result: RunResult | None,
         *,
-        narrowed: bool = False,
+        narrowed: bool,
     ) -> list[Violation]:
         """Return the violations of all todos, and update :attr:`hygiene`.
 
@@ -141,18 +141,15 @@ class Guards:
         ``result`` the observations of the run (``None``: there was no run). With ``narrowed`` the user
         excluded tests, so that missing tests are no signal.
         """
+        found = [*self._allowlist_violations()]
+        if spent is not None:
+            from pytest_planverify.guards.budget import violation
+
+            fact, todo_ids = spent
+            found += [violation(todo_id, fact) for todo_id in todo_ids]
         tampered = list(self._hygiene_violations(result, narrowed))
         self._violated = bool(tampered)
-        if spent is None:
-            return [*self._allowlist_violations(), *tampered]
-        from pytest_planverify.guards.budget import violation
-
-        fact, todo_ids = spent
-        return [
-            *self._allowlist_violations(),
-            *(violation(todo_id, fact) for todo_id in todo_ids),
-            *tampered,
-        ]
+        return [*found, *tampered]
 
     # -- hygiene ---------------------------------------------------------------------------------
 
@@ -212,6 +209,7 @@ class Guards:
             self.notes.append(f"allowed_files and protected_files were not checked: {why}")
             return
         left = left_by_runs(self._home, root, touched) if touched else set[str]()
+        # A command that writes where it is told could overwrite a protected file unnoticed.
         left = {file for file in left if not allowed(file, self._protected(root))}
         self._before[root] = touched, left
         # Neither files that earlier runs wrote nor reformatted sources are the work of a todo.
@@ -367,6 +365,7 @@ class OwnFiles:
         except (OSError, ValueError, KeyError, TypeError):
             return False
         journal = self._home / "runs" / run / "journal.jsonl"
+        # Any finished run has a journal: it must have grown, else an old outcome file could be put back.
         return "/" not in run and _size_and_time(journal) not in (None, self._journals.get(journal))
 
 

@@ -13,7 +13,6 @@ from planner.model.verdicts import EvidenceKind, Verdict
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from planner.model.verdicts import Phase
     from pytest_planverify.checks.result import Judgement
 
 MOST_EVENTS = 50
@@ -71,6 +70,7 @@ def said_of(denied: Sequence[AuditEvent]) -> str:
     who = first.nodeid or first.path or "the session"
     more = len({(event.event, event.target) for event in denied}) - 1
     beside = f", and {more} more" if more else ""
+    # The records of events are not signed, so a test can write any kind into the journal.
     did = _DENIED.get(first.event, "used {target}").format(target=first.target)
     return f"{who} {did}, which the plan denies{beside}"
 
@@ -79,12 +79,11 @@ def _evidence(denied: Sequence[AuditEvent], check_id: str) -> Evidence:
     """Return the evidence for the failed check; its place is that of the first denied event."""
     first = denied[0]
     tests = tuple(dict.fromkeys(event.nodeid for event in denied if event.nodeid))
-    phase: Phase | None = first.phase
     return Evidence(
         kind=EvidenceKind.SANDBOX,
         check_id=check_id,
         nodeid=first.nodeid,
-        phase=phase,
+        phase=first.phase,
         headline=said_of(denied),
         tests=tests,
         events=tuple(denied[:MOST_EVENTS]),

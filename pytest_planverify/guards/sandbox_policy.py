@@ -42,7 +42,8 @@ C_FUNCTIONS = {
 """C functions by kind of access. Called by ctypes they raise no audit event; only their lookup does."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
-_MOST_LINKS = 40
+_MOST_LINKS = 40  # as many as Linux follows
+# A connection to the unspecified address reaches this machine.
 _LOCAL_NAMES = ("", "localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "0.0.0.0", "0")
 _MAPPED_LOOPBACK = bytes(10) + b"\xff\xff\x7f"
 # Modules of multiprocessing that start processes without an audit event of their own.
@@ -107,7 +108,8 @@ def readers(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
 
 
 def _c_function(args: tuple[Any, ...]) -> Sequence[Reached]:
-    """Interpret the lookup of a C function as access, because the call itself cannot be observed."""
+    """Interpret the lookup of a C function as access."""
+    # The call itself raises no event.
     name: Any = args[1] if len(args) > 1 else None
     text: Any = name.decode("ascii", "replace") if isinstance(name, bytes) else name
     kind = C_FUNCTIONS.get(text) if isinstance(text, str) else None
@@ -228,6 +230,7 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
     return {
         "open": opened,
         "os.rename": moved,
+        # The folder often exists already: os.makedirs(path, exist_ok=True)
         "os.mkdir": lambda a: written(a[0], a[-1], follow=False, there=False),
         **dict.fromkeys(
             ("os.remove", "os.rmdir"), lambda a: written(a[0], a[-1], follow=False, there=True)
@@ -342,8 +345,7 @@ def _policy(sandbox: Sandbox, kind: str) -> str | tuple[str, ...]:
 def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
     """Return a predicate: whether the named hosts, given as ``HOST[:PORT]`` or patterns, grant an access.
 
-    A connection is to an address, a grant usually to a name. If an address is not granted itself, the
-    granted names are resolved and their addresses compared.
+    The predicate may look up the granted names.
     """
     hosts = tuple(_host_and_port(text) for text in named)
     names = {pattern: port for pattern, port in hosts if not _is_pattern(pattern)}
@@ -361,6 +363,7 @@ def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
                 return True
         if reached.is_lookup or not hosts:
             return False
+        # A connection is to an address, a grant usually to a name: the granted names are resolved.
         if reached.name not in ports:
             for name, port in tuple(names.items()):
                 try:

@@ -187,6 +187,7 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
         yield _signal("records-touched", f"lines of the journal ({forged}) were not written by its session")
     if any(each.journal_lost for each in shown.sessions) and not before.records_lost:
         yield _signal("records-touched", "records of a session were removed from the journal")
+    # A session that came to its end has written an inventory; all() is also true if there is none.
     if any(
         each.collected
         and each.exit_status is not None
@@ -232,10 +233,8 @@ def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]
 
 
 def _without_location(file: str) -> str:
-    """Return a path below the root unchanged, of another file the name only.
-
-    The location of other files depends on the machine.
-    """
+    """Return a path below the root unchanged, of another file the name only."""
+    # The location of other files depends on the machine, and a baseline may be from another one.
     return file.rpartition("/")[2] if file.startswith(("/", "../")) else file
 
 
@@ -304,7 +303,8 @@ def _by_file(nodeids: Iterable[str]) -> Iterable[tuple[str, list[str]]]:
 
 
 def _function(nodeid: str) -> str:
-    """Return a node id without parameters, because these may depend on the product."""
+    """Return a node id without parameters."""
+    # Parameters may be computed by the product, so that honest work changes them.
     return nodeid.partition("[")[0]
 
 
