@@ -33,7 +33,7 @@ INI_KEY = "planverify_plan"
 SEPARATOR = "::"
 """Separates a plan from comma-separated todo ids: ``plan.yaml::a,b``."""
 
-_INI_FILES = (
+INI_FILES = (
     "pytest.toml",
     ".pytest.toml",
     "pytest.ini",
@@ -132,7 +132,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
     start = start or directory
     first_pyproject: Path | None = None
     for folder in (start, *start.parents):
-        for name in _INI_FILES:
+        for name in INI_FILES:
             path = folder / name
             try:
                 with open_regular(path) as file:
@@ -141,7 +141,10 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
                 continue
             if name == "pyproject.toml" and first_pyproject is None:
                 first_pyproject = path
-            section = _settings(name, text)
+            try:
+                section = pytest_settings(name, text)
+            except (ValueError, configparser.Error):
+                section = {} if name in INI_FILES[:4] else None
             if section is not None:
                 return ProjectRoot(folder=folder, ini=path, settings=section)
     if first_pyproject is not None:
@@ -154,8 +157,11 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
     return ProjectRoot(folder=start if common == common.parent else common)
 
 
-def _settings(name: str, text: str) -> Section | None:
-    """Return pytest's settings in an ini file; ``None`` if it has none."""
+def pytest_settings(name: str, text: str) -> Section | None:
+    """Return pytest's settings in an ini file; ``None`` if it has none.
+
+    Raises ``ValueError`` or ``configparser.Error`` if the text cannot be parsed.
+    """
     if name == "pyproject.toml":
         section = _table(text, "tool", "pytest")
         # pytest allows keys of ``[tool.pytest]`` itself or of ``ini_options`` below it, not both.
@@ -165,19 +171,18 @@ def _settings(name: str, text: str) -> Section | None:
         return _table(text, "pytest") or {}
     parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     header = "tool:pytest" if name == "setup.cfg" else "pytest"
-    with suppress(configparser.Error):
-        parser.read_string(text)
-        if parser.has_section(header):
-            return dict(parser.items(header))
-    return {} if name in _INI_FILES[:4] else None
+    parser.read_string(text)
+    if parser.has_section(header):
+        return dict(parser.items(header))
+    return {} if name in INI_FILES[:4] else None
 
 
 def _table(text: str, *keys: str) -> Section | None:
-    """Return the table below ``keys`` in a TOML text; ``None`` if the text is invalid or has none."""
+    """Return the table below ``keys`` in a TOML text; ``None`` if it has none. Raises ``ValueError``."""
     try:
         value: Any = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return None
+    except RecursionError as error:
+        raise ValueError(error) from None
     for key in keys:
         if not isinstance(value, dict) or key not in value:
             return None
@@ -199,8 +204,9 @@ def planverify_settings(folder: Path) -> RepositorySettings:
     """Return the table of a folder; empty if missing. Raises ``PlannerError`` if it is not a table."""
     place = f"{folder / 'pyproject.toml'}: [tool.planverify]"
     file = RootedFiles(folder).read("pyproject.toml")
-    # Invalid TOML is reported by other tools.
-    tool = _table(file.text, "tool") if file is not None and file.is_whole else None
+    tool: Section | None = None
+    with suppress(ValueError):  # invalid TOML is reported by other tools
+        tool = _table(file.text, "tool") if file is not None and file.is_whole else None
     table = (tool or {}).get("planverify", {})
     if not isinstance(table, dict):
         raise PlannerError(f"{place} is not a table; write it under its own heading")

@@ -10,9 +10,9 @@ import configparser
 import fnmatch
 import posixpath
 import shlex
-import tomllib
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
+from planner.planfile.discovery import INI_FILES, pytest_settings
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
 from pytest_planverify.guards.hygiene.changes import file_signal
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from planner.model.evidence import HygieneSignal
     from pytest_planverify.baseline.work_tree import Snapshot
 
-# pytest reads only the first of these files that has a section for it.
-_PRECEDENCE = (
-    "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"
-)  # fmt: skip
 _NARROWING = frozenset(
     {"-k", "-m", "--deselect", "--ignore", "--ignore-glob", "--co", "--collect-only", "--collectonly",
      "--lf", "--last-failed", "--nf", "--noconftest", "--confcutdir", "--rootdir", "--setup-only",
@@ -89,38 +85,18 @@ def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[
     Without such a file the path is empty and there are no options. The options are ``None`` if the file
     cannot be parsed.
     """
-    for name in _PRECEDENCE:
+    for name in INI_FILES:
         path = posixpath.join(folder, name)
         content = snapshot.read(path)
         if content is None:
             continue
         try:
-            options = _section(name, content.decode("utf-8-sig"))
+            options = pytest_settings(name, content.decode("utf-8-sig"))
         except (ValueError, configparser.Error):
             return path, None
         if options is not None:
             return path, {key: _words(value) for key, value in options.items()}
     return "", {}
-
-
-def _section(name: str, text: str) -> dict[str, Any] | None:
-    """Return pytest's section of a configuration file; ``None`` if the file has none.
-
-    Files that are only pytest's (``pytest.ini``, ``pytest.toml``) count even if they are empty. Raises
-    ``ValueError`` or ``configparser.Error`` if the file cannot be parsed.
-    """
-    if name.endswith(".toml"):
-        table: Any = tomllib.loads(text)
-        if name != "pyproject.toml":
-            return cast("dict[str, Any]", table.get("pytest", {}))
-        known: Any = table.get("tool", {}).get("pytest")
-        return None if known is None else {**known.get("ini_options", known)}
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    section = "tool:pytest" if name == "setup.cfg" else "pytest"
-    if parser.has_section(section):
-        return dict(parser.items(section))
-    return {} if name.endswith("pytest.ini") else None
 
 
 def _words(value: object) -> tuple[str, ...]:
