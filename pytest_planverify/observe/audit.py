@@ -111,18 +111,12 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
     roots = tuple(dict.fromkeys((spec.root, *(each.root for each in spec.sandbox))))
     roots = tuple(dict.fromkeys((*roots, *(resolve_path(root) or root for root in roots))))
     scratch = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
-    nodeid_of = _test_finder(audit)
     origin_of, note = origin_finder(roots), _event_recorder(audit, spec, roots)
     is_granted, strict = grants_of(spec.sandbox), denies_anything(spec.sandbox)
     frame_of, ident, refusal = sys._getframe, get_ident, PermissionError
+    main = threading.main_thread().ident
     subprocess = os.path.join(os.path.dirname(os.__file__), "subprocess.py")
     busy: set[int] = set()  # threads that execute the hook
-
-    def record_access(reached: Reached, origin: Origin, nodeid: str | None) -> bool:
-        """Record an access; return whether the plan denies it."""
-        denied = strict and not is_granted(reached)
-        note(reached, origin, nodeid, denied)
-        return denied
 
     def record_event(event: str, found: Sequence[Reached]) -> str | None:
         """Record all accesses of an event; return the first denied target, if any."""
@@ -132,9 +126,13 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
         origin = origin_of(frame)
         if origin is None:
             return None
+        # The stack of another thread shows no test: its events belong to the test that runs, or ran last.
+        nodeid = audit.nodeid if origin.in_test or ident() != main else None
         refused = None
         for reached in found:
-            if record_access(reached, origin, nodeid_of(origin)):
+            denied = strict and not is_granted(reached)
+            note(reached, origin, nodeid, denied)
+            if denied:
                 refused = refused or reached.target
         return refused
 
@@ -170,26 +168,8 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
     audit.files = ReadFiles(roots)
     notes, lose_track = audit.files.notes(), audit.files.lose_track
     # Events that only matter for the set of read files have a reader that finds no access.
-    reader_of, file_handler_of = {**dict.fromkeys(notes, _no_access), **table}.get, notes.get
+    reader_of, file_handler_of = {**dict.fromkeys(notes, lambda args: ()), **table}.get, notes.get
     sys.addaudithook(hook)
-
-
-def _no_access(args: tuple[Any, ...]) -> tuple[Reached, ...]:
-    """Return no access: the reader of events that are not recorded."""
-    return ()
-
-
-def _test_finder(audit: Audit) -> Callable[[Origin], str | None]:
-    """Return a function that names the test which an event belongs to; ``None`` outside of tests.
-
-    The stack of another thread shows no test: its events belong to the test that is running, or ran last.
-    """
-    ident, main = get_ident, threading.main_thread().ident
-
-    def nodeid_of(origin: Origin) -> str | None:
-        return audit.nodeid if origin.in_test or ident() != main else None
-
-    return nodeid_of
 
 
 def _event_recorder(
@@ -223,6 +203,7 @@ def spec_for_workers(spec: WorkerSpec) -> str:
     return replace(
         spec,
         key="",  # tests can read the environment
+        # All that the audit reads of the arguments, see _install()
         args=tuple(f"--basetemp={folder}" for folder in _basetemp(spec.args)),
         selections=(),
         planned=(),
@@ -258,6 +239,7 @@ def origin_finder(roots: tuple[str, ...]) -> Callable[[FrameType | None], Origin
     known owner decides. Files below ``roots`` belong to the project, unless they are installed packages.
     Frames outside of the session are ignored.
     """
+    # Cached, as the whole stack is walked for each event.
     owners, known = _owners(roots), dict[str, int]()
 
     def owner_of(file: str) -> int:
@@ -274,11 +256,7 @@ def origin_finder(roots: tuple[str, ...]) -> Callable[[FrameType | None], Origin
 
 
 def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin | None:
-    """Walk the stack outwards once and collect everything that :class:`Origin` needs.
-
-    What pytest calls for the project counts as the project's even without a frame of it, as a fixture that
-    is a function of a library: pluggy has then called a hook in one of the modules that run tests.
-    """
+    """Walk the stack outwards once and collect everything that :class:`Origin` needs."""
     by_project: bool | None = None
     phase: str | None = None
     path: str | None = None
@@ -294,6 +272,8 @@ def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin |
             path = code.co_filename
             by_project = True if by_project is None else by_project
         elif owner == _PLUGGY:
+            # What pytest calls for the project is the project's even without a frame of it, as a fixture
+            # that is a function of a library: the hook is then in one of the modules that run tests.
             if by_project is None and inner is not None:
                 file = inner.f_code.co_filename
                 runs_project = owner_of(file) == _PYTEST and file.endswith(_RUNS_THE_PROJECT)

@@ -62,14 +62,16 @@ class ReadFiles:
         self._native = False
         """Native code may have read further files."""
 
-    def notes(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
+    def notes(self) -> dict[str, Callable[[tuple[Any, ...]], object]]:
         """Return the handlers by name of audit event. They may raise for invalid arguments."""
         return {
             **dict.fromkeys(_STARTING, lambda _: self._lose("it started a process")),
             **dict.fromkeys(_CONNECTING, lambda _: self._lose("it opened a connection")),
             **dict.fromkeys(_NATIVE, self._note_native),
-            "subprocess.Popen": self._start,
+            # The module platform runs uname, which reads no files of the project.
+            "subprocess.Popen": lambda args: args[0] == "uname" or self._lose("it started a process"),
             "open": self._open,
+            # The file under the new name is the worker's own output, too.
             "os.rename": lambda args: self._emptied.add(_absolute(args[1])),
         }
 
@@ -81,11 +83,11 @@ class ReadFiles:
         """
         # Filtered here and not for each event: opening files must cost as little as possible.
         temporary = (f"{folder.rstrip('/')}/" for folder in temporary_folders())
-        self._foreign = (*_SYSTEM, f"{sys.base_prefix}/", *temporary)
+        foreign = (*_SYSTEM, f"{sys.base_prefix}/", *temporary)
         modules = list(_files_of(new_modules()))
         # The set is copied, as a thread may still add entries.
-        opened = filter(None, map(self._project_file, tuple(self._opened)))
-        files = {*filter(_is_first_party, modules), *opened}
+        opened = (self._project_file(path, foreign) for path in tuple(self._opened))
+        files = {*filter(_is_first_party, modules), *filter(None, opened)}
         if _before.has_project:
             self._unknown = self._unknown or "the project was imported before the worker began"
         if len(files) > MOST_FILES:
@@ -138,16 +140,11 @@ class ReadFiles:
                 self._unknown = "it opened a file below a folder that is held open"
         return name
 
-    def _start(self, args: tuple[Any, ...]) -> None:
-        """Process a ``subprocess.Popen`` event."""
-        if args[0] != "uname":  # the module platform runs it; it reads no files of the project
-            self._unknown = "it started a process"
-
     def _note_native(self, args: tuple[Any, ...]) -> None:
         self._native = True
 
-    def _project_file(self, path: str) -> str | None:
-        """Return the project file behind an opened path; ``None`` for others.
+    def _project_file(self, path: str, foreign: tuple[str, ...]) -> str | None:
+        """Return the project file behind an opened path; ``None`` for others and below ``foreign`` folders.
 
         Bytecode is mapped to the source instead of which it is read.
         """
@@ -161,7 +158,7 @@ class ReadFiles:
             return None
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
-        return None if path.startswith(self._foreign) else path
+        return None if path.startswith(foreign) else path
 
 
 # -- modules ------------------------------------------------------------------------------------------
