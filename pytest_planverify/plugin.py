@@ -47,8 +47,10 @@ def pytest_load_initial_conftests(
     This hook is the last moment for both: the first conftests are loaded inside of it.
     """
     if "PLANVERIFY_SESSION" in os.environ:
+        from pytest_planverify.observe import set_planner_apart
         from pytest_planverify.observe.audit import watch_worker
 
+        set_planner_apart()
         watch_worker()
     if early_config.known_args_namespace.planverify:
         from pytest_planverify.options import take_over

@@ -20,7 +20,6 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,7 +28,7 @@ from _pytest import pathlib
 
 from pytest_planverify.guards.tamper_observer import judges_at_start
 from pytest_planverify.journal import JournalWriter
-from pytest_planverify.observe import become_worker, relay
+from pytest_planverify.observe import become_worker, relay, set_planner_apart
 from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.read_files import note_modules
@@ -471,12 +470,13 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
 
 def _enter_environment(start: Start) -> None:
     """Change working directory, environment and ``sys.path`` to those of the group."""
-    for name in ("evidence", "project_map"):  # before our package `planner` is removed below
-        import_module(f"pytest_planverify.observe.{name}")
+    set_planner_apart()
     become_worker()
     os.chdir(start.root)
     env = dict(start.env)
     sys.path[:] = _search_path(sys.path, start, env)
+    # pytest-xdist gives its workers a copy of the path that it took when the server imported it.
+    getattr(sys.modules.get("xdist.plugin"), "_sys_path", [])[:] = sys.path
     os.environ.update(env)
     if env.keys() & {"TMPDIR", "TEMP", "TMP"}:  # forget the folder that was determined from the old ones
         tempfile.tempdir = None
@@ -491,8 +491,6 @@ def _enter_environment(start: Start) -> None:
     sys.meta_path[:] = [
         finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)
     ]
-    for name in [name for name in sys.modules if name.partition(".")[0] == "planner"]:
-        del sys.modules[name]  # the project may have its own; all that we need of ours is loaded
 
 
 def _search_path(entries: Sequence[str], start: Start, env: dict[str, str]) -> list[str]:

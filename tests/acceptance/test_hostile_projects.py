@@ -234,21 +234,39 @@ def only_plugins(*modules: str) -> dict[str, str]:
     return {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(modules)}
 
 
-@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("python -m pytest test_p.py", ()),
+        ("python -m pytest test_p.py", ("--planverify-isolate",)),
+        ("python -m pytest -p xdist -n 2 test_p.py", ()),
+    ],
+    ids=["forked", "cold", "xdist"],
+)
 def test_a_failure_in_a_project_with_a_package_named_planner_has_evidence(
-    options: tuple[str, ...], tmp_path: Path
+    command: str, options: tuple[str, ...], tmp_path: Path
 ):
     files = {
         "planner/__init__.py": "def one():\n    return 1\n",
         "test_p.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 2\n",
     }
     example = Example(tmp_path, files)
-    example.plan(todo("t0", "python -m pytest test_p.py"))
+    example.plan(todo("t0", command))
 
     run = example.verify(*options)
 
     assert run.check("t0")["verdict"] == "failed"
     assert "assert 1 == 2" in str(run)
+
+
+def test_workers_of_xdist_have_the_search_path_of_their_command(tmp_path: Path):
+    test = "import shop\n\n\ndef test_one():\n    assert shop.ONE == 1\n"
+    example = Example(tmp_path, {"shop/__init__.py": "ONE = 1\n", "tests/test_shop.py": test})
+    example.plan(todo("t0", "python -m pytest tests -n 2"))
+
+    run = example.verify("--planverify-confirm=0", autoload=True)
+
+    assert run.check("t0")["verdict"] == "passed"
 
 
 def test_conftest_warnings_are_errors_in_prepared_workers_too(tmp_path: Path):
