@@ -61,13 +61,13 @@ _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_self_contained(source: str | bytes, function: str, owner: str | None = None) -> bool:
-    """Return whether a test function depends on nothing but its own file.
+    """Return whether a test function depends on nothing but its own file; ``False`` in doubt.
 
-    ``source`` is the file's text, ``owner`` the name of the test's class, if any. All names that the test
-    uses, directly or through functions of the file, must be bound in the file, or be builtins or names of
-    side-effect-free standard modules. The failure of such a test cannot be the product's fault. ``False``
-    in doubt. Never raises.
+    ``source`` is the file's text, ``owner`` the name of the test's class, if any. The failure of such a
+    test cannot be the product's fault. Never raises.
     """
+    # All names that the test uses, directly or through functions of the file, must be bound in the file, or
+    # be builtins or names of standard modules without side effects.
     bound = _bindings(source)
     pending = list(bound.get(owner or function, ()))
     if not pending or not _has_only_decorator_arguments(pending, function):
@@ -279,10 +279,7 @@ def _evidence(
 def _report_facts(
     report: pytest.TestReport | pytest.CollectReport, error: BaseException | None, project: ProjectMap
 ) -> dict[str, Any]:
-    """Return a report's text and captured output, and the product's functions that the test names.
-
-    Of long texts the end is kept: pytest shows the error last.
-    """
+    """Return a report's text and captured output, and the product's functions that the test names."""
     try:
         rendering = str(report.longrepr or "")
     except Exception as failure:  # rendering calls repr() of test objects
@@ -292,6 +289,7 @@ def _report_facts(
         text = "".join(text for title, text in report.sections if title.startswith(f"Captured {stream}"))
         return readable(text[-_LONGEST_OUTPUT:], _LONGEST_OUTPUT)
 
+    # Of long texts the end is kept, where pytest shows the error.
     return {
         "nodeid": readable(report.nodeid),
         "longrepr": readable(rendering[-_LONGEST_RENDERING:], _LONGEST_RENDERING),
@@ -314,10 +312,8 @@ def headline(error: Facts) -> str:
 
 
 def _with_test_file_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -> ProjectMap:
-    """Return the map with the file of a collected node as a test file, whatever its name.
-
-    Doctests are excepted, which are collected from product modules, and so are packages.
-    """
+    """Return the map with the file of a collected node as a test file, whatever its name."""
+    # Not doctests, which are collected from product modules, and not the __init__.py of packages.
     is_python = isinstance(node, (pytest.Function, pytest.Class, pytest.Module))
     if is_python and not isinstance(node, pytest.Package):
         real = os.path.realpath(node.path)
@@ -346,6 +342,7 @@ def _known_fixtures(error: Any) -> tuple[str, ...]:
         return ()
     try:
         manager: Any = error.request._fixturemanager
+        # Only newer versions of pytest tell which fixtures are visible for the test.
         if hasattr(manager, "_get_all_fixture_defs_for_node"):
             node = error.request._pyfuncitem.parent
             found = {definition.argname for definition in manager._get_all_fixture_defs_for_node(node)}
@@ -383,6 +380,7 @@ def chain_of(exception: BaseException) -> tuple[BaseException, ...]:
             current = inner
             continue
         chain.append(current)
+        # As Python prints them: the cause, else the context unless "raise ... from None" suppresses it.
         cause, context = current.__cause__, current.__context__
         current = cause if cause is not None or current.__suppress_context__ else context
     return tuple(chain) or (exception,)
@@ -428,13 +426,10 @@ def _fact(exception: BaseException, project: ProjectMap) -> Facts:
 
 
 def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
-    """Yield a traceback's frames, outermost first; of a deep one only the first and last frames.
-
-    Leading frames of pytest are dropped: they are always the same, and would be two thirds of a large
-    journal.
-    """
+    """Yield a traceback's frames, outermost first; of a deep one only the first and last frames."""
     entries = list(_entries(traceback))
-    # Only up to the first frame of another side: pytest's frames further inside belong to the failure.
+    # Leading frames of pytest are always the same, and would be two thirds of a large journal. They are
+    # dropped up to the first frame of another side: those further inside belong to the failure.
     codes = ((entry.tb_frame.f_code, entry.tb_frame.f_globals) for entry in entries)
     sides = (project.side(code.co_filename, _module_name(names)) for code, names in codes)
     del entries[: next((at for at, side in enumerate(sides) if side is not Side.FRAMEWORK), 0)]
@@ -573,10 +568,8 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 
 
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
-    """Return which function a call did not fit, and who owns it.
-
-    The error itself has no reference to the function; it is looked up by the name in the message.
-    """
+    """Return which function a call did not fit, and who owns it."""
+    # The error itself has no reference to the function; it is looked up by the name in the message.
     callee = callee_of(message_of(exception))
     entries = list(_entries(exception.__traceback__))
     for value in _callables(entries[-1].tb_frame, callee) if callee and entries else ():
@@ -589,17 +582,14 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
 
 
 def _callables(frame: types.FrameType, qualname: str) -> Iterator[object]:
-    """Yield functions with that qualified name that the frame's code can refer to.
-
-    Methods are looked up in the classes of the frame's values, by ``getattr_static``: descriptors of the
-    project must not be executed.
-    """
+    """Yield functions with that qualified name that the frame's code can refer to."""
     owner, _, name = qualname.rpartition(".")
     for value in _named_values(frame, [*_named_globals(frame), *_local_values(frame)]):
         if isinstance(value, types.FunctionType) and value.__qualname__ == qualname:
             yield value
         kind = value if isinstance(value, type) else type(value)
         if owner and any(base.__qualname__ == owner for base in kind.__mro__):
+            # Plain getattr() would execute descriptors and metaclasses of the project.
             member = inspect.getattr_static(kind, name, None)
             member = getattr(member, "__func__", member)
             if isinstance(member, types.FunctionType):
@@ -619,10 +609,8 @@ def _doctest_failure(exception: Any, project: ProjectMap) -> dict[str, Any]:
 
 
 def _fixture_lookup(exception: Any, project: ProjectMap) -> dict[str, Any]:
-    """Return the missing fixture, and as only frame the test or fixture that requests it.
-
-    pytest raises the error in its own code, so that the traceback shows nothing of the project.
-    """
+    """Return the missing fixture, and as only frame the test or fixture that requests it."""
+    # pytest raises the error in its own code, so that the traceback shows nothing of the project.
     name, stack = exception.argname, exception.fixturestack
     requester = stack[-1].func if stack else exception.request._pyfuncitem.obj
     code = _code_of(requester)

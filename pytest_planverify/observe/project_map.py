@@ -136,6 +136,7 @@ class ProjectMap:
             return self._decide_without_file(filename, module)
         real = os.path.realpath(filename)
         library = _library_package(real)
+        # A project may have the name of a framework, such as planner; the installed package is then ours.
         is_own_library = library in self.first_party and library not in _FRAMEWORK
         if is_own_library or (library is None and real.startswith(f"{self.root}{os.sep}")):
             return Side.TEST if self.is_test(real) else Side.PRODUCT
@@ -174,6 +175,7 @@ def _top(module: str) -> str:
 
 
 def _is_framework(package: str) -> bool:
+    # By convention, plugins of pytest have this prefix.
     return package in _FRAMEWORK or package.startswith("pytest_")
 
 
@@ -195,16 +197,13 @@ def _is_test_file(name: str) -> bool:
 
 
 def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Yield importable names in a folder, each with whether it is a folder itself; bounded.
-
-    A folder counts from one Python file on, as packages need no ``__init__.py``; virtual environments are
-    left out.
-    """
+    """Yield importable names in a folder, each with whether it is one itself; no virtual environments."""
     for name in _entries(folder):
         if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
             yield name[:-3], False
         elif name.isidentifier() and name not in _NOT_CODE:
             inside = _entries(folder / name)
+            # From one Python file on, as a namespace package has no __init__.py.
             if "pyvenv.cfg" not in inside and any(each.endswith(".py") for each in inside):
                 yield name, True
 
@@ -218,10 +217,7 @@ def _entries(folder: Path) -> list[str]:
 
 
 def _importable_beside_tests(folder: Path) -> Iterator[str]:
-    """Yield the names of helper modules in a test folder, and of packages if the folder is none itself.
-
-    Packages inside of a package are not top-level.
-    """
+    """Yield the names of helper modules in a test folder, and of packages if the folder is none itself."""
     is_package = (folder / "__init__.py").exists()
     for name, is_folder in _modules(folder):
         if not is_folder or (not is_package and (folder / name / "__init__.py").exists()):

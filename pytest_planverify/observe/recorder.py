@@ -359,10 +359,8 @@ def alike_names(text: str, root: Path) -> list[str]:
 
 
 def _similar_names(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
-    """Return the up to three most similar names, ignoring the common prefix and suffix of tests.
-
-    These would make any two names of tests look similar. ``cutoff`` is the least similarity, from 0 to 1.
-    """
+    """Return the up to three most similar names; ``cutoff`` is the least similarity, from 0 to 1."""
+    # The common prefix and suffix would make any two names of tests look similar.
     bare = {_strip_test(name): name for name in sorted(names, reverse=True)}
     return [bare[each] for each in difflib.get_close_matches(_strip_test(wanted), bare, n=3, cutoff=cutoff)]
 
