@@ -258,10 +258,8 @@ def _configured(root: Path) -> Iterator[tuple[str, str | None, str | list[str]]]
 
 
 def _parse_argument(text: str) -> tuple[str, str | None, str]:
-    """Return source, role and command of one ``--agent``; the role is ``None`` if none is named.
-
-    An equals sign behind anything else than a role belongs to the command.
-    """
+    """Return source, role and command of one ``--agent``; the role is ``None`` if none is named."""
+    # An equals sign behind anything else than a role belongs to the command: "agent --model=NAME".
     name, separator, command = text.partition("=")
     is_role = separator and name.strip() in _ROLES
     return (

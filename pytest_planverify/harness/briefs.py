@@ -66,6 +66,7 @@ def _page(turn: Turn, session: RunSession, shown: str, seen: Outcome | None, lim
     assert state is not None  # it has requested the turn
     is_first = state.records[turn.action.todo_id].turns < 2
     more = [head, *_seen_failures(turn, seen), *(() if is_first else _earlier_turns(turn, session.log))]
+    # At most half: the engine's brief has the task itself, the criteria and the latest failure.
     while len("\n".join(more)) > limit // 2 and len(more) > 1:
         more.pop()
     left = (limit - len("\n".join(more))) // CHARACTERS_PER_TOKEN

@@ -78,6 +78,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
     seen = None
     if not options.resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
+        # Before the baseline is recorded, which runs the project's tests: they may write files.
         Snapshots(root, log.stem).take(BEFORE_RUN)
         progress.phase("recording the state before the run")
         seen, problem = record_baseline(plan, run_baseline(root, tree.loaded.plan.todo_list_id))
@@ -160,6 +161,7 @@ def _one_round(
     folder.mkdir(parents=True, exist_ok=True)
     _register_driver(folder, shown=log.name)
     snapshots = Snapshots(root, log.stem)
+    # That of the part before a resumption: if this part is killed, undo would take it for the run's end.
     snapshots.forget(AFTER_RUN)
     settings = RunSettings(plan=plan, log=log, jobs=setup.jobs, adjust=lambda _: setup.part)
     with RunSession.open(settings) as session:

@@ -64,6 +64,7 @@ def _ask(plan: Path, log: Path, question: AskHuman) -> bool:
     options = "yes, no, or a text: no, with that reason"
     if question.kind is not QuestionKind.ANSWER:
         options = ", ".join(DECISIONS if question.kind.is_approval else question.options)
+    # A todo may have several questions, and an answer must name the one that it belongs to.
     checks: dict[str | None, str] = {}
     if question.kind is QuestionKind.ANSWER and question.todo_id:
         with suppress(PlannerError):

@@ -122,7 +122,7 @@ def perform_turn(
     ``on_output`` and ``watch`` are those of :func:`~pytest_planverify.harness.agents.run_turn`. The tree is
     deleted in any case.
     """
-
+    # The prefix names the run, so that its successor finds the tree if this process is killed.
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=job.prefix)))
     try:
         tree, store = folder / job.place, folder / "objects.git"
@@ -210,7 +210,7 @@ def _carried(root: Path, known: frozenset[str]) -> Iterator[str]:
     """Yield the paths to send with a turn, relative to the root: plan records, then unknown files."""
     for pattern in _PLAN_RECORDS:
         for path in (root / HOME).glob(pattern):
-            for file in (path, *path.rglob("*")):
+            for file in (path, *path.rglob("*")):  # a pattern may match a folder or a file
                 if file.is_file():
                     yield file.relative_to(root).as_posix()
     yield from (path for path in walk(root) if path not in known)
@@ -256,7 +256,6 @@ class TurnPool:
         """
         self.is_shared = executor == THREADS
         """Whether the workers share the files of this machine."""
-        self.jobs = jobs
         self._on_output = on_output
         self._sent: list[SentTurn] = []
         self._client: Any = None
@@ -265,6 +264,7 @@ class TurnPool:
             self._executor = ThreadPoolExecutor(jobs, "planverify-turn")
         else:
             self._client = _connect(executor)
+            # Not pure: dask would return the result of an earlier turn for an equal job.
             self._executor = self._client.get_executor(pure=False, retries=MOST_LOST)
 
     @property
@@ -303,6 +303,7 @@ class TurnPool:
             self._sent.remove(sent)
             if sent.future.cancelled():
                 return sent, None
+            # Others, such as KilledWorker of dask, mean that the workers were lost.
             if isinstance(error := sent.future.exception(), (PlannerError, OSError)):
                 raise error
             return sent, sent.future.result() if error is None else None
