@@ -83,6 +83,10 @@ class TreeDifferences:
         paths = [path for path in self.of_kind(*kinds) if path.endswith(".py")]
         return [(self.module(path, now=False), self.module(path, now=True)) for path in paths]
 
+    def runs_alone(self, path: str) -> bool:
+        """Return whether a source file is a program that is executed and that no test imports."""
+        return is_script(path) or any(path in reach.scripts for reach in self.grants.todos)
+
     @cached_property
     def data(self) -> frozenset[str]:
         """Data files of criteria and of tests, in the current tree."""

@@ -83,8 +83,7 @@ def _all_signals(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Yield the signals of all modules: judges, product, configuration, paths and plans."""
     yield from judge_findings(changes)
     yield from product_findings(changes)
-    tests = [path for path in changes.old if path in changes.new and changes.kind(path) is JudgeKind.TEST]
-    yield from configuration_findings(changes.before, changes.now, changes.changed, tests)
+    yield from configuration_findings(changes)
     yield from _path_findings(changes)
     for path in changes.of_kind(JudgeKind.PLAN):
         before, now = (

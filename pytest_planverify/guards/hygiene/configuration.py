@@ -12,15 +12,17 @@ import posixpath
 import shlex
 from typing import TYPE_CHECKING, cast
 
+from planner.model.baseline import JudgeKind
 from planner.planfile.discovery import INI_FILES, pytest_settings
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
 from pytest_planverify.guards.hygiene.changes import file_signal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator
 
     from planner.model.evidence import HygieneSignal
     from pytest_planverify.baseline.work_tree import Snapshot
+    from pytest_planverify.guards.hygiene.changes import TreeDifferences
 
 _NARROWING = frozenset(
     {"-k", "-m", "--deselect", "--ignore", "--ignore-glob", "--co", "--collect-only", "--collectonly",
@@ -44,14 +46,12 @@ _STRICT = ("xfail_strict", "strict", "strict_xfail", "strict_markers")
 _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
 
 
-def configuration_findings(
-    before: Snapshot, now: Snapshot, changed: Collection[str], tests: Sequence[str]
-) -> Iterator[HygieneSignal]:
-    """Yield changes of the configuration that make pytest run fewer tests, or load another plugin.
-
-    ``changed`` are the paths of all changed files, ``tests`` the test files that exist before and now.
-    """
-    files = sorted(path for path in changed if posixpath.basename(path) in CONFIGURATIONS | {"setup.py"})
+def configuration_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
+    """Yield changes of the configuration that make pytest run fewer tests, or load another plugin."""
+    before, now = changes.before, changes.now
+    tests = [path for path in changes.old if path in changes.new and changes.kind(path) is JudgeKind.TEST]
+    names = CONFIGURATIONS | {"setup.py"}
+    files = sorted(path for path in changes.changed if posixpath.basename(path) in names)
     for folder in dict.fromkeys(posixpath.dirname(path) for path in files):
         old_path, old = read_options(before, folder)
         path, new = read_options(now, folder)

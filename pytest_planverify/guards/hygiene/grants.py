@@ -52,7 +52,7 @@ class TodoReach:
 
     def may_change(self, path: str) -> bool:
         """Return whether its allowlist includes the file; never without an allowlist."""
-        below = _below(path, self.folder)
+        below = _relative(path, self.folder)
         return self.allowed_files is not None and below is not None and allowed(below, self.allowed_files)
 
     def depends_on(self, path: str) -> bool:
@@ -202,15 +202,10 @@ def _joined(folder: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/")))
 
 
-def _below(path: str, folder: str) -> str | None:
-    """Return a path relative to a folder, or ``None`` if it is not below it."""
-    if not folder:
-        return path
-    return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else None
-
-
 def _relative(path: str, root: str) -> str | None:
-    """Return a path relative to the root, or ``None`` if it is not below it; empty for the root."""
+    """Return a path relative to a folder, or ``None`` if it is not below it; empty for the folder."""
     if path == root:
         return ""
+    if not root:
+        return path
     return path.removeprefix(f"{root}/").replace("\\", "/") if path.startswith(f"{root}/") else None

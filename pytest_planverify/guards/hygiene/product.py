@@ -13,7 +13,6 @@ import json
 import posixpath
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -31,7 +30,6 @@ from pytest_planverify.guards.hygiene.source import (
     Function,
     Module,
     Site,
-    dotted,
     fold,
     name_of,
     truth,
@@ -42,20 +40,6 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import HygieneSignal
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A parsed source file with the context that detectors need."""
-
-    module: Module
-    changes: TreeDifferences
-    runs_alone: bool
-    """Whether it is a program that is executed and that no test imports."""
-
-    def meaning(self, node: ast.AST) -> str:
-        """Return the dotted name that an expression refers to, with imports and aliases resolved."""
-        return dotted(node, self.module.aliases)
 
 
 def product_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
@@ -80,21 +64,19 @@ def product_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
 
 def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Run the detectors on all statements of a module that its earlier version does not have."""
-    scripts = {path for reach in changes.grants.todos for path in reach.scripts}
-    source = _Source(module, changes, is_script(module.path) or module.path in scripts)
     # In tests and their support files all of this is legitimate except ending the process. Whether they
     # were weakened is checked by the module `judges`.
     is_judge = changes.kind(module.path) in PYTHON_JUDGES
     detectors = {"exit": _ends_process} if is_judge else _DETECTORS
     for site in module.sites(before):
         for sign, detect in detectors.items():
-            if message := detect(site, source):
-                yield _finding(sign, message, module, site.node)
+            if message := detect(site, changes):
+                yield _signal(sign, message, site)
 
 
-def _finding(sign: str, message: str, module: Module, node: ast.AST) -> HygieneSignal:
-    line = getattr(node, "lineno", None)
-    return file_signal(sign, message, module.path, line=line, after=module.line(node))
+def _signal(sign: str, message: str, site: Site) -> HygieneSignal:
+    line, after = getattr(site.node, "lineno", None), site.module.line(site.node)
+    return file_signal(sign, message, site.module.path, line=line, after=after)
 
 
 # -- ends the process, or the test -------------------------------------------------------------------
@@ -107,19 +89,19 @@ _LEAVES_TEST = re.compile(
 )
 
 
-def _ends_process(site: Site, source: _Source) -> str | None:
+def _ends_process(site: Site, changes: TreeDifferences) -> str | None:
     """Find calls that end the process, and with it pytest, before it can report a failure."""
-    meaning = source.meaning(site.node)
+    meaning = site.meaning(site.node)
     # Forked children have to exit this way, or they would run the rest of their parent's program.
     if meaning not in _ENDS_AT_ONCE or (site.function is not None and "fork" in ast.unparse(site.function)):
         return None
     return f"{meaning} ends the process"
 
 
-def _skips_its_test(site: Site, source: _Source) -> str | None:
+def _skips_its_test(site: Site, changes: TreeDifferences) -> str | None:
     """Find product code that skips, xfails or ends the test that calls it."""
-    if isinstance(site.node, ast.Attribute | ast.Name) and not SERVES_TESTS.search(source.module.path):
-        meaning = source.meaning(site.node)
+    if isinstance(site.node, ast.Attribute | ast.Name) and not SERVES_TESTS.search(site.module.path):
+        meaning = site.meaning(site.node)
         return f"Product code uses {meaning}" if _LEAVES_TEST.fullmatch(meaning) else None
     return None
 
@@ -139,12 +121,12 @@ _COMPARES = re.compile(r"==|!=|__(eq|ne)__")
 _SIZES = re.compile(r"len\(\w+\) == len\(\w+\)")
 
 
-def _always_equal(site: Site, source: _Source) -> str | None:
+def _always_equal(site: Site, changes: TreeDifferences) -> str | None:
     """Find an equality that holds for every value, or for unequal ones."""
     node, owner = site.node, site.owner
-    if source.meaning(node) in ("unittest.mock.ANY", "mock.ANY"):
-        return f"{source.meaning(node)} equals everything"
-    for name, function in _comparisons(node, source.module):
+    if site.meaning(node) in ("unittest.mock.ANY", "mock.ANY"):
+        return f"{site.meaning(node)} equals everything"
+    for name, function in _comparisons(node, site.module):
         is_eq = name == "__eq__"
         shown = f"{owner.name}.{name}" if owner is not None else name
         returned = _returned(function)
@@ -164,7 +146,7 @@ def _always_equal(site: Site, source: _Source) -> str | None:
             if is_computed and len(names) == 2 and not {*names} <= used and owner.name not in used:
                 return f"{shown} is equal to everything"
             # Only for subclasses of value types: a class of the project may define equality as it likes.
-            is_value = any(_VALUES.fullmatch(source.meaning(base)) for base in owner.bases)
+            is_value = any(_VALUES.fullmatch(site.meaning(base)) for base in owner.bases)
             text = " ".join(ast.unparse(each) for each in returned)
             # The head of the function has the name __eq__, and equal sizes say nothing about the items.
             compares = _COMPARES.search(_SIZES.sub("", ast.unparse(function).partition(":")[2]))
@@ -226,7 +208,7 @@ _SEARCHES = frozenset(
 )  # fmt: skip
 
 
-def _asks_for_tests(site: Site, source: _Source) -> str | None:
+def _asks_for_tests(site: Site, changes: TreeDifferences) -> str | None:
     """Find a search of loaded modules, arguments or environment for signs of a test run."""
     node = site.node
     is_search = isinstance(node, ast.Call) and name_of(node.func) in _SEARCHES
@@ -239,25 +221,24 @@ def _asks_for_tests(site: Site, source: _Source) -> str | None:
             operands, expression = node.args, node.func
         case _:
             return None
-    words = [word for each in operands for word in _words(each, source.module)]
+    words = [word for each in operands for word in _words(each, site.module)]
     if not words:
         return None
     # The searched place is in the same expression, or a loop of the same function iterates over it.
-    place = _place_in([expression], source)
-    if not place and (is_search or (isinstance(node, ast.Compare) and not source.runs_alone)):
-        around = ast.walk(site.function or source.module.tree)
+    place = _place_in([expression], site)
+    is_search = is_search or (isinstance(node, ast.Compare) and not changes.runs_alone(site.module.path))
+    if not place and is_search:
+        around = ast.walk(site.function or site.module.tree)
         loops = [each.iter for each in around if isinstance(each, ast.For | ast.comprehension)]
-        place = _place_in([node, *loops], source)
-    found = next((word for word in words if place and _is_test_word(word, place, node, source)), None)
+        place = _place_in([node, *loops], site)
+    found = next((word for word in words if place and _is_test_word(word, place, site)), None)
     return f"{place} is searched for {found!r}" if found is not None else None
 
 
-def _place_in(nodes: list[ast.expr] | list[ast.AST], source: _Source) -> str:
+def _place_in(nodes: list[ast.expr] | list[ast.AST], site: Site) -> str:
     """Return the searched place: loaded modules, arguments or environment; empty if there is none."""
     below = [each for node in nodes for each in ast.walk(node)]
-    meanings = (
-        str(each.value) if isinstance(each, ast.Constant) else source.meaning(each) for each in below
-    )
+    meanings = (str(each.value) if isinstance(each, ast.Constant) else site.meaning(each) for each in below)
     found = next((each for each in meanings if _PLACES.fullmatch(each)), "")
     # The module of an object, such as the stream that pytest puts in place of standard output.
     names = (each.attr for each in below if isinstance(each, ast.Attribute))
@@ -272,7 +253,7 @@ def _words(node: ast.expr, module: Module) -> list[str]:
     return [each for each in texts if isinstance(each, str)]
 
 
-def _is_test_word(word: str, place: str, node: ast.AST, source: _Source) -> bool:
+def _is_test_word(word: str, place: str, site: Site) -> bool:
     """Return whether a word that is searched for in ``place`` indicates a test run."""
     if place == "__module__":  # programs may ask whether an object is a mock
         return "pytest" in word
@@ -281,10 +262,10 @@ def _is_test_word(word: str, place: str, node: ast.AST, source: _Source) -> bool
     # Parts of the names count, too: any(key.startswith("PYT") for key in os.environ)
     if place.startswith("os."):
         return len(word) >= 3 and word in "PYTEST_CURRENT_TEST"
-    if place == "sys.argv" and isinstance(node, ast.Compare):
+    if place == "sys.argv" and isinstance(node := site.node, ast.Compare):
         # A program may have a subcommand "test". Only a search for a part of an argument reveals a test
         # runner.
-        is_part = isinstance(node.ops[0], ast.In) and source.meaning(node.comparators[0]) != "sys.argv"
+        is_part = isinstance(node.ops[0], ast.In) and site.meaning(node.comparators[0]) != "sys.argv"
         return is_part and len(word) >= 4 and word in "pytest"
     return (len(word) >= 4 and word in "_pytest unittest") or bool(_TEST_MODULE.search(word))
 
@@ -305,15 +286,15 @@ _LOGS = re.compile(r"log|warn|debug|trace|repr|report|caller_info|stacklevel|lea
 """Names of functions that read the call stack to report locations to people."""
 
 
-def _reads_call_stack(site: Site, source: _Source) -> str | None:
+def _reads_call_stack(site: Site, changes: TreeDifferences) -> str | None:
     """Find code that inspects its callers and lets the result decide something."""
     node = site.node
-    meaning = source.meaning(node.func) if isinstance(node, ast.Call) else ""
+    meaning = site.meaning(node.func) if isinstance(node, ast.Call) else ""
     decides = _ALWAYS_DECIDE.fullmatch(meaning)
     is_part = isinstance(node, ast.Attribute) and node.attr in ("f_back", "tb_frame")
     if not (decides or is_part or _FRAMES.fullmatch(meaning)) or _LOGS.search(site.place):
         return None
-    scope = site.function or source.module.tree
+    scope = site.function or site.module.tree
     if decides or any(_decides_by_frame(each) for each in ast.walk(scope)):
         return f"{site.place or 'The module'} depends on its caller"
     return None
@@ -345,11 +326,11 @@ _DECODES = re.compile(
 )
 
 
-def _reads_tests(site: Site, source: _Source) -> str | None:
+def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
     """Find imports of tests, and paths of tests, plans or test data."""
     node = site.node
     # Scripts may run the tests, and docstrings and error messages refer people to them.
-    if source.runs_alone or site.is_spoken:
+    if site.is_spoken or changes.runs_alone(site.module.path):
         return None
     if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
@@ -360,20 +341,16 @@ def _reads_tests(site: Site, source: _Source) -> str | None:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return "Product code builds a path to the tests" if fold(node.right) in ("tests", "test") else None
     elif isinstance(node, ast.Call) and node.args and name_of(node.func) in _FILE_SEARCHES | _IMPORTS:
-        value = fold(node.args[0], source.module.constants)
+        value = fold(node.args[0], site.module.constants)
         path = value.replace("\\", "/") if isinstance(value, str) else ""
         if name_of(node.func) in _IMPORTS:
             path = path.replace(".", "/") if _TEST_MODULE.search(path) else ""
         if _LISTED_TEST_FOLDER.search(path):
             return f"Product code searches {value!r}"
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
-        value = fold(node, source.module.constants)
+        value = fold(node, site.module.constants)
         text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
-        if (
-            _TEST_SOURCE.search(text)
-            or text in source.changes.grants.plans
-            or _is_data(text, source.changes)
-        ):
+        if _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes):
             return f"Product code names {value!r}"
     return None
 
@@ -387,14 +364,14 @@ def _is_data(text: str, changes: TreeDifferences) -> bool:
     return is_distinctive and any(posixpath.basename(path) == text for path in data)
 
 
-def _runs_hidden_code(site: Site, source: _Source) -> str | None:
+def _runs_hidden_code(site: Site, changes: TreeDifferences) -> str | None:
     """Find ``exec``, ``eval`` or ``compile`` of encoded or compressed code."""
     node = site.node
     is_run = isinstance(node, ast.Call) and name_of(node.func) in ("exec", "eval", "compile")
     return "Encoded code is run" if is_run and _DECODES.search(ast.unparse(node)) else None
 
 
-_DETECTORS: dict[str, Callable[[Site, _Source], str | None]] = {
+_DETECTORS: dict[str, Callable[[Site, TreeDifferences], str | None]] = {
     "exit": _ends_process,
     "skips-its-test": _skips_its_test,
     "always-equal": _always_equal,
@@ -535,7 +512,7 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     for before, module in changes.python(*WORK):
         if module is None or is_script(module.path):
             continue
-        conditions: dict[str, list[tuple[ast.AST, frozenset[str], frozenset[str]]]] = defaultdict(list)
+        conditions: dict[str, list[tuple[Site, frozenset[str], frozenset[str]]]] = defaultdict(list)
         for site in module.sites(before):
             node = site.node
             if isinstance(node, ast.Dict):
@@ -553,17 +530,16 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
                 distinctive = min(len(matching), sum(map(_weight, matching)))
                 if distinctive >= _MIN_LITERALS and len(matching) >= _MIN_SHARE * len(entries):
                     message = f"A table has the answers to {len(matching)} inputs of the tests"
-                    yield _finding("special-cases", message, module, node)
+                    yield _signal("special-cases", message, site)
                 continue
             if message := _answer_alone(site, module, before, tests):
-                yield _finding("special-cases", message, module, node)
+                yield _signal("special-cases", message, site)
             for asked, answer in _conditions(node, module):
                 compares_much = isinstance(node, ast.If) and _compared_count(node.test) >= 2
                 if compares_much and len(asked) >= 2 and tests.know_call(site.place, asked, answer):
-                    message = f"{site.place} recognizes a call of the tests"
-                    yield _finding("special-cases", message, module, node)
+                    yield _signal("special-cases", f"{site.place} recognizes a call of the tests", site)
                 elif tests.hold(asked, answer):
-                    conditions[site.place].append((node, asked, answer))
+                    conditions[site.place].append((site, asked, answer))
         for place, found in conditions.items():
             asked = frozenset[str]().union(*(asked for _, asked, _ in found))
             given = frozenset[str]().union(*(answer for _, _, answer in found)) - _COMMON
@@ -573,7 +549,7 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
                     f"{place or 'The module'} has the answers to inputs of the tests: "
                     f"{', '.join(sorted(asked)[:4])}"
                 )
-                yield _finding("special-cases", message, module, found[0][0])
+                yield _signal("special-cases", message, found[0][0])
 
 
 def _answer_alone(site: Site, module: Module, before: Module | None, tests: _TestLiterals) -> str | None:

@@ -51,6 +51,7 @@ _WIDTH = re.compile(r"\d{3}")
 class Site:
     """A node of a syntax tree with its enclosing function and class."""
 
+    module: Module
     node: ast.AST
     function: Function | None
     owner: ast.ClassDef | None
@@ -61,6 +62,10 @@ class Site:
     def place(self) -> str:
         """Name of the enclosing function; empty outside of functions."""
         return self.function.name if self.function else ""
+
+    def meaning(self, node: ast.AST) -> str:
+        """Return the dotted name that an expression refers to, with imports and aliases resolved."""
+        return dotted(node, self.module.aliases)
 
 
 @dataclass(eq=False)
@@ -119,11 +124,24 @@ class Module:
             if known and shape(statement) in known:
                 continue
             if isinstance(statement, ast.ClassDef):  # its members are compared one by one
-                yield Site(statement, None, owner, False)
+                yield Site(self, statement, None, owner, False)
                 for part in (*statement.bases, *statement.keywords, *statement.decorator_list):
-                    yield from _sites_below(part, owner)
+                    yield from self._sites_below(part, owner)
             else:
-                yield from _sites_below(statement, owner)
+                yield from self._sites_below(statement, owner)
+
+    def _sites_below(self, node: ast.AST, owner: ast.ClassDef | None) -> Iterator[Site]:
+        """Yield a node and all nodes below it, in the order of the source; iterative, for deep trees."""
+        pending: list[Site] = [Site(self, node, None, owner, False)]
+        while pending:
+            site = pending.pop()
+            yield site
+            each = site.node
+            function = each if isinstance(each, FUNCTIONS) else site.function
+            owner = each if isinstance(each, ast.ClassDef) else site.owner
+            is_spoken = site.is_spoken or isinstance(each, ast.Raise) or _has_no_effect(each)
+            children = list(ast.iter_child_nodes(each))
+            pending += [Site(self, child, function, owner, is_spoken) for child in reversed(children)]
 
     def line(self, node: ast.AST) -> str:
         """Return the first source line of a node, stripped; empty if it has no position."""
@@ -330,17 +348,3 @@ def _members(
         yield statement, owner
         if isinstance(statement, ast.ClassDef):
             yield from _members(statement.body, statement)
-
-
-def _sites_below(node: ast.AST, owner: ast.ClassDef | None) -> Iterator[Site]:
-    """Yield a node and all nodes below it, in the order of the source; iterative, for deep trees."""
-    pending: list[Site] = [Site(node, None, owner, False)]
-    while pending:
-        site = pending.pop()
-        yield site
-        each = site.node
-        function = each if isinstance(each, FUNCTIONS) else site.function
-        owner = each if isinstance(each, ast.ClassDef) else site.owner
-        is_spoken = site.is_spoken or isinstance(each, ast.Raise) or _has_no_effect(each)
-        children = list(ast.iter_child_nodes(each))
-        pending.extend(Site(child, function, owner, is_spoken) for child in reversed(children))
