@@ -143,11 +143,11 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
         if name is not None and name not in _ROLES:
             raise AgentError(f"{source}: unknown role '{name}'; the roles are {', '.join(_ROLES)}")
         role = None if name is None else Role(name)
-        if command == BUILTIN and role is not Role.DEBUGGER:
+        vectors[role] = _vector(command, source, root)
+        if vectors[role] == (BUILTIN,) and role is not Role.DEBUGGER:
             raise AgentError(
                 f"{source}: {BUILTIN} is only for the role debugger; write --agent debugger={BUILTIN}"
             )
-        vectors[role] = _vector(command, source, root)
     return Agents(vectors)
 
 

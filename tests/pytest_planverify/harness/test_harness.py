@@ -127,6 +127,7 @@ def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept)
         ("[tool.planverify]\nagents = 3\n", "neither a text nor a list of texts"),
         ("[tool.planverify.agents]\ncoder = 3\n", "coder is neither a text"),
         ('[tool.planverify.agents]\nchief = "x"\n', "unknown role 'chief'"),
+        ('[tool.planverify.agents]\ncoder = ["builtin"]\n', "builtin is only for the role debugger"),
     ],
 )
 def test_invalid_agents_configuration_is_refused_with_its_location(
