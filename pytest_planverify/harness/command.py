@@ -268,7 +268,9 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
     if repository is None:
         return
     try:
-        listing = git(root, "status", "--porcelain", "-z", "--", ".").decode("utf-8", "replace")
+        # Without renames each entry has one path; the second one of a rename is an entry of its own.
+        words = ("status", "--porcelain", "-z", "--no-renames", "--", ".")
+        listing = git(root, *words).decode("utf-8", "replace")
     except GitFailed as error:
         raise PlannerError(f"{root}: {error}; fix the repository") from None
     own = {*plan_files(tree)}

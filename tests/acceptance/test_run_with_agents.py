@@ -266,6 +266,16 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(proj
     assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
 
 
+def test_a_renamed_file_is_uncommitted_work_under_both_names(project: Path):
+    (project / "notes.txt").write_text("notes\n")
+    commit(project)
+    subprocess.run(["git", "mv", "notes.txt", "ideas.txt"], cwd=project, check=True)
+
+    refused = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
+
+    assert (refused.exit_code, "ideas.txt, notes.txt not committed" in refused.output) == (2, True)
+
+
 def test_uncommitted_work_is_refused_or_saved_in_git(project: Path):
     commit(project)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
