@@ -223,13 +223,17 @@ class Snapshots:
         return self._git("commit-tree", tree, *named, "-m", label).strip()
 
     def restore_files(self, snapshot: str, changes: FileChanges) -> None:
-        """Restore the files of ``changes`` to their state in a snapshot; all others stay as they are."""
-        for path in changes.new:
-            (self._root / path).unlink(missing_ok=True)
+        """Restore the files of ``changes`` to their state in a snapshot; all others stay as they are.
+
+        The tree must equal the latest snapshot: git only removes files that are in its index.
+        """
+        # By git, as there may be a folder now in place of a new file, or a file in place of its folder.
+        remove = ("rm", "-r", "--force", "--quiet", "--ignore-unmatch")
         existing = [path for path in changes.changed if path not in changes.new]
-        for start in range(0, len(existing), _MOST_ARGUMENTS):
-            batch = existing[start : start + _MOST_ARGUMENTS]
-            self._git("--literal-pathspecs", "checkout", "--quiet", snapshot, "--", *batch)
+        for words, paths in ((remove, changes.new), (("checkout", "--quiet", snapshot), existing)):
+            for start in range(0, len(paths), _MOST_ARGUMENTS):
+                batch = paths[start : start + _MOST_ARGUMENTS]
+                self._git("--literal-pathspecs", *words, "--", *batch)
 
     def _git(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> str:
         return os.fsdecode(self._run_git(*words, accepted=accepted, bare=bare))

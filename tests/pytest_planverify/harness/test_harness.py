@@ -120,6 +120,30 @@ def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept)
     assert (kept.log.read_bytes(), (kept.run / "plan.yaml").read_text()) == (log, "the plan")
 
 
+def test_files_are_restored_where_files_and_folders_took_each_others_place(tmp_path: Path):
+    snapshots = Snapshots(tmp_path, "shop")
+    (tmp_path / "old.txt").write_text("1")
+    before = snapshots.take("before")
+    (tmp_path / "old.txt").write_text("2")
+    (tmp_path / "new.txt").write_text("1")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/new.txt").write_text("1")
+    changes = snapshots.compare(before, snapshots.take("after"))
+    for name in ("old.txt", "new.txt"):
+        (tmp_path / name).unlink()
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "later.txt").write_text("3")
+    shutil.rmtree(tmp_path / "folder")
+    (tmp_path / "folder").write_text("3")
+    snapshots.take("now")
+
+    snapshots.restore_files(before, changes)
+
+    assert (tmp_path / "old.txt").read_text() == "1"
+    assert not (tmp_path / "new.txt").exists()
+    assert (tmp_path / "folder").read_text() == "3"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
