@@ -316,21 +316,31 @@ class Records:
         """
         was_removed = not (self._harness / "objects.git/HEAD").exists()
         if was_removed:
+            self._make_way(self._harness / "objects.git/HEAD")
             _copy_files(self._copy, self._harness)
         now, log = self._read(), self._session.log
         spared = () if by_people else (log, self._root / HOME / "answers.json")
         changed = [path for path in {**now, **self._accepted} if now.get(path) != self._accepted.get(path)]
         changed = [path for path in changed if path not in spared]
         for path in changed:
+            self._make_way(path)
             content = self._accepted.get(path)
             if content is None:
-                path.unlink()
+                path.unlink(missing_ok=True)
             elif path == log:
                 self._session.restore_log(content)
             else:
                 replace_file(path, content, mode=0o644)
         altered = changed if not was_removed else [path for path in changed if path in now]
         return [path.relative_to(self._root).as_posix() for path in sorted(altered)], was_removed
+
+    def _make_way(self, path: Path) -> None:
+        """Remove a folder that has taken the place of a record, or a file in place of a folder above it."""
+        for folder in reversed(path.relative_to(self._root).parents):
+            if not (self._root / folder).is_dir():
+                (self._root / folder).unlink(missing_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            delete_folder(path)
 
     def close(self) -> None:
         """Delete the copy outside of the project."""

@@ -74,6 +74,25 @@ def test_plan_and_results_of_the_run_are_restored(kept: Kept, name: str):
     assert (path.read_text() if path.exists() else None) == before
 
 
+@pytest.mark.parametrize(
+    ("record", "place"),
+    [("harness/shop/plan.yaml",) * 2, ("logs/shop.jsonl",) * 2, ("harness/shop/plan.yaml", "harness")],
+)
+def test_record_is_restored_where_a_folder_or_file_has_taken_its_place(kept: Kept, record: str, place: str):
+    home = kept.root / ".planverify"
+    content = (home / record).read_bytes()
+    if (home / place).is_dir():
+        shutil.rmtree(home / place)
+        (home / place).write_text("forged")
+    else:
+        (home / place).unlink()
+        (home / place / "folder").mkdir(parents=True)
+
+    kept.records.put_back()
+
+    assert (home / record).read_bytes() == content
+
+
 @pytest.mark.parametrize("how", ["emptied", "edited", "removed", "replaced"])
 def test_log_is_restored_and_continued(kept: Kept, how: str):
     content = kept.log.read_bytes()
