@@ -403,6 +403,8 @@ def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
         if name == _interpreter and pythons:
             return True
         given = name if name.startswith("/") else f"{root}/{name}"
+        if ".." in given.split("/"):  # by "..", a path below a granted folder leads out of it again
+            given = resolve_path(given) or given
         if _matches(given, paths):
             return True
         base = name.rpartition("/")[2]

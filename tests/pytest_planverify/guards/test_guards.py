@@ -433,6 +433,8 @@ def test_allowed_host_name_allows_its_addresses():
         (("/usr/bin",), "/usr/bin/env", True),
         (("./tools/*",), "/root/of/plan/tools/make", True),
         (("./tools/*",), "tools/make", True),
+        (("./tools/*", "./bin"), "tools/../../../../bin/sh", False),
+        (("./tools/*", "./bin"), "bin/../tools/make", True),
         (("sh",), "/bin/sh", True),
     ],
 )
