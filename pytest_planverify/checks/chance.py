@@ -106,8 +106,8 @@ def _function_draws(path: Path, line: int) -> bool:
     """
     tree = _parsed(path)
     if tree is None:
-        # Repeated runs cost less than a flaky failure that counts as deterministic. Unlike Path.is_file() these
-        # functions accept names of any length: a test may compile code under any name.
+        # Repeated runs cost less than a flaky failure that counts as deterministic. Unlike Path.is_file()
+        # these functions accept names of any length: a test may compile code under any name.
         return os.path.isfile(path) and os.path.getsize(path) > _LARGEST
     functions = chain.from_iterable(_functions_of(tree).values())
     spans = [(_first_line(node), node.end_lineno or node.lineno) for node in functions]

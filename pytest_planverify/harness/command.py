@@ -185,7 +185,7 @@ def _one_round(
             loop.put_back()
             raise
         finally:
-            loop.drop_turns()
+            loop.drop_turns()  # first, as an agent that still runs may write files
             snapshots.take(AFTER_RUN)
             loop.close()
 

@@ -108,6 +108,7 @@ def changes_of(path: str, before: str | None, now: str | None) -> list[Change]:
     then, lines = (before or "").splitlines(keepends=True), (now or "").splitlines(keepends=True)
     if before is None or now is None:
         return [] if before is now else [Change(path, 0, len(lines), tuple(then), tuple(lines), True)]
+    # Without autojunk, which in long files passes over frequent lines and so finds larger blocks.
     blocks = difflib.SequenceMatcher(None, then, lines, autojunk=False).get_opcodes()
     return [
         Change(path, first, last, tuple(then[start:end]), tuple(lines[first:last]))
@@ -176,6 +177,7 @@ class Trials:
                 size = -(-len(changes) // parts)
                 pieces = [changes[at : at + size] for at in range(0, len(changes), size)]
                 rests = [[each for each in changes if each not in piece] for piece in pieces]
+                # With two parts, the rest of one is the other.
                 tried = pieces if parts == 2 else [*pieces, *rests]
                 fewer = next((each for each in tried if self.is_green(argv, each)), None)
                 if fewer is not None:
@@ -328,6 +330,7 @@ class Debugger:
         if (self.root / HOME / "harness/objects.git").is_dir():
             snapshots = Snapshots(self.root, str(self.turn.get("run")))
             now = snapshots.find(own)
+            # The ids of turns begin with their number in four digits, so that names sort by time.
             labels = [each for each in snapshots.labels() if _BEFORE_TURN.match(each) and each != own]
             for label in sorted(labels, reverse=True)[:MOST_TURNS]:
                 then = snapshots.find(label)

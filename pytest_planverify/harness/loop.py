@@ -309,16 +309,14 @@ class Loop:
         mark.unlink()
 
     def _report_first_look(self, document: OutcomeDocument | None) -> None:
-        """Begin the run in the engine, unless it has begun, and report the todos that pass already.
-
-        Forbidden edits are reported, too: a turn would be blamed for those that are older than it.
-        """
+        """Begin the run in the engine, unless it has begun, and report the todos that pass already."""
 
         def tell(event: Event) -> State:
             self._report(event, is_shown=False)
             return self.state
 
         self._first_look = _by_todo(document)
+        # Forbidden edits are reported, too: a turn would be blamed for those that are older than it.
         if document is not None:
             known = tuple(each for each in document.outcomes if each.success or _has_forbidden_edit(each))
             document = document.model_copy(update={"outcomes": known})
@@ -497,9 +495,11 @@ class Loop:
         if self.setup.is_apart:
             self._send(turn, before)
             return
+        # First, so that the turn is undone if the process is killed from here on.
         self._mark(turn, before)
         self._report_started(turn)
-        self._records.note()
+        self._records.note()  # after the last write of the run itself
+        # Snapshots do not contain .git, so that it cannot be restored from them.
         had_repository = top_of(self.setup.root) is not None
         self.progress.turn_started(turn)
         if agents.is_manual(action.role):
@@ -578,6 +578,7 @@ class Loop:
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
+        # Before git is called, as an agent may have removed the store of the snapshots.
         self._check_records()
         if result.bundle is not None:
             self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
@@ -676,10 +677,8 @@ class Loop:
         return not self._is_outstanding(action.todo_id, action.seq)
 
     def _lacks_modules(self, todo_id: str) -> bool:
-        """Return whether a module that the todo must write is missing, so that verifying is pointless.
-
-        Other expected artifacts do not count, because the todo's tests might create them.
-        """
+        """Return whether a module that the todo must write is missing, so that verifying is pointless."""
+        # Other expected artifacts do not count, because the todo's tests might create them.
         artifacts = self.state.records[todo_id].todo.acceptance_criteria.expected_artifacts
         modules = [each for each in artifacts if each.path.endswith(".py")]
         if not modules:

@@ -108,6 +108,7 @@ class RunProgress:
         self._tail = ""
         self.tokens += report.tokens or 0
         changed = counted(len(changes.changed), "file") if changes.changed else "nothing"
+        # If another turn has begun since, its line is the one above.
         name = "" if turn.id == self._newest else f"{turn.action.todo_id}: "
         parts = [f"{name}changed {changed}", f"{report.duration_ms / 1000:.1f} s"]
         if report.tokens:

@@ -194,6 +194,7 @@ class Snapshots:
         # Commits with `before` as their only parent, so that git takes it as the base of the merge.
         sides = [self._commit(f"{side}^{{tree}}", "side", before) for side in (ours, theirs)]
         try:
+            # Status 1 means conflicts; the files of them follow the id of the tree.
             output = self._git(
                 "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides, accepted=(0, 1)
             )
@@ -207,6 +208,7 @@ class Snapshots:
 
         ``path`` is a temporary file, which the caller deletes.
         """
+        # Git makes no bundle of a mere id: it must contain a reference.
         ref = f"{self._refs}/bundle-{snapshot[:12]}"
         self._git("update-ref", ref, snapshot)
         self._git("bundle", "create", "--quiet", str(path), ref, *(f"^{each}" for each in without))

@@ -190,8 +190,7 @@ def _link_environments(root: Path, tree: Path) -> None:
 def _archive(root: Path, known: frozenset[str]) -> bytes:
     """Return a tar archive of the files that no snapshot contains, up to ``MOST_CARRIED`` bytes.
 
-    ``known`` are the files of the snapshot. Plan records come first, because agents need them to verify
-    their work; then ignored files.
+    ``known`` are the files of the snapshot.
     """
     packed, remaining = io.BytesIO(), MOST_CARRIED
     with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -208,6 +207,7 @@ def _archive(root: Path, known: frozenset[str]) -> bytes:
 
 def _carried(root: Path, known: frozenset[str]) -> Iterator[str]:
     """Yield the paths to send with a turn, relative to the root: plan records, then unknown files."""
+    # The records come first, within the limit: without them agents cannot verify their work.
     for pattern in _PLAN_RECORDS:
         for path in (root / HOME).glob(pattern):
             for file in (path, *path.rglob("*")):  # a pattern may match a folder or a file
@@ -279,6 +279,7 @@ class TurnPool:
             if sent.stop.is_set():
                 raise _Stopped
 
+        # A cluster calls nothing back, so that its turns show no output and cannot be stopped.
         if self.is_shared:
             sent.future = self._executor.submit(perform_turn, sent.job, self._on_output, watch)
         else:

@@ -170,7 +170,7 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
     kept = load_baseline(root, plan_id)
     place, known = (path, None) if kept is None else (kept.path, kept.document)
     try:
-        seen = look(root)
+        seen = look(root)  # before the tests are run, which may write files
         if kept is None and path.exists():
             with contextlib.suppress(BaselineError):
                 known = read_baseline(path)[0]
@@ -179,6 +179,7 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
         if kept is not None:
             return None, None
         document, outcomes = make_baseline(flat, seen, directory=Path.cwd())
+        # The baseline last: a kill in between must not leave one whose contents are missing.
         keep_contents(root, seen.contents)
         replace_file(path, baseline_bytes(document))
         keep_outcomes(path, outcomes)
