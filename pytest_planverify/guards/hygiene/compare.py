@@ -192,7 +192,13 @@ class HygieneWatch:
         )
         self.notes = list(self._unchecked(tree))
         files, root = tree.digests().keys(), flat.loaded.root
-        self.signals = (*self._beyond_snapshots(files, root), *found)
+        # A comparison of snapshots finds neither baseline files that differ from the copy in git, nor
+        # packages that git ignores.
+        doubts = (
+            HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=doubt, after=doubt)
+            for doubt in baseline.doubts
+        )
+        self.signals = (*doubts, *ignored_packages(root, files), *found)
         remove_young_caches(root, files, _since(baseline))
 
     @property
@@ -202,15 +208,6 @@ class HygieneWatch:
         return f"checked against the baseline of {self._baseline.document.made_at}" + (
             f" ({revision[:12]})" if revision else ""
         )
-
-    def _beyond_snapshots(self, files: Collection[str], root: Path) -> Iterator[HygieneSignal]:
-        """Yield signals that a comparison of snapshots cannot find.
-
-        These are baseline files that differ from the copy in git, and packages that git ignores.
-        """
-        for doubt in self._baseline.doubts:
-            yield HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=doubt, after=doubt)
-        yield from ignored_packages(root, files)
 
     def _is_red(self, nodeid: str) -> bool:
         """Return whether a test failed at the baseline, or no test of its file is recorded there.

@@ -109,10 +109,12 @@ class Grants:
         plans = tuple(
             path for part in flat.parts if (path := _relative(str(part.path), str(root))) is not None
         )
-        plan = flat.loaded.plan
-        protected = _protected_files(plan if before is None else before)
-        if protected is not None:  # globs that were added since the baseline only restrict
-            protected = (*protected, *plan.metadata.protected_files)
+        now = flat.loaded.plan.metadata
+        then = now if before is None else before.metadata
+        protected = None
+        if "protected_files" in then.model_fields_set:
+            # Globs that were added since the baseline only restrict.
+            protected = (*then.protected_files, *now.protected_files)
         return cls(todos=tuple(reaches), protected=protected, plans=plans)
 
     def permission(self, path: str) -> Permission:
@@ -175,12 +177,6 @@ def _selected(criterion: Criterion, folder: str) -> Iterator[str]:
     for selection in pytest.selections:
         path = plain(selection.partition("::")[0].partition("[")[0] or ".")
         yield _joined(folder, path if not is_glob(path) else posixpath.dirname(path) or ".")
-
-
-def _protected_files(plan: Plan) -> tuple[str, ...] | None:
-    """Return the protected globs of a plan; ``None`` if it does not mention them, unlike an empty list."""
-    metadata = plan.metadata
-    return metadata.protected_files if "protected_files" in metadata.model_fields_set else None
 
 
 def _as_it_was(todo: Todo, before: Plan | None) -> Todo:

@@ -199,7 +199,14 @@ def _tests_of(
             marks |= _marks(each.body, module)
             checks = list(_checks(each, module))
             unreached = {node for statement in _unreached(each.body) for node in ast.walk(statement)}
-            local = {name for node in ast.walk(each) for name in _functions_bound_by(node)}
+            local = {node.name for node in ast.walk(each) if isinstance(node, FUNCTIONS)}
+            local |= {
+                target.id
+                for node in ast.walk(each)
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
             void = frozenset(
                 text for node, text in checks if node in unreached or _always_holds(node, local)
             )
@@ -264,13 +271,6 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
             yield each, ast.unparse(each.test)
         elif isinstance(each, ast.Call) and _CHECK_CALL.search(dotted(each.func, module.aliases)):
             yield each, ast.unparse(each)
-
-
-def _functions_bound_by(node: ast.AST) -> list[str]:
-    """Return the names that a statement binds to a function: by ``def``, or by assignment of a lambda."""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-        return [each.id for each in node.targets if isinstance(each, ast.Name)]
-    return [node.name] if isinstance(node, FUNCTIONS) else []
 
 
 def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:

@@ -566,7 +566,11 @@ def _answer_alone(site: Site, module: Module, before: Module | None, tests: _Tes
     # A part without literals is computed.
     if all(parts) and _weight(answer) >= 1:
         earlier = before.functions.get(node.name) if before is not None else None
-        was_computed = earlier is not None and _computes(earlier)
+        # A generator computes what it yields.
+        was_computed = earlier is not None and (
+            any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(earlier))
+            or any(fold(each) is UNKNOWN for each in _returned(earlier))
+        )
         if was_computed and tests.expect(answer) and tests.call(node.name):
             return f"{node.name} computed its result, and returns only what the tests expect"
         # Methods and decorated functions may have to take arguments that they do not need.
@@ -580,12 +584,6 @@ def _parameters(function: Function) -> set[str]:
     """Return the names of a function's parameters, except variable ones."""
     arguments = function.args
     return {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-
-
-def _computes(function: Function) -> bool:
-    """Return whether a function yields, or returns something other than constants."""
-    is_generator = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function))
-    return is_generator or any(fold(each) is UNKNOWN for each in _returned(function))
 
 
 def _is_blind(function: Function) -> bool:
