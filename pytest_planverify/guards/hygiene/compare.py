@@ -176,6 +176,7 @@ class HygieneWatch:
         self._baseline = baseline
         self.grants = Grants.of(flat, _plan_of(flat, baseline))
         tests = baseline.document.tests
+        # Without parameters, as in the node ids of the comparison, which reads the source only.
         self._red = {
             nodeid.partition("[")[0]
             for nodeid, test in tests.items()
@@ -210,10 +211,8 @@ class HygieneWatch:
         )
 
     def _is_red(self, nodeid: str) -> bool:
-        """Return whether a test failed at the baseline, or no test of its file is recorded there.
-
-        A file without a recorded test counts only if it judges a todo: it may not have been collectable.
-        """
+        """Return whether a test failed at the baseline, or no test of its file is recorded there."""
+        # A file that judges a todo and has no recorded test may not have been collectable.
         path = nodeid.partition("::")[0]
         return nodeid in self._red or (path not in self._collected and bool(self.grants.dependants(path)))
 
@@ -248,11 +247,9 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[HygieneSign
 
 
 def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:
-    """Remove the bytecode caches of ``sources`` that were written after ``since`` (epoch seconds).
-
-    Python and pytest execute a cache instead of its source. A forged cache would run in place of the source
-    that was compared. The next import recreates it.
-    """
+    """Remove the bytecode caches of ``sources`` that were written after ``since`` (epoch seconds)."""
+    # Python and pytest execute a cache instead of its source: a forged one would run in place of the source
+    # that was compared. The next import writes it again.
     for folder in {posixpath.dirname(path) for path in sources if path.endswith(".py")}:
         with suppress(OSError), os.scandir(root / folder / "__pycache__") as entries:
             for entry in entries:
@@ -270,6 +267,7 @@ def _since(baseline: KeptBaseline) -> float:
     if document.revision and baseline.path.name.startswith(document.revision):
         return 0.0
     try:
+        # The time is cut off to whole seconds: what the recording itself wrote in this second may stay.
         return datetime.fromisoformat(document.made_at).timestamp() + 1
     except ValueError:
         return 0.0

@@ -104,6 +104,7 @@ class Grants:
             folder = _relative(str(owner.root), str(root))
             if folder is None:
                 continue  # the baseline does not cover roots outside of the plan's
+            # A sub-plan knows its todos by the last part of their id.
             criteria = owner.criteria.get(todo.id.rpartition("/")[2]) or flat.loaded.criteria.get(todo.id)
             reaches.append(reach_of(_as_it_was(todo, before), criteria or (), folder))
         plans = tuple(

@@ -29,16 +29,14 @@ _POLICIES = ("network", "processes", "writes")
 
 
 def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[HygieneSignal]:
-    """Yield removed or loosened criteria, and widened allowlists and policies.
-
-    New todos, claims of todos, and criteria that moved to another todo weaken nothing.
-    """
+    """Yield removed or loosened criteria, and widened allowlists and policies."""
 
     def loose(message: str, old: object = None, new: object = None) -> HygieneSignal:
         texts = ["" if each is None else str(each) for each in (old, new)]
         return file_signal("plan-loosened", message, path, before=texts[0], after=texts[1])
 
     todos = {todo.id: todo for todo in now.items}
+    # Criteria that moved to another todo weaken nothing.
     elsewhere = {_command(spec.cmd) for todo in now.items for spec in todo.acceptance_criteria.tests}
     for todo in before.items:
         twin = todos.get(todo.id)  # the same todo in the current plan
@@ -136,12 +134,9 @@ def _permits(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _is_within(globs: tuple[str, ...] | None, granted: tuple[str, ...]) -> bool:
-    """Return whether ``globs`` grant no more than ``granted`` did.
-
-    Globs are not compared by the files that they match: each must be one of the earlier globs, an
-    exclusion, or a plain path that these include. All earlier exclusions must remain. ``None`` grants
-    everything.
-    """
+    """Return whether ``globs`` grant no more than ``granted`` did; ``None`` grants everything."""
+    # Globs are not compared by the files that they match: each must be one of the earlier globs, an
+    # exclusion, or a plain path that these include.
     if globs is None or any(glob.startswith("!") and glob not in globs for glob in granted):
         return False
     return all(
