@@ -78,8 +78,10 @@ def run_command(plan: Path, options: RunOptions) -> int:
     seen = None
     if not options.resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
+        snapshots = Snapshots(root, log.stem)
+        snapshots.unlock()
         # Before the baseline is recorded, which runs the project's tests: they may write files.
-        Snapshots(root, log.stem).take(BEFORE_RUN)
+        snapshots.take(BEFORE_RUN)
         progress.phase("recording the state before the run")
         seen, problem = record_baseline(plan, run_baseline(root, tree.loaded.plan.todo_list_id))
         if problem:

@@ -25,6 +25,7 @@ from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
+from pytest_planverify.harness.undo import restore_snapshot
 
 
 class Kept(NamedTuple):
@@ -137,6 +138,19 @@ def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept)
     kept.snapshots.restore(before)
     assert (kept.root / "plan.yaml").exists()
     assert (kept.log.read_bytes(), (kept.run / "plan.yaml").read_text()) == (log, "the plan")
+
+
+def test_a_lock_that_a_killed_run_left_does_not_prevent_an_undo(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pytest_planverify.harness.snapshots.LOCK_SECONDS", 0.0)
+    before = kept.snapshots.take("before-run")
+    (kept.root / "new.txt").write_text("1")
+    (kept.snapshots.store / "index.lock").touch()
+
+    restore_snapshot(kept.root / "plan.yaml", before)
+
+    assert not (kept.root / "new.txt").exists()
 
 
 def test_files_are_restored_where_files_and_folders_took_each_others_place(tmp_path: Path):
