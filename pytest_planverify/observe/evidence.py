@@ -82,6 +82,8 @@ def is_self_contained(source: str | bytes, function: str, owner: str | None = No
             return False
         inside = set(_bound_names(statement, within=True))
         for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute) and node.attr == "usefixtures":
+                return False  # such a fixture may set attributes of the test's class or module
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inside:
                 if node.id not in bound and node.id not in _PURE_BUILTINS:
                     return False
@@ -110,14 +112,22 @@ def _has_only_decorator_arguments(statements: list[ast.stmt], function: str) -> 
     """
     for node in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(node, _FUNCTION) and node.name == function:
-            calls = (each for each in node.decorator_list if isinstance(each, ast.Call) and each.args)
+            # With "indirect" the decorator only configures the fixtures of these names.
+            calls = (
+                each
+                for each in node.decorator_list
+                if isinstance(each, ast.Call)
+                and each.args
+                and all(keyword.arg != "indirect" for keyword in each.keywords)
+            )
             listed = {
                 name.strip()
                 for call in calls
                 if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
                 for name in call.args[0].value.split(",")
             }
-            return {each.arg for each in node.args.args} <= listed | {"self", "cls"}
+            arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            return {each.arg for each in arguments} <= listed | {"self", "cls"}
     return False
 
 

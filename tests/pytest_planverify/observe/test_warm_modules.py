@@ -334,6 +334,11 @@ TOUCHING = {
     "by a helper": "from shop import rate\ndef f():\n    return rate()\ndef test():\n    assert f() == 3",
     "by mutation": "import shop\ndef test():\n    xs = []\n    shop.fill(xs)\n    assert xs == [1]",
     "fixture": "def test(cart):\n    assert cart == 3",
+    "fixture by keyword": "def test(*, cart):\n    assert cart == 3",
+    "fixture by mark": "import pytest\nclass Test:\n    cart = 1\n    @pytest.mark.usefixtures('shop')\n"
+    "    def test(self):\n        assert self.cart == 3",
+    "fixture by parameter": "import pytest\n@pytest.mark.parametrize('cart', [1], indirect=True)\n"
+    "def test(cart):\n    assert cart == 3",
     "file": "def test():\n    assert open('out.txt').read() == 'x'",
     "process": "import subprocess\ndef test():\n    assert subprocess.call(['x']) == 0",
     "star": "from shop import *\ndef test():\n    assert rate == 3",
@@ -345,7 +350,7 @@ TOUCHING = {
 @pytest.mark.parametrize("name", [*ALONE, *TOUCHING])
 def test_self_contained_test_binds_every_name_in_its_file(name: str):
     source = (ALONE | TOUCHING)[name]
-    owner = "Test" if name == "class" else None
+    owner = "Test" if "class Test" in source else None
 
     assert is_self_contained(source, "test", owner) == (name in ALONE)
 
