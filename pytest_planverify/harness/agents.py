@@ -65,7 +65,7 @@ _ROLES = [role.value for role in Role]
 _TABLE: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _MOST_LAST_LINE = 200
 _MOST_PROMPT = 100_000
-"""Limit of a prompt in characters; operating systems refuse longer arguments."""
+"""Limit of a prompt in bytes; Linux refuses an argument of 128 KiB."""
 
 
 class AgentError(PlannerError):
@@ -201,7 +201,7 @@ def _run_agent(
     values = {
         "brief": str(turn.brief),
         "json": str(turn.folder / "brief.json"),
-        "prompt": prompt[:_MOST_PROMPT],
+        "prompt": prompt.encode("utf-8", "replace")[:_MOST_PROMPT].decode("utf-8", "ignore"),
         "result": str(turn.result),
         "role": turn.role.value,
         "root": str(turn.root),

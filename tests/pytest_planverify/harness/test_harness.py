@@ -21,7 +21,7 @@ from planner.model.taxonomy import Role
 from planner.store.plan_run import PlanRun
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness import turns
-from pytest_planverify.harness.agents import parse_agents
+from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
 from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
@@ -208,6 +208,17 @@ def test_command_line_overrides_the_agents_of_the_file(tmp_path: Path) -> None:
 
     assert (agents.vector(Role.CODER) or ())[:1] == ("cat",)
     assert (agents.vector(Role.TESTER) or ())[:2] == ("sh", "x")
+
+
+def test_a_long_prompt_is_cut_to_an_argument_that_the_system_accepts(tmp_path: Path) -> None:
+    action = cast("Any", SimpleNamespace(todo_id="a"))
+    turn = Turn(id="1", action=action, role=Role.CODER, folder=tmp_path, root=tmp_path, timeout_seconds=60)
+    agents = parse_agents(
+        (f"{sys.executable} -c 'import sys; print(len(sys.argv[1]))' {{prompt}}",), tmp_path
+    )
+
+    assert run_turn(agents, turn, prompt="ж" * 100_000).ended_well
+    assert (tmp_path / "output.txt").read_text() == "50000\n"
 
 
 def test_several_questions_of_a_todo_are_asked_in_sequence(
