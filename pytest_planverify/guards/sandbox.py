@@ -5,7 +5,10 @@ The verdict does not depend on the results of the tests: a test may catch the ex
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from planner.model.evidence import AuditEvent, Evidence
 from planner.model.verdicts import EvidenceKind, Verdict
@@ -54,7 +57,9 @@ def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple
         fields = {name: record.get(name) for name in ("event", "target", "nodeid", "path", "phase")}
         is_of_test = fields["nodeid"] in nodeids
         fields |= {"path": None} if is_of_test else {"nodeid": None, "phase": None}
-        found[AuditEvent.model_validate({**fields, "denied": bool(record.get("denied"))})] = None
+        # The records of events are not signed, so a test can write anything in their form.
+        with suppress(ValidationError):
+            found[AuditEvent.model_validate({**fields, "denied": bool(record.get("denied"))})] = None
     by_tests = {(each.event, each.target, each.denied) for each in found if each.nodeid is not None}
     events = [
         event
@@ -70,7 +75,7 @@ def said_of(denied: Sequence[AuditEvent]) -> str:
     who = first.nodeid or first.path or "the session"
     more = len({(event.event, event.target) for event in denied}) - 1
     beside = f", and {more} more" if more else ""
-    # The records of events are not signed, so a test can write any kind into the journal.
+    # A forged event may be of any kind.
     did = _DENIED.get(first.event, "used {target}").format(target=first.target)
     return f"{who} {did}, which the plan denies{beside}"
 

@@ -219,6 +219,13 @@ def held(*records: dict[str, Any], verdict: Verdict = Verdict.PASSED) -> Judgeme
     return hold(judgement, records, check_id="tests[0]", nodeids={NODEID})
 
 
+@pytest.mark.parametrize("facts", [{"target": None}, {"nodeid": NODEID, "phase": "never"}], ids=str)
+def test_forged_event_of_another_form_is_left_out(facts: dict[str, Any]):
+    judgement = held(record(**facts))
+
+    assert (judgement.verdict, judgement.events) == (Verdict.PASSED, ())
+
+
 @pytest.mark.parametrize(
     ("facts", "nodeid", "path"),
     [
