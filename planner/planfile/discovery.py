@@ -144,7 +144,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
             try:
                 section = pytest_settings(name, text)
             except (ValueError, configparser.Error):
-                section = {} if name in INI_FILES[:4] else None
+                section = Section() if name in INI_FILES[:4] else None
             if section is not None:
                 return ProjectRoot(folder=folder, ini=path, settings=section)
     if first_pyproject is not None:

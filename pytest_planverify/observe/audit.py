@@ -164,11 +164,14 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
         if refused is not None:
             raise refusal(errno.EACCES, f"the plan denies it: {refused}")
 
+    def no_access(args: tuple[Any, ...]) -> Sequence[Reached]:
+        return ()
+
     table = readers(outside_of([*roots, *(resolve_path(each) or each for each in scratch)]))
     audit.files = ReadFiles(roots)
     notes, lose_track = audit.files.notes(), audit.files.lose_track
     # Events that only matter for the set of read files have a reader that finds no access.
-    reader_of, file_handler_of = {**dict.fromkeys(notes, lambda args: ()), **table}.get, notes.get
+    reader_of, file_handler_of = {**dict.fromkeys(notes, no_access), **table}.get, notes.get
     sys.addaudithook(hook)
 
 
