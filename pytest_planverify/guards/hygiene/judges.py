@@ -30,6 +30,7 @@ from pytest_planverify.guards.hygiene.source import (
     name_of,
     shape,
     truth,
+    usual_depth,
 )
 
 if TYPE_CHECKING:
@@ -532,10 +533,11 @@ def _parsed(path: str, content: bytes) -> Any:
 
     try:
         text = content.decode("utf-8-sig")
-        if path.endswith(".json"):
-            return json.loads(text)
-        if path.endswith((".yaml", ".yml")):
-            return yaml.safe_load(text)
+        with usual_depth():
+            if path.endswith(".json"):
+                return json.loads(text)
+            if path.endswith((".yaml", ".yml")):
+                return yaml.safe_load(text)
     except (ValueError, RecursionError, yaml.YAMLError):
         return content
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")

@@ -33,6 +33,7 @@ from pytest_planverify.guards.hygiene.source import (
     fold,
     name_of,
     truth,
+    usual_depth,
 )
 
 if TYPE_CHECKING:
@@ -691,8 +692,9 @@ def _rows(content: bytes) -> Iterator[frozenset[str]]:
     """
     text = content.decode("utf-8", "replace")
     try:
-        pending: list[Any] = [[json.loads(text)]]  # in a list, as the document may be a mere number
-    except ValueError:
+        with usual_depth():
+            pending: list[Any] = [[json.loads(text)]]  # in a list, as the document may be a mere number
+    except (ValueError, RecursionError):
         pending = [[line, *re.split(r"[,;\t]", line)] for line in text.splitlines()[:20_000]]
     while pending:
         row = pending.pop()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -151,32 +152,34 @@ class Module:
 
 
 @contextmanager
-def room_for_deep_trees() -> Generator[None]:
+def room_for_deep_trees(limit: int = _DEEPEST) -> Generator[None]:
     """Raise the recursion limit for long expressions, such as sums of a thousand terms."""
     before = sys.getrecursionlimit()
-    sys.setrecursionlimit(_DEEPEST)
+    sys.setrecursionlimit(limit)
     try:
         yield
     finally:
         sys.setrecursionlimit(before)
 
 
+def usual_depth() -> AbstractContextManager[None]:
+    """Return a context for parsers, within :func:`room_for_deep_trees`.
+
+    They take the recursion limit for what the C stack has room for.
+    """
+    return room_for_deep_trees(_USUAL_DEPTH)
+
+
 def parse(path: str, content: bytes | None) -> Module | None:
     """Parse a source file; return ``None`` without content, if it is too large, or if parsing fails."""
     if content is None or len(content) > _LARGEST_SOURCE:
         return None
-    limit = sys.getrecursionlimit()
     try:
-        # The parser's own depth limit depends on Python's recursion limit, so that the raised limit of
-        # `room_for_deep_trees` must not be in effect here.
-        sys.setrecursionlimit(_USUAL_DEPTH)
-        with warnings.catch_warnings():
+        with usual_depth(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    finally:
-        sys.setrecursionlimit(limit)
     text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return Module(path, text, tree)
 

@@ -328,6 +328,18 @@ def test_unusual_valid_sources_are_compared() -> None:
     assert "assertion-void" in signs(emptied, tree=tree)
 
 
+@pytest.mark.parametrize("depth", [30_000, 100_000])
+def test_deeply_nested_data_is_compared_as_text(depth: int) -> None:
+    # With the raised recursion limit, data of this depth overflowed the stack of the process.
+    text = '{"a":' * depth + "1" + "}" * depth
+    tree = {**TREE, "tests/data/words.json": text}
+    change: dict[str, str | None] = {
+        "tests/data/words.json": f'{{"b":1,{text[1:]}',
+        "pkg/words.py": "X = {1: 2}\n",
+    }
+    assert signs(change, tree=tree, grants=OPEN) == {"data-changed"}
+
+
 def test_accepted_change_is_not_a_signal() -> None:
     change = with_tests(EQUAL, "assert parts")
     digest = held({path: text or "" for path, text in change.items()}).digests()["tests/test_words.py"]
