@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import islice
@@ -27,7 +26,7 @@ from planner.policy.criteria import (
     wants_convention,
 )
 from planner.policy.dependencies import find_cycle
-from planner.policy.limits import is_stricter_tool, tools_under
+from planner.policy.limits import is_stricter_tool
 from planner.text.display import did_you_mean
 
 if TYPE_CHECKING:
@@ -49,36 +48,31 @@ _MAX_FILES = 50_000
 _TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class PlanJudgement:
-    """Result of the checks: the faults, the criteria by todo id, and the tools that commands may name."""
-
-    tools: tuple[ToolSpec, ...] = ()
-    faults: list[Found] = field(default_factory=list[Found])
-    criteria: dict[str, tuple[Criterion, ...]] = field(default_factory=dict[str, tuple[Criterion, ...]])
-
-
 def judge_plan(
-    plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None = None
-) -> PlanJudgement:
-    """Check a whole plan; without ``root`` the checks of files are skipped, and no tests are searched.
+    plan: Plan,
+    root: Path | None,
+    tools: tuple[ToolSpec, ...] = (),
+    tools_above: tuple[ToolSpec, ...] | None = None,
+) -> tuple[list[Found], dict[str, tuple[Criterion, ...]]]:
+    """Check a whole plan; return its faults, and its criteria by todo id.
 
-    ``tools_above`` are the tools of the plan above, to which a sub-plan is limited; ``None`` for a top
-    plan.
+    Without ``root`` the checks of files are skipped, and no tests are searched. Commands may name the
+    ``tools`` besides the catalog's. ``tools_above`` are the tools of the plan above, to which a sub-plan is
+    limited; ``None`` for a top plan.
     """
-    judgement = PlanJudgement(tools=tools_under(plan.metadata, tools_above))
+    faults: list[Found] = []
+    criteria: dict[str, tuple[Criterion, ...]] = {}
     confinement = Confinement(root) if root else None
     conventions = Conventions(root, {todo.id: todo for todo in plan.items}) if root else None
     if not plan.items:
-        judgement.faults.append((("items",), "the plan has no todos; add at least one item"))
-    judgement.faults += _references(plan.items)
-    judgement.faults += _policy(plan.metadata, confinement, tools_above)
+        faults.append((("items",), "the plan has no todos; add at least one item"))
+    faults += _references(plan.items)
+    faults += _policy(plan.metadata, confinement, tools_above)
     for index, todo in enumerate(plan.items):
         conventional = conventions.command(todo) if conventions and wants_convention(todo) else None
-        faults, criteria = _judge_todo(todo, confinement, judgement.tools, conventional)
-        judgement.faults += (((("items", index, *place)), problem) for place, problem in faults)
-        judgement.criteria[todo.id] = criteria
-    return judgement
+        found, criteria[todo.id] = _judge_todo(todo, confinement, tools, conventional)
+        faults += ((("items", index, *place), problem) for place, problem in found)
+    return faults, criteria
 
 
 def judge_todo(todo: Todo, root: Path) -> list[Found]:
@@ -154,24 +148,21 @@ def _negative_controls(todo: Todo) -> Iterator[tuple[Loc, NegativeControl]]:
 
 def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement) -> Iterator[Found]:
     """Yield paths and globs of a todo, and of its commands, that leave the root."""
-    allowed = todo.allowed_files or ()
-    artifacts = [*enumerate(todo.acceptance_criteria.expected_artifacts)]
-    tests = enumerate(todo.acceptance_criteria.tests)
-    task = todo.controller_task_spec
     paths: list[tuple[Loc, str | None]] = [
-        *((("acceptance_criteria", "tests", at, "fixture"), each.fixture) for at, each in tests),
-        *(
-            (("acceptance_criteria", "expected_artifacts", at, "json_schema"), each.json_schema)
-            for at, each in artifacts
-        ),
         *(((*where, "patch"), control.patch) for where, control in _negative_controls(todo)),
         *(((name,), getattr(todo, name)) for name in ("contract_path", "sub_plan", "test_file")),
-        (("controller_task_spec", "target_file"), task.target_file if task is not None else None),
     ]
+    if (task := todo.controller_task_spec) is not None:
+        paths.append((("controller_task_spec", "target_file"), task.target_file))
     globs: list[tuple[Loc, str]] = [
-        *((("acceptance_criteria", "expected_artifacts", at, "path"), each.path) for at, each in artifacts),
-        *((("allowed_files", at), glob.removeprefix("!")) for at, glob in enumerate(allowed)),
+        (("allowed_files", at), glob.removeprefix("!")) for at, glob in enumerate(todo.allowed_files or ())
     ]
+    for at, spec in enumerate(todo.acceptance_criteria.tests):
+        paths.append((("acceptance_criteria", "tests", at, "fixture"), spec.fixture))
+    for at, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
+        where = ("acceptance_criteria", "expected_artifacts", at)
+        paths.append(((*where, "json_schema"), artifact.json_schema))
+        globs.append(((*where, "path"), artifact.path))
     found = [(place, confinement.fault(path)) for place, path in paths if path is not None]
     found += [(place, confinement.glob_fault(pattern)) for place, pattern in globs]
     yield from ((place, problem) for place, problem in found if problem is not None)

@@ -29,9 +29,10 @@ from planner.planfile.document import (
 )
 from planner.planfile.project_files import is_below, unusual_fault
 from planner.planfile.values import read_model
+from planner.policy.limits import tools_under
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from planner.errors import PlanFileError
     from planner.model.plan import ToolSpec
@@ -65,8 +66,7 @@ def load_plan(
     The plan's ``root`` must lie in the file's folder or in ``boundary`` (default:
     :func:`.discovery.plan_boundary`). ``tools_above`` are the tools of the plan above a sub-plan.
     """
-    with collector_paused(), _faults_as_error(path):
-        return _loaded(read_source(path), path, boundary, tools_above)
+    return _load(lambda: read_source(path), path, boundary, tools_above)
 
 
 def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> LoadedPlan:
@@ -74,8 +74,7 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
 
     Raises :class:`planner.errors.PlanFileError` with every fault of the text.
     """
-    with collector_paused(), _faults_as_error(path):
-        return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary, None)
+    return _load(lambda: decode(text.encode("utf-8", "surrogatepass")), path, boundary, None)
 
 
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
@@ -84,10 +83,10 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
     ``name`` decides between JSON and YAML. No other file is read.
     """
     try:
-        plan, sound = read_model(_document_of(decode(content), Path(name)), Plan)
+        plan, is_valid = read_model(_document_of(decode(content), Path(name)), Plan)
     except Refused:
         return None
-    return plan if sound else None
+    return plan if is_valid else None
 
 
 def faults_at(loaded: LoadedPlan, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
@@ -130,26 +129,34 @@ def collector_paused() -> Generator[None]:
             gc.enable()
 
 
-def _loaded(
-    source: Source, path: Path, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None
+def _load(
+    read: Callable[[], Source],
+    path: Path,
+    boundary: Path | None,
+    tools_above: tuple[ToolSpec, ...] | None,
 ) -> LoadedPlan:
-    """Run all steps on the source. Raises :class:`Refused` after the last one, with the faults of all."""
-    document = _document_of(source, path)
-    plan, sound = read_model(document, Plan)
-    folder = Path(os.path.realpath(path.parent))
-    root = _root(plan, folder / path.name, boundary, document)
-    judgement = judge_plan(plan, root, tools_above)
-    _report(document, judgement.faults)
-    faults = document.faults
-    if faults or not sound or root is None:
-        raise Refused("", tuple(faults))
+    """Run all steps on the source that ``read`` returns, and raise one error with the faults of all."""
+    try:
+        with collector_paused():
+            source = read()
+            document = _document_of(source, path)
+            plan, is_valid = read_model(document, Plan)
+            real = Path(os.path.realpath(path.parent)) / path.name
+            root = _root(plan, real, boundary, document)
+            tools = tools_under(plan.metadata, tools_above)
+            faults, criteria = judge_plan(plan, root, tools, tools_above)
+            _report(document, faults)
+            if document.faults or not is_valid or root is None:
+                raise Refused("", document.faults)
+    except Refused as refused:
+        raise plan_file_error(shown_path(path), refused.faults) from None
     return LoadedPlan(
         plan=plan,
-        path=folder / path.name,
+        path=real,
         root=root,
         digest=source.digest,
-        criteria=judgement.criteria,
-        tools=judgement.tools,
+        criteria=criteria,
+        tools=tools,
         document=document,
     )
 
@@ -188,12 +195,3 @@ def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> 
             return Path(root)
     _report(document, [(("root",), problem)])
     return None
-
-
-@contextmanager
-def _faults_as_error(path: Path) -> Generator[None]:
-    """Convert a refusal into the user-visible error."""
-    try:
-        yield
-    except Refused as refused:
-        raise plan_file_error(shown_path(path), refused.faults) from None
