@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from pydantic import ValidationError
 
 from planner.errors import ForeignOutcomesError, OutcomeFileError
+from planner.model.base import qualified
 from planner.model.journal import (
     CheckJudged,
     JournalRecord,
@@ -38,7 +39,7 @@ from planner.text.display import did_you_mean
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.planfile.loader import LoadedPlan
@@ -134,12 +135,6 @@ def past_runs(root: Path, plan_id: str, *kinds: str) -> Iterator[PastRun]:
         run = _read(folder, plan_id, frozenset(kinds))
         if run is not None:
             yield run
-
-
-def moment_of(record: JournalRecord) -> str:
-    """Return the time of a record, RFC 3339 in UTC."""
-    moment = datetime.fromtimestamp(record.at, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
@@ -255,43 +250,39 @@ def find_outcomes(
             f"file with --outcomes, or run: {verify}"
         )
         raise ForeignOutcomesError(one_line(f"{shown}: {problem}", limit=600))
+    outcomes = [each for each in document.outcomes if each.plan in (None, plan_id)]
     plan_change, changed_todos = None, ()
-    changed = _plan_change(loaded, subs, reference)
+    changed = reference.path if reference.digest != loaded.digest else None
+    for sub in reference.sub_plans:
+        if changed is None and sub.todo_id in subs and sub.digest != subs[sub.todo_id].digest:
+            changed = sub.path
     if changed is not None:
         now = todo_digests(loaded, subs)
         changed_todos = tuple(each for each, digest in now.items() if reference.todos.get(each) != digest)
-        document = _without_changed(document, plan_id, now.keys() - set(changed_todos))
-        if len(changed_todos) == len(now):
-            problem = f"the outcomes are of another version of the plan: {changed}; verify it: {verify}"
+        same = now.keys() - set(changed_todos)
+        # A todo that a changed one blocked may be free now.
+        outcomes = [each for each in outcomes if each.todo_id in same and same >= {*each.blocked_by}]
+        if not same:
+            problem = (
+                f"the outcomes are of another version of the plan: {changed} has changed; "
+                f"verify it: {verify}"
+            )
             plan_change = one_line(f"{shown}: {problem}", limit=600)
     elif (problem := next(_misfits(document, loaded, subs), None)) is not None:
         raise OutcomeFileError(one_line(f"{shown}: the outcome file cannot be used: {problem}", limit=600))
     files = None
-    if document.run.run_id:
+    if document.run.run_id:  # a single outcome, as a controller reports it, names no run
         plans = [loaded.path, *(sub.path for sub in subs.values())]
         files = changed_files(loaded.root, plan_id, document.run.run_id, plans)
-    if len(document.plans) > 1:
-        own = tuple(each for each in document.outcomes if each.plan in (None, plan_id))
-        document = document.model_copy(update={"plans": (reference,), "outcomes": own})
     return FoundOutcomes(
         path=path,
         verify=verify,
-        document=document,
+        document=document.model_copy(update={"plans": (reference,), "outcomes": tuple(outcomes)}),
         plan_change=plan_change,
         changed_todos=changed_todos,
         files=files or ChangedFiles(),
         unfinished=unfinished,
     )
-
-
-def _without_changed(document: OutcomeDocument, plan_id: str, same: Set[str]) -> OutcomeDocument:
-    """Return the outcomes of unchanged todos that were not blocked by a changed one."""
-    kept = [
-        each
-        for each in document.outcomes
-        if each.plan not in (None, plan_id) or (each.todo_id in same and same >= {*each.blocked_by})
-    ]
-    return document.model_copy(update={"outcomes": tuple(kept)})
 
 
 def verify_command(loaded: LoadedPlan) -> str:
@@ -316,27 +307,19 @@ def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
     )
 
 
-def _plan_change(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: PlanRef) -> str | None:
-    """Return a sentence on the first plan file that changed since the verification; ``None`` if none."""
-    files = [(reference.path, reference.digest, loaded)]
-    files += [
-        (sub.path, sub.digest, subs[sub.todo_id]) for sub in reference.sub_plans if sub.todo_id in subs
-    ]
-    return next((f"{path} has changed" for path, digest, now in files if digest != now.digest), None)
-
-
 def _misfits(
     document: OutcomeDocument, loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]
 ) -> Iterator[str]:
     """Yield what fits no todo of the plan: ignoring it would lose a failure."""
     name = loaded.plan.todo_list_id
     plans = {ref.todo_list_id for ref in document.plans}
-    known = {todo.id for todo in loaded.plan.items}
-    unloaded = {todo.id for todo in loaded.plan.items if todo.has_sub_plan}
-    for within, sub in subs.items():
-        known.update(f"{within}/{todo.id}" for todo in sub.plan.items)
-        unloaded.update(f"{within}/{todo.id}" for todo in sub.plan.items if todo.has_sub_plan)
-    below_unloaded = tuple(f"{each}/" for each in unloaded - subs.keys())
+    todos = {
+        qualified(within, todo.id): todo
+        for within, part in {"": loaded, **subs}.items()
+        for todo in part.plan.items
+    }
+    unloaded = (todo_id for todo_id, todo in todos.items() if todo.has_sub_plan and todo_id not in subs)
+    below_unloaded = tuple(f"{each}/" for each in unloaded)
     seen: set[str] = set()
     for index, outcome in enumerate(document.outcomes):
         todo_id = outcome.todo_id
@@ -350,8 +333,8 @@ def _misfits(
         if todo_id in seen:
             yield f"outcomes[{index}] is the second of todo '{todo_id}'; keep one"
         seen.add(todo_id)
-        if todo_id not in known and not todo_id.startswith(below_unloaded):
-            remedy = did_you_mean(todo_id, sorted(known), "name the id of a todo of this plan")
+        if todo_id not in todos and not todo_id.startswith(below_unloaded):
+            remedy = did_you_mean(todo_id, sorted(todos), "name the id of a todo of this plan")
             yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
 
 
@@ -359,7 +342,7 @@ def _misfits(
 
 
 def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
-    """Return the run since which each todo has been blocked continuously. Never raises.
+    """Return the time since which each todo has been blocked continuously, RFC 3339 in UTC. Never raises.
 
     Only finished runs count; a run without a todo does not interrupt its period.
     """
@@ -368,7 +351,8 @@ def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
     for run in past_runs(root, plan_id, "todo_judged", "run_finished"):
         for todo_id, judged in run.states.items() if run.finished is not None else ():
             if judged.state is TodoState.BLOCKED and todo_id not in free:
-                since[todo_id] = moment_of(judged)
+                moment = datetime.fromtimestamp(judged.at, UTC)
+                since[todo_id] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             elif judged.state is not TodoState.PENDING:
                 free.add(todo_id)
     return since
