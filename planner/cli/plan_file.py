@@ -323,11 +323,11 @@ def undo_last_edit(plan: Path, *, force: bool) -> int:
     """
     from planner.planfile.versions import undo_plan
 
-    undone = undo_plan(plan, force=force)
-    for path in undone.files:
+    restored, left = undo_plan(plan, force=force)
+    for path in restored:
         say(f"{shown_path(path)}: restored the previous version")
-    if undone.left:
-        say(f"older versions: {undone.left}")
+    if left:
+        say(f"older versions: {left}")
     return Status.OK
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
 MOST_VERSIONS = 20
 """Number of versions kept per plan."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
-    """Files restored by :func:`undo_plan`."""
-
-    files: tuple[Path, ...]
-    left: int
-    """Number of remaining versions."""
 
 
 def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
@@ -156,11 +147,11 @@ def refuse_other_plan(path: Path, plan_ids: set[str]) -> None:
 # -- versions ------------------------------------------------------------------------------------------
 
 
-def undo_plan(path: Path, *, force: bool = False) -> Undone:
+def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
     """Restore the plan files from before the last revision.
 
-    Raises :class:`planner.errors.PlannerError` if there is none, and, unless forced, if a file was
-    edited since.
+    Returns the restored files, and the number of versions that are left. Raises
+    :class:`planner.errors.PlannerError` if there is none, and, unless forced, if a file was edited since.
     """
     real = Path(os.path.realpath(path))
     # A version is below the root of the top plan, unknown for a sub-plan, or if the plan is broken.
@@ -185,7 +176,7 @@ def undo_plan(path: Path, *, force: bool = False) -> Undone:
                     )
             _replace_all({each: before for each, (before, _) in files.items()})
             version.unlink(missing_ok=True)
-            return Undone(files=tuple(files), left=len(list(version.parent.glob("[0-9]*.json"))))
+            return list(files), len(list(version.parent.glob("[0-9]*.json")))
     raise PlannerError(
         f"{shown_path(path)}: there is no previous version; only planner next --in-place and --output "
         "keep one"

@@ -69,9 +69,9 @@ def test_an_in_place_write_replaces_all_changed_files_and_undo_restores_them(pla
     assert load_plan(plan).plan.todo("t2").dependencies == ("t1",)
     assert load_tree(plan).child("phase").loaded.plan.todo("s2").dependencies == ("s1",)
 
-    undone = undo_plan(plan)
+    files, left = undo_plan(plan)
 
-    assert ({each.name for each in undone.files}, undone.left) == ({"plan.yaml", "two.yaml"}, 0)
+    assert ({each.name for each in files}, left) == ({"plan.yaml", "two.yaml"}, 0)
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
     with pytest.raises(PlannerError, match="there is no previous version"):
         undo_plan(plan)
@@ -126,7 +126,7 @@ def test_undo_goes_back_version_by_version_within_the_number_kept(plan: Path) ->
         write_in_place(load_tree(plan).load_all(), titled(plan, f"Title {number}"))
 
     for left in range(MOST_VERSIONS - 1, -1, -1):
-        assert undo_plan(plan).left == left
+        assert undo_plan(plan)[1] == left
         assert load_plan(plan).plan.items[0].title == f"Title {left + 2}"
     with pytest.raises(PlannerError, match="no previous version"):
         undo_plan(plan)
