@@ -1,14 +1,11 @@
 """The baseline: results and files before the work began, ``baseline.json`` in the plan's folder."""
 
 from enum import StrEnum
-from typing import Literal
 
 from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
-
-BASELINE_VERSION: Literal[1] = 1
 
 
 class JudgeKind(StrEnum):
@@ -125,7 +122,7 @@ class Remake(ReadValue):
 class Baseline(ReadValue):
     """The baseline file."""
 
-    schema_version: int = BASELINE_VERSION
+    schema_version: int = 1
     plan: str
     """The plan's ``todo_list_id``."""
     plan_digest: str

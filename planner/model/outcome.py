@@ -24,8 +24,6 @@ from planner.model.verdicts import (
     Witness,
 )
 
-SCHEMA_VERSION: Literal[1] = 1
-
 
 class SubPlanRef(ReadValue):
     """The plan file of a parent, at the time of its verification."""
@@ -283,7 +281,7 @@ class Cause(ReadValue):
 class OutcomeDocument(ReadValue):
     """The outcome file."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
     plans: tuple[PlanRef, ...]
     run: RunInfo
     summary: Summary

@@ -6,8 +6,6 @@ from typing import Literal
 from planner.model.base import ReadValue
 from planner.model.verdicts import CheckKind, Verdict
 
-QUALIFICATION_VERSION: Literal[1] = 1
-
 
 class Quality(StrEnum):
     """The quality of a check."""
@@ -51,7 +49,7 @@ class QualifiedCheck(ReadValue):
 class Qualification(ReadValue):
     """The qualification file."""
 
-    schema_version: int = QUALIFICATION_VERSION
+    schema_version: int = 1
     plan: str
     plan_digest: str
     made_at: str

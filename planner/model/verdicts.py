@@ -145,15 +145,12 @@ class TodoLife(StrEnum):
     @property
     def is_final(self) -> bool:
         """Return whether no other state can follow."""
-        return self in _FINAL
+        return self in (TodoLife.DONE, TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
 
     @property
     def is_live(self) -> bool:
         """Return whether the driver is working on it or verifying it."""
         return self is TodoLife.ACTIVE or self is TodoLife.TESTING
-
-
-_FINAL = frozenset((TodoLife.DONE, TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED))
 
 
 class PlanState(StrEnum):

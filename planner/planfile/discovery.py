@@ -13,7 +13,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import PlannerError
 from planner.planfile.project_files import RootedFiles, open_regular
@@ -193,24 +193,20 @@ def _table(text: str, *keys: str) -> Section | None:
 # -- [tool.planverify] ---------------------------------------------------------------------------------
 
 
-class RepositorySettings(NamedTuple):
-    """The table ``[tool.planverify]`` of a ``pyproject.toml``, with its place for error messages."""
+def planverify_settings(folder: Path) -> dict[str, Any]:
+    """Return ``[tool.planverify]`` of a folder's ``pyproject.toml``; empty if missing.
 
-    values: dict[str, Any]
-    place: str
-
-
-def planverify_settings(folder: Path) -> RepositorySettings:
-    """Return the table of a folder; empty if missing. Raises ``PlannerError`` if it is not a table."""
-    place = f"{folder / 'pyproject.toml'}: [tool.planverify]"
+    Raises ``PlannerError`` if it is not a table.
+    """
     file = RootedFiles(folder).read("pyproject.toml")
     tool: Section | None = None
     with suppress(ValueError):  # invalid TOML is reported by other tools
         tool = _table(file.text, "tool") if file is not None and file.is_whole else None
     table = (tool or {}).get("planverify", {})
     if not isinstance(table, dict):
+        place = f"{folder / 'pyproject.toml'}: [tool.planverify]"
         raise PlannerError(f"{place} is not a table; write it under its own heading")
-    return RepositorySettings(cast("dict[str, Any]", table), place)
+    return cast("dict[str, Any]", table)
 
 
 def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:
@@ -225,9 +221,8 @@ def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:
     from planner.catalog.commands import fault_of_tool
     from planner.model.plan import ToolSpec
 
-    settings = planverify_settings(folder)
-    held = settings.values.get("tools", {})
-    place = settings.place.replace("]", ".tools]")
+    held = planverify_settings(folder).get("tools", {})
+    place = f"{folder / 'pyproject.toml'}: [tool.planverify.tools]"
     if not isinstance(held, dict):
         raise PlannerError(f'{place} is not a table; write NAME = ["PROGRAM", "WORD"] in it')
     found: list[ToolSpec] = []

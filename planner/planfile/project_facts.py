@@ -95,13 +95,9 @@ class ProjectFiles(RootedFiles):
             return PathKind.MISSING if is_gone else PathKind.OUTSIDE
         if not is_below(os.path.realpath(f"{self._root}/{path}"), self._root):
             return PathKind.OUTSIDE
-        return (
-            PathKind.FOLDER
-            if stat.S_ISDIR(mode)
-            else PathKind.FILE
-            if stat.S_ISREG(mode)
-            else PathKind.OUTSIDE
-        )
+        if stat.S_ISDIR(mode):
+            return PathKind.FOLDER
+        return PathKind.FILE if stat.S_ISREG(mode) else PathKind.OUTSIDE
 
 
 def configured_tools(root: Path) -> frozenset[str]:

@@ -5,6 +5,7 @@ Building a record's model classes takes milliseconds, so rarely used ones are im
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -14,7 +15,7 @@ from planner.errors import BaselineError, FileWriteError, OutcomeFileError, Qual
 from planner.model.outcome import Outcome, OutcomeDocument
 from planner.planfile.file_writer import write_file
 from planner.planfile.plan_folder import HOME, make_home
-from planner.planfile.project_files import open_regular
+from planner.planfile.project_files import read_regular
 from planner.text.sanitizing import one_line, without_surrogates
 
 if TYPE_CHECKING:
@@ -153,14 +154,12 @@ def add_answers(root: Path, added: Sequence[Answer]) -> None:
 
 def _read(path: Path, kind: _Kind) -> bytes:
     try:
-        with open_regular(path) as file:
-            data = file.read(MAX_BYTES + 1)
+        return read_regular(path, MAX_BYTES)
     except OSError as error:
         problem = f"it cannot be read ({error.strerror}); check its path and its permissions"
+        if error.errno == errno.EFBIG:
+            problem = f"{error.strerror}; {kind.remedy}"
         raise kind.fault(path, problem) from None
-    if len(data) > MAX_BYTES:
-        raise kind.fault(path, f"it is larger than {MAX_BYTES >> 20} MiB; {kind.remedy}")
-    return data
 
 
 def _parse(data: bytes, shown: object, model: type[_Model], kind: _Kind) -> _Model:

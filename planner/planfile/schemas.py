@@ -58,7 +58,8 @@ def schema(name: str) -> dict[str, Any]:
     for held in _models_of(model):
         part = document if held is model else definitions[held.__name__]
         _describe(part, held)
-        _set_extensions_free(part)
+        if part.get("properties", {}).pop("extensions", None) is not None:
+            part["patternProperties"] = {f"^{EXTENSION}": {}}
         _admit_spellings(part, held)
     # Last, as this wraps definitions that the steps before have to change.
     for held in _models_of(model):
@@ -92,12 +93,6 @@ def _describe(part: dict[str, Any], model: type[Value]) -> None:
                 for key in (name if info is None else info.alias or name, name):
                     if isinstance(text, str) and key in properties:
                         properties[key].setdefault("description", inspect.cleandoc(text))
-
-
-def _set_extensions_free(part: dict[str, Any]) -> None:
-    """Allow the user's own keys beside the others, where files have them."""
-    if part.get("properties", {}).pop("extensions", None) is not None:
-        part["patternProperties"] = {f"^{EXTENSION}": {}}
 
 
 def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:

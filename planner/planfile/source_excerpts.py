@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import deciding_failure, fault_location, files_to_look_up, module_paths
+from planner.model.base import report_path
 from planner.model.outcome import (
     FAILURE_REPORT_VERSION,
     FailureContext,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from planner.model.outcome import Failure, Outcome
     from planner.planfile.loader import LoadedPlan
 
-REPORT_PATH = "diagnostics/{todo_id}_failure_report.json"
 LARGEST_REPORT = 8 * 1024 * 1024
 """Bytes."""
 
@@ -55,18 +55,11 @@ _OWN = (Side.PRODUCT, Side.TEST)
 _ID = re.compile(ID_PATTERN)
 
 
-def load_failure_context(
-    loaded: LoadedPlan, outcome: Outcome, *, reports: Path | None = None
-) -> FailureContext:
-    """Return the context of an outcome's todo.
-
-    ``reports`` is the root of failure reports, by default the plan's: reports of a sub-plan lie below the
-    top plan's root.
-    """
+def load_failure_context(loaded: LoadedPlan, outcome: Outcome, *, reports: Path) -> FailureContext:
+    """Return the context of an outcome's todo. ``reports`` is the top plan's root, with all reports."""
     files = RootedFiles(loaded.root)
-    report_files = files if reports is None else RootedFiles(reports)
     failure = deciding_failure(outcome)
-    report = _read_report(report_files, outcome, loaded.plan.todo_list_id)
+    report = _read_report(RootedFiles(reports), outcome, loaded.plan.todo_list_id)
     evidence = report.evidence if report else ()
     excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
     return look_up(files, outcome.todo_id, failure, evidence).model_copy(
@@ -104,7 +97,7 @@ def read_excerpts(
 
 def _report_path(todo_id: str) -> str:
     """Return the path of a todo's report; the ``/`` of qualified ids would be a folder, and is replaced."""
-    return REPORT_PATH.format(todo_id=todo_id.replace("/", "__"))
+    return report_path(todo_id.replace("/", "__"))
 
 
 def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureReport | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.errors import PlanFileError, PlanTreeError
+from planner.model.base import qualified
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
 from planner.planfile.discovery import PLAN_ENDINGS, plan_boundary
 from planner.planfile.loader import LoadedPlan, faults_at, load_plan, plan_id_of
@@ -305,7 +306,7 @@ def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str
                 ]
                 text = f"{part.plan.root}\n{policy}\n{todo_text}\n{commands}"
                 digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-                found[f"{within}/{todo.id}" if within else todo.id] = digest[:_DIGITS]
+                found[qualified(within, todo.id)] = digest[:_DIGITS]
     return found
 
 

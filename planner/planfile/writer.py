@@ -201,7 +201,7 @@ class Rewritten:
     """Whether it is the user's text with changes; if not, comments are lost."""
 
 
-def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path | None = None) -> Rewritten:
+def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path) -> Rewritten:
     """Return the text that makes ``target`` a file of the plan ``revised``, based on the text of
     ``loaded``.
 
@@ -212,10 +212,10 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
     changed since it was loaded.
     """
     root = Path(os.path.realpath(loaded.path.parent / revised.root))
-    wanted = _rooted(revised, root, target, Path.cwd() if boundary is None else boundary)
+    wanted = _rooted(revised, root, target)
 
     def holds(text: str) -> bool:
-        found = load_plan_text(text, target, boundary=boundary)
+        found = load_plan_text(text, target)
         return found.root == root and found.plan == wanted and _same(plain(found.plan), plain(wanted))
 
     edited = _edited(loaded, wanted, target) if format_of(loaded.path) == format_of(target) else None
@@ -551,10 +551,10 @@ def _same(old: Any, new: Any) -> bool:
 # -- the file ------------------------------------------------------------------------------------------
 
 
-def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
+def _rooted(plan: Plan, root: Path, target: Path) -> Plan:
     """Return the plan with a ``root`` that leads from the target's folder to ``root``.
 
-    Raises :class:`planner.errors.PlannerError` if that is neither in the folder nor in ``boundary``.
+    Raises :class:`planner.errors.PlannerError` if that is neither in that nor in the current folder.
     """
     folder = os.path.realpath(target.parent)
     if os.path.realpath(Path(folder) / plan.root) == str(root):
@@ -562,10 +562,10 @@ def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
     name = os.path.relpath(root, folder)
     if unusual_fault(name, folder) is not None:
         name = f"./{name}"
-    if not any(is_below(str(root), each) for each in (folder, os.path.realpath(boundary))):
+    if not any(is_below(str(root), each) for each in (folder, os.getcwd())):
         raise _error(
             target,
-            f"the plan's root {root} is neither in that folder nor below {boundary}; "
+            f"the plan's root {root} is neither in that folder nor below {Path.cwd()}; "
             f"name a file in {root}, or run the command from there",
         )
     return plan.model_copy(update={"root": name})

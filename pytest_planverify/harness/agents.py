@@ -245,7 +245,7 @@ def _configured(root: Path) -> Iterator[tuple[str, str | None, str | list[str]]]
     """
     source = "[tool.planverify.agents]"
     try:
-        table = planverify_settings(root).values.get("agents", {})
+        table = planverify_settings(root).get("agents", {})
         agents = _TABLE.validate_python(table, strict=True)
     except ValidationError as error:
         name = "".join(f" {part}" for part in error.errors()[0]["loc"][:1])

@@ -40,7 +40,7 @@ def write_report(plan: LoadedPlan, written: FailureReport) -> None:
 
 
 def context(plan: LoadedPlan, seen: Outcome | None = None) -> FailureContext:
-    return load_failure_context(plan, seen or outcome())
+    return load_failure_context(plan, seen or outcome(), reports=plan.root)
 
 
 def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[str, int, int]]:
