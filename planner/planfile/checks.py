@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, fault_of_tool, parse_command
+from planner.catalog.test_paths import is_test_module
 from planner.errors import CommandSyntaxError
 from planner.planfile.document import Loc
 from planner.planfile.project_files import Confinement, RootedFiles, source_files
@@ -28,6 +29,7 @@ from planner.policy.criteria import (
 from planner.policy.dependencies import find_cycle
 from planner.policy.limits import is_stricter_tool
 from planner.text.display import did_you_mean
+from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -328,8 +330,7 @@ def _declared_test_files(todo: Todo) -> Iterator[str]:
     if todo.test_file is not None:
         yield todo.test_file
     for artifact in todo.acceptance_criteria.expected_artifacts:
-        name = artifact.path.rpartition("/")[2]
-        if re.fullmatch(r"test_.*\.py|.*_test\.py", name) and "*" not in name:
+        if is_test_module(artifact.path) and not is_glob(artifact.path):
             yield artifact.path
     for spec in todo.acceptance_criteria.tests:
         for word in spec.cmd.split():

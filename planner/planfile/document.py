@@ -356,7 +356,7 @@ class _NodeReader:
         if isinstance(held, yaml.ScalarNode):
             node.style = held.style or ('"' if tag in _TEXT_TAGS else None)
             if self._is_json and node.style:
-                node.value = json.loads(self._document.source.text[at:end], strict=False)
+                node.value = json.loads(self._document.source.text[at:end])
             return node
         if depth > MAX_DEPTH:
             raise refusal(at, _TOO_DEEP)

@@ -11,7 +11,10 @@ import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING
+
+from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -152,7 +155,6 @@ def digest_of(path: Path, *, follow: bool = False) -> str:
 # -- below one root ------------------------------------------------------------------------------------
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-_WILDCARD = re.compile(r"[*?\[]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -204,12 +206,12 @@ class Confinement:
 
     def glob_fault(self, pattern: str) -> str | None:
         """Return why a glob is refused, or ``None``, judged by its part before the first wildcard."""
-        fixed = _WILDCARD.split(pattern, maxsplit=1)[0]
-        if fixed == pattern:
+        if not is_glob(pattern):
             return self.fault(pattern)
         if (fault := _lexical_fault(pattern)) is None and ".." in pattern.split("/"):
             return f"'{pattern}' mixes wildcards with '..'; name the folder itself"
-        return fault or self.fault(fixed.rpartition("/")[0])
+        fixed = takewhile(lambda part: not is_glob(part), pattern.split("/"))
+        return fault or self.fault("/".join(fixed))
 
     def _resolves_inside(self, path: str) -> bool:
         return is_below(os.path.realpath(f"{self._root}/{path}"), self._root)
