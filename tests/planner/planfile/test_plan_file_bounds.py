@@ -82,7 +82,7 @@ def test_an_unreadable_plan_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(HEAD)
     path.chmod(0)
-    assert "may not be read" in fault_of(path)
+    assert "cannot be read" in fault_of(path)
 
 
 @pytest.mark.parametrize("name", ["plan.yaml", "plan.json"])
