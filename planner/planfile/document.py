@@ -52,8 +52,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 # What is masked in JSON, or refused (the constants, which the json module would accept).
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]|NaN|-?Infinity')
 _TAG = "tag:yaml.org,2002:"
-_TEXT_TAGS = {_TAG + "str", "!"}
-_TAGS = {None, *_TEXT_TAGS, *(_TAG + name for name in ("bool", "int", "float", "null", "map", "seq"))}
+_TAGS = {None, *(_TAG + name for name in ("str", "bool", "int", "float", "null", "map", "seq"))}
 # Parts of messages of PyYAML, and what to do.
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put text that holds ': ' in quotes",
@@ -354,7 +353,7 @@ class _NodeReader:
         node.end, node.is_alias = end, id(held) in self._known
         self._known.add(id(held))
         if isinstance(held, yaml.ScalarNode):
-            node.style = held.style or ('"' if tag in _TEXT_TAGS else None)
+            node.style = held.style or ('"' if tag == _TAG + "str" else None)
             if self._is_json and node.style:
                 node.value = json.loads(self._document.source.text[at:end])
             return node
