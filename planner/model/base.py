@@ -16,6 +16,7 @@ class Value(BaseModel):
         extra="forbid",
         populate_by_name=True,
         allow_inf_nan=False,
+        # Building a model takes milliseconds, and most commands use few of them.
         defer_build=True,
         hide_input_in_errors=True,
     )

@@ -45,6 +45,7 @@ class PlanRef(ReadValue):
 
 
 class TestResult(ReadValue):
+    # Otherwise pytest collects the class where a test module imports it.
     __test__ = False
 
     nodeid: str

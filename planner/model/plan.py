@@ -174,6 +174,7 @@ class Todo(Extensible):
     intent: Text | None = Field(default=None, validation_alias=AliasChoices("intent", "description"))
     status: TodoStatus = TodoStatus.OPEN
     agent_role: Role = Role.CODER
+    # Not AcceptanceCriteria(): that would build the validator while the module is imported.
     acceptance_criteria: AcceptanceCriteria = AcceptanceCriteria.model_construct()
     verify: Line | None = None
     """One command, or the name of a recipe of the catalog."""

@@ -72,6 +72,7 @@ class Witness(StrEnum):
 
 
 class TestOutcome(StrEnum):
+    # Otherwise pytest collects the class where a test module imports it.
     __test__ = False
 
     PASSED = "passed"

@@ -85,14 +85,15 @@ def judge_todo(todo: Todo, root: Path) -> list[Found]:
 def _judge_todo(
     todo: Todo, confinement: Confinement | None, tools: tuple[ToolSpec, ...], conventional: str | None
 ) -> tuple[list[Found], tuple[Criterion, ...]]:
-    """Return faults, located within the todo, and criteria; ``conventional`` is the command by convention.
+    """Return the faults, located within the todo, and the criteria.
 
-    If a command is invalid, each command is parsed on its own, to report all faults at once.
+    ``conventional`` is the command by convention of a todo without criteria.
     """
     faults: list[Found] = []
     try:
         criteria = criteria_of(todo, conventional, tools)
     except CommandSyntaxError:
+        # Each command on its own, to report the faults of all.
         found: list[Criterion] = []
         for where, spec in commands_of(todo):
             try:
@@ -207,6 +208,7 @@ def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
                 remedy = did_you_mean(dependency, guessed, "name the id of a todo of this plan")
                 guesses_left -= 1
                 yield loc, f"there is no todo '{dependency}'; {remedy}"
+    # Reversed, so that of todos with one id the first counts, whose index is in `first`.
     left = {todo.id: todo for todo in reversed(items) if todo.id and todo.id not in todo.dependencies}
     while cycle := find_cycle(left[each] for each in sorted(left, key=first.__getitem__)):
         last, closing = first[cycle[-2]], cycle[-1]
@@ -301,6 +303,7 @@ class Conventions:
             names = sorted(path.name for path in (self._root / "tests").iterdir())
         except OSError:
             return {}
+        # Reversed, so that of `test_a-b.py` and `test_a_b.py` always the same counts.
         return {_folded(name): f"tests/{name}" for name in reversed(names)}
 
     @cached_property
@@ -315,6 +318,7 @@ class Conventions:
     def _targets(self) -> dict[str, str]:
         """Makefile targets ``test-{id}`` by folded id."""
         files = RootedFiles(self._root)
+        # The names that GNU make tries, in its order.
         found = next(filter(None, map(files.read, ("GNUmakefile", "makefile", "Makefile"))), None)
         words = " ".join(_TARGET.findall(found.text if found else "")).split()
         return {_folded(word[5:]): word for word in words if _folded(word).startswith("test_")}

@@ -139,6 +139,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
                     text = file.read().decode("utf-8", "replace")
             except OSError:
                 continue
+            # To pytest a pyproject.toml without settings marks the rootdir, if no other ini file does.
             if name == "pyproject.toml" and first_pyproject is None:
                 first_pyproject = path
             try:
@@ -216,6 +217,7 @@ def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:
     is a list of words, or a table with ``argv`` and ``kind``. Raises ``PlannerError`` for a tool that
     plans may not define either.
     """
+    # Only here, as programs that look for a plan need none of them.
     from pydantic import ValidationError
 
     from planner.catalog.commands import fault_of_tool

@@ -224,6 +224,7 @@ class Document:
     def mark(self, at: int, path: str, problem: str) -> None:
         """Add a fault; faults repeated by aliases are added once."""
         self._faulty.add(path)
+        # Each alias of a faulty value has a path of its own, but the same position.
         if (at, problem) not in self._said and len(self.faults) < MAX_FAULTS:
             self._said.add((at, problem))
             self.faults.append(self.fault(at, path, problem))
@@ -288,10 +289,10 @@ def compose(source: Source, *, is_json: bool) -> Document:
     text = source.text
     if is_json:
         text = _masked_json(document)
-    elif odd := _UNPRINTABLE.search(text):
+    elif odd := _UNPRINTABLE.search(text):  # found here, as libyaml tells the place in bytes
         problem = f"the control character U+{ord(odd[0]):04X} is not allowed in YAML; delete it"
         raise document.refusal(odd.start(), problem)
-    loader: Any = cast("Any", _Loader)(text)
+    loader: Any = cast("Any", _Loader)(text)  # not yaml.load(): only nodes have positions
     try:
         root = loader.get_single_node()
     except yaml.YAMLError as error:
@@ -353,8 +354,9 @@ class _NodeReader:
         node.end, node.is_alias = end, id(held) in self._known
         self._known.add(id(held))
         if isinstance(held, yaml.ScalarNode):
+            # `!!str 007` is text like "007", although no quotes are written.
             node.style = held.style or ('"' if tag == _TAG + "str" else None)
-            if self._is_json and node.style:
+            if self._is_json and node.style:  # the composer has only seen "xxx", see _masked_json
                 node.value = json.loads(self._document.source.text[at:end])
             return node
         if depth > MAX_DEPTH:
@@ -409,7 +411,8 @@ def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     message = str(
         getattr(details, "problem", None) or getattr(details, "reason", None) or "it cannot be read"
     )
-    if "nesting depth" in message:  # a limit of libyaml's own
+    # A limit of libyaml's scanner, which runs ahead of the composer that counts the depth.
+    if "nesting depth" in message:
         return at, _TOO_DEEP
     context = getattr(details, "context", None)
     if start is not None and context == "while scanning a quoted scalar" and "unexpected" in message:

@@ -117,6 +117,7 @@ def stdout_redirected(path: Path | None) -> Generator[None]:
         yield
         return
     # The descriptor is replaced, and not sys.stdout, so that child processes are redirected, too.
+    # What is buffered until now belongs to the old one.
     sys.stdout.flush()
     _apart = os.dup(1)
     os.dup2(2, 1)
@@ -180,7 +181,7 @@ def _stream(handle: int, data: bytes, *, after: TextIO | None = None) -> None:
 
 
 def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bool) -> None:
-    with suppress(OSError):
+    with suppress(OSError):  # usually there is no file yet
         facts = place.lstat()
         if stat.S_ISREG(facts.st_mode):
             mode = facts.st_mode & _PERMISSIONS
@@ -198,6 +199,7 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
 
 def _write_new(path: Path, content: str | bytes, mode: int | None, *, durable: bool) -> None:
     """Create a file exclusively, and remove it again if it cannot be written completely."""
+    # With O_EXCL no link is followed, even a dangling one that somebody puts there at this moment.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     handle = os.open(path, flags, 0o666 if mode is None else OWNER_ONLY)
     try:
@@ -239,7 +241,9 @@ def open_closed_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
+            # The lowest free descriptor, which is this one unless a file was opened in its place.
             if handle == number:
+                # Python makes descriptors private to the process, but children need the streams.
                 os.set_inheritable(handle, True)
             else:
                 os.dup2(handle, number)

@@ -88,7 +88,7 @@ class PastRun:
 
     def is_alive(self) -> bool:
         """Return whether the run's parent process is alive, and is not another process with the same id."""
-        import psutil
+        import psutil  # here, as most commands meet no unfinished run
 
         if self.finished is not None or self.started.pid in (None, 0, os.getpid()):
             return False
@@ -127,7 +127,7 @@ def past_runs(root: Path, plan_id: str, *kinds: str) -> Iterator[PastRun]:
     """
     try:
         entries = [each for each in (root / HOME / "runs").iterdir() if each.is_dir()]
-        # Names start with the time of the run, in seconds.
+        # Names start with the time of the run, in seconds; within a second, the folders' own times decide.
         entries.sort(key=lambda each: (each.name.partition("-")[0], each.stat().st_mtime_ns, each.name))
     except OSError:
         return
@@ -155,7 +155,7 @@ def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
                 if first.reference is None or first.reference.todo_list_id != plan_id:
                     return None
                 run = PastRun(folder, first)
-            with suppress(ValueError):
+            with suppress(ValueError):  # two dots, in a forged line
                 run.last_at = max(run.last_at, float(head[3]))
             if not kinds or kind in kinds:
                 _apply_record(run, kind, session, line)
@@ -163,7 +163,8 @@ def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
 
 
 def _apply_record(run: PastRun, kind: str, session: str, line: bytes) -> None:
-    """Apply a record to the run; only the parent's records count."""
+    """Apply a record to the run."""
+    # The code under test runs in the other sessions, and could report verdicts of its own.
     if session != PARENT:
         return
     if kind == "run_unexplained" and (unexplained := _parse_record(RunUnexplained, line)):
@@ -378,6 +379,7 @@ def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] =
     known = {name: digest for files in bases.values() for name, digest in files.items()}
     changed = {name for name, digest in known.items() if digest_of(root / name, follow=True) != digest}
     titles = {each.check.title for each in run.checks.values()}  # the path of an artifact
+    # No verdict recorded a digest of these, so their time has to do.
     for name in names - known.keys():
         if unsure or is_code(name) or name in titles:
             with suppress(OSError):

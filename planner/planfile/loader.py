@@ -135,17 +135,19 @@ def _load(
     boundary: Path | None,
     tools_above: tuple[ToolSpec, ...] | None,
 ) -> LoadedPlan:
-    """Run all steps on the source that ``read`` returns, and raise one error with the faults of all."""
+    """Run all steps on the source that ``read`` returns."""
     try:
         with collector_paused():
             source = read()
             document = _document_of(source, path)
             plan, is_valid = read_model(document, Plan)
+            # The last part may stay a link: the paths of the plan start at the folder of the link.
             real = Path(os.path.realpath(path.parent)) / path.name
             root = _root(plan, real, boundary, document)
             tools = tools_under(plan.metadata, tools_above)
             faults, criteria = judge_plan(plan, root, tools, tools_above)
             _report(document, faults)
+            # Only now, so that one error has the faults of all steps.
             if document.faults or not is_valid or root is None:
                 raise Refused("", document.faults)
     except Refused as refused:

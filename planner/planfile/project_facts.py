@@ -52,6 +52,7 @@ class ProjectFiles(RootedFiles):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
+        # Per object, as a cache on the method would keep every object alive.
         self.kind = cache(self._kind)
         self.files = cache(self._source_files)
 

@@ -77,6 +77,7 @@ def walk(root: Path | str, is_left_out: Callable[[str], bool] | None = None) -> 
                 if not entry.is_dir(follow_symlinks=False):
                     if not is_left_out(path):
                         yield path
+                # Virtual environments may have any name; pyvenv.cfg marks them.
                 elif not is_left_out(f"{path}/") and not os.path.exists(f"{entry.path}/pyvenv.cfg"):
                     deeper.append(f"{path}/")
         level = deeper
@@ -114,6 +115,8 @@ def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
 
     With ``follow=False`` a symbolic link is an error, where the platform supports that.
     """
+    # Without O_NONBLOCK, opening a pipe would wait for a writer; without O_NOCTTY, a terminal could become
+    # the one that controls this process.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     handle = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
     # Tested on the open handle: the path could be replaced between a test and the opening.
@@ -191,6 +194,7 @@ class Confinement:
         """Return why a path is refused, or ``None``; a missing path may be accepted."""
         if (fault := _lexical_fault(path)) is not None:
             return fault
+        # Every later use of the path would raise this error, without the name and the remedy.
         try:
             os.fsencode(path)
         except UnicodeEncodeError:
@@ -277,6 +281,7 @@ class RootedFiles:
         if self._guesses_left < 0 or self._confinement.fault(path) is not None:
             return None
         try:
+            # Limited, as each name is compared with the missing one.
             names = sorted(os.listdir(f"{self._root}/{folder}"))[:5_000]
         except OSError:
             return None

@@ -102,6 +102,7 @@ def _report_path(todo_id: str) -> str:
 
 def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureReport | None:
     """Return the report of this todo and of the same deciding failure, by its signature, or ``None``."""
+    # A file of outcomes may hold any text as an id, which becomes a part of the report's path.
     if not _ID.match(outcome.todo_id.replace("/", "__")):
         return None
     file = files.read_once(_report_path(outcome.todo_id), limit=LARGEST_REPORT)
@@ -115,6 +116,7 @@ def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureR
         return None
     if (report.todo.id, report.plan.todo_list_id) != (outcome.todo_id, plan_id):
         return None
+    # A report of another run serves, too, if it is of the same failure.
     signature = deciding_failure(outcome).signature
     same = signature is not None and report.failures and report.failures[0].signature == signature
     return report if same else None
@@ -162,8 +164,10 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
     lines = _redacted(file.text).removesuffix("\n").split("\n")
     if len(lines) != len(file.lines):
         return None
+    # A file that was cut at the limit would be no valid syntax.
     definitions = _definitions(file.text) if path.endswith(".py") and file.is_whole else ()
     around = [each for each in definitions if each[0] <= line <= each[1]]
+    # The innermost one begins last.
     first, most = max(around)[2] if around else None, FUNCTION_LINES
     if first is None or line >= first + FUNCTION_LINES:
         first, most = max(line - EXCERPT_LINES + 4, 1), EXCERPT_LINES

@@ -215,6 +215,7 @@ class PlanTree:
         plans = (*self.above, self)
         top = plans[0]
         chain = " -> ".join([*(each.loaded.path.name for each in plans), path.name])
+        # Before the plan is loaded, and by the resolved path: a link may lead back to a plan above.
         if os.path.realpath(path) in {os.path.realpath(each.loaded.path) for each in plans}:
             raise SubPlanNotFound(
                 f"the plan contains itself: {chain}; name another plan, or remove the key"
@@ -230,6 +231,7 @@ class PlanTree:
             raise SubPlanNotFound(
                 f"with this sub-plan there are more than {MAX_TODOS:,} todos; split it into several plans"
             )
+        # A plan found by its id is the one meant; only a path may contradict the id beside it.
         wanted, plan_id = parent.sub_project_id, loaded.plan.todo_list_id
         if parent.sub_plan is not None and wanted not in (None, plan_id, path.stem):
             raise SubPlanNotFound(
@@ -239,10 +241,7 @@ class PlanTree:
         return loaded
 
     def _find_by_id(self, plan_id: str) -> Path:
-        """Return the plan file with that name, else with that id. Raises :class:`SubPlanNotFound`.
-
-        Files are only opened if none has the name, and each only once for the whole tree.
-        """
+        """Return the plan file with that name, else with that id. Raises :class:`SubPlanNotFound`."""
         folder, ids = self.loaded.path.parent, (*self.above, self)[0]._ids
         files: list[Path] = []
         for below in FOLDERS:
@@ -250,6 +249,7 @@ class PlanTree:
                 entries = sorted((folder / below).iterdir())
                 files += (path for path in entries if path.suffix in PLAN_ENDINGS and path.is_file())
         found = [path for path in files if path.stem == plan_id]
+        # To look for an id, files have to be parsed: only without a match by name, and each once per tree.
         for path in files[:MAX_FILES] if not found else ():
             if path not in ids:
                 ids[path] = plan_id_of(path)
@@ -262,6 +262,7 @@ class PlanTree:
                 f"plan of that todo_list_id in {places}; write it, or name its file with sub_plan"
             )
         shown = [path.relative_to(folder).as_posix() for path in found]
+        # One file may be found under two names, by a link.
         if len({os.path.realpath(path) for path in found}) > 1:
             raise SubPlanNotFound(
                 f"'{plan_id}' may be {' or '.join(shown[:3])} in {folder}; name the file with sub_plan"

@@ -101,7 +101,7 @@ def fix_plan(path: Path) -> Fixed:
         todo = plan.todo(found.todo_id)
         value_now: Any = getattr(todo, key)
         changed: Any = (*value_now, value) if isinstance(value_now, tuple) else value
-        if isinstance(value_now, tuple) and value in value_now:
+        if isinstance(value_now, tuple) and value in value_now:  # by the correction of another finding
             continue
         items = [each.model_copy(update={key: changed}) if each is todo else each for each in plan.items]
         with suppress(ValueError):  # a dependency cycle: the correction is left out
@@ -138,6 +138,7 @@ def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
         todo_id = waiting.pop()
         if todo_id not in seen:
             seen.add(todo_id)
+            # A parent is done when the todos below it are, so their files exist, too.
             waiting += [*by_id[todo_id].dependencies, *flat.children.get(todo_id, ())]
     outside = (by_id[todo_id] for todo_id in seen if not todo_id.startswith(sub.prefix))
     made = (flat.owner(todo.id).root / file for todo in outside for file in made_by(todo))

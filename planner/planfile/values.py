@@ -136,6 +136,7 @@ def model_in(types: Types) -> type[Value] | None:
 
 def _is_branch(item: Node) -> bool:
     """Return whether a node is a todo with ``is_temporary: true``."""
+    # The nodes have no types yet, so the value is compared as it is written.
     temporary = item.value.get("is_temporary") if isinstance(item.value, dict) else None
     return temporary is not None and temporary[1].value == "true"
 
@@ -159,6 +160,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
             )
             late = lasting[MAX_TODOS]
             raise document.refusal(items[late].at, problem, f"items[{late}]")
+    # The keys are names of fields now, whichever spelling the file has.
     values = _plain(document, document.root, (model,), "")
     try:
         return model.model_validate(values, by_alias=False, by_name=True), True
@@ -189,7 +191,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
     found: dict[str, Any] = {}
     for key, (at, held) in value.items():
         if key.startswith(EXTENSION):
-            if "extensions" not in fields_of(model):
+            if "extensions" not in fields_of(model):  # a contract may have own keys, but keeps none
                 continue
             extensions = found.setdefault("extensions", {})
             extensions[key] = _plain(document, held, _ANY, start + key)
@@ -215,6 +217,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
 def _plain_scalar(node: Node, text: str, types: Types) -> Any:
     """Return a scalar as one of the types of its place; a quoted one is never null, number or boolean."""
     is_bare = node.style is None
+    # A validator before the type, as of a parameter's default, wants the value as JSON would have it.
     if Any in types or any(isinstance(each, BeforeValidator) for each in types if not model_in(types)):
         return anything(text) if is_bare else text
     if is_bare and text in _NULLS:
@@ -231,7 +234,7 @@ def anything(text: str) -> str | float | bool | None:
     """Return an unquoted scalar typed as in JSON; a number out of range stays text."""
     if text in _NULLS or text in ("true", "false"):
         return None if text in _NULLS else text == "true"
-    if not _NUMBER.fullmatch(text):
+    if not _NUMBER.fullmatch(text):  # it limits the digits: int() of very many takes long, or fails
         return text
     if _WHOLE.fullmatch(text):
         return int(text) if abs(int(text)) <= MAX_WHOLE else text
@@ -301,7 +304,8 @@ _KINDS = {
 def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
     """Add a fault for an error of pydantic."""
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
-    # pydantic includes union members in locations; errors of members that were not meant are dropped.
+    # pydantic reports an error for each member of a union, with the member in the location. Of
+    # `network`, a word or a list, only the error of the member that was meant is kept.
     loc = tuple(part for part in detail["loc"] if not re.match(r"(literal|tuple|str-enum)\[", str(part)))
     is_key = loc[-1:] == ("[key]",)
     place = document.find(loc[:-1] if is_key else loc)

@@ -157,6 +157,7 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
     # A version is below the root of the top plan, unknown for a sub-plan, or if the plan is broken.
     roots: list[Path] = list(real.parents)
     with suppress(PlannerError):
+        # With the root of the file system as boundary: the plan may have been revised from elsewhere.
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
         for version in sorted((root / PLANS).glob("*/versions/[0-9]*.json"), reverse=True):
@@ -184,10 +185,7 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
 
 
 def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
-    """Write all files or none, keeping what they replace; files that do not change are not written.
-
-    The version is stored before the files are written, so that an interruption cannot lose contents.
-    """
+    """Write all files or none, keeping what they replace; files that do not change are not written."""
     new = {Path(os.path.realpath(each.path)): each.text.encode() for each in texts}
     new = {path: text for path, text in new.items() if _bytes(path) != text}
     files = [
@@ -203,6 +201,7 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
         folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).versions
         kept = sorted(folder.glob("[0-9]*.json"))
         number = int(kept[-1].stem) + 1 if kept else 1
+        # Stored before the files are written, so that an interruption cannot lose contents.
         try:
             make_home(tree.loaded.root)
             plan = os.path.relpath(os.path.realpath(tree.loaded.path), tree.loaded.root)
@@ -242,6 +241,7 @@ def _replace_all(new: Mapping[Path, bytes]) -> None:
     try:
         for path, text in new.items():
             before = _bytes(path)
+            # The plans are the user's files: a new one gets the permissions that the umask gives.
             write_file(path, text, mode=None, durable=True)
             done.append((path, before))
     except BaseException:

@@ -84,6 +84,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in cast("tuple[Any, ...]", value)]
     if isinstance(value, dict):
         return {plain(key): plain(item) for key, item in cast("dict[Any, Any]", value).items()}
+    # A larger one would become an integer of more digits than are read as a number.
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     return value
@@ -153,6 +154,7 @@ def yaml_scalar(text: str, quote: str | None = None, *, is_flow: bool = False) -
     """Return a text in one line, in the quotes ``quote`` if possible, else in those that it needs."""
     style = quote if quote and text.isprintable() else text_style(text)
     if style == '"':
+        # JSON's escapes are valid in YAML, but YAML allows no unprintable characters beside them.
         quoted = json.dumps(text, ensure_ascii=False)
         return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
     analysis = _EMITTER.analyze_scalar(text)
@@ -169,6 +171,7 @@ def _literal(value: Any, column: int, step: int) -> str | None:
     if not isinstance(value, str) or "\n" not in value:
         return None
     lines = value.removesuffix("\n").split("\n")
+    # Escapes exist only in quotes, and blank lines at the end would need another header.
     if not value.replace("\n", "").replace("\t", "").isprintable() or not lines[-1].strip():
         return None
     # If the text begins with a blank, YAML needs an explicit indentation indicator.
@@ -245,6 +248,7 @@ def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
         raise _error(loaded.path, str(refused)) from None
     if source.digest != loaded.digest:
         raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
+    # Composed anew, with positions in a text that has only one kind of line end.
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text, faithful = source.text.replace(newline, "\n"), True
     is_json = _is_json(text)
@@ -560,7 +564,7 @@ def _rooted(plan: Plan, root: Path, target: Path) -> Plan:
     if os.path.realpath(Path(folder) / plan.root) == str(root):
         return plan
     name = os.path.relpath(root, folder)
-    if unusual_fault(name, folder) is not None:
+    if unusual_fault(name, folder) is not None:  # as of a folder whose name begins with "~"
         name = f"./{name}"
     if not any(is_below(str(root), each) for each in (folder, os.getcwd())):
         raise _error(
