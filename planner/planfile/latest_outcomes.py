@@ -181,7 +181,7 @@ def _parse_record(model: type[_Record], line: bytes) -> _Record | None:
     """Parse a record; ``None`` if it is invalid."""
     try:
         return model.model_validate_json(line)
-    except (ValidationError, RecursionError):
+    except ValidationError:
         return None
 
 

@@ -11,6 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from planner.brief.instructions import deciding_failure, fault_location, files_to_look_up, module_paths
 from planner.model.base import report_path
 from planner.model.outcome import (
@@ -110,7 +112,7 @@ def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureR
         return None
     try:
         report = FailureReport.model_validate_json(file.data)
-    except (ValueError, RecursionError):
+    except ValidationError:
         return None
     if report.schema_version > FAILURE_REPORT_VERSION:
         return None
