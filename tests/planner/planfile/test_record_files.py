@@ -17,12 +17,19 @@ from hypothesis import strategies as st
 from sample_documents import sample_document
 
 from planner.errors import OutcomeFileError
+from planner.model.answers import Answer
 from planner.model.outcome import Outcome
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Category
 from planner.planfile.latest_outcomes import ChangedFiles, blocked_since, changed_files
 from planner.planfile.plan_folder import PlanFolder, file_name, make_home
-from planner.planfile.record_files import read_any_outcomes, read_outcomes, write_outcomes
+from planner.planfile.record_files import (
+    add_answers,
+    load_answers,
+    read_any_outcomes,
+    read_outcomes,
+    write_outcomes,
+)
 
 SEED = Path(__file__).parents[3] / "fixtures" / "seeds" / "controller_outcome.json"
 
@@ -145,6 +152,17 @@ def test_git_ignores_all_records_except_answers_unless_the_user_changes_that(tmp
     (home / ".gitignore").write_text("mine\n")
     make_home(tmp_path)
     assert (home / ".gitignore").read_text() == "mine\n"
+
+
+def test_answers_are_not_written_through_a_link(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (make_home(root) / "answers.json").symlink_to(outside)
+    answer = Answer(plan="p", todo_id="a", check_id="manual[0]", question="So?", answer="yes", by="me")
+
+    add_answers(root, [answer])
+
+    assert not outside.exists()
+    assert load_answers(root) == (answer,)
 
 
 DAY = "2026-01-{:02}T00:00:00.000Z"
