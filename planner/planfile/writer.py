@@ -453,10 +453,8 @@ class _TextEditor:
         if _same(old, new):
             return text[entry.start : entry.end]
         head = text[entry.start : entry.head]
-        try:
+        with suppress(_CannotEdit):
             return head + self.inside(node, old, new, entry.head, entry.end)
-        except _CannotEdit:
-            pass
         # Otherwise the value is replaced, keeping its brackets or quotes and the comment behind it.
         before, behind = text[entry.start : node.at], text[node.end : entry.end]
         is_text = isinstance(node.value, str) and node.style not in ("|", ">") and not node.is_alias
