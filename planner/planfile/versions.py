@@ -170,7 +170,9 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
                 version.unlink(missing_ok=True)
                 continue
             for each, (_, written) in files.items():
-                if not force and _digest(held[each] or b"") != written:
+                # Code under test can forge a version, which must not replace a file that is no plan.
+                is_revised = _digest(held[each] or b"") == written and plan_id_of(each) is not None
+                if not is_revised and not force:
                     raise PlannerError(
                         f"{shown_path(each)}: was edited since it was revised; undo the edits by hand, or "
                         "discard them with --force"

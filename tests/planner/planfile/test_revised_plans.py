@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -171,6 +173,20 @@ def test_a_symbolic_link_to_a_plan_stays_a_link(plan: Path) -> None:
     assert load_plan(plan).plan.items[0].title == "Uno"
     undo_plan(Path("link.yaml"))
     assert plan.read_text() == PLAN
+
+
+def test_undo_replaces_no_file_that_is_no_plan(plan: Path) -> None:
+    (mine := plan.with_name("mine.txt")).write_text("mine")
+    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    (version,) = PlanFolder(plan.parent, "shop").versions.iterdir()
+    digest = f"sha256:{sha256(b'mine').hexdigest()}"
+    files = [{"path": mine.name, "before": "", "written": digest}]
+    version.write_text(json.dumps({"version": 1, "plan": "plan.yaml", "files": files}))
+
+    with pytest.raises(PlannerError, match=r"mine\.txt: was edited since"):
+        undo_plan(plan)
+
+    assert mine.read_text() == "mine"
 
 
 def test_a_revised_plan_can_be_written_to_a_pipe(plan: Path) -> None:
