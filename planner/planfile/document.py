@@ -207,7 +207,7 @@ class Document:
 
     def find(self, loc: Loc) -> Place:
         """Return the position of a location."""
-        node, path, at = self.root, "", self.root.at
+        node, path, at, is_there = self.root, "", self.root.at, True
         for part in loc:
             held = node.value
             if isinstance(held, list) and isinstance(part, int) and part < len(held):
@@ -219,7 +219,9 @@ class Document:
                 if key not in held:
                     return Place(node, path, node.at, False)
                 at, node = held[key]
-        return Place(node, path, at, True)
+            else:
+                is_there = False
+        return Place(node, path, at, is_there)
 
     def mark(self, at: int, path: str, problem: str) -> None:
         """Add a fault; faults repeated by aliases are added once."""

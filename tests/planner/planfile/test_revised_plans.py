@@ -110,10 +110,11 @@ def test_a_copy_is_updated_only_if_it_differs(plan: Path) -> None:
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
 
 
-@pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "other.yaml", "folder"])
+@pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "id.txt", "other.yaml", "folder"])
 def test_a_copy_does_not_replace_any_other_file(plan: Path, held: str) -> None:
     Path("link.yaml").symlink_to(plan)
     Path("notes.txt").write_text("my notes")
+    Path("id.txt").write_text("shop")
     Path("other.yaml").write_text(PLAN.replace("shop", "inn"))
     Path("folder").mkdir()
 
