@@ -150,17 +150,6 @@ def made_by(todo: Todo) -> Iterator[str]:
         yield plain(todo.contract_path)
 
 
-def criterion_place(criterion_id: str) -> Loc:
-    """Return the location of a criterion in its todo."""
-    name, _, number = criterion_id.removesuffix("]").partition("[")
-    if name == "convention":
-        return ()
-    if name in ("tests", "expected_artifacts", "metrics", "manual"):
-        last = {"tests": ("cmd",), "expected_artifacts": ("path",)}.get(name, ())
-        return ("acceptance_criteria", name, int(number), *last)
-    return (name,)
-
-
 def command_spec(criterion: Criterion) -> CommandSpec | None:
     """Return the command's specification in the plan; ``None`` for criteria that are no commands."""
     return criterion.spec if isinstance(criterion.spec, CommandSpec) else None

@@ -14,7 +14,6 @@ from planner.catalog.tables import load_table
 from planner.lint.facts import (
     LintFinding,
     command_spec,
-    criterion_place,
     is_branch,
     made_by,
     shown_seconds,
@@ -23,7 +22,7 @@ from planner.model.findings import PathKind
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
-from planner.policy.criteria import STAY_GREEN
+from planner.policy.criteria import STAY_GREEN, criterion_place
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed, is_glob, plain
 from planner.text.python_text import uncalled_tests

@@ -22,7 +22,9 @@ from planner.policy.criteria import (
     Criterion,
     command_criterion,
     commands_of,
+    conventional_command,
     criteria_of,
+    criterion_place,
     pytest_command,
     wants_convention,
 )
@@ -102,7 +104,7 @@ def _judge_todo(
                 remedy = error.remedy
                 if where == "verify" and " " not in spec.cmd.strip():
                     remedy += f"; verify may also name a recipe: {', '.join(RECIPES)}"
-                faults.append((_place_of(where), f"{error.problem}; {remedy}"))
+                faults.append((criterion_place(where), f"{error.problem}; {remedy}"))
         criteria = tuple(found)
     faults += _statements(todo, tools)
     if confinement is not None:
@@ -176,17 +178,11 @@ def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement
             problem = confinement.fault(selection.partition("::")[0])
             # The path of ``test_file`` was checked above, as one of the paths.
             if problem is not None and criterion.id != "test_file":
-                yield _place_of(criterion.id), f"the command selects outside: {problem}"
+                yield criterion_place(criterion.id), f"the command selects outside: {problem}"
         for option, path in criterion.command.pytest.option_paths:
             problem = confinement.fault(path)
             if problem is not None:
-                yield _place_of(criterion.id), f"{option} of the command leads outside: {problem}"
-
-
-def _place_of(criterion_id: str) -> Loc:
-    """Return the location of a criterion's command within its todo."""
-    name, _, index = criterion_id.removesuffix("]").partition("[")
-    return ("acceptance_criteria", "tests", int(index), "cmd") if name == "tests" else (name,)
+                yield criterion_place(criterion.id), f"{option} of the command leads outside: {problem}"
 
 
 def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
@@ -272,8 +268,8 @@ class Conventions:
         found = self._of_dependency(todo) or self._in_tests(todo.id)
         if found is None and _folded(todo.id) in self._targets:
             return f"make {shlex.quote(self._targets[_folded(todo.id)])}"
-        found = found or self._anywhere(todo.id) or f"tests/test_{_folded(todo.id)}.py"
-        return pytest_command(found)
+        found = found or self._anywhere(todo.id)
+        return conventional_command(todo) if found is None else pytest_command(found)
 
     def _of_dependency(self, todo: Todo) -> str | None:
         """Return the test file of a dependency ``{stem}-test`` or ``{stem}-tests``, if there is one."""

@@ -186,7 +186,7 @@ def _validate(held: Any, shown: object, model: type[_Model], kind: _Kind) -> _Mo
         )
         raise kind.fault(shown, f"{problem}; update pytest-planverify")
     try:
-        return model.model_validate(held, by_alias=True, by_name=True)
+        return model.model_validate(held)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"

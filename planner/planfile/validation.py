@@ -19,7 +19,7 @@ from planner.model.findings import PlanFinding
 from planner.planfile.loader import LoadedPlan, load_plan, shown_path
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.tree import SEPARATOR, FlatPlan, PlanTree
-from planner.policy.dependencies import dependency_order
+from planner.policy.dependencies import dependency_order, reachable
 from planner.text.glob_patterns import is_glob
 from planner.text.sanitizing import one_line
 
@@ -132,15 +132,12 @@ def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
 def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
     """Return files that are created before a sub-plan's todos start, by todos outside of it."""
     by_id = {todo.id: todo for todo in flat.loaded.plan.items}
-    waiting = [todo_id for todo_id in by_id if todo_id.startswith(sub.prefix)]
-    seen: set[str] = set()
-    while waiting:
-        todo_id = waiting.pop()
-        if todo_id not in seen:
-            seen.add(todo_id)
-            # A parent is done when the todos below it are, so their files exist, too.
-            waiting += [*by_id[todo_id].dependencies, *flat.children.get(todo_id, ())]
-    outside = (by_id[todo_id] for todo_id in seen if not todo_id.startswith(sub.prefix))
+    # A parent is done when the todos below it are, so their files exist, too.
+    before = reachable(
+        (todo_id for todo_id in by_id if todo_id.startswith(sub.prefix)),
+        lambda todo_id: [*by_id[todo_id].dependencies, *flat.children.get(todo_id, ())],
+    )
+    outside = (by_id[todo_id] for todo_id in before if not todo_id.startswith(sub.prefix))
     made = (flat.owner(todo.id).root / file for todo in outside for file in made_by(todo))
     return frozenset(Path(os.path.relpath(file, sub.loaded.root)).as_posix() for file in made)
 

@@ -63,6 +63,17 @@ def criterion_ids(todo: Todo) -> set[str]:
     return {where for where, _ in commands_of(todo)} | {where for where, _, _ in _facts_of(todo)}
 
 
+def criterion_place(criterion_id: str) -> tuple[str | int, ...]:
+    """Return the location of a criterion in its todo, by names of the model."""
+    name, _, number = criterion_id.removesuffix("]").partition("[")
+    if name == "convention":
+        return ()
+    if name in ("tests", "expected_artifacts", "metrics", "manual"):
+        last = {"tests": ("cmd",), "expected_artifacts": ("path",)}.get(name, ())
+        return ("acceptance_criteria", name, int(number), *last)
+    return (name,)
+
+
 def _facts_of(todo: Todo) -> Iterator[tuple[str, CheckKind, CriterionSpec]]:
     """Yield id, kind and specification of the criteria that are not commands."""
     wanted = todo.acceptance_criteria
