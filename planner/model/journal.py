@@ -19,6 +19,7 @@ class JournalRecord(ReadValue):
 
     session: str
     """The session that wrote it; ``parent`` for the supervisor."""
+    # Later times cannot be converted to a datetime with every offset.
     at: Annotated[float, Field(strict=True, ge=0, le=253_370_764_800)]
     """Seconds since 1970, up to the year 9998."""
 

@@ -16,6 +16,7 @@ from planner.model.base import Value
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.model.verdicts import Purpose
 
+# Without "/", which separates the ids of parents in qualified ids.
 ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
 """Pattern of a todo's id."""
 
@@ -115,6 +116,7 @@ class ArtifactSpec(Extensible):
     """A file that must exist, or a glob that must match a file; all matching files are checked."""
 
     path: RelativePath
+    # Not `schema`, which would hide a method of pydantic's models.
     json_schema: RelativePath | None = Field(default=None, alias="schema")
     """A JSON Schema file that the artifact, read as JSON, must satisfy."""
     min_bytes: Annotated[int, Field(ge=0)] = 1
@@ -224,6 +226,7 @@ class Quarantine(Extensible):
     nodeid: Line
     owner: Line
     ticket: Line
+    # Dates of this form that do not exist are found by planner.planfile.checks.
     expires: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 

@@ -206,6 +206,7 @@ def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
                 yield loc, f"there is no todo '{dependency}'; {remedy}"
     # Reversed, so that of todos with one id the first counts, whose index is in `first`.
     left = {todo.id: todo for todo in reversed(items) if todo.id and todo.id not in todo.dependencies}
+    # In the order of the file again, which decides where a cycle begins.
     while cycle := find_cycle(left[each] for each in sorted(left, key=first.__getitem__)):
         last, closing = first[cycle[-2]], cycle[-1]
         shown = " -> ".join(cycle if len(cycle) <= 12 else (*cycle[:6], "…", *cycle[-5:]))

@@ -151,6 +151,7 @@ def decode(data: bytes) -> Source:
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
+        # Up to the fault it is valid, so that the position can be counted in characters.
         before = error.object[: error.start].decode()
         line, column = Source(before).position(len(before))
         problem = f"the byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"

@@ -71,6 +71,7 @@ def remember_run(
     digests = {file: _digest(root / file) for file in (*left, *new[-MOST_FILES:])}
     kept = {file: known[file] for file in left_by_runs(home, root, known)}
     kept |= {file: digest for file, digest in digests.items() if digest is not None}
+    # In the order of recording, so that the oldest ones are dropped.
     kept = dict(list(kept.items())[-MOST_FILES:])
     if kept != known:
         _write(home, found | {str(root): kept})

@@ -84,7 +84,8 @@ class ProjectFiles(RootedFiles):
         """Return whether the glob matches a file."""
         try:
             return next(Path(self._root).glob(pattern.rstrip("/")), None) is not None
-        except (OSError, ValueError, NotImplementedError, IndexError):  # IndexError for "."
+        # IndexError for ".", NotImplementedError for an absolute pattern, ValueError for "**x".
+        except (OSError, ValueError, NotImplementedError, IndexError):
             return False
 
     def _kind(self, path: str) -> PathKind:

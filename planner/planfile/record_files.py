@@ -105,6 +105,7 @@ def parse_baseline(data: bytes, shown: str) -> Baseline:
 
 def baseline_bytes(document: Baseline) -> bytes:
     """Serialize a baseline, without defaults except for the version of the schema."""
+    # Although it is a default: readers refuse newer versions by it.
     held = {"schema_version": document.schema_version}
     held |= document.model_dump(mode="json", exclude_defaults=True)
     return (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

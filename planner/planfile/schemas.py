@@ -76,10 +76,8 @@ def schema_text(name: str) -> str:
 
 
 def _describe(part: dict[str, Any], model: type[Value]) -> None:
-    """Add the docstring below each field as its description.
-
-    pydantic can do this itself, but only while a model is built, which would slow every import down.
-    """
+    """Add the docstring below each field as its description."""
+    # pydantic can do this itself, but only while a model is built, which would slow every import down.
     properties = part.get("properties", {})
     for owner in reversed(model.__mro__):
         if not issubclass(owner, Value):

@@ -226,6 +226,7 @@ class PlanTree:
                 "todos to the parent plan"
             )
         loaded = load_plan(path, boundary=top.widest_boundary, tools_above=self.loaded.tools)
+        # For each parent of a shared file again: each has todos of its own in the flat plan.
         top._todos += len(loaded.plan.items)
         if top._todos + len(top.loaded.plan.items) > MAX_TODOS:
             raise SubPlanNotFound(

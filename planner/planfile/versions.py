@@ -202,6 +202,7 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
     if files:
         folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).versions
         kept = sorted(folder.glob("[0-9]*.json"))
+        # Not the count, which stays the same once old versions are removed.
         number = int(kept[-1].stem) + 1 if kept else 1
         # Stored before the files are written, so that an interruption cannot lose contents.
         try:
