@@ -225,14 +225,9 @@ class Confinement:
 class ReadFile:
     """Content read of a file."""
 
-    path: str
     data: bytes
-    total_bytes: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the file was read completely, and not cut at the limit."""
-        return len(self.data) == self.total_bytes
+    is_whole: bool
+    """Whether the file was read completely, and not cut at the limit."""
 
     @cached_property
     def text(self) -> str:
@@ -268,11 +263,10 @@ class RootedFiles:
             return None
         try:
             with open_regular(f"{self._root}/{path}") as stream:
-                size = os.fstat(stream.fileno()).st_size
-                data = stream.read(limit)
+                data = stream.read(limit + 1)
         except (OSError, ValueError):
             return None  # unreadable files are left out; the outcome names them in any case
-        return ReadFile(path, data, max(size, len(data)))  # the file may have grown meanwhile
+        return ReadFile(data[:limit], len(data) <= limit)
 
     def near(self, path: str) -> str | None:
         """Return an existing path in the same folder that is similar to a missing one, or ``None``."""

@@ -62,8 +62,6 @@ class FlatPlan:
 
     loaded: LoadedPlan
     """The top plan with the todos of its sub-plans, which inherit their parent's dependencies and claim."""
-    owners: Mapping[str, LoadedPlan] = field(default_factory=dict[str, LoadedPlan])
-    """Plan files of sub-plans' todos, by qualified id."""
     children: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Ids of a parent's todos, by parent."""
     files: Mapping[str, LoadedPlan] = field(default_factory=dict[str, LoadedPlan])
@@ -71,7 +69,7 @@ class FlatPlan:
 
     def owner(self, todo_id: str) -> LoadedPlan:
         """Return the plan file of a todo, whose root is the base of the todo's paths."""
-        return self.owners.get(todo_id, self.loaded)
+        return self.files.get(todo_id.rpartition(SEPARATOR)[0], self.loaded)
 
     @property
     def parts(self) -> tuple[LoadedPlan, ...]:
@@ -163,26 +161,23 @@ class PlanTree:
             return FlatPlan(loaded=self.loaded)
         items: list[Todo] = []
         criteria: dict[str, tuple[Criterion, ...]] = {}
-        owners: dict[str, LoadedPlan] = {}
-        children: dict[str, list[str]] = {}
+        children: dict[str, tuple[str, ...]] = {}
 
         def add(tree: PlanTree, parent: Todo | None) -> None:
+            if parent is not None:
+                children[parent.id] = tuple(tree.prefix + todo.id for todo in tree.loaded.plan.items)
             for todo in tree.loaded.plan.items:
                 placed = todo if parent is None else _qualified(todo, tree.prefix, parent)
                 items.append(placed)
                 criteria[placed.id] = tree.loaded.criteria[todo.id]
-                if parent is not None:
-                    owners[placed.id] = tree.loaded
-                    children.setdefault(parent.id, []).append(placed.id)
-                if todo.id in tree._children:
-                    add(tree._children[todo.id], placed)
+                if placed.id in subs:
+                    add(subs[placed.id], placed)
 
         add(self, None)
         plan = self.loaded.plan.model_copy(update={"items": tuple(items)})
         return FlatPlan(
             loaded=replace(self.loaded, plan=plan, criteria=criteria),
-            owners=owners,
-            children={parent: tuple(below) for parent, below in children.items()},
+            children=children,
             files={parent: tree.loaded for parent, tree in subs.items()},
         )
 
