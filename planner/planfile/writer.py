@@ -30,7 +30,7 @@ from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 from planner.planfile.document import Node, Refused, Source, compose, read_source
 from planner.planfile.loader import LoadedPlan, load_plan_text, shown_path
 from planner.planfile.project_files import is_below, unusual_fault
-from planner.planfile.values import BOOLEANS, anything, fields_by_key, model_in
+from planner.planfile.values import BOOLEANS, SHORTHANDS, anything, fields_by_key, model_in
 from planner.text.sanitizing import one_line
 
 _RESOLVER: Any = yaml.resolver.Resolver()
@@ -276,6 +276,12 @@ def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
         known = {_name(each): each for each in node.value}
         items = [(known.get(_name(each)), each) for each in cast("list[Any]", value)]
         return [each if held is None else _arranged(held, each, model) for held, each in items]
+    # An artifact or command may be written as a text or in full, and stays as it is.
+    short = SHORTHANDS.get(model or Value, "")
+    if short and isinstance(node.value, str) and isinstance(value, dict) and value.keys() == {short}:
+        return value[short]
+    if short and isinstance(node.value, dict) and isinstance(value, str):
+        value = {short: value}
     if not isinstance(node.value, dict) or not isinstance(value, dict):
         return value
     fields = fields_by_key(model) if model is not None else {}
@@ -360,7 +366,7 @@ class _Block(NamedTuple):
         """Return the text of the block.
 
         ``bodies`` has the text of each entry, ``None`` for a removed one; ``added`` the new entries by the
-        index of the entry that they follow, -1 for the start. Raises ``_CannotEdit`` if no entry is left.
+        index of the entry that they follow, -1 for the start.
         """
         margin = "\n" + " " * self.column
         separator = "\n" * self.gap + margin
@@ -377,8 +383,6 @@ class _Block(NamedTuple):
             for body in added.get(index, ()):
                 first = "" if self.is_inline else margin
                 pieces.append((separator if len(pieces) > 1 else first) + body)
-        if len(pieces) == 1:
-            raise _CannotEdit
         return "".join(pieces)
 
 
@@ -403,7 +407,8 @@ class _TextEditor:
         Raises ``_CannotEdit`` for aliases, flow style, another type, and collections that are, or
         become, empty.
         """
-        if node.is_alias or node.is_flow or not node.parts or not new or type(old) is not type(new):
+        is_same_type = type(old) is type(new) is type(node.value)
+        if node.is_alias or node.is_flow or not node.parts or not new or not is_same_type:
             raise _CannotEdit
         block = self._block(node, start, end)
         edit: Any = self._mapping if isinstance(new, dict) else self._list
@@ -411,8 +416,6 @@ class _TextEditor:
 
     def _list(self, node: Node, block: _Block, old: list[Any], new: list[Any]) -> str:
         """Return the block of a list, whose old and new items are matched by name."""
-        if len(old) != len(node.parts):
-            raise _CannotEdit
         names = [_name(each) for each in old], [_name(each) for each in new]
         bodies: list[str | None] = [None] * len(old)
         added: dict[int, list[str]] = {}

@@ -281,6 +281,45 @@ def test_compact_json_stays_compact(tmp_path: Path, name: str) -> None:
     )
 
 
+SHORT_AND_FULL = """\
+todo_list_id: p
+items:
+  - id: a
+    title: A
+    acceptance_criteria:
+      tests: [pytest a.py]
+      expected_artifacts:
+        - path: ab # why
+        - cd
+"""
+
+
+def with_artifact(example: Example, artifact: ArtifactSpec) -> Plan:
+    (todo,) = example.plan.items
+    criteria = todo.acceptance_criteria
+    artifacts = (artifact, *criteria.expected_artifacts[1:])
+    return with_todo(
+        example.plan, changed(todo, acceptance_criteria=changed(criteria, expected_artifacts=artifacts))
+    )
+
+
+def test_an_artifact_written_in_full_is_edited_in_place(tmp_path: Path) -> None:
+    example = Example(tmp_path, SHORT_AND_FULL)
+    larger, other = ArtifactSpec(path="ab", min_bytes=5), ArtifactSpec(path="ef")
+    example.expect(with_artifact(example, larger), ("# why\n", "# why\n          min_bytes: 5\n"))
+    assert "        - ef\n        - cd\n" in example.text_of(with_artifact(example, other))
+
+
+def test_json_keeps_criteria_short_or_in_full(tmp_path: Path) -> None:
+    text = (
+        '{"todo_list_id":"p","items":[{"id":"a","title":"A","acceptance_criteria":'
+        '{"tests":["pytest a.py"],"expected_artifacts":[{"path":"ab"},"cd"]}}]}'
+    )
+    example = Example(tmp_path, text, "plan.json")
+    (todo,) = example.plan.items
+    example.expect(with_todo(example.plan, changed(todo, title="B")), ('"A"', '"B"'))
+
+
 SHARED = """\
 todo_list_id: p
 x-base: &base
