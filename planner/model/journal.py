@@ -1,4 +1,4 @@
-"""Records of a run's journal that later runs read.
+"""Records of a run's journal, with the keys that later runs read.
 
 The journal has one JSON object per line; other processes write further records in between. Unknown records
 and keys are ignored; the journal of a killed run may end with an incomplete line.
@@ -17,8 +17,6 @@ from planner.model.verdicts import TodoState
 class JournalRecord(ReadValue):
     """Fields of every record."""
 
-    session: str
-    """The session that wrote it; ``parent`` for the supervisor."""
     # Later times cannot be converted to a datetime with every offset.
     at: Annotated[float, Field(strict=True, ge=0, le=253_370_764_800)]
     """Seconds since 1970, up to the year 9998."""
@@ -29,8 +27,6 @@ class JournalRunStarted(JournalRecord):
 
     version: int
     run_id: str
-    plan: str
-    digest: str
     python: str | None = None
     pytest: str | None = None
     pid: int | None = None
@@ -57,7 +53,6 @@ class RestsOn(ReadValue):
 class CheckJudged(JournalRecord):
     """A verdict, written when it was reached."""
 
-    plan: str
     todo_id: str
     check: Check
     evidence: tuple[Evidence, ...] = ()
@@ -71,7 +66,6 @@ class CheckJudged(JournalRecord):
 class TodoJudged(JournalRecord):
     """The state of a todo at the end of the run."""
 
-    plan: str
     todo_id: str
     state: TodoState
 
@@ -85,5 +79,4 @@ class RunUnexplained(JournalRecord):
 class RunFinished(JournalRecord):
     """The last record of a run that ended by itself."""
 
-    exit_status: int
     interrupted: bool = False

@@ -69,7 +69,7 @@ def test_verdict_is_recorded_completely_after_the_tree_state(tmp_path: Path):
 
     (judged,) = (each for each in read_journal(killed.folder.journal) if each["record"] == "check_judged")
     verdict = CheckJudged.model_validate(judged)
-    assert (verdict.plan, verdict.todo_id, verdict.check.verdict) == ("killed", "b", Verdict.FAILED)
+    assert (judged["plan"], verdict.todo_id, verdict.check.verdict) == ("killed", "b", Verdict.FAILED)
     assert verdict.final
     assert verdict.evidence[0].headline == "assert 1 == 2"
     assert verdict.properties == (("rows", 3),)
