@@ -355,7 +355,7 @@ class FailureContext(ReadValue):
 
     todo_id: str
     evidence: tuple[Evidence, ...] = ()
-    """Evidence of the failure report, if it is of the same run as the outcome."""
+    """Evidence of the failure report, if it is of the same failure as the outcome."""
     excerpts: tuple[SourceExcerpt, ...] = ()
     present: tuple[str, ...] = ()
     """Files mentioned by the failure that exist now."""
