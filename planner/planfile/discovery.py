@@ -170,6 +170,7 @@ def pytest_settings(name: str, text: str) -> Section | None:
         return section if is_own else _table(text, "tool", "pytest", "ini_options")
     if name.endswith(".toml"):
         return _table(text, "pytest") or {}
+    # Without interpolation, as settings such as log_format contain "%".
     parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     header = "tool:pytest" if name == "setup.cfg" else "pytest"
     parser.read_string(text)

@@ -74,6 +74,7 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
 
     Raises :class:`planner.errors.PlanFileError` with every fault of the text.
     """
+    # With lone surrogates, which decode() refuses with their position.
     return _load(lambda: decode(text.encode("utf-8", "surrogatepass")), path, boundary, None)
 
 
@@ -113,7 +114,7 @@ def shown_path(path: Path) -> str:
     """Return the path relative to the current folder, as a person would write it."""
     try:
         return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
-    except (ValueError, OSError):
+    except (ValueError, OSError):  # another folder; or the current one was removed
         return str(path)
 
 

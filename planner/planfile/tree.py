@@ -330,6 +330,7 @@ def _place(index: int, todo: Todo, unfound: SubPlanNotFound) -> tuple[Loc, str]:
 
 def _leads_to(parent_id: str, within: Collection[str] | None) -> bool:
     """Return whether a parent is, contains, or lies below one of the todos; true if none are given."""
+    # With the separator, as `phase-1` does not lead to the todos of `phase-10`.
     own = parent_id + SEPARATOR
     return within is None or any(
         own.startswith(each + SEPARATOR) or each.startswith(own) for each in within

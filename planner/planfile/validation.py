@@ -117,6 +117,7 @@ def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
         if not todo.has_sub_plan:
             continue
         below = (each for each in flat.loaded.plan.items if each.id.startswith(todo.id + SEPARATOR))
+        # Each plan file names paths relative to its own root.
         made = {
             os.path.normpath(flat.owner(each.id).root / file) for each in below for file in made_by(each)
         }
