@@ -39,9 +39,6 @@ MAX_NODES = 500_000
 MAX_FAULTS = 1_000
 """Limit of recorded faults."""
 
-SCREEN = 20
-"""Limit of faults shown."""
-
 MAX_LINE = 400
 """Limit of characters of a fault."""
 
@@ -84,14 +81,6 @@ class Refused(Exception):
         super().__init__(self.faults[0].problem)
 
 
-class ManyFaultsError(PlanFileError):
-    """A plan file with more faults than a screen shows; all are in ``faults``."""
-
-    def __str__(self) -> str:
-        head, *lines = super().__str__().split("\n")
-        return "\n".join([head, *lines[:SCREEN], f"… and {len(lines) - SCREEN} more"])
-
-
 def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
     """Return the error that shows these faults of the file ``name``, ordered by position."""
     name = one_line(name, limit=MAX_LINE)
@@ -101,7 +90,7 @@ def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
         position = "" if fault.line is None else f":{fault.line}:{fault.column}"
         path = f" {one_line(fault.path, limit=120)}" if fault.path else ""
         lines.append(f"{name}{position}{path}: {one_line(fault.problem, limit=MAX_LINE)}")
-    return (ManyFaultsError if len(lines) > SCREEN else PlanFileError)(name, tuple(lines), tuple(found))
+    return PlanFileError(name, tuple(lines), tuple(found))
 
 
 # -- the bytes -----------------------------------------------------------------------------------------
@@ -252,13 +241,10 @@ class Document:
 # -- composing -----------------------------------------------------------------------------------------
 
 
-class _Beyond(Exception):
-    """The file exceeds a limit; the arguments are the offset and the problem."""
-
-
 class NodeBounds:
     """Resolver that limits PyYAML's composer and leaves scalars untyped."""
 
+    document: Document
     depth = 0
     count = 0
 
@@ -268,9 +254,9 @@ class NodeBounds:
         self.count += 1
         # A scalar in the deepest list is one level below it.
         if self.depth > MAX_DEPTH + 1:
-            raise _Beyond(parent.start_mark.index, _TOO_DEEP)
+            raise self.document.refusal(parent.start_mark.index, _TOO_DEEP)
         if self.count > MAX_NODES:
-            raise _Beyond(parent.start_mark.index, _TOO_MANY)
+            raise self.document.refusal(parent.start_mark.index, _TOO_MANY)
 
     def ascend_resolver(self) -> None:
         """Count the return from a child."""
@@ -296,12 +282,11 @@ def compose(source: Source, *, is_json: bool) -> Document:
         problem = f"the control character U+{ord(odd[0]):04X} is not allowed in YAML; delete it"
         raise document.refusal(odd.start(), problem)
     loader: Any = cast("Any", _Loader)(text)  # not yaml.load(): only nodes have positions
+    loader.document = document
     try:
         root = loader.get_single_node()
     except yaml.YAMLError as error:
         raise document.refusal(*_yaml_fault(text, error)) from None
-    except _Beyond as beyond:
-        raise document.refusal(*beyond.args) from None
     finally:
         loader.dispose()
     if root is None:
