@@ -23,7 +23,7 @@ from planner.planfile.loader import LoadedPlan, faults_at, load_plan, plan_id_of
 from planner.planfile.project_files import is_below
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from planner.planfile.document import Loc
@@ -134,11 +134,10 @@ class PlanTree:
 
         Raises :class:`planner.errors.PlannerError` with the faults of all files.
         """
-        errors: dict[str, PlanFileError] = {}
-        self._load_below(within, errors)
+        # By their text, so that a file that several parents share is reported once.
+        errors = tuple({str(error): error for error in self._load_below(within)}.values())
         if errors:
-            found = tuple(errors.values())
-            raise found[0] if len(found) == 1 else PlanTreeError(found)
+            raise errors[0] if len(errors) == 1 else PlanTreeError(errors)
         return self
 
     def sub_plans(self) -> dict[str, PlanTree]:
@@ -181,21 +180,22 @@ class PlanTree:
             files={parent: tree.loaded for parent, tree in subs.items()},
         )
 
-    def _load_below(self, within: Collection[str] | None, errors: dict[str, PlanFileError]) -> None:
-        """Load sub-plans recursively and collect errors by their text: a shared file is reported once."""
+    def _load_below(self, within: Collection[str] | None) -> Iterator[PlanFileError]:
+        """Load sub-plans recursively, and yield their errors."""
         unfound: list[tuple[Loc, str]] = []
         for index, todo in enumerate(self.loaded.plan.items):
             if not todo.has_sub_plan or not _leads_to(self.prefix + todo.id, within):
                 continue
             try:
-                self.child_of(todo)._load_below(within, errors)
+                child = self.child_of(todo)
             except PlanFileError as error:
-                errors.setdefault(str(error), error)
+                yield error
             except SubPlanNotFound as error:
                 unfound.append(_place(index, todo, error))
+            else:
+                yield from child._load_below(within)
         if unfound:
-            error = faults_at(self.loaded, unfound)
-            errors.setdefault(str(error), error)
+            yield faults_at(self.loaded, unfound)
 
     def _load(self, parent: Todo) -> LoadedPlan:
         """Load the sub-plan of a parent. Raises :class:`SubPlanNotFound`, for cycles and limits, too."""
