@@ -159,11 +159,14 @@ class StateFolder:
 
     def plan(self) -> DesignPlan:
         """Return the plan. A frozen plan is compared with the digest that was recorded at the freeze."""
+        # The gates are read first, as the freeze writes them last: whoever reads the digest also reads the
+        # plan that it is of, although readers take no lock.
+        sealed = self.gates().plan_digest
         data = self._bytes(self.plan_file, "start one: planner design init")
         plan = self._parse(
             self.plan_file, data, DesignPlan, "restore it, and change it only with planner design"
         )
-        self._check_seal(self.plan_file, data, self.gates().plan_digest)
+        self._check_seal(self.plan_file, data, sealed)
         return plan
 
     def edit_plan(self, change: Callable[[DesignPlan], DesignPlan]) -> DesignPlan:

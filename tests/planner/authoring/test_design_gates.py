@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
 
+from planner.authoring.design import state_folder
 from planner.authoring.design.review import (
     Gate,
     ItemStatus,
@@ -26,6 +27,7 @@ from planner.authoring.design.review import (
 )
 from planner.authoring.design.state_folder import STEPS, GateFile, StateFolder, render_step, step_after_gate
 from planner.errors import DesignError
+from planner.planfile.project_files import read_regular
 
 DESIGN, CODE, DOCS = PLANNING
 
@@ -172,6 +174,25 @@ def test_an_interrupted_freeze_is_completed_by_deciding_again(folder: StateFolde
         folder.edit_plan(lambda plan: plan)
     assert folder.decide_gate(DOCS, passed=True).is_complete
     assert folder.plan().frozen_at == NOW
+
+
+def test_a_reader_that_meets_the_freeze_is_not_told_of_a_change(
+    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers take no lock: between two files that one reads, another process may freeze the plan."""
+    pass_gates(folder, DESIGN, CODE)
+    review(folder, DOCS, "status=PASS")
+    reader = StateFolder(folder.path)
+
+    def read_and_freeze(path: Path, most: int) -> bytes:
+        data = read_regular(path, most)
+        monkeypatch.undo()
+        folder.decide_gate(DOCS, passed=True)
+        return data
+
+    monkeypatch.setattr(state_folder, "read_regular", read_and_freeze)
+
+    assert reader.plan().frozen_at is not None
 
 
 def test_qr_phase_json_is_ephemeral(folder: StateFolder) -> None:
