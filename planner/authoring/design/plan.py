@@ -350,12 +350,11 @@ def add_part(
 ) -> tuple[DesignPlan, str]:
     """Return the plan with a new part, and the id of that part, which is the next free one of its kind.
 
-    ``within`` is the id of the milestone for kinds that belong to one; ``now`` is the time of a decision.
+    ``kind_name`` is a key of :data:`KINDS`, ``within`` is the id of the milestone for kinds that belong to
+    one, ``now`` is the time of a decision.
     Raises :class:`planner.errors.DesignError` with every violation.
     """
-    kind = KINDS.get(kind_name)
-    if kind is None:
-        raise DesignError(kind_name, [f"unknown kind; add one of {', '.join(KINDS)}"])
+    kind = KINDS[kind_name]
     data = plan.model_dump(mode="json")
     holder = data
     if kind.in_milestone:

@@ -131,9 +131,7 @@ class Gate(Value):
         return self.state is LoopState.COMPLETE
 
     def decided(self, *, passed: bool) -> Gate:
-        """Return the gate after a decision. Raises ``ValueError`` for a COMPLETE gate, which is final."""
-        if self.is_complete:
-            raise ValueError("the gate is COMPLETE, which is final")
+        """Return the gate after a decision; a COMPLETE gate must not be decided again."""
         if passed:
             return Gate(state=LoopState.COMPLETE, iteration=self.iteration)
         return Gate(state=LoopState.RETRY, iteration=self.iteration + 1)

@@ -19,14 +19,12 @@ import re
 import shlex
 import tempfile
 import time
-import tomllib
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 from uuid import uuid4
 from xml.etree import ElementTree as ET
@@ -51,6 +49,7 @@ from planner.authoring.design.review import (
     blocking_severities,
     find_gaps,
 )
+from planner.catalog.tables import load_table
 from planner.errors import DesignError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
@@ -162,12 +161,10 @@ class StateFolder:
         # The gates are read first, as the freeze writes them last: whoever reads the digest also reads the
         # plan that it is of, although readers take no lock.
         sealed = self.gates().plan_digest
-        data = self._bytes(self.plan_file, "start one: planner design init")
-        plan = self._parse(
-            self.plan_file, data, DesignPlan, "restore it, and change it only with planner design"
-        )
-        self._check_seal(self.plan_file, data, sealed)
-        return plan
+        remedy = "restore it, and change it only with planner design"
+        return self._load(
+            self.plan_file, DesignPlan, remedy, absent="start one: planner design init", sealed=sealed
+        )[0]
 
     def edit_plan(self, change: Callable[[DesignPlan], DesignPlan]) -> DesignPlan:
         """Replace the plan by the result of ``change``, under the lock, and return it.
@@ -196,25 +193,21 @@ class StateFolder:
 
     # -- the context -----------------------------------------------------------------------------------
 
-    def context(self) -> PlanningNotes:
-        """Return the context; a frozen one is compared with the digest recorded at the freeze."""
-        return self._context()[0]
-
-    def _context(self) -> tuple[PlanningNotes, bytes]:
-        remedy = "write it: planner workflow plan --step 2 shows its keys"
-        data = self._bytes(self.context_file, remedy)
+    def _context(self, gates: GateFile) -> tuple[PlanningNotes, str]:
+        """Return the context and its digest; a frozen one is compared with the digest of the freeze."""
         remedy = "correct it, and check it again: planner design context"
-        notes = self._parse(self.context_file, data, PlanningNotes, remedy)
-        self._check_seal(self.context_file, data, self.gates().context_digest)
-        return notes, data
+        absent = "write it: planner workflow plan --step 2 shows its keys"
+        return self._load(
+            self.context_file, PlanningNotes, remedy, absent=absent, sealed=gates.context_digest
+        )
 
     def freeze_context(self) -> PlanningNotes:
         """Validate ``context.json``, and freeze it by recording its digest."""
         with self._locked():
             self.plan()
-            notes, data = self._context()
-            update = {"context_digest": _digest(data)}
-            self._write(self.gates_file, self.gates().model_copy(update=update))
+            gates = self.gates()
+            notes, digest = self._context(gates)
+            self._write(self.gates_file, gates.model_copy(update={"context_digest": digest}))
             return notes
 
     # -- reviews and gates -----------------------------------------------------------------------------
@@ -223,9 +216,7 @@ class StateFolder:
         """Return the gates and digests; without ``gates.json``, those of a new plan."""
         if not os.path.lexists(self.gates_file):
             return GateFile()
-        return self._parse(
-            self.gates_file, self._bytes(self.gates_file), GateFile, "restore it from a copy"
-        )
+        return self._load(self.gates_file, GateFile, "restore it from a copy")[0]
 
     def review(self, phase: ReviewPhase) -> ReviewFile:
         """Return the items of a phase; empty before the first is added, and after its gate has passed."""
@@ -233,7 +224,7 @@ class StateFolder:
         if self.gates().gate(phase).is_complete or not os.path.lexists(path):
             return ReviewFile(phase=phase)
         remedy = "correct it, or remove it and review again"
-        review = self._parse(path, self._bytes(path), ReviewFile, remedy)
+        review, _ = self._load(path, ReviewFile, remedy)
         if review.phase is not phase:
             raise _fault(path, f"it is the review of another phase, {review.phase.value}; {remedy}")
         return review
@@ -321,8 +312,8 @@ class StateFolder:
     def check_turn(self, phase: ReviewPhase) -> None:
         """Raise unless it is the phase's turn: the context is frozen, and all earlier gates have passed."""
         self.plan()
-        self.context()
         file = self.gates()
+        self._context(file)
         if file.context_digest is None:
             raise DesignError(
                 phase.value, ["the context is not frozen; check and freeze it: planner design context"]
@@ -352,24 +343,29 @@ class StateFolder:
 
     # -- files -----------------------------------------------------------------------------------------
 
-    def _check_seal(self, path: Path, data: bytes, digest: str | None) -> None:
-        """Raise unless the data of a file have the digest that was recorded when it was frozen, if any."""
-        if digest not in (None, _digest(data)):
-            raise _fault(path, "it was changed after it was frozen; restore it from a copy")
+    def _load(
+        self,
+        path: Path,
+        model: type[_Model],
+        remedy: str,
+        *,
+        absent: str = "check its permissions",
+        sealed: str | None = None,
+    ) -> tuple[_Model, str]:
+        """Return the value of a file, and the file's digest, which must be ``sealed`` if that is given.
 
-    def _bytes(self, path: Path, remedy: str = "check its permissions") -> bytes:
+        Errors end in ``remedy``, or in ``absent`` if the file cannot be read.
+        """
         try:
-            return read_regular(path, LARGEST_READ)
+            data = read_regular(path, LARGEST_READ)
         except FileNotFoundError:
-            raise _fault(path, f"the file does not exist; {remedy}") from None
+            raise _fault(path, f"the file does not exist; {absent}") from None
         except OSError as error:
-            raise _fault(path, f"it cannot be read ({error.strerror}); {remedy}") from None
-
-    def _parse(self, path: Path, data: bytes, model: type[_Model], remedy: str) -> _Model:
-        """Parse a file. A wrong version or broken JSON is reported alone: all else follows from it."""
+            raise _fault(path, f"it cannot be read ({error.strerror}); {absent}") from None
         try:
-            return model.model_validate_json(data)
+            value = model.model_validate_json(data)
         except ValidationError as error:
+            # A wrong version or broken JSON is reported alone: all other faults follow from it.
             faults = faults_of(error)
             first = error.errors(include_url=False)[0]
             if first["loc"][:1] == ("schema_version",):
@@ -381,6 +377,10 @@ class StateFolder:
                 faults = (f"{faults[0]}; {remedy}",)
             messages = [one_line(each, limit=_LONGEST_FAULT) for each in faults]
             raise DesignError(str(path), messages) from None
+        digest = _digest(data)
+        if sealed not in (None, digest):
+            raise _fault(path, "it was changed after it was frozen; restore it from a copy")
+        return value, digest
 
     def _write(self, path: Path, value: BaseModel) -> bytes:
         try:
@@ -451,9 +451,9 @@ def _template() -> Template:
     filters: dict[str, Any] = environment.filters
     filters |= {
         "one": _one_line,
-        "because": _because,
-        "prose": _prose,
-        "fence": _fence,
+        "because": lambda text: f" \N{EN DASH} {_one_line(text)}" if text.strip() else "",
+        "prose": lambda text: clean(text).strip(),
+        "fence": lambda text, language: fence(clean(text).strip("\n"), language),
         "inline": inline,
     }
     return environment.from_string((files("planner.authoring.design") / "plan.md.jinja").read_text("utf-8"))
@@ -461,18 +461,6 @@ def _template() -> Template:
 
 def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
-
-
-def _because(reason: str) -> str:
-    return f" \N{EN DASH} {_one_line(reason)}" if reason.strip() else ""
-
-
-def _prose(text: str) -> str:
-    return clean(text).strip()
-
-
-def _fence(text: str, language: str) -> str:
-    return fence(clean(text).strip("\n"), language)
 
 
 # -- workflows -----------------------------------------------------------------------------------------
@@ -509,34 +497,16 @@ class WorkflowStep(Value):
     shows_waves: bool = False
 
 
-class DesignWorkflow(Value):
-    """One workflow; its steps are numbered from 1."""
-
-    name: str
-    steps: tuple[WorkflowStep, ...]
-
-
-@cache
-def _guidance() -> dict[str, dict[str, str]]:
-    page = files("planner.authoring.design") / "guidance.toml"
-    return tomllib.loads(page.read_text("utf-8"))
-
-
-@cache
-def discover_workflows() -> Mapping[str, DesignWorkflow]:
-    """Return every workflow by its name; each file in ``workflows`` defines exactly one."""
-    folder = files("planner.authoring.design") / "workflows"
-    pages = sorted(
-        (each for each in folder.iterdir() if each.name.endswith(".toml")), key=lambda at: at.name
-    )
-    found = [DesignWorkflow.model_validate(tomllib.loads(each.read_text("utf-8"))) for each in pages]
-    return MappingProxyType({each.name: each for each in found})
-
-
+_PACKAGE = "planner.authoring.design"
+_GUIDANCE = load_table("guidance", _PACKAGE)
 STEPS: Mapping[str, Mapping[int, WorkflowStep]] = {
-    name: dict(enumerate(workflow.steps, 1)) for name, workflow in discover_workflows().items()
+    name: {
+        number: WorkflowStep.model_validate(row)
+        for number, row in enumerate(load_table(f"workflows/{name}", _PACKAGE)["steps"], 1)
+    }
+    for name in ("execute", "plan")
 }
-"""The steps of each workflow by their numbers."""
+"""The steps of each workflow by their numbers, which begin with 1."""
 
 
 def step_after_gate(phase: ReviewPhase, *, passed: bool) -> tuple[str, int]:
@@ -574,20 +544,18 @@ def render_step(workflow: str, number: int, state_dir: Path | None, *, program: 
     root = ET.Element(
         "step", workflow=workflow, number=str(number), of=str(len(STEPS[workflow])), name=step.name
     )
-    _add(root, "role", _guidance()["roles"][step.agent], agent=step.agent)
+    _add(root, "role", _GUIDANCE["roles"][step.agent], agent=step.agent)
     for tag, names in (("inputs", step.reads), ("outputs", step.mutates)):
         element = _add(root, tag)
         for name in names:
-            is_file = state_dir is not None and name.endswith(_IN_FOLDER) and " " not in name
-            _add(
-                element,
-                "file" if is_file else "item",
-                str(state_dir / name) if is_file and state_dir else name,
-            )
+            if state_dir is not None and name.endswith(_IN_FOLDER):
+                _add(element, "file", str(state_dir / name))
+            else:
+                _add(element, "item", name)
     if state_dir is not None and number > 1:
         _add_state(root, step, workflow, StateFolder(state_dir))
     actions = _add(root, "actions")
-    for text in (_guidance()["patterns"].get(step.pattern), *step.actions):
+    for text in (_GUIDANCE["patterns"].get(step.pattern), *step.actions):
         if text is not None:
             _add(actions, "action", text)
     for text in step.commands:
@@ -601,7 +569,7 @@ def render_step(workflow: str, number: int, state_dir: Path | None, *, program: 
             _add(following, "command", command(decide), when=decision.upper(), then=then)
     elif number < len(STEPS[workflow]):
         then = f"workflow {workflow} --step {number + 1}"
-        if workflow == "plan" and number == 1 and state_dir is None:
+        if state_dir is None:
             then += " --state-dir DIR"
         _add(following, "command", command(then))
     else:
