@@ -15,8 +15,9 @@ from planner.cli.app import CommandGroup, command_app
 from planner.cli.arguments import option
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import write as write_out
-from planner.contracts.file import render_contract, write_contract, write_contract_file
+from planner.contracts.file import render_contract, write_contract
 from planner.errors import ModuleSourceError
+from planner.planfile.file_writer import create_file, write_file
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -49,18 +50,21 @@ def write(
 ) -> int:
     """Write a contract of what a module defines now."""
     _check_arguments(module, root)
-    written = write_contract(module, root)
-    for reason in written.left_out:
+    made, left_out = write_contract(module, root)
+    for reason in left_out:
         complain(f"left out: {reason}")
-    if written.contract.is_empty:
+    if made.is_empty:
         raise ModuleSourceError(f"{module} defines no public function or class")
     if output is None:
-        write_out(render_contract(written.contract))
+        write_out(render_contract(made))
         return Status.OK
     if os.path.lexists(output) and (not force or output.is_dir()):
         raise UsageMistake(f"{output} exists already; replace it with --force, or name another file")
-    write_contract_file(written.contract, output, replace=force)
-    say(f"{output}: {_counted(written.contract)} of {module}")
+    if force:
+        write_file(output, render_contract(made), mode=None)
+    else:
+        create_file(output, render_contract(made))
+    say(f"{output}: {_counted(made)} of {module}")
     return Status.OK
 
 

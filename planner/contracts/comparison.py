@@ -127,17 +127,14 @@ class _Place:
         message = f"{owner} does not define {local}{remedy}"
         return self.difference("missing_function", name, message, expected=expected, actual=actual)
 
-    def inherited(self, name: str) -> ContractDifference:
-        """Return the open difference for a name whose origin the source of its class does not show."""
-        reason = "may be inherited, or made by a decorator or metaclass"
-        return self.difference("unresolved", name, f"{self.prefix}{name} in {self.path} {reason}")
-
 
 def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:
     """Compare a promised function of a module, or method of a class, with the code."""
     found = _home_of(place, wanted.name)
     if found is None:
-        yield place.inherited(wanted.name)
+        reason = "may be inherited, or made by a decorator or metaclass"
+        message = f"{place.prefix}{wanted.name} in {place.path} {reason}"
+        yield place.difference("unresolved", wanted.name, message)
         return
     home, name = found
     expected = render(wanted)

@@ -7,7 +7,6 @@ from the definitions that the source of a module has now; its code fulfils that 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import griffe
@@ -24,7 +23,6 @@ from planner.contracts.source import (
 from planner.errors import ContractFileError, Fault, ModuleSourceError
 from planner.model.contract import CONTRACT_VERSION, ClassContract, Contract, FunctionContract
 from planner.planfile.document import Document, Refused, compose, decode, plan_file_error
-from planner.planfile.file_writer import create_file, write_file
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.project_files import Confinement, read_regular
 from planner.planfile.values import read_model
@@ -67,17 +65,6 @@ def render_contract(contract: Contract) -> str:
     """Return the text of a contract file, without values that promise nothing; deterministic."""
     dumped = contract.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return json.dumps(dumped, indent=2, ensure_ascii=False) + "\n"
-
-
-def write_contract_file(contract: Contract, path: Path, *, replace: bool = False) -> None:
-    """Write a contract atomically; an existing file is overwritten only with ``replace``.
-
-    Raises :class:`planner.errors.FileWriteError`.
-    """
-    if replace:
-        write_file(path, render_contract(contract), mode=None)
-    else:
-        create_file(path, render_contract(contract))
 
 
 def _bytes(file: Path) -> bytes:
@@ -137,20 +124,12 @@ _TOO_LONG = "has names or values that do not fit into a contract"
 _MAX_MESSAGE = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A contract generated from code, and the definitions that it does not cover."""
-
-    contract: Contract
-    left_out: tuple[str, ...] = ()
-    """One line for each omitted definition: its name, and why the source does not show its signature."""
-
-
-def write_contract(module: str, root: Path) -> Written:
+def write_contract(module: str, root: Path) -> tuple[Contract, list[str]]:
     """Generate the contract that a module fulfils now. Nothing is written to a file.
 
     It covers the public definitions: those in ``__all__``, or without that, those whose name has no leading
-    underscore. Nested classes follow the class around them.
+    underscore. Nested classes follow the class around them. The second value has a line for each definition
+    that is left out: its name, and why the source does not show its signature.
     Raises :class:`planner.errors.ModuleSourceError` if the module is missing or cannot be parsed, and
     ``OSError``.
     """
@@ -178,7 +157,7 @@ def write_contract(module: str, root: Path) -> Written:
         functions=tuple(functions),
         classes=tuple(classes),
     )
-    return Written(contract, tuple(writer.left_out))
+    return contract, writer.left_out
 
 
 class _Writer:
@@ -231,14 +210,13 @@ class _Writer:
 
     def _certain(self, owner: str, found: Scope, kind: griffe.Kind) -> Iterator[str]:
         """Yield the names of the public members of a kind; those that are uncertain are left out."""
-        for name in filter(self._is_public, members(found, kind)):
+        for name in members(found, kind):
+            # Special methods are part of the interface: operators and constructors call them.
+            is_special = name.startswith("__") and name.endswith("__")
+            if name.startswith("_") and not is_special:
+                continue
             why = uncertainty(found, name)
             if why:
                 self.left_out.append(f"{owner}.{name} {why}")
             else:
                 yield name
-
-    def _is_public(self, name: str) -> bool:
-        """Return whether a member is covered. Special methods are: operators and constructors call them."""
-        is_special = name.startswith("__") and name.endswith("__")
-        return is_special or not name.startswith("_")

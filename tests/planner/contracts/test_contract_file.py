@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.contracts.comparison import Likeness, compare_annotations, compare_defaults
-from planner.contracts.file import MAX_BYTES, read_contract_file, render_contract, write_contract_file
+from planner.contracts.file import MAX_BYTES, read_contract_file, render_contract
 from planner.contracts.source import ModuleReader, ScopeNames
-from planner.errors import ContractFileError, FileWriteError
+from planner.errors import ContractFileError
 from planner.model.contract import Contract
 
 SERIES = {"name": "series", "kind": "positional_or_keyword", "annotation": "pd.Series"}
@@ -45,25 +45,13 @@ def refused(text: str | bytes, folder: Path) -> str:
 
 def test_a_written_contract_is_read_back(tmp_path: Path) -> None:
     contract = Contract.model_validate(FULL)
-    file = tmp_path / "contracts" / "c.json"
-    write_contract_file(contract, file)
+    file = tmp_path / "c.json"
+    file.write_text(render_contract(contract))
     assert read_contract_file(file) == contract
-    assert render_contract(contract) == file.read_text()
 
 
 def started(rest: str, module: str = "a") -> str:
     return f'{{"contract_version": 1, "module": "{module}", {rest}}}'
-
-
-def test_an_existing_contract_is_replaced_only_on_request(tmp_path: Path) -> None:
-    contract, file = Contract.model_validate(FULL), tmp_path / "c.json"
-    file.write_text("mine")
-    with pytest.raises(FileWriteError, match="is not replaced"):
-        write_contract_file(contract, file)
-    assert file.read_text() == "mine"
-    write_contract_file(contract, file, replace=True)
-    assert file.read_text() == render_contract(contract)
-    assert os.listdir(tmp_path) == ["c.json"]
 
 
 @pytest.mark.parametrize(
@@ -184,9 +172,8 @@ def test_any_file_is_a_contract_or_refused(tmp_path: Path, data: bytes) -> None:
         contract, lines = None, str(refused).split("\n")
         assert all(line.startswith(str(file)) for line in lines)
     if contract is not None:
-        again = tmp_path / "again.json"
-        write_contract_file(contract, again, replace=True)
-        assert read_contract_file(again) == contract
+        file.write_text(render_contract(contract), encoding="utf-8")
+        assert read_contract_file(file) == contract
 
 
 def names_of(source: str) -> ScopeNames:
