@@ -123,7 +123,7 @@ class Decomposer:
     def _fill_template(self, leaf: Piece, goal: Piece, *, is_end: bool, output: Path) -> Sequence[Todo]:
         """Return the todos of the template for a leaf; repository-wide checks only where ``is_end``."""
         text = leaf.goal if leaf is goal else f"{leaf.goal}\n(Part of: {one_line(goal.title, limit=300)})"
-        of_goal = values_of_goal(leaf.title, dict(self.facts), taken=self._taken)
+        of_goal = values_of_goal(leaf.title, self.facts, taken=self._taken)
         values = {**self.facts, **of_goal, "goal": text, "root": root_for(output, self.folder)}
         if not is_end:
             values |= {"every_test": [], "checks": []}
@@ -133,9 +133,8 @@ class Decomposer:
         return loaded.plan.items
 
     def _plan(self, goal: Piece, items: Sequence[Mapping[str, Any]], output: Path) -> Plan:
-        keys = {"x-goal": goal.title}
-        root = root_for(output, self.folder)
-        return make_plan(goal.title, items, root=root, tools=self.facts["tools"], **keys)
+        root, tools = root_for(output, self.folder), self.facts["tools"]
+        return make_plan(goal.title, items, root=root, tools=tools, **{"x-goal": goal.title})
 
     def _to_be_planned(self, phase: Piece, below: Path, output: Path) -> Plan:
         """Return a placeholder plan for a phase, whose only todo is to plan it."""

@@ -165,12 +165,8 @@ class IterationPlan(Value):
 class FileSystemPort(Protocol):
     """The files that the planner may read, by paths relative to the root of the project."""
 
-    def exists(self, path: str) -> bool:
-        """Return whether the path is an existing file."""
-        ...
-
-    def read_text(self, path: str) -> str:
-        """Return the text of a file. Raises ``OSError``."""
+    def read_text(self, path: str) -> str | None:
+        """Return the text of a file; ``None`` if there is none that can be read."""
         ...
 
 
@@ -242,8 +238,8 @@ class Planner:
             return [self._action("modify", evident, f"Fix {tool_of(gap)} failures")]
         if gap.category == "inbox":
             pages = [each for each in _paths_in(*gap.evidence) if each.endswith(".md")]
-            texts = (self._read(page) for page in pages if self._fs.exists(page))
-            written = (each for text in texts for each in constraints_of(text))
+            texts = (self._fs.read_text(page) for page in pages)
+            written = (each for text in texts for each in constraints_of(text or ""))
             constraints = gap.constraints or tuple(written)
             kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
             targets = self._targets(description, constraints, state)
@@ -275,7 +271,7 @@ class Planner:
     ) -> IterationAction:
         found = tuple(dict.fromkeys(targets))
         return IterationAction(
-            action_type=kind if found or kind == "create" else "create",
+            action_type=kind if found else "create",
             target_files=found,
             description=description,
             context=tuple(dict.fromkeys(doc for each in found for doc in self._documents_of(each))),
@@ -308,7 +304,7 @@ class Planner:
     def _files_of_spec(self, folder: str) -> list[str]:
         """Return the files in the folder that a module's contract or specification names in back quotes."""
         for document in self._documents_of(folder):
-            names = re.findall(r"`([\w/]+\.\w{1,5})`", self._read(document))
+            names = re.findall(r"`([\w/]+\.\w{1,5})`", self._fs.read_text(document) or "")
             files = [posixpath.join(folder, each) for each in names if "/" not in each]
             if files:
                 return files
@@ -317,16 +313,10 @@ class Planner:
     def _documents_of(self, target: str) -> Iterator[str]:
         """Yield ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""
         for folder in _folders_above(target):
-            found = [f"{folder}/{name}" for name in _DOCUMENTS if self._fs.exists(f"{folder}/{name}")]
-            if found:
+            paths = [f"{folder}/{name}" for name in _DOCUMENTS]
+            if found := [each for each in paths if self._fs.read_text(each) is not None]:
                 yield from found
                 return
-
-    def _read(self, path: str) -> str:
-        try:
-            return self._fs.read_text(path)
-        except (OSError, ValueError):
-            return ""
 
 
 # -- rules -------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from planner.errors import PlannerError
 from planner.model.findings import Severity
 from planner.model.plan import Plan, ToolSpec
 from planner.planfile.project_files import walk
+from planner.planfile.validation import validate_plan
 from planner.planfile.writer import dump_plan
 from planner.text.markdown import fence
 from planner.text.redaction import redact
@@ -27,7 +28,6 @@ from planner.text.sanitizing import clean, one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEFAULT_RETRIES = 3
 _MOST_FILES = 200
 _LONGEST_README = 4_000
 _MOST_FINDINGS = 20
@@ -55,9 +55,9 @@ def plan_by_model(
     *,
     folder: Path,
     output: Path,
-    phases: str = "",
-    done_before: str = "",
-    retries: int = DEFAULT_RETRIES,
+    phases: str,
+    done_before: str,
+    retries: int,
 ) -> Plan:
     """Return the plan that a model makes of a goal, once it passes validation without errors and warnings.
 
@@ -109,10 +109,7 @@ def plan_by_model(
 
 def _findings(plan: Plan, folder: Path) -> list[str]:
     """Return the errors and warnings of a plan, a line each, at most ``_MOST_FINDINGS``."""
-    from planner.planfile.validation import validate_plan
-
     # The validator reads a file, and compares paths with the repository: the draft is written inside of it.
-
     with tempfile.TemporaryDirectory(prefix=".planverify-", dir=folder) as place:
         draft = Path(place) / "plan.yaml"
         draft.write_text(dump_plan(plan.model_copy(update={"root": ".."}), format="yaml"), encoding="utf-8")

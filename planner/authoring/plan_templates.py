@@ -91,7 +91,7 @@ class PlanTemplates:
             for part in self._environment.get_template(f"{name}{ENDING}").generate(**values):
                 length += len(part)
                 if length > MAX_BYTES:
-                    raise _TooMuchError(f"it renders more than {MAX_BYTES:,} characters")
+                    raise ValueError(f"it renders more than {MAX_BYTES:,} characters")
                 parts.append(part)
         except TemplateNotFound as error:
             raise TemplateFault(
@@ -128,10 +128,6 @@ class PlanTemplates:
         return own.read_text(encoding="utf-8") if own.is_file() else None
 
 
-class _TooMuchError(Exception):
-    """The template makes more text than is allowed."""
-
-
 class _Sandbox(ImmutableSandboxedEnvironment):
     """Jinja2's sandbox, without operators by which a short template could use unbounded time or memory."""
 
@@ -152,14 +148,9 @@ def _as_yaml(value: Any) -> Any:
     """
     if isinstance(value, Markup | StrictUndefined):
         return value
-    return Markup(as_yaml(value))
-
-
-def as_yaml(value: Any) -> str:
-    """Return a value as YAML on one line that every YAML parser reads back unchanged."""
-    if isinstance(value, str):
-        return yaml_flow(value)
-    return yaml_flow(json.loads(json.dumps(value, allow_nan=False, default=list)))
+    # By way of JSON, tuples and other sequences become lists, and what YAML cannot hold raises here.
+    data = value if isinstance(value, str) else json.loads(json.dumps(value, allow_nan=False, default=list))
+    return Markup(yaml_flow(data))
 
 
 # -- the variables of templates ------------------------------------------------------------------------
@@ -203,7 +194,7 @@ def read_values(goal: str, folder: Path) -> dict[str, Any]:
 
 
 def values_of_goal(
-    goal: str, of_repository: dict[str, Any], *, taken: set[str] | None = None
+    goal: str, of_repository: Mapping[str, Any], *, taken: set[str] | None = None
 ) -> dict[str, Any]:
     """Return the variables that depend on the goal: text, title, id, module, and its test file and command.
 

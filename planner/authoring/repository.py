@@ -28,7 +28,7 @@ from planner.catalog.commands import Command, accepted_command
 from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
 from planner.planfile.discovery import project_root, repository_tools
-from planner.planfile.project_files import walk
+from planner.planfile.project_files import read_regular, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -362,11 +362,8 @@ def _text(path: Path) -> str:
 
     Larger files are taken to be generated, not written by a person.
     """
-    try:
-        if path.is_file() and path.stat().st_size <= LARGEST_READ:
-            return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        pass
+    with suppress(OSError):
+        return read_regular(path, LARGEST_READ).decode("utf-8", "replace")
     return ""
 
 

@@ -30,7 +30,6 @@ from planner.authoring.iterations import (
     plan_of_iteration,
     read_gap_report,
 )
-from planner.authoring.repository import LARGEST_READ
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program
@@ -38,7 +37,7 @@ from planner.cli.screen import Screen, print_json
 from planner.planfile.file_writer import write_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
-from planner.planfile.project_files import open_regular, walk
+from planner.planfile.project_files import RootedFiles, walk
 from planner.planfile.tree import load_flat
 from planner.planfile.writer import dump_plan
 from planner.text.display import counted
@@ -177,21 +176,13 @@ def iterate(
     return Status.OK
 
 
-class ProjectFolder:
+class ProjectFolder(RootedFiles):
     """The files of a project, as :class:`planner.authoring.iterations.Planner` reads them."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
-
-    def exists(self, path: str) -> bool:
-        """Return whether the path is a file in the folder; ``False`` for any path outside of it."""
-        found = (self._root / path).resolve()
-        return found.is_relative_to(self._root) and found.is_file()
-
-    def read_text(self, path: str) -> str:
-        """Return at most the first ``LARGEST_READ`` bytes of a file as text. Raises ``OSError``."""
-        with open_regular(self._root / path) as file:
-            return file.read(LARGEST_READ).decode("utf-8", "replace")
+    def read_text(self, path: str) -> str | None:
+        """Return the beginning of a file as text; ``None`` if it is missing or outside of the folder."""
+        file = self.read(path)
+        return None if file is None else file.text
 
 
 def _collect_gaps(

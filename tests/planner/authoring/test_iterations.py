@@ -35,11 +35,8 @@ class Files:
     def __init__(self, texts: dict[str, str] | None = None) -> None:
         self.texts = texts or {}
 
-    def exists(self, path: str) -> bool:
-        return path in self.texts
-
-    def read_text(self, path: str) -> str:
-        return self.texts[path]
+    def read_text(self, path: str) -> str | None:
+        return self.texts.get(path)
 
 
 def roadmap(description: str = "Create module `prices`", **more: Any) -> Gap:
