@@ -15,6 +15,7 @@ from planner.text.glob_patterns import is_glob, matches, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from planner.catalog import PytestInvocation
     from planner.lint.selection import Project
     from planner.model.plan import Plan
     from planner.model.qualification import Qualification
@@ -153,6 +154,11 @@ def made_by(todo: Todo) -> Iterator[str]:
 def command_spec(criterion: Criterion) -> CommandSpec | None:
     """Return the command's specification in the plan; ``None`` for criteria that are no commands."""
     return criterion.spec if isinstance(criterion.spec, CommandSpec) else None
+
+
+def pytest_of(criterion: Criterion) -> PytestInvocation | None:
+    """Return the parsed pytest command of a criterion; ``None`` if it runs something else."""
+    return None if criterion.command is None else criterion.command.pytest
 
 
 def shown_seconds(seconds: float) -> str:

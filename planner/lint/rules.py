@@ -14,8 +14,10 @@ from planner.catalog.tables import load_table
 from planner.lint.facts import (
     LintFinding,
     command_spec,
+    criterion_place,
     is_branch,
     made_by,
+    pytest_of,
     shown_seconds,
 )
 from planner.model.findings import PathKind
@@ -219,14 +221,14 @@ def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     total = 0.0
     for criterion in facts.criteria_of(todo):
         spec = command_spec(criterion)
-        if spec is None or criterion.command is None:
+        if spec is None:
             continue
         seconds = spec.timeout_seconds
         total += seconds
         problem = None
         if seconds > LONGEST_SECONDS:
             problem = f"may take {shown_seconds(seconds)}"
-        elif seconds < SHORTEST_SECONDS and criterion.command.pytest is not None:
+        elif seconds < SHORTEST_SECONDS and pytest_of(criterion) is not None:
             problem = f"has {shown_seconds(seconds)}, less than pytest needs to start"
         elif todo.timeout_seconds is not None and seconds > todo.timeout_seconds:
             whole = shown_seconds(todo.timeout_seconds)
@@ -380,8 +382,8 @@ def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) 
         spec = command_spec(criterion)
         if spec is not None and spec.fixture is not None:
             judges[plain(spec.fixture)] = None
-        if criterion.command is not None and criterion.command.pytest is not None:
-            selected = facts.selector.of(criterion.command.pytest)
+        if (command := pytest_of(criterion)) is not None:
+            selected = facts.selector.of(command)
             judges.update(dict.fromkeys((*selected.files[:1_000], *selected.missing_files)))
     own = set(made_by(todo))
     granted = [path for path in judges if path not in own and allowed(path, patterns)]
@@ -423,15 +425,14 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             yield facts.finding("no-test", todo, place, f"'{todo.id}' has no test")
         yield from _metrics(facts, todo)
         for criterion in facts.criteria_of(todo):
-            if criterion.command is None:
-                continue
-            loc, script = criterion_place(criterion.id), criterion.command.script
-            if criterion.command.pytest is not None:
-                yield from _missing(facts, todo, criterion, loc, unwritten)
-                yield from _unrepeatable(facts, todo, criterion, criterion.command.pytest, loc)
-            elif script is not None and uncalled_tests(facts.project.text(script) or ""):
-                message = f"python runs no test of {script}"
-                yield facts.finding("command-hollow", todo, loc, message, f"write pytest {script}")
+            if (command := pytest_of(criterion)) is not None:
+                yield from _missing(facts, todo, criterion.id, command, unwritten)
+                yield from _unrepeatable(facts, todo, criterion, command)
+            elif criterion.command is not None and (script := criterion.command.script) is not None:
+                if uncalled_tests(facts.project.text(script) or ""):
+                    message = f"python runs no test of {script}"
+                    at = criterion_place(criterion.id)
+                    yield facts.finding("command-hollow", todo, at, message, f"write pytest {script}")
     # Missing tests of open todos are normal in a new plan, so they share one finding.
     if unwritten:
         path, (todo_id, stem, loc) = next(iter(unwritten.items()))
@@ -447,20 +448,22 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _missing(
-    facts: LintFacts, todo: Todo, criterion: Criterion, loc: Loc, unwritten: dict[str, tuple[str, str, Loc]]
+    facts: LintFacts,
+    todo: Todo,
+    criterion_id: str,
+    command: PytestInvocation,
+    unwritten: dict[str, tuple[str, str, Loc]],
 ) -> Iterator[LintFinding]:
     """Yield findings about selected files and tests that are missing or cannot be parsed.
 
     Missing files that an open todo may create itself are added to ``unwritten`` instead: by path, the id
     of the todo, the stem of the file's name and the location in the plan.
     """
-    assert criterion.command is not None
-    assert criterion.command.pytest is not None
-    selected = facts.selector.of(criterion.command.pytest)
+    loc, selected = criterion_place(criterion_id), facts.selector.of(command)
     for path in dict.fromkeys(selected.missing_files):
         if facts.is_made(todo, path):
             continue
-        if criterion.id == "convention":
+        if criterion_id == "convention":
             name = todo.id.replace("-", "_")
             message = (
                 f"'{todo.id}' names no criteria, and no test was found; searched for "
@@ -494,12 +497,13 @@ def _missing(
 
 
 def _unrepeatable(
-    facts: LintFacts, todo: Todo, criterion: Criterion, command: PytestInvocation, loc: Loc
+    facts: LintFacts, todo: Todo, criterion: Criterion, command: PytestInvocation
 ) -> Iterator[LintFinding]:
     """Yield findings about options and calls by which a pass proves nothing or is not repeatable.
 
     Calls are accepted if the criterion names its data, or a seed in its command.
     """
+    loc = criterion_place(criterion.id)
     for word in command.args:
         name = word.partition("=")[0]
         if name in _OPTIONS:
