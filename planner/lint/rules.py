@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from difflib import get_close_matches
@@ -541,15 +542,14 @@ def _metrics(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
 
 
 def satisfiable(specs: list[MetricSpec]) -> bool:
-    """Return whether one number satisfies all comparisons.
-
-    It suffices to try each bound, a number between each two neighbours, and one beyond either end.
-    """
+    """Return whether one number satisfies all comparisons."""
+    # It suffices to try each bound, a number between each two neighbours, and one beyond either end. That
+    # one is infinite, as a large number plus one is the same number.
     values = sorted({spec.value for spec in specs})
     between = [(low + high) / 2 for low, high in pairwise(values)]
     return any(
         all(spec.operator.holds(candidate, spec.value) for spec in specs)
-        for candidate in (*values, *between, values[0] - 1, values[-1] + 1, 0.0)
+        for candidate in (*values, *between, -math.inf, math.inf)
     )
 
 
