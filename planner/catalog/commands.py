@@ -251,12 +251,11 @@ def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launche
                     break
                 elif word in launcher.script and not pending:
                     _refuse(f"{name} {word} runs a script of the command line", "name the tool itself")
-                end += 2 if word in launcher.valued and word.startswith("-") else 1
+                end += 2 if word in launcher.valued else 1
             if not pending:
                 word = argv[end] if end < len(argv) else ""
                 runs_python = word in _MODULE_OPTIONS or word.endswith(".py")
-                is_end = word == "--"
-                return launcher, end + is_end, launcher.interpreter and runs_python
+                return launcher, end + (word == "--"), launcher.interpreter and runs_python
     return None
 
 
@@ -281,7 +280,7 @@ def _python(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
             return _module(argv, at + 1, own, foreign=foreign)
         if word in ("-W", "-X", "--check-hash-based-pycs"):
             at += 1
-        elif word == "-c" or (word.startswith("-c") and not word.startswith("--")):
+        elif word.startswith("-c"):
             _refuse("python -c contains code", "move it to a script or a test of the project")
         elif word.endswith(".py") and not word.startswith("-"):
             _refuse_outside(word)

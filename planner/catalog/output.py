@@ -7,7 +7,6 @@ function of this module, or findings below a heading that names their file.
 from __future__ import annotations
 
 import re
-from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -157,10 +156,11 @@ def _traceback(text: str) -> Iterator[Finding]:
 
 def _raised(body: str) -> Finding:
     """Return the last exception of a traceback as finding at the last frame."""
-    ends = (deque(pattern.finditer(body), maxlen=1) for pattern in (_FRAME, _EXCEPTION))
-    return _finding(
-        {name: text for end in ends for match in end for name, text in match.groupdict().items()}
-    )
+    groups: dict[str, str | Any] = {}
+    for pattern in (_FRAME, _EXCEPTION):
+        for match in pattern.finditer(body):
+            groups |= match.groupdict()
+    return _finding(groups)
 
 
 _FUNCTIONS = {"unittest": _unittest, "traceback": _traceback}
