@@ -64,6 +64,7 @@ class Command:
     """Path in the plan's root of the Python file that ``python FILE.py`` or ``python -m`` runs."""
 
 
+# Cached apart from parse_command, whose cache holds no errors: goals and lists ask for every code span.
 @lru_cache(maxsize=4096)
 def accepted_command(cmd: str) -> Command | None:
     """Return the parsed command, or ``None`` if it cannot be run."""
@@ -84,11 +85,13 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
     argv = tuple(words[len(env) :])
     if not argv:
         _refuse("the command names no program", "write the command that must succeed")
+    # Only `verify` expands a recipe, and only if it is the whole text.
     if argv[0] in RECIPES:
         _refuse(f"{argv[0]} is a recipe, not a command", f"write it alone: verify: {argv[0]}")
     found = _find(argv, {spec.name: tool_of_plan(spec) for spec in tools})
     tool, argv, rest = found.tool, found.argv, found.argv[found.length :]
     invocation = script = None
+    # Hollow options of pytest are findings of the lint, not refusals; what -h means to a script is not known.
     if tool is PYTEST:
         invocation = parse_pytest_arguments(
             argv[: found.length], rest, foreign=found.foreign, as_module=found.as_module
@@ -115,11 +118,14 @@ def fault_of_tool(spec: ToolSpec) -> str | None:
     Refused programs, such as shells, refused options, and other meanings for the names of programs in the
     catalog are not allowed.
     """
+    # A plan must not redefine what a criterion with the name of a known tool runs.
     if spec.name in _PROGRAMS and spec.argv[:1] not in ((), (spec.name,)):
         return f"{spec.name} is the name of a program of the catalog; give the tool another name"
     try:
         if "/" in "".join(spec.argv[:1]):
             _refuse_outside(spec.argv[0])
+        # The words are judged as a command of their own, so a tool cannot hide a shell or an option that
+        # is refused.
         parse_command(shlex.join(spec.argv or (spec.name,)), (spec,))
     except CommandSyntaxError as error:
         return str(error)
@@ -147,6 +153,7 @@ _FORBIDDEN_VARIABLES = re.compile(
 )
 _PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?t?|py")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+# Without -h, -V and -i, with which Python prints or prompts. `-3.12` is an option of the launcher `py`.
 _PYTHON_FLAGS = re.compile(r"-(?:[bBdEIOPqRsSuvx]+|3(?:\.\d+)?|[WX].+)")
 _PLAIN = re.compile(r"[a-z][a-z0-9-]*")
 """A word that needs no quotes in YAML, and that may be a subcommand."""
@@ -174,6 +181,7 @@ def _refuse(problem: str, remedy: str) -> NoReturn:
 
 def _hint(word: str, known: Iterable[str], prefix: str = "") -> str:
     """Return a question about the known name that is most similar to a word; empty if none is."""
+    # Only with the same first letter: by `sort` nobody means isort.
     near = get_close_matches(word, sorted(known), n=1, cutoff=0.75)
     return f"did you mean {prefix}{near[0]}? else " if near and near[0][0] == word[:1] else ""
 
@@ -182,6 +190,7 @@ def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
     """Return the remedy for a tool that the catalog does not know: the line to add to the plan."""
     kind = purpose_of_target(" ".join((program, *rest))) or Purpose.VALIDATE
     words = (program, *rest) if name else (program[:60],)
+    # A JSON string is also one of YAML, so the line can be copied into the plan as it is.
     shown = [word if _PLAIN.fullmatch(word) else json.dumps(word, ensure_ascii=False) for word in words]
     return (
         f"name it in the plan: metadata: {{tools: [{{name: {name or shown[0]}, kind: {kind.value}, "
@@ -211,15 +220,20 @@ def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
     at, foreign, inner = 0, False, ""
     while at < len(argv):
         tool = own.get(argv[at])
+        # `grep` alone is the plan's tool of that name; `grep -q x` is a use of the program, which has to
+        # begin with the tool's words (see `_program`).
         if tool and (argv[at] not in _PROGRAMS | {tool.argv[0]} or at + 1 == len(argv)):
             # Replace the tool's name by its words, once: the tool stays known, but without a name.
             argv = (*argv[:at], *tool.argv, *argv[at + 1 :])
             own = {name: each for name, each in own.items() if each is not tool} | {"": tool}
+        # On Windows, programs may be written with their ending.
         name = re.sub(r"\.(?:exe|cmd|bat)$", "", PurePosixPath(inner or argv[at]).name)
         launched = _behind_launcher(name, argv, at)
         if launched is None:
+            # A path may lead into another environment than the one that runs this: .venv/bin/pytest.
             foreign = foreign or "/" in (inner or argv[at])
             if _PYTHON.fullmatch(name):
+                # python3.12 and py may start another version of Python.
                 return _python(argv, at + 1, own, foreign=foreign or name not in ("python", "python3"))
             return _program(name, argv, at + 1, own, foreign=foreign)
         launcher, at, module = launched
@@ -241,6 +255,7 @@ def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launche
     for launcher in LAUNCHERS:
         if launcher.program == name:
             end, pending = at + 1, list(launcher.subcommands)
+            # An option -m ends the launcher's own words where it takes a module: uv run -m pytest.
             while end < len(argv) and (
                 pending or argv[end] not in _MODULE_OPTIONS or not launcher.interpreter
             ):
@@ -252,6 +267,7 @@ def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launche
                 elif word in launcher.script and not pending:
                     _refuse(f"{name} {word} runs a script of the command line", "name the tool itself")
                 end += 2 if word in launcher.valued else 1
+            # Else another row for the same program may fit: `uv tool run` after `uv run`.
             if not pending:
                 word = argv[end] if end < len(argv) else ""
                 runs_python = word in _MODULE_OPTIONS or word.endswith(".py")
@@ -267,6 +283,7 @@ def _first_word(words: Sequence[str], valued: Collection[str]) -> str | None:
             skip = False
         elif word in valued:
             skip = True
+        # `+nightly` selects a toolchain of cargo.
         elif not word.startswith(("-", "+")):
             return word
     return None
@@ -278,6 +295,7 @@ def _python(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
         word = argv[at]
         if word in _MODULE_OPTIONS:
             return _module(argv, at + 1, own, foreign=foreign)
+        # These take the next word.
         if word in ("-W", "-X", "--check-hash-based-pycs"):
             at += 1
         elif word.startswith("-c"):
@@ -315,6 +333,7 @@ def _module(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
     if top in REFUSED_MODULES:
         why, instead = REFUSED_MODULES[top]
         _refuse(f"python -m {name} {why}", instead)
+    # Any other name may be a module of the project; those of the standard library are known.
     if top in sys.stdlib_module_names:
         known = ", ".join(each for each in _BY_MODULE if each.partition(".")[0] in sys.stdlib_module_names)
         _refuse(
@@ -330,6 +349,7 @@ def _program(name: str, argv: tuple[str, ...], at: int, own: dict[str, Tool], *,
     ``at`` is the position after the program.
     """
     rows = _BY_PROGRAM.get(name, ())
+    # The catalog comes before the plan's tools, which must not weaken its rows.
     row = _row(rows, argv[at:])
     if row is not None:
         if row.name == "node":
@@ -340,6 +360,7 @@ def _program(name: str, argv: tuple[str, ...], at: int, own: dict[str, Tool], *,
         _refuse(f"{name} {why}", instead)
     for tool in own.values():
         size = at - 1 + len(tool.argv)
+        # By its name alone, too, if the command writes it with a path: bin/grep -q.
         if tool.argv in (argv[at - 1 : size], (name, *argv[at:size])):
             return _Found(tool, argv, size, foreign)
     if rows or any(launcher.program == name for launcher in LAUNCHERS):
@@ -374,6 +395,7 @@ def _refuse_subcommand(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...])
     known = [word for tool in rows for word in tool.subcommands]
     given = _first_word(rest, rows[0].valued if rows else ())
     hint = _hint(given or "", known, f"{name} ").removesuffix("else ")
+    # Both also start scripts without `run`, where the word could be a command of theirs.
     if given and name in ("pnpm", "yarn"):
         hint = f"write {name} run {given} if it is a script; "
     launched = (" ".join((*each.subcommands, "TOOL")) for each in LAUNCHERS if each.program == name)
@@ -387,6 +409,7 @@ def _refuse_subcommand(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...])
 
 def _refuse_outside(path: str) -> None:
     """Refuse a script that is absolute or whose path leaves the root."""
+    # Part by part, as a/../../b leaves the root without beginning with `..`.
     depth = 0
     for part in PurePosixPath(path).parts:
         depth += -1 if part == ".." else 1
@@ -405,6 +428,7 @@ def _refuse_node(rest: tuple[str, ...]) -> None:
 
 def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
     """Refuse options with which success proves nothing about the work, or which rewrite it."""
+    # What follows `--` goes to another program: npm test -- --version.
     words = rest[: rest.index("--")] if "--" in rest else rest
     program = tool.name
     for word in words:
@@ -417,6 +441,7 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
         given = (name, name.partition("=")[0], *(f"-{letter}" for letter in letters))
         if not set(tool.refused).isdisjoint(given):
             _refuse(f"{program} {name} proves nothing about the work or changes it", f"remove {name}")
+    # Here the words after `--` count, too: cargo fmt -- --check.
     given = {word.partition("=")[0] if word.startswith("-") else word for word in rest}
     for group in tool.needs:
         if not given.intersection(group):
@@ -450,6 +475,7 @@ def split_words(text: str) -> list[str]:
     """
     if len(text) > MAX_COMMAND_LENGTH:
         _refuse(f"the command has {len(text)} characters", f"keep it under {MAX_COMMAND_LENGTH}")
+    # No argument of a program can contain NUL, so it is free to serve as the mask.
     if _MASK in text:
         _refuse("the command holds a NUL character", "remove it")
     if re.search("[\ud800-\udfff]", text):
@@ -457,6 +483,7 @@ def split_words(text: str) -> list[str]:
     # Quotations are adapted to shlex first, then masked: the mask has the same length as the text.
     text = _QUOTED.sub(_as_shlex_reads_it, text)
     masked = _QUOTED.sub(lambda quoted: _MASK * len(quoted[0]), text)
+    # Stripped by the mask, as an escaped blank at the end belongs to the last word.
     begin, end = len(masked) - len(masked.lstrip(_BLANKS)), len(masked.rstrip(_BLANKS))
     text, masked = text[begin:end], masked[begin:end]
     _refuse_shell(text, masked)
@@ -470,6 +497,7 @@ def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
     """
     text = quoted[0]
     if text[0] != '"':
+        # A shell removes an escaped end of line, from which shlex makes a character of the word.
         return "" if text == "\\\n" else text
 
     def unescaped(found: re.Match[str]) -> str:
@@ -479,6 +507,7 @@ def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
                 f"the command has {shown!r} inside double quotes, which a shell would replace",
                 "use single quotes if it is literal, else write the value",
             )
+        # Inside double quotes, shlex unescapes only a quote and a backslash.
         return {"\n": "", "$": "$", "`": "`"}.get(found["escaped"], found[0])
 
     return _IN_DOUBLE_QUOTES.sub(unescaped, text)

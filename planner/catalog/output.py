@@ -41,12 +41,14 @@ def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
     text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT))
     found = list(_read(tool.output, text)) or list(_read("generic", text))
     unique = list(dict.fromkeys(found))
+    # The sort is stable: within errors and within warnings, the tool's own order stays.
     unique.sort(key=lambda finding: finding.severity in _MILD)
     return tuple(unique[:MAX_FINDINGS])
 
 
 def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
     """Return in a few words why an exit status of zero proves nothing; ``None`` if no reason is known."""
+    # Not cut to a length: the summary that decides may be anywhere in the output.
     text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
     form = _format(tool.output)
     for each in form.get("hollow", ()):
@@ -159,6 +161,8 @@ def _raised(body: str) -> Finding:
     groups: dict[str, str | Any] = {}
     for pattern in (_FRAME, _EXCEPTION):
         for match in pattern.finditer(body):
+            # Each match replaces the one before: the last frame is where it was raised, the last
+            # exception is the one that was not caught.
             groups |= match.groupdict()
     return _finding(groups)
 
@@ -172,6 +176,7 @@ def _grouped(name: str, text: str) -> Iterator[Finding]:
     heading = re.compile(output_table()["headings"].get(name, r"(?P<path>\S.*)"))
     file: dict[str, str] = {}
     for line in text.splitlines():
+        # Without a heading first, a line is no finding, as it has no file.
         if file and (match := pattern.match(line)):
             yield _finding(file | match.groupdict())
         elif match := heading.match(line):

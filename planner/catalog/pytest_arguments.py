@@ -81,6 +81,8 @@ def parse_pytest_arguments(
             selections.extend(word for each in rest for word in each.words)
             continue
         if not option.known:
+            # The next words may be its values instead of selections, and the option may change the whole
+            # session.
             guessed = alone = True
             continue
         known = OPTIONS[name]
@@ -95,6 +97,7 @@ def parse_pytest_arguments(
             alone = True
         else:
             kept.extend(option.words)
+            # The default name and `none` do not ask for a report of this command alone.
             alone |= name == "--json-report-file" and value not in (".report.json", "none", "")
     return PytestInvocation(
         launcher=launcher,
@@ -161,6 +164,7 @@ def _split_long(word: str, rest: deque[str]) -> GivenOption:
     if option is None or equals:
         return GivenOption(name, (word,), value if equals else None, known=option is not None)
     values = [_value(name, rest) for _ in range(_AT_LEAST[option.takes])]
+    # Like argparse, further words are values only if they do not look like options.
     while (
         rest
         and not rest[0].startswith("-")
@@ -180,6 +184,7 @@ def _split_cluster(word: str, rest: deque[str]) -> Iterator[GivenOption]:
             return
         if option.takes == "one":
             attached = word[position + 1 :]
+            # argparse accepts -k=expr as well as -kexpr.
             value = attached.removeprefix("=") if attached else _value(name, rest)
             yield GivenOption(name, (name, value), value)
             return

@@ -15,7 +15,6 @@ from planner.catalog.tables import load_table
 from planner.lint.facts import (
     LintFinding,
     command_spec,
-    criterion_place,
     is_branch,
     made_by,
     pytest_of,
@@ -429,11 +428,11 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             if (command := pytest_of(criterion)) is not None:
                 yield from _missing(facts, todo, criterion.id, command, unwritten)
                 yield from _unrepeatable(facts, todo, criterion, command)
-            elif criterion.command is not None and (script := criterion.command.script) is not None:
-                if uncalled_tests(facts.project.text(script) or ""):
-                    message = f"python runs no test of {script}"
-                    at = criterion_place(criterion.id)
-                    yield facts.finding("command-hollow", todo, at, message, f"write pytest {script}")
+                continue
+            script = None if criterion.command is None else criterion.command.script
+            if script is not None and uncalled_tests(facts.project.text(script) or ""):
+                loc, message = criterion_place(criterion.id), f"python runs no test of {script}"
+                yield facts.finding("command-hollow", todo, loc, message, f"write pytest {script}")
     # Missing tests of open todos are normal in a new plan, so they share one finding.
     if unwritten:
         path, (todo_id, stem, loc) = next(iter(unwritten.items()))
