@@ -226,6 +226,7 @@ def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
             return (home, name) if home is place else None
         names = ScopeNames(owner)
         bases = [base for base in bases if resolve(base.partition("[")[0], names) not in _PLAIN_BASES]
+        # Of several bases, which one defines a name depends on all classes above them.
         if may_be_changed(owner) or len(bases) != 1 or not bases[0].isidentifier():
             return None
         module, base = reader.follow(owner.module, bases[0])
@@ -368,6 +369,7 @@ def render_signature(function: FunctionContract) -> str:
         has_star = has_star or kind in ("keyword_only", "var_positional")
         star = {"var_positional": "*", "var_keyword": "**"}.get(kind, "")
         annotation = f": {parameter.annotation}" if parameter.annotation else ""
+        # Blanks as in PEP 8.
         equals = " = " if annotation else "="
         default = f"{equals}{parameter.default}" if parameter.default else ""
         shown.append(f"{star}{parameter.name}{annotation}{default}")
@@ -479,6 +481,7 @@ class _SignatureReader:
         if full is not None:
             return full
         value = self.names.value(name)
+        # Bounded, as aliases may refer to each other in a circle.
         if value is not None and self._steps < MAX_ALIASES:
             self._steps += 1
             meaning = self.read(value)
@@ -495,6 +498,7 @@ class _SignatureReader:
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         match base:
             case "typing.Literal":
+                # Strings here are values, not quoted types.
                 return ("literal", frozenset(("constant", ast.unparse(each)) for each in inner))
             case "typing.Annotated" if inner:
                 return self._expression(inner[0])

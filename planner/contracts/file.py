@@ -84,8 +84,10 @@ def _bytes(file: Path) -> bytes:
 
 def _contract(document: Document) -> Contract:
     """Return the contract of a parsed document; its errors are added to ``document.faults``."""
+    # First of all, as a newer version may have keys that would be reported as faults here.
     place = document.find(("contract_version",))
     version = str(place.node.value) if place.is_there and place.node.style is None else ""
+    # Cut, as int() refuses numbers of thousands of digits.
     if version.isdecimal() and int(version[:9]) > CONTRACT_VERSION:
         problem = (
             f"contract_version {version[:9]} is newer than {CONTRACT_VERSION}, the newest that this "
@@ -143,6 +145,7 @@ def write_contract(module: str, root: Path) -> tuple[Contract, list[str]]:
     classes: list[ClassContract] = []
     homes = [(name, *reader.follow(found, name)) for name in writer.public(found)]
     for name, home, local in homes:
+        # Uncertain classes are left out here, too, so that each name is listed once.
         why = uncertainty(home, local)
         if why:
             writer.left_out.append(f"{name} {why}")

@@ -114,8 +114,11 @@ class ModuleReader:
         The last module that could be read is returned if the chain leaves the project or is too long.
         """
         for _ in range(MAX_REEXPORTS):
+            # A name that is bound in several ways is not followed: any of its bindings may be the one
+            # that counts.
             is_here = name in bindings_of(module).unsure or name in definitions(module)
             origin = None if is_here or name not in module.imports else self._split(module.imports[name])
+            # With a dot, the rest leads through a submodule that is not there.
             if origin is None or "." in origin[1]:
                 break
             try:
@@ -127,6 +130,7 @@ class ModuleReader:
     def _split(self, full: str) -> tuple[str, str] | None:
         """Split a full name into a module of the project and the name in it; ``None`` if there is none."""
         parts = full.split(".")
+        # The longest first: a/b.py is the module a.b, and b only else a name in the module a.
         for at in range(len(parts) - 1, 0, -1):
             try:
                 self._find(".".join(parts[:at]))
@@ -143,6 +147,7 @@ class ModuleReader:
             )
         stem = name.replace(".", "/")
         for folder in SOURCE_FOLDERS:
+            # In the order of Python's import, where a package hides a module of its name.
             for candidate in (f"{folder}{stem}/__init__.py", f"{folder}{stem}.py"):
                 if (self.root / candidate).is_file():
                     if self._confinement.fault(candidate) is not None:
@@ -156,6 +161,7 @@ class ModuleReader:
                 raise ModuleProblem("unresolved", problem)
         problem = f"there is no module {name} below the root"
         near = difflib.get_close_matches(last, sorted({entry.stem for entry in siblings}), n=1)
+        # It is among the entries, but was not found above.
         if last in near:
             problem += ", only a folder without __init__.py"
         elif near:
@@ -205,6 +211,7 @@ def _visited(name: str, file: Path, shown: str) -> griffe.Module:
     for package in packages:
         parent = griffe.Module(package, filepath=file.parent / "__init__.py", parent=parent)
     try:
+        # griffe's log and the parser's warnings about the project's code would go to standard error.
         with griffe.logger.disable(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             module = griffe.visit(last, file, code, extensions=griffe.Extensions(extension), parent=parent)
@@ -370,6 +377,7 @@ class ScopeNames:
         if member is None or member.is_alias or not (member.is_attribute or member.is_type_alias):
             return None
         is_other = name in bindings_of(module).unsure or self.scope.resolve(name) != member.path
+        # What a call returns is no alias: T = TypeVar("T").
         is_call = isinstance(member.value, griffe.ExprCall)
         return None if is_other or is_call or member.value is None else str(member.value)
 
@@ -405,6 +413,7 @@ class FoundFunction:
         """The signature for a caller: without ``self`` or ``cls``."""
         parameters = self.signature.parameters or ()
         is_static = any(full == "staticmethod" for _, full in self.decorators)
+        # In `def run(*args)`, self is one of the arguments.
         if not self.is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
             return self.signature
         return self.signature.model_copy(update={"parameters": parameters[1:]})
@@ -457,6 +466,7 @@ def describe_function(found: griffe.Function) -> FoundFunction:
                     name=each.name,
                     kind=kind,
                     annotation=_source(each.annotation),
+                    # griffe gives () to *args and {} to **options.
                     default=None if kind.startswith("var_") else _source(each.default),
                 )
                 for each, kind in parameters
