@@ -81,11 +81,9 @@ class LintFacts:
 
     @cached_property
     def _before(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the transitive closure of the dependencies as bit sets.
-
-        Two dicts by todo id: the bit of each todo, and the bits of all todos on which it depends. Even for
-        the largest plans these are only 2,000 integers.
-        """
+        """Return by todo id the bit of each todo, and the bits of all todos on which it depends."""
+        # The transitive closure as sets would have millions of members for the largest plans; as bits it is
+        # 2,000 integers.
         bit: dict[str, int] = {}
         before: dict[str, int] = {}
         for todo in dependency_order(self.plan.items):
@@ -107,6 +105,7 @@ class LintFacts:
         for todo in self.plan.items:
             for made in made_by(todo):
                 path = made
+                # Whoever makes a file makes its folders; above one that is listed already, all are.
                 while path and todo.id not in makers.setdefault(path, []):
                     makers[path].append(todo.id)
                     path = "" if is_glob(made) else path.rpartition("/")[0]
@@ -114,6 +113,7 @@ class LintFacts:
 
     @cached_property
     def _globs(self) -> list[str]:
+        # Asked once for all paths: asked for each, 2,000 todos took nine seconds instead of two.
         return list(filter(is_glob, self._makers))
 
     def makers_of(self, path: str) -> list[str]:
@@ -123,6 +123,7 @@ class LintFacts:
 
     def comes_first(self, todo: Todo, maker: str) -> bool:
         """Return whether the files that ``maker`` creates exist when the todo is verified."""
+        # A branch begins when its parent has been worked on.
         return maker == todo.id or self.waits_for(todo.id, maker) or maker == todo.parent_id
 
     def is_made(self, todo: Todo, path: str) -> bool:

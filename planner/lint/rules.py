@@ -99,6 +99,7 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
     if named is None:
         return
     loc: Loc = (TEMPLATE_KEY,) if is_outer else ("metadata", TEMPLATE_KEY)
+    # Below an extension key there may be any value.
     name, templates = str(named)[:100], load_table("templates")
     if name not in templates:
         near = get_close_matches(name, templates, n=1)
@@ -152,6 +153,7 @@ def _routing(facts: LintFacts) -> Iterator[LintFinding]:
         message = (
             f"{len(tested) - len(without)} of {len(tested)} todos have failure_routing; without: {shown}"
         )
+        # The finding is about the plan; the first of the todos gives it a place in the file.
         yield facts.finding("routing-missing", without[0], (), message)._replace(todo_id=None)
 
 
@@ -174,6 +176,8 @@ def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
                 message = f"{what} is {found.quality}: {found.because}"
                 yield facts.finding(f"check-{found.quality}", todo, loc, message, found.remedy or "")
             elif (
+                # The qualification runs neither claimed todos, nor questions, nor tests that must stay
+                # green.
                 key not in known
                 and name not in document.skipped
                 and todo.status is not TodoStatus.CLAIMED
@@ -214,10 +218,7 @@ def _branch(facts: LintFacts, todo: Todo, parent_id: str) -> Iterator[LintFindin
 
 
 def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
-    """Yield time limits and numbers of retries that are unreasonable or contradict each other.
-
-    Only limits that the plan states itself are reported for single commands.
-    """
+    """Yield time limits and numbers of retries that are unreasonable or contradict each other."""
     total = 0.0
     for criterion in facts.criteria_of(todo):
         spec = command_spec(criterion)
@@ -233,6 +234,7 @@ def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
         elif todo.timeout_seconds is not None and seconds > todo.timeout_seconds:
             whole = shown_seconds(todo.timeout_seconds)
             problem = f"may take {shown_seconds(seconds)}, a whole turn of work on '{todo.id}' only {whole}"
+        # The default limit is no statement of the plan.
         if problem is not None and "timeout_seconds" in spec.model_fields_set:
             loc = (*criterion_place(criterion.id)[:-1], "timeout_seconds")
             message = f"{criterion.id} of '{todo.id}' {problem}"
@@ -328,6 +330,7 @@ def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
         return
     for loc, noun, path in _required_files(facts, todo):
         others = [each for each in facts.makers_of(path) if each != todo.id]
+        # A todo before this one makes the file, and has to be allowed to.
         if noun != "target_file" and any(facts.waits_for(todo.id, each) for each in others):
             continue
         exists = (
@@ -336,6 +339,7 @@ def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
             else facts.project.kind(path) is not PathKind.MISSING
         )
         guard = next((each for each in protected if allowed(path, (each,))), None)
+        # An artifact that exists need not be written, so its protection does no harm.
         if guard is not None and (noun == "target_file" or not exists):
             message = f"the {noun} {path} is protected by '{guard}'"
             fix = f"remove {path} from protected_files until it is made, or from '{todo.id}'"
@@ -367,6 +371,7 @@ def _required_files(facts: LintFacts, todo: Todo) -> Iterator[tuple[Loc, str, st
         yield loc, "target_file", plain(task.target_file)
     if todo.contract_path is not None and todo.agent_role is Role.ARCHITECT:
         path = plain(todo.contract_path)
+        # A contract that exists may stay as it is.
         if facts.project.kind(path) is PathKind.MISSING and facts.makers_of(path) == [todo.id]:
             yield ("contract_path",), "contract", path
 
@@ -384,6 +389,8 @@ def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) 
             judges[plain(spec.fixture)] = None
         if (command := pytest_of(criterion)) is not None:
             selected = facts.selector.of(command)
+            # Bounded, as a command may select all Python files of a project, and each is matched with
+            # each pattern.
             judges.update(dict.fromkeys((*selected.files[:1_000], *selected.missing_files)))
     own = set(made_by(todo))
     granted = [path for path in judges if path not in own and allowed(path, patterns)]
@@ -391,6 +398,8 @@ def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) 
         position = next(at for at, each in enumerate(patterns) if allowed(granted[0], (each,)))
         pattern = patterns[position]
         top = granted[0].partition("/")[0]
+        # A pattern for tests alone can go; a wider one is needed for the product, so it gets an
+        # exception.
         narrow = pattern.startswith(f"{top}/") or pattern in (top, granted[0])
         fix = f'remove "{pattern}"' if narrow else f'add "!{top}{"/**" if "/" in granted[0] else ""}"'
         at = ("allowed_files", position)
@@ -477,6 +486,7 @@ def _missing(
         else:
             near = facts.project.near(path)
             may = todo.allowed_files is None or allowed(path, todo.allowed_files)
+            # The work on the todo may still write it.
             if near is None and may and todo.status is TodoStatus.OPEN:
                 name = path.rpartition("/")[2].removesuffix(".py")
                 stem = name.removeprefix("test_").removesuffix("_test") or name
@@ -499,10 +509,7 @@ def _missing(
 def _unrepeatable(
     facts: LintFacts, todo: Todo, criterion: Criterion, command: PytestInvocation
 ) -> Iterator[LintFinding]:
-    """Yield findings about options and calls by which a pass proves nothing or is not repeatable.
-
-    Calls are accepted if the criterion names its data, or a seed in its command.
-    """
+    """Yield findings about options and calls by which a pass proves nothing or is not repeatable."""
     loc = criterion_place(criterion.id)
     for word in command.args:
         name = word.partition("=")[0]
@@ -510,6 +517,7 @@ def _unrepeatable(
             rule, what = _OPTIONS[name]
             yield facts.finding(rule, todo, loc, f"{name} {what}", f"remove {name}")
     spec = command_spec(criterion)
+    # The data, or a seed in the command, may be what makes the calls repeatable.
     if spec is None or spec.fixture is not None or "seed" in spec.cmd.lower():
         return
     for rule, places in facts.selector.of(command).impure.items():
@@ -531,6 +539,7 @@ def _metrics(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     for specs in by_name.values():
         bounds = [spec for _, spec in specs]
         if not satisfiable(bounds):
+            # Only together, three bounds may contradict each other: >= 5, <= 5 and != 5.
             pairs = (pair for pair in combinations(bounds, 2) if not satisfiable(list(pair)))
             contradiction = next(pairs, bounds)
             bounds_text = " and ".join(

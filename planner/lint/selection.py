@@ -208,6 +208,7 @@ def read_module(text: str, settings: PytestSettings) -> TestModule:
     nested or otherwise not parsed an ``open_ended`` one.
     """
     try:
+        # Of invalid escapes in the project's strings, which Python would print.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
@@ -222,6 +223,7 @@ def read_module(text: str, settings: PytestSettings) -> TestModule:
         _add_tests(module, tree.body, "", settings)
     except SyntaxError as error:
         return TestModule(problem=f"{error.lineno or 1}: it cannot be parsed: {error.msg}")
+    # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
     except (ValueError, RecursionError, MemoryError):
         return TestModule(open_ended=True)
     return module
@@ -232,6 +234,7 @@ def _add_tests(module: TestModule, body: Iterable[ast.stmt], owner: str, setting
     functions, classes = settings.python_functions, settings.python_classes
     for node in _flat(body):
         if isinstance(node, _Function):
+            # pytest collects no fixture as a test, whatever its name.
             is_fixture = any(_dotted(each, {}).endswith("fixture") for each in node.decorator_list)
             if _is_named(node.name, functions) and not is_fixture:
                 module.tests[f"{owner}{node.name}"] = range(node.lineno, (node.end_lineno or 0) + 1)
@@ -239,9 +242,11 @@ def _add_tests(module: TestModule, body: Iterable[ast.stmt], owner: str, setting
             bases = [_dotted(base, {}) for base in node.bases]
             of_unittest = any(base.endswith("TestCase") for base in bases)
             if of_unittest or _is_named(node.name, classes):
+                # Other base classes may have tests.
                 module.open_ended |= any(
                     base != "object" and not base.endswith("TestCase") for base in bases
                 )
+                # For these classes pytest asks unittest's loader, to which python_functions is unknown.
                 own = settings._replace(python_functions=("test",)) if of_unittest else settings
                 _add_tests(module, node.body, f"{owner}{node.name}::", own)
         elif isinstance(node, ast.ImportFrom | ast.Assign) and not owner:
@@ -294,6 +299,7 @@ def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
         if isinstance(node, ast.Call):
             name = _dotted(node, aliases)
             is_bare = name in GENERATORS and not node.args and not node.keywords
+            # Without a seed, a generator takes one from the system.
             rule = "unseeded-random" if is_bare else _IMPURE.get(name)
             first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
             is_local = isinstance(first, str) and _LOCAL.search(first)
