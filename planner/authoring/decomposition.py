@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -58,24 +59,32 @@ class Decomposer:
         return self._plan(goal, self._todos(goal, output), output)
 
     def phased(
-        self, goal: Piece, output: Path, *, depth: int, detailed: int | None = None
+        self,
+        goal: Piece,
+        output: Path,
+        *,
+        depth: int,
+        detailed: int | None = None,
+        taken: defaultdict[int, set[str]] | None = None,
     ) -> dict[Path, Plan]:
         """Return a plan for a goal whose todos are phases, and a plan for each phase, by their files.
 
         The plan of ``output``, which must be inside the repository, comes first. ``depth`` is the greatest
         number of levels of plans. Only the first ``detailed`` phases are broken into todos, by default all;
-        the plan of any other has one todo: to plan that phase from the results of those before.
+        the plan of any other has one todo: to plan that phase from the results of those before. ``taken``
+        are the ids of the phases so far, by depth.
         """
         plans: dict[Path, Plan] = {}
-        ids: set[str] = set()
+        # Phases of one depth are files of one folder, even if they belong to different phases above.
+        taken = defaultdict(set[str]) if taken is None else taken
         items: list[dict[str, Any]] = []
         for number, phase in enumerate(goal.parts, 1):
-            phase_id = fresh_id(phase.title, ids)
+            phase_id = fresh_id(phase.title, taken[depth])
             below = output.parent / PHASES / f"{phase_id}.yaml"
             if detailed is not None and number > detailed:
                 plans[below] = self._to_be_planned(phase, below, output)
             elif depth > 2 and any(part.parts for part in phase.parts):
-                plans |= self.phased(phase, below, depth=depth - 1)
+                plans |= self.phased(phase, below, depth=depth - 1, taken=taken)
             else:
                 plans[below] = self.flat(phase, below)
             items.append(

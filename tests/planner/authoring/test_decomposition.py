@@ -183,6 +183,13 @@ def test_the_depth_of_phases_is_bounded(tmp_path: Path) -> None:
     assert len(maker.phased(goal, tmp_path / "plan.yaml", depth=3)) == 4
 
 
+def test_inner_phases_of_one_name_have_plans_of_their_own(tmp_path: Path) -> None:
+    goal = read_goal("# G\n## a\n- b\n  - c\n## d\n- b\n  - e")
+    plans = decomposer(tmp_path).phased(goal, tmp_path / "plan.yaml", depth=3)
+
+    assert {"c", "e"} <= {todo.id for plan in plans.values() for todo in plan.items}
+
+
 def test_later_phases_are_planned_from_the_results_of_the_first(tmp_path: Path) -> None:
     plans = decomposer(tmp_path).phased(read_goal(EDITOR), tmp_path / "plan.yaml", depth=2, detailed=1)
     _, buffer, navigation, _ = plans.values()
