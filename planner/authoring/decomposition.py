@@ -118,12 +118,16 @@ class Decomposer:
             is_end = leaf is leaves[-1]
             todos = self._fill_template(leaf, goal, is_end=is_end, output=output)
             inner = {name for todo in todos for name in todo.dependencies}
+            # A template may make several todos; those on which no other of them depends are the ends of
+            # the leaf.
             last = [todo.id for todo in todos if todo.id not in inner]
             after = ends[-1:] if goal.in_order else []
             for todo in todos:
+                # The others wait for the leaf before by way of these.
                 before = after if not todo.dependencies else []
                 if is_end and todo.id in last:
                     before = [*before, *(each for each in ends if each not in before)]
+                # Earlier todos, such as that of the tests, are done while the commands still fail.
                 commands = proofs[id(leaf)] if todo.id in last else []
                 found.append(_file_form(todo, before, commands, self.done_before))
             ends += last
@@ -180,6 +184,7 @@ def _file_form(
         criteria["tests"] = [*criteria.get("tests", []), *new]
     if before:
         values["dependencies"] = [*before, *values.get("dependencies", [])]
+    # Templates may write an empty list.
     if not values.get("dependencies"):
         values.pop("dependencies", None)
     if done_before:

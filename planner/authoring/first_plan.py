@@ -45,6 +45,7 @@ def plan_of_repository(
     checks whose tools are not installed. Comments at the end list both.
     """
     unproved = unproved or {}
+    # Ids are given before any todo is left out: `unproved` names todos by the ids of the complete plan.
     every = list(_todos_of(repository))
     todos = [_todo(*each) for each in every if each[0] not in unproved]
     found = [f"{counted(repository.test_files, 'file')} with tests"] if repository.test_files else []
@@ -128,6 +129,7 @@ def fresh_id(title: str, taken: set[str]) -> str:
     words = re.findall(r"[a-z0-9_](?:[a-z0-9_.]*[a-z0-9_])?", title.lower())
     base = "-".join(words)
     if len(base) > _LONGEST_ID:
+        # Cut between words; only a single long word is cut inside.
         base = base[: _LONGEST_ID + 1].rpartition("-")[0] or base[:_LONGEST_ID].rstrip(".")
     base = base or "todo"
     name, number = base, 2

@@ -117,6 +117,7 @@ class GapReport(Value):
     @classmethod
     def _name_the_first(cls, value: Any) -> Any:
         fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        # A null that is stated stays: then nothing is planned.
         if fields.get("gaps") and "most_critical" not in fields:
             return {**fields, "most_critical": fields["gaps"][0]}
         return cast("Any", value)
@@ -203,6 +204,7 @@ class Planner:
             count = failures_in_a_row(gap, records)
             warning = f"Warning: this gap and all others have failed {count} times in a row. "
             actions[0] = actions[0].model_copy(update={"description": warning + actions[0].description})
+        # Of all records: an old failure no longer postpones the gap, but is a risk as before.
         has_failed = any(
             each.outcome is not IterationOutcome.SUCCESS
             and gap.is_same(each.gap_category, each.gap_description)
@@ -241,6 +243,7 @@ class Planner:
             texts = (self._fs.read_text(page) for page in pages)
             written = (each for text in texts for each in constraints_of(text or ""))
             constraints = gap.constraints or tuple(written)
+            # "Do not change cart.py" names a file that has to stay as it is.
             kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
             targets = self._targets(description, constraints, state)
             if constraints:
@@ -515,6 +518,7 @@ class IterationLog:
         if found.document is None or found.plan_change is not None:
             return None
         red = [each.todo_id for each in found.document.outcomes if not each.success]
+        # A run of only some todos decides nothing.
         if len(found.document.outcomes) < len(loaded.plan.items):
             return None
         if red:
@@ -522,9 +526,9 @@ class IterationLog:
         return IterationOutcome.SUCCESS, ""
 
     def _add(self, line: Planned | Ended) -> None:
-        """Add a line and write the whole log, so that an interrupted write cannot leave half a line."""
         make_home(self._root)
         self._lines.append(line)
+        # Written as a whole, so that an interruption cannot leave half a line.
         text = "".join(f"{each.model_dump_json()}\n" for each in self._lines)
         replace_file(self._path, text)
 
@@ -710,6 +714,7 @@ def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]
 
     The gap's command checks only these files, or everything where they are more than ``MOST_FILES``.
     """
+    # In their JSON output, ruff and pyright print absolute paths.
     counts = Counter(os.path.relpath(each) if os.path.isabs(each) else each for each in files if each)
     named = sorted(counts, key=lambda each: (-counts[each], each))
     if named:

@@ -84,6 +84,7 @@ def plan_by_model(
         policy = plan.metadata.model_copy(update={"tools": (*plan.metadata.tools, *tools)})
         rooted = plan.model_copy(update={"metadata": policy} if tools else {})
         rooted = rooted.model_copy(update={} if root == "." else {"root": root})
+        # Kept beyond this call, for the error after the last try.
         findings[:] = _findings(rooted, folder)
         if findings:
             raise ModelRetry("The plan is not valid yet. Correct this:\n" + "\n".join(findings))
@@ -112,6 +113,7 @@ def _findings(plan: Plan, folder: Path) -> list[str]:
     # The validator reads a file, and compares paths with the repository: the draft is written inside of it.
     with tempfile.TemporaryDirectory(prefix=".planverify-", dir=folder) as place:
         draft = Path(place) / "plan.yaml"
+        # The draft is one folder below the repository.
         draft.write_text(dump_plan(plan.model_copy(update={"root": ".."}), format="yaml"), encoding="utf-8")
         try:
             found = validate_plan(draft)

@@ -112,6 +112,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
             current = above[-1][1]
             if fence:
                 _add_commands(current, [line.strip().removeprefix("$ ")])
+                # A fence is closed by one of the same characters that is not shorter.
                 fence = "" if marker and marker[1].startswith(fence) else fence
             elif marker:
                 fence = marker[1]
@@ -129,6 +130,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
                 _add_commands(current, [span for _, span in _SPAN.findall(line)])
         elif heading is not None or item is not None:
             depth = len(heading[1]) if heading else _BELOW_HEADINGS + len(item[1] if item else "")
+            # Bounded, as walk() and boxes() descend by recursion.
             while above[-1][0] >= depth or len(above) > MAX_DEPTH:
                 above.pop()
             piece = _piece(heading[2] if heading else item[4] if item else "", number)
@@ -161,8 +163,10 @@ def _piece(words: str, line: int) -> Piece:
     text = one_line(phase[1] if phase else words, limit=LONGEST_GOAL)
     piece = Piece(title=text, line=line, is_phase=phase is not None)
     for whole in _SPAN.finditer(text):
+        # Other code, such as the name of a function, belongs to the title.
         if _add_commands(piece, [whole[2]]):
             piece.title = piece.title.replace(whole[0], "")
+    # A title that was nothing but a command keeps it.
     piece.title = _plain_title(piece.title) or _plain_title(text) or f"Line {line}"
     return piece
 

@@ -115,10 +115,12 @@ class PlanTemplates:
     def _source(self, file: str) -> str | None:
         """Return the text of a template file; ``None`` if there is none, or its path leaves the folders."""
         parts = Path(file).parts
+        # Templates name further files to include, and are not trusted.
         if not file.endswith(ENDING) or ".." in parts or Path(file).is_absolute():
             return None
         if self._folder is not None:
             path = (self._folder / file).resolve()
+            # Resolved, as a link may lead out of the folder.
             if path.is_file() and path.is_relative_to(self._folder.resolve()):
                 try:
                     return read_regular(path, MAX_BYTES).decode("utf-8-sig", "replace")
@@ -131,6 +133,7 @@ class PlanTemplates:
 class _Sandbox(ImmutableSandboxedEnvironment):
     """Jinja2's sandbox, without operators by which a short template could use unbounded time or memory."""
 
+    # The sandbox bounds range(), but not the size of 'a' * 10**9 or '%1000000000d' % 1.
     intercepted_binops = frozenset(("*", "**", "%"))
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

@@ -199,11 +199,13 @@ def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
             re.sub(r"^test_|_test$|^tests?$", "", each) for each in place.removesuffix(".py").split("/")
         )
         words[place] = [part for part in parts if part not in ("", ".")] or ["tests"]
+    # A name that several groups would have gets the folders before it: api-cart and cart.
     last = [each[-1] for each in words.values()]
     for place, members in groups.items():
         # A folder is named instead of its files, so that tests written later are included. Folders inside
         # of it that are groups of their own are ignored.
         others = [f"--ignore={each}" for each in groups if each.startswith(f"{place}/")]
+        # The files themselves where they are in the top folder, as `.` would run all other groups, too.
         selection = members if place == "." and len(groups) > 1 else [place, *others]
         yield TestGroup(
             "-".join(words[place][-1:] if last.count(words[place][-1]) == 1 else words[place]),
@@ -242,6 +244,7 @@ def _check_of(source: str, line: str) -> FoundCheck | None:
     text = " ".join(line.split())
     if launched := _LAUNCHED.match(text):
         text = text if shutil.which(launched[1]) else launched[2]  # without uv, the tool may be installed
+    # Also inside quotes, where a command may have these, but tox and CI replace their variables.
     command = None if re.search(r"[$|<>;`{}*]", text) else accepted_command(text)
     if command is None or command.tool.name in _RUN_OTHERS:
         return None

@@ -76,14 +76,13 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
 
 
 def _criteria_of(milestone: Milestone) -> dict[str, Any]:
-    """Return the acceptance criteria of a milestone's todo: commands and artifacts, or else questions.
-
-    A criterion may be a command with or without backticks around it.
-    """
+    """Return the acceptance criteria of a milestone's todo: commands and artifacts, or else questions."""
     commands = [f"pytest {shlex.quote(each)}" for each in milestone.tests.files if each.endswith(".py")]
+    # A criterion is free text, and is written with or without backticks if it is a command.
     bare = (each.strip().strip("`").strip() for each in milestone.acceptance_criteria)
     commands += [each for each in bare if each.isprintable() and accepted_command(each)]
     files = dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
+    # Expected artifacts are globs: pages/[id].tsx would match pages/i.tsx.
     artifacts = [glob.escape(each) for each in files if each not in _deleted(milestone)]
     criteria: dict[str, Any] = {"expected_artifacts": artifacts} if artifacts else {}
     if commands:
@@ -214,6 +213,7 @@ def _problem_of(
     open_ = [each for each in outcome.checks if each.counts_as is not Verdict.PASSED]
     red = [each for each in open_ if each.counts_as.is_red]
     absent = [each for each in red if each.kind is CheckKind.ARTIFACT]
+    # Without a red check, the work is not wrong but not there yet, or not decided.
     match = Match.MISSING if absent or not red else Match.DEVIATING
     first = next(iter([*absent, *red, *open_]), None)
     if first is None:

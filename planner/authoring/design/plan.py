@@ -47,6 +47,7 @@ Text = Annotated[str, StringConstraints(max_length=1_000_000)]
 Sentence = Annotated[str, StringConstraints(min_length=1, max_length=9_000, pattern=r"\S")]
 """A text that becomes one line of the exported plan, where a line may have 10,000 characters."""
 Texts = tuple[Sentence, ...]
+# One part of a path: anything but `.` and `..`, slashes, backslashes and control characters.
 _NAME = r"(?:[^./\\\x00-\x1f]|\.[^./\\\x00-\x1f]|\.\.[^/\\\x00-\x1f])[^/\\\x00-\x1f]*"
 Path = Annotated[str, StringConstraints(pattern=rf"^{_NAME}(?:/{_NAME})*$", max_length=4_096)]
 """The path of a file, relative to the project, with slashes and without ``..``."""

@@ -214,6 +214,7 @@ class StateFolder:
 
     def gates(self) -> GateFile:
         """Return the gates and digests; without ``gates.json``, those of a new plan."""
+        # Not exists(): behind a dangling link, decided gates would be those of a new plan.
         if not os.path.lexists(self.gates_file):
             return GateFile()
         return self._load(self.gates_file, GateFile, "restore it from a copy")[0]
@@ -237,6 +238,7 @@ class StateFolder:
             assign(raw, ReviewItem, words, f"the new item of {phase.value}")
             items.append(raw)
             scope = raw.get("scope", "*")
+            # Other scopes are files, which later work may still make.
             if _PART_ID.fullmatch(scope) and scope not in self.plan().ids():
                 fault = f"scope: the plan has no {scope}; name a part of the plan, or *"
                 raise DesignError(f"{phase.value}/{raw['id']}", [fault])
@@ -334,6 +336,7 @@ class StateFolder:
             self.check_turn(phase)
             data = self.review(phase).model_dump(mode="json")
             yield data["items"]
+            # One by one before the whole, so that errors name the item.
             for raw in data["items"]:
                 try:
                     ReviewItem.model_validate(raw)
@@ -394,11 +397,9 @@ class StateFolder:
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Lock the folder against other writers; wait at most ``LOCK_SECONDS``.
-
-        The lock is on the directory itself, so there is no lock file; closing the handle, or the end of the
-        process, releases it.
-        """
+        """Lock the folder against other writers; wait at most ``LOCK_SECONDS``."""
+        # The directory itself is locked, so no lock file remains. The lock ends when the handle is closed,
+        # at the latest with the process.
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
