@@ -130,12 +130,6 @@ class Gate(Value):
     def is_complete(self) -> bool:
         return self.state is LoopState.COMPLETE
 
-    def decided(self, *, passed: bool) -> Gate:
-        """Return the gate after a decision; a COMPLETE gate must not be decided again."""
-        if passed:
-            return Gate(state=LoopState.COMPLETE, iteration=self.iteration)
-        return Gate(state=LoopState.RETRY, iteration=self.iteration + 1)
-
 
 # -- gaps at the end of a phase; broken references are refused by the plan itself ------------------------
 

@@ -43,6 +43,7 @@ from planner.authoring.design.plan import (
 from planner.authoring.design.review import (
     Gate,
     ItemStatus,
+    LoopState,
     ReviewFile,
     ReviewItem,
     ReviewPhase,
@@ -279,7 +280,10 @@ class StateFolder:
                 raise DesignError(
                     f"{about} cannot fail", ["no item blocks it; set one to FAIL, or pass the gate"]
                 )
-            after = before.decided(passed=passed)
+            after = Gate(
+                state=LoopState.COMPLETE if passed else LoopState.RETRY,
+                iteration=before.iteration + (not passed),
+            )
             update: dict[str, Any] = {"gates": {**file.gates, phase: after}}
             if passed and phase is ReviewPhase.PLAN_DOCS:
                 # The plan is written before the gates. After a kill between the two it is frozen already,
