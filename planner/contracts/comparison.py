@@ -25,11 +25,14 @@ from planner.contracts.source import (
     ModuleReader,
     ScopeNames,
     bindings_of,
+    bound_signature,
+    decorators_of,
     definitions,
-    describe_function,
     dotted,
     may_be_changed,
     members,
+    signature_of,
+    strange_decorator,
     uncertainty,
 )
 from planner.model.contract import ContractDifference
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from planner.contracts.source import FoundFunction, Scope
+    from planner.contracts.source import Scope
     from planner.model.contract import (
         ClassContract,
         Contract,
@@ -148,12 +151,12 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
             "signature", wanted.name, message, expected=expected, actual=actual, line=line
         )
         return
-    function = describe_function(home.functions[name])
+    function = home.functions[name]
     likeness, why, actual = compare_signature(wanted, function)
     if likeness is Likeness.SAME:
         return
-    shown, where = home.prefix + wanted.name, f"{home.path}:{function.line}"
-    facts = {"actual": render(actual), "line": function.line}
+    shown, where = home.prefix + wanted.name, f"{home.path}:{function.lineno}"
+    facts = {"actual": render(actual), "line": function.lineno}
     if likeness is Likeness.UNKNOWN:
         message = f"{shown} in {where} cannot be compared: {why}"
         yield home.difference("unresolved", wanted.name, message, **facts)
@@ -271,23 +274,22 @@ class Likeness(Enum):
 
 
 def compare_signature(
-    wanted: FunctionContract, found: FoundFunction
+    wanted: FunctionContract, found: griffe.Function
 ) -> tuple[Likeness, str, FunctionContract]:
     """Compare names, kinds and order of all parameters, and all other properties that the contract gives.
 
     Return the result, the reasons (empty for :attr:`Likeness.SAME`), and the signature of the code that was
     compared. A proved difference outweighs an unresolved one.
     """
-    actual = found.bound
+    actual, whole = bound_signature(found), signature_of(found)
     promised = [each.name for each in wanted.parameters or ()]
-    complete = [each.name for each in found.signature.parameters or ()]
+    complete = [each.name for each in whole.parameters or ()]
     if len(complete) > len(actual.parameters or ()) and promised[:1] == complete[:1]:
-        actual = found.signature  # the contract lists self or cls, too
-    if found.strange_decorator:
-        why = f"the decorator {found.strange_decorator} may change its signature"
-        return Likeness.UNKNOWN, why, actual
-    keeps_result = not any(full in KEEP_PARAMETERS for _, full in found.decorators)
-    differences = list(_differences(wanted, actual, found.names, keeps_result=keeps_result))
+        actual = whole  # the contract lists self or cls, too
+    if decorator := strange_decorator(found):
+        return Likeness.UNKNOWN, f"the decorator {decorator} may change its signature", actual
+    keeps_result = not any(full in KEEP_PARAMETERS for _, full in decorators_of(found))
+    differences = list(_differences(wanted, actual, ScopeNames(found), keeps_result=keeps_result))
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
         reasons = [why for each, why in differences if each is likeness]
         if reasons:

@@ -15,9 +15,10 @@ from pydantic import ValidationError
 from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
+    bound_signature,
     definitions,
-    describe_function,
     members,
+    strange_decorator,
     uncertainty,
 )
 from planner.errors import ContractFileError, Fault, ModuleSourceError
@@ -179,17 +180,15 @@ class _Writer:
         # A contract cannot name constants and modules.
         return [*known, *(name for name in exports if name not in known and name in module.imports)]
 
-    def function(self, name: str, source: Any, *, prefix: str = "") -> Iterator[FunctionContract]:
+    def function(self, name: str, found: Any, *, prefix: str = "") -> Iterator[FunctionContract]:
         """Yield the contract of a function, unless a decorator may change its signature."""
-        found = describe_function(source)
-        if found.strange_decorator:
+        if decorator := strange_decorator(found):
             self.left_out.append(
-                f"{prefix}{name} has the decorator {found.strange_decorator}, "
-                "which may change its signature"
+                f"{prefix}{name} has the decorator {decorator}, which may change its signature"
             )
             return
         try:
-            yield FunctionContract.model_validate({**found.bound.model_dump(), "name": name})
+            yield FunctionContract.model_validate({**bound_signature(found).model_dump(), "name": name})
         except ValidationError:
             self.left_out.append(f"{prefix}{name} {_TOO_LONG}")
 

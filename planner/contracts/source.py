@@ -390,35 +390,6 @@ class ScopeNames:
 # -- conversion from griffe to contracts --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFunction:
-    """A function of the source."""
-
-    signature: FunctionContract
-    """Its signature, including ``self`` or ``cls``."""
-    line: int
-    decorators: tuple[tuple[str, str], ...]
-    """For each decorator, the name as written and the full name as far as it is known."""
-    names: ScopeNames
-    """Name resolution at the function."""
-    is_method: bool
-
-    @property
-    def strange_decorator(self) -> str | None:
-        """The first decorator that may change the signature, as written; ``None`` if there is none."""
-        return next((name for name, full in self.decorators if full not in _KNOWN_DECORATORS), None)
-
-    @property
-    def bound(self) -> FunctionContract:
-        """The signature for a caller: without ``self`` or ``cls``."""
-        parameters = self.signature.parameters or ()
-        is_static = any(full == "staticmethod" for _, full in self.decorators)
-        # In `def run(*args)`, self is one of the arguments.
-        if not self.is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
-            return self.signature
-        return self.signature.model_copy(update={"parameters": parameters[1:]})
-
-
 def members(owner: Scope, kind: griffe.Kind) -> dict[str, Any]:
     """Return the members of a kind, by name, that the body of a module or class defines itself."""
     return {name: each for name, each in owner.members.items() if not each.is_alias and each.kind is kind}
@@ -453,39 +424,51 @@ def may_be_changed(found: griffe.Class) -> bool:
     return bool((found.decorators and not _is_plain_dataclass(found)) or found.keywords)
 
 
-def describe_function(found: griffe.Function) -> FoundFunction:
-    """Convert a function of griffe; its annotations and defaults stay source texts."""
+def signature_of(found: griffe.Function) -> FunctionContract:
+    """Return the whole signature of a function, whose annotations and defaults stay source texts."""
     parameters = [
         (each, (each.kind or griffe.ParameterKind.positional_or_keyword).name) for each in found.parameters
     ]
-    return FoundFunction(
-        signature=FunctionContract.model_construct(
-            name=found.name,
-            parameters=tuple(
-                ParameterContract.model_construct(
-                    name=each.name,
-                    kind=kind,
-                    annotation=_source(each.annotation),
-                    # griffe gives () to *args and {} to **options.
-                    default=None if kind.startswith("var_") else _source(each.default),
-                )
-                for each, kind in parameters
-            ),
-            returns=_source(found.returns),
-            is_async="async" in found.labels,
+    return FunctionContract.model_construct(
+        name=found.name,
+        parameters=tuple(
+            ParameterContract.model_construct(
+                name=each.name,
+                kind=kind,
+                annotation=_source(each.annotation),
+                # griffe gives () to *args and {} to **options.
+                default=None if kind.startswith("var_") else _source(each.default),
+            )
+            for each, kind in parameters
         ),
-        line=found.lineno or 0,
-        decorators=tuple(map(_decorator, found.decorators)),
-        names=ScopeNames(found),
-        is_method=found.parent is not None and found.parent.is_class,
+        returns=_source(found.returns),
+        is_async="async" in found.labels,
     )
 
 
-def _decorator(found: griffe.Decorator) -> tuple[str, str]:
-    """Return the name of a decorator as written, and its full name; ``?`` if it is no name."""
-    value: Any = found.value.function if isinstance(found.value, griffe.ExprCall) else found.value
-    is_name = isinstance(value, str | griffe.ExprName | griffe.ExprAttribute)
-    return (str(value), found.callable_path) if is_name else ("?", "?")
+def bound_signature(found: griffe.Function) -> FunctionContract:
+    """Return the signature for a caller: without ``self`` or ``cls``."""
+    signature = signature_of(found)
+    parameters = signature.parameters or ()
+    is_method = found.parent is not None and found.parent.is_class
+    is_static = any(full == "staticmethod" for _, full in decorators_of(found))
+    # In `def run(*args)`, self is one of the arguments.
+    if not is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
+        return signature
+    return signature.model_copy(update={"parameters": parameters[1:]})
+
+
+def decorators_of(found: griffe.Function) -> Iterator[tuple[str, str]]:
+    """Yield the name of each decorator as written, and its full name; ``?`` if it is no name."""
+    for each in found.decorators:
+        value: Any = each.value.function if isinstance(each.value, griffe.ExprCall) else each.value
+        is_name = isinstance(value, str | griffe.ExprName | griffe.ExprAttribute)
+        yield (str(value), each.callable_path) if is_name else ("?", "?")
+
+
+def strange_decorator(found: griffe.Function) -> str | None:
+    """Return the first decorator that may change the signature, as written; ``None`` if there is none."""
+    return next((name for name, full in decorators_of(found) if full not in _KNOWN_DECORATORS), None)
 
 
 def _source(expression: str | griffe.Expr | None) -> str | None:

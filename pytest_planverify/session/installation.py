@@ -228,8 +228,9 @@ def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str 
     from planner.contracts.source import (
         ModuleProblem,
         ModuleReader,
-        describe_function,
+        bound_signature,
         members,
+        strange_decorator,
         uncertainty,
     )
 
@@ -251,8 +252,8 @@ def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str 
         if name in members(owner, Kind.CLASS):
             return f"{callee}()"  # a class without a constructor
         if name in members(owner, Kind.FUNCTION):
-            found = describe_function(owner.members[name])
-            if found.strange_decorator is not None:
+            found = owner.members[name]
+            if strange_decorator(found) is not None:
                 return None
-            return clean(f"{callee}{render_signature(found.bound)}", limit=MAX_SIGNATURE)
+            return clean(f"{callee}{render_signature(bound_signature(found))}", limit=MAX_SIGNATURE)
     return None
