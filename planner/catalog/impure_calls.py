@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from planner.catalog.tables import load_table
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+_NAMES = {
+    section: [f"{module}.{name}" for module, names in table.items() for name in names.split()]
+    for section, table in load_table("impure_calls").items()
+}
 
-_TABLE = load_table("impure_calls")
-
-CHANCE: Mapping[str, str] = _TABLE["chance"]
-"""Functions that draw from an unseeded generator, by module."""
-CLOCK: Mapping[str, str] = _TABLE["clock"]
-"""Functions that read the clock, by module."""
-NETWORK: Mapping[str, str] = _TABLE["network"]
-"""Functions that access the network, by module."""
-
-GENERATORS = frozenset(
-    f"{module}.{name}" for module, names in _TABLE["generators"].items() for name in names.split()
-)
+GENERATORS = frozenset(_NAMES.pop("generators"))
 """Full names of generators and seeding functions that take a random seed if called without arguments."""
+
+IMPURE_CALLS = {name: section for section, names in _NAMES.items() for name in names}
+"""Full names of functions, each with what it depends on: ``chance``, ``clock`` or ``network``."""

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS, NETWORK
+from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
 from planner.model.findings import PathKind
 from planner.text.glob_patterns import matches, plain
 
@@ -29,12 +29,7 @@ _CHANGES_SELECTION = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob
 """Options with which the selections of a command are not the test files of this root."""
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-_IMPURE: Mapping[str, str] = {
-    f"{module}.{name}": rule
-    for rule, table in (("unseeded-random", CHANCE), ("wall-clock", CLOCK), ("network-access", NETWORK))
-    for module, names in table.items()
-    for name in names.split()
-}
+_RULES = {"chance": "unseeded-random", "clock": "wall-clock", "network": "network-access"}
 _GUARDS = re.compile(
     r"seed|patch|mock|freez|travel|cassette|vcr|responses|stub|fake|server|transport", re.IGNORECASE
 )
@@ -300,7 +295,7 @@ def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
             name = _dotted(node, aliases)
             is_bare = name in GENERATORS and not node.args and not node.keywords
             # Without a seed, a generator takes one from the system.
-            rule = "unseeded-random" if is_bare else _IMPURE.get(name)
+            rule = _RULES.get("chance" if is_bare else IMPURE_CALLS.get(name, ""))
             first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
             is_local = isinstance(first, str) and _LOCAL.search(first)
             if rule is not None and not is_local and name.partition(".")[0] not in parameters:

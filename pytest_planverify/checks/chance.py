@@ -176,10 +176,10 @@ def _names_of_chance() -> frozenset[str]:
 
     Imports are not resolved, so names that mean something else in other modules are left out.
     """
-    from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS
+    from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
 
-    drawn = " ".join((*CHANCE.values(), *CLOCK.values())).split()
-    return frozenset(drawn) | {name.rpartition(".")[2] for name in GENERATORS} | _MORE_CHANCE
+    drawn = [name for name, kind in IMPURE_CALLS.items() if kind != "network"]
+    return frozenset(name.rpartition(".")[2] for name in (*drawn, *GENERATORS)) | _MORE_CHANCE
 
 
 def _is_chance(node: ast.AST, *, with_sets: bool = True) -> bool:
