@@ -312,7 +312,7 @@ def _of_nox(text: str) -> Iterator[str]:
     """Yield the commands of calls such as ``session.run("ruff", "check", ".")`` with constant arguments."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":

@@ -247,7 +247,7 @@ def _absence_of(intent: CodeIntent, root: Path) -> str | None:
         return None
     try:
         names = set(_definitions(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return f"{intent.file} cannot be parsed as Python"
     wanted = intent.function.partition("(")[0].strip()
     return None if wanted in names else f"{intent.file} defines no {wanted}"

@@ -149,6 +149,13 @@ def test_each_tool_that_the_repository_runs_becomes_one_check(tmp_path: Path) ->
     }
 
 
+@pytest.mark.parametrize("source", ["def (", f"x = {'-' * 200_000}1\n"], ids=["invalid", "deep"])
+def test_a_noxfile_that_cannot_be_parsed_has_no_checks(tmp_path: Path, source: str) -> None:
+    written(tmp_path, {"noxfile.py": source})
+
+    assert read_repository(tmp_path).checks == ()
+
+
 def test_a_check_with_a_missing_tool_is_mentioned_in_a_comment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,6 +264,7 @@ def test_an_unverified_milestone_is_missing(verified: Command) -> None:
         (None, "shop/tax.py does not exist"),
         ("def other(): ...\n", "shop/tax.py defines no tax"),
         ("def tax(:\n", "shop/tax.py cannot be parsed as Python"),
+        pytest.param(f"x = {'-' * 200_000}1\n", "shop/tax.py cannot be parsed as Python", id="deep"),
     ],
 )
 def test_an_unimplemented_intent_is_missing_even_if_the_tests_pass(
