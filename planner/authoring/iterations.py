@@ -59,8 +59,10 @@ TOOL_CRITERIA = {
 }
 """The criteria of every iteration, each with the command that checks it where the tool is installed."""
 
+# Not inside of URLs and longer paths, and neither of the abbreviations that look like a file.
 _PATH = re.compile(
-    r"(?<![\w./:-])((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
+    r"(?<![\w./:-])(?!e\.g\b|i\.e\b)"
+    r"((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
 )
 _FOLDER = re.compile(r"`((?:[\w.+-]+/)+)`")
 _MODULE = re.compile(r"\bmodules?\s+[`'\"]?([A-Za-z_]\w*)", re.IGNORECASE)

@@ -181,7 +181,7 @@ def test_every_plan_requires_ruff_and_pyright_and_targets_nothing_protected(
         ("Tests for `shop/cart.py`", ("create", ("modules/cart/tests/",))),
         ("Tests for the cart: `tests/test_cart.py`", ("create", ("tests/test_cart.py",))),
         ("All code passes ruff", ("modify", ("shop/cart.py",))),
-        ("Make everything better", ("create", ())),
+        ("Make everything better, e.g. the cart", ("create", ())),
         ("Create module `prices`", ("create", ("modules/prices/",))),
         ("Implement the cart module", ("modify", ("src/shop/cart/__init__.py",))),
     ],
