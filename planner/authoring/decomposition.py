@@ -51,7 +51,7 @@ class Decomposer:
     done_before: str = ""
     """The results of earlier work, which are added to the intent of every todo."""
     _taken: set[str] = field(default_factory=set[str], init=False)
-    """The ids in use in the plan that is being made."""
+    """The ids in use in the plans that are being made."""
 
     def flat(self, goal: Piece, output: Path) -> Plan:
         """Return one plan for all pieces of a goal."""
@@ -75,6 +75,8 @@ class Decomposer:
         are the ids of the phases so far, by depth.
         """
         plans: dict[Path, Plan] = {}
+        if taken is None:
+            self._taken.clear()
         # Phases of one depth are files of one folder, even if they belong to different phases above.
         taken = defaultdict(set[str]) if taken is None else taken
         items: list[dict[str, Any]] = []
@@ -86,7 +88,8 @@ class Decomposer:
             elif depth > 2 and any(part.parts for part in phase.parts):
                 plans |= self.phased(phase, below, depth=depth - 1, taken=taken)
             else:
-                plans[below] = self.flat(phase, below)
+                # The ids of all phases are different, as the names of test files follow from them.
+                plans[below] = self._plan(phase, self._todos(phase, below), below)
             items.append(
                 {
                     "id": phase_id,

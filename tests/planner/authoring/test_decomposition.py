@@ -190,6 +190,16 @@ def test_inner_phases_of_one_name_have_plans_of_their_own(tmp_path: Path) -> Non
     assert {"c", "e"} <= {todo.id for plan in plans.values() for todo in plan.items}
 
 
+def test_pieces_of_one_name_in_two_phases_have_different_test_files(tmp_path: Path) -> None:
+    goal = read_goal("# G\n## a\n- cart\n## b\n- cart")
+    plans = decomposer(tmp_path).phased(goal, tmp_path / "plan.yaml", depth=2)
+    files = [
+        todo.allowed_files for plan in plans.values() for todo in plan.items if todo.agent_role == "tester"
+    ]
+
+    assert files == [("tests/test_cart.py",), ("tests/test_cart_2.py",)]
+
+
 def test_later_phases_are_planned_from_the_results_of_the_first(tmp_path: Path) -> None:
     plans = decomposer(tmp_path).phased(read_goal(EDITOR), tmp_path / "plan.yaml", depth=2, detailed=1)
     _, buffer, navigation, _ = plans.values()
