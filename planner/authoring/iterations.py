@@ -469,8 +469,9 @@ class IterationLog:
         self._root = root
         self._path = root / HOME / _LOG
         self._lines: list[Planned | Ended] = []
-        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        for number, line in enumerate(text.splitlines(), 1):
+        # As bytes, as lines of text also end at characters that JSON does not escape, such as U+2028.
+        data = self._path.read_bytes() if self._path.exists() else b""
+        for number, line in enumerate(data.splitlines(), 1):
             try:
                 self._lines.append(_LINE.validate_json(line))
             except ValidationError:

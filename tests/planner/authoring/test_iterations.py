@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from planner.authoring.iterations import (
     TOOL_CRITERIA,
     Gap,
     GapReport,
+    IterationLog,
     IterationOutcome,
     IterationPlan,
     IterationRecord,
@@ -22,6 +24,7 @@ from planner.authoring.iterations import (
     is_protected,
     plan_of_iteration,
 )
+from planner.errors import PlannerError
 from planner.planfile.loader import load_plan_text
 from planner.planfile.writer import dump_plan
 
@@ -239,6 +242,23 @@ def test_every_iteration_becomes_a_plan_file_that_loads(
         loaded = load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan
         assert loaded == plan
         assert not any(each.cmd.startswith("rm ") for each in loaded.items[0].acceptance_criteria.tests)
+
+
+def test_the_log_of_iterations_holds_any_text(tmp_path: Path) -> None:
+    log = IterationLog(tmp_path)
+    log.begin(planned(roadmap("Create `a.py`\u2028and `b.py`")), "plan.yaml")
+
+    assert IterationLog(tmp_path).open == log.open
+
+
+@pytest.mark.parametrize("line", [b"{}", b"\xff"])
+def test_a_line_of_the_log_that_is_no_iteration_is_named(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / ".planverify" / "iterations.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(line)
+
+    with pytest.raises(PlannerError, match=r"iterations.jsonl:1: this line is not an iteration"):
+        IterationLog(tmp_path)
 
 
 @pytest.mark.parametrize("tools", [[], ["ruff check"], ["ruff check", "pyright"]])
