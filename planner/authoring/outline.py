@@ -172,12 +172,10 @@ def _piece(words: str, line: int) -> Piece:
 
 
 def _plain_title(text: str) -> str:
-    """Return a text without Markdown emphasis and links, and without what a removed command leaves behind.
-
-    That is empty parentheses, and punctuation at the end.
-    """
+    """Return a title without Markdown emphasis and links, and without the rest of a removed command."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"[*_]{2,3}(?=\S)|(?<=\S)[*_]{2,3}|`", "", text)
+    # Where a command was removed, empty parentheses or punctuation at the end may remain.
     text = re.sub(r"\s*\(\s*\)", "", text)
     return re.sub(r"[\s:;,\u2013\u2014-]+$", "", " ".join(text.split()))
 

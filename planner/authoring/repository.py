@@ -143,10 +143,8 @@ def read_repository(folder: Path) -> RepositoryFacts:
 
 
 def _test_files(folder: Path, files: Iterable[str]) -> list[str]:
-    """Return the files in which pytest would find tests, sorted.
-
-    Without running pytest this is an estimate: by its settings, the file name, and the definitions inside.
-    """
+    """Return the files in which pytest would find tests, sorted."""
+    # An estimate, as pytest is not run: by its settings, the file name, and the definitions inside.
     root = project_root(folder)
     patterns = root.words("python_files") or _TEST_FILES
     places = [place.strip("/") for place in root.words("testpaths")]
@@ -165,11 +163,9 @@ def _test_files(folder: Path, files: Iterable[str]) -> list[str]:
 
 
 def _runner(folder: Path, files: list[str]) -> str:
-    """Return the command that starts pytest: ``python -m`` where only that lets tests import the product.
-
-    pytest adds the first folder above a test file that is no package to ``sys.path``; ``python -m`` adds
-    the current folder, in which a product without ``src`` is.
-    """
+    """Return the command that starts pytest: by ``python -m`` where tests need it to import the product."""
+    # pytest adds the first folder above a test file that is no package to sys.path; `python -m` adds the
+    # current folder, in which a product without a folder src is.
     if not files or project_root(folder).words("pythonpath") or (folder / "conftest.py").is_file():
         return "pytest"
     has_flat_product = bool(_packages(folder) or _modules(folder))
@@ -180,20 +176,17 @@ def _runner(folder: Path, files: list[str]) -> str:
 
 
 def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
-    """Yield the test groups: the files themselves, or where there are many, their folders.
-
-    Paths are cut to fewer and fewer folders until there are at most ``MOST_TEST_TODOS`` groups.
-    """
+    """Yield the test groups: the files themselves, or where there are many, their folders."""
     groups: dict[str, list[str]] = {path: [path] for path in files}
+    # Paths are cut to fewer and fewer folders until there are few enough groups.
     for depth in (8, 4, 3, 2, 1):
         if len(groups) <= MOST_TEST_TODOS:
             break
         groups = {}
         for path in files:
             groups.setdefault("/".join(path.split("/")[:-1][:depth]) or ".", list[str]()).append(path)
-    words: dict[
-        str, list[str]
-    ] = {}  # the distinctive parts: ``api`` and ``cart`` of tests/api/test_cart.py
+    # The distinctive parts: ``api`` and ``cart`` of tests/api/test_cart.py.
+    words: dict[str, list[str]] = {}
     for place in groups:
         parts = (
             re.sub(r"^test_|_test$|^tests?$", "", each) for each in place.removesuffix(".py").split("/")
@@ -218,10 +211,7 @@ def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
 
 
 def _checks(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iterator[FoundCheck]:
-    """Yield one check for each tool and purpose; those that run tests only ``with_tests``.
-
-    ``make`` targets count only for a purpose for which no check was found before.
-    """
+    """Yield one check for each tool and purpose; those that run tests only ``with_tests``."""
     taken: set[tuple[object, ...]] = set()
     for source, line in _lines(folder, pyproject, with_tests=with_tests):
         found = _check_of(source, line)
@@ -229,6 +219,7 @@ def _checks(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Ite
             continue
         # ``ruff check`` and ``ruff format`` are two checks of one tool and purpose.
         key = (found.tool, found.purpose, " format " in f" {found.cmd} ")
+        # A target usually runs the tools that were found in other files.
         if found.tool == "make" and any(purpose is found.purpose for _, purpose, _ in taken):
             continue
         if key not in taken:
@@ -237,14 +228,11 @@ def _checks(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Ite
 
 
 def _check_of(source: str, line: str) -> FoundCheck | None:
-    """Return the check that a line of a configuration runs; ``None`` if it is none the catalog accepts.
-
-    Lines with shell syntax or variables are refused, as plans run commands without a shell.
-    """
+    """Return the check that a line of a configuration runs; ``None`` if it is none the catalog accepts."""
     text = " ".join(line.split())
     if launched := _LAUNCHED.match(text):
         text = text if shutil.which(launched[1]) else launched[2]  # without uv, the tool may be installed
-    # Also inside quotes, where a command may have these, but tox and CI replace their variables.
+    # Plans run commands without a shell. Also refused inside quotes, where tox and CI replace variables.
     command = None if re.search(r"[$|<>;`{}*]", text) else accepted_command(text)
     if command is None or command.tool.name in _RUN_OTHERS:
         return None
@@ -361,10 +349,8 @@ def _modules(folder: Path) -> list[str]:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file; empty if it is missing, unreadable or larger than ``LARGEST_READ``.
-
-    Larger files are taken to be generated, not written by a person.
-    """
+    """Return the text of a file; empty if it is missing, unreadable or larger than ``LARGEST_READ``."""
+    # Larger files are taken to be generated, not written by a person.
     with suppress(OSError):
         return read_regular(path, LARGEST_READ).decode("utf-8", "replace")
     return ""

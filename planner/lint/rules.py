@@ -73,10 +73,8 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _globs(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield globs of ``protected_files`` that protect no file.
-
-    A glob of ``allowed_files`` may match no file yet: the work can still make it.
-    """
+    """Yield globs of ``protected_files`` that protect no file."""
+    # Only of these: a glob of ``allowed_files`` may match no file yet, as the work can still make it.
     for index, pattern in enumerate(facts.plan.metadata.protected_files):
         path = pattern.removeprefix("!")
         # pathlib takes ``*.md`` for files of the root alone.
@@ -142,12 +140,10 @@ def _step_of(todo: Todo, steps: list[dict[str, str]]) -> dict[str, str] | None:
 
 
 def _routing(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield a finding if most todos with tests state ``failure_routing`` and some do not.
-
-    A plan that states it for few todos or none relies on the default roles, which is fine.
-    """
+    """Yield a finding if most todos with tests state ``failure_routing`` and some do not."""
     tested = [todo for todo in facts.primaries if not todo.has_sub_plan and facts.has_command(todo)]
     without = [todo for todo in tested if not todo.failure_routing]
+    # A plan that states it for few todos or none relies on the default roles, which is fine.
     if without and len(without) * 2 <= len(tested):
         shown = listed([f"'{todo.id}'" for todo in without])
         message = (
@@ -353,6 +349,7 @@ def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
             fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or let another todo make {path}"
             change = ("allowed_files", path)
             yield facts.finding("outside-allowed-files", todo, loc, message, fix, change)
+    # To write tests is the work of a tester.
     if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
         yield from _changeable_judges(facts, todo, patterns)
 
@@ -377,10 +374,7 @@ def _required_files(facts: LintFacts, todo: Todo) -> Iterator[tuple[Loc, str, st
 
 
 def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) -> Iterator[LintFinding]:
-    """Yield a finding if a todo may change files that judge it: test files and fixtures of its criteria.
-
-    Files that it creates itself are excepted. Testers are not checked, as writing tests is their work.
-    """
+    """Yield a finding if a todo may change files that judge it, and that it does not create itself."""
     # A dict keeps the order of the criteria, so the finding names the same files each time.
     judges: dict[str, None] = {}
     for criterion in facts.criteria_of(todo):

@@ -132,10 +132,8 @@ class TestSelector:
         return PytestSettings(**{name: words for name, words in words_by_name.items() if words})
 
     def of(self, command: PytestInvocation) -> Selected:
-        """Return the tests that a pytest command selects.
-
-        ``-k`` and ``-m`` are ignored: only pytest itself can apply them.
-        """
+        """Return the tests that a pytest command selects by its paths and node ids."""
+        # Only pytest itself can apply -k and -m, so these are ignored.
         is_uncertain = command.guessed or any(
             word.partition("=")[0] in _CHANGES_SELECTION for word in command.args
         )
@@ -199,8 +197,8 @@ class TestSelector:
 def read_module(text: str, settings: PytestSettings) -> TestModule:
     """Parse the source of a test module.
 
-    Never raises: source with a syntax error gives a module with a ``problem``, source that is too deeply
-    nested or otherwise not parsed an ``open_ended`` one.
+    Never raises: source with a syntax error gives a module with a ``problem``, any other that cannot be
+    parsed an ``open_ended`` one.
     """
     try:
         # Of invalid escapes in the project's strings, which Python would print.
