@@ -184,17 +184,16 @@ class _Extension(griffe.Extension):
     def __init__(self, *, has_globals: bool) -> None:
         self._has_globals = has_globals
 
+    # The nodes are those of ast, as sources are visited; griffe has others for modules that it imports.
+
     def on_module_instance(self, *, node: Any, mod: griffe.Module, **_: Any) -> None:
-        if isinstance(node, ast.Module):
-            mod.extra[_EXTRA]["bindings"] = read_bindings(node.body, has_globals=self._has_globals)
+        mod.extra[_EXTRA]["bindings"] = read_bindings(node.body, has_globals=self._has_globals)
 
     def on_class_instance(self, *, node: Any, cls: griffe.Class, **_: Any) -> None:
-        if isinstance(node, ast.ClassDef):
-            cls.extra[_EXTRA]["bindings"] = read_bindings(node.body)
+        cls.extra[_EXTRA]["bindings"] = read_bindings(node.body)
 
     def on_function_instance(self, *, node: Any, func: griffe.Function, **_: Any) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            func.lineno = node.lineno  # griffe sets the line of the first decorator
+        func.lineno = node.lineno  # griffe sets the line of the first decorator
 
 
 def _visited(name: str, file: Path, shown: str) -> griffe.Module:
