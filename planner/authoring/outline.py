@@ -42,8 +42,8 @@ class Piece:
     """A heading or a list item with the pieces below it; the root of a page has the page's title."""
 
     title: str
-    text: str = ""
-    """The text below the title."""
+    lines: list[str] = field(default_factory=list[str])
+    """The text below the title, without blank lines."""
     line: int = 0
     """The line of the title, from 1; 0 for a piece that is not a line of its own."""
     is_phase: bool = False
@@ -59,6 +59,11 @@ class Piece:
     def goal(self) -> str:
         """The title and the text, as instructions for the piece."""
         return f"{self.title}\n{self.text}".strip()
+
+    @property
+    def text(self) -> str:
+        """The text below the title."""
+        return "\n".join(self.lines).strip()
 
     def walk(self) -> Iterator[Piece]:
         """Yield the piece and all pieces below it, in order."""
@@ -116,7 +121,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
                 fence = "" if marker and marker[1].startswith(fence) else fence
             elif marker:
                 fence = marker[1]
-            current.text = f"{current.text}\n{line}".strip()
+            current.lines += [line] if line else []
         elif line and ((heading is None and item is None) or count >= most):
             # A line continues the nearest item above with a smaller indent, but never leaves its heading.
             depth = _BELOW_HEADINGS + len(line) - len(line.lstrip())
@@ -126,7 +131,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
             if current is root and not root.title and count == 0:
                 root.title = one_line(line, limit=LONGEST_GOAL)
             else:
-                current.text = f"{current.text}\n{line.strip()}".strip()
+                current.lines.append(line.strip())
                 _add_commands(current, [span for _, span in _SPAN.findall(line)])
         elif heading is not None or item is not None:
             depth = len(heading[1]) if heading else _BELOW_HEADINGS + len(item[1] if item else "")
