@@ -289,14 +289,13 @@ def _missing(what: str, references: list[tuple[str, str]], known: set[str]) -> I
 
 
 def _decisions_in(*texts: str) -> list[str]:
-    return [ref for text in texts if "DL-" in text for ref in _DECISION_NAMED.findall(text)]
+    return [ref for text in texts for ref in _DECISION_NAMED.findall(text)]
 
 
 def _repeated(what: str, values: list[str] | list[int]) -> Iterator[str]:
-    if len(set(values)) < len(values):
-        for value, count in Counter(values).items():
-            if count > 1:
-                yield f"{what}: {value} occurs {count} times; keep one"
+    for value, count in Counter(values).items():
+        if count > 1:
+            yield f"{what}: {value} occurs {count} times; keep one"
 
 
 def faults_of(error: ValidationError) -> tuple[str, ...]:
