@@ -501,8 +501,9 @@ def _assign_one(
         if dot:
             value: Any = text
             with suppress(ValueError, RecursionError):
-                value = json.loads(text)
-                json.dumps(value, allow_nan=False)  # Python's parser accepts NaN, which is not JSON
+                parsed = json.loads(text)
+                json.dumps(parsed, allow_nan=False)  # Python's parser accepts NaN, which is not JSON
+                value = parsed
             raw.setdefault(name, {})[inner] = value
             return None
         raw[name] = {}

@@ -204,6 +204,7 @@ def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command, f
         ("M-001", ["tests.scenarios.error=none"], "tests.scenarios.error", ["none"]),
         ("M-001", ["name=a=b"], "name", "a=b"),
         ("CI-001", ["params.window=14", "params.mode=fast"], "params", {"window": 14, "mode": "fast"}),
+        ("CI-001", ["params.fill=NaN"], "params", {"fill": "NaN"}),
     ],
 )
 def test_assigned_words_are_converted_to_the_type_of_the_field(
