@@ -251,6 +251,7 @@ class Planner:
             if constraints:
                 description += f". Constraints: {'; '.join(constraints)}"
             return self._split([each for each in targets if each not in kept], description, state)
+        # These beginnings are the words with which a roadmap says what kind of change it wants.
         if begin.startswith("all code passes"):
             return [self._action("modify", evident, description)]
         if begin.startswith("tests for"):
@@ -548,6 +549,7 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str]) -> Plan
     created = {each for action in actions if action.action_type == "create" for each in action.target_files}
     allowed = [f"{each}**" if each.endswith("/") else each for each in targets]
     made = [each for each in targets if each in created and not each.endswith("/")]
+    # A gap report may come from another program; with a refused command the plan could not be loaded.
     own = [each for each in iteration.gap.commands if accepted_command(each)]
     if not own:
         folders = [each for each in targets if each.endswith("tests/")]
@@ -565,6 +567,7 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str]) -> Plan
         "acceptance_criteria": {"tests": [{"cmd": each} for each in checks], "expected_artifacts": made},
         "risk_level": iteration.estimated_risk.upper(),
     }
+    # Without targets, whoever works on it has to find the files.
     if targets:
         todo["allowed_files"] = allowed
     protected = [*PROTECTED_FILES, *(f"{each}**" for each in PROTECTED_FOLDERS)]

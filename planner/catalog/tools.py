@@ -125,5 +125,6 @@ def purpose_of_target(names: str) -> Purpose | None:
 
 def tool_of_plan(spec: ToolSpec) -> Tool:
     """Return the tool of an entry in a plan's ``metadata.tools``. Its exit status alone is the verdict."""
+    # What -h means to a tool that only the plan knows is not known here.
     argv = spec.argv or (spec.name,)
     return Tool(name=spec.name, purpose=spec.kind, programs=argv[:1], argv=argv, h_is_help=False)

@@ -119,6 +119,7 @@ class LintFacts:
     def makers_of(self, path: str) -> list[str]:
         """Return the ids of the todos that create a file, or a file in a folder."""
         globs = (each for each in self._globs if matches(path, each))
+        # A path that a todo names is more certain than one that only matches its glob.
         return self._makers.get(path) or [owner for each in globs for owner in self._makers[each]]
 
     def comes_first(self, todo: Todo, maker: str) -> bool:

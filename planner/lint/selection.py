@@ -164,6 +164,7 @@ class TestSelector:
 
     def _add_file(self, path: str, name: str, selected: Selected) -> None:
         """Add a file and its tests below ``name`` to ``selected``; all of its tests if that is empty."""
+        # Such as a doctest in a text file, whose tests are not known here.
         if not path.endswith(".py"):
             return
         selected.files.append(path)

@@ -123,6 +123,7 @@ def _instructions(milestone: Milestone, design: DesignPlan) -> str:
     lines += _listed("It is done when:", milestone.acceptance_criteria)
     lines += _listed("Keep:", design.invisible_knowledge.invariants)
     lines += _listed("Constraints:", (each.description for each in design.planning_context.constraints))
+    # Diffs come last and are cut first: they can be shown by a command, and the rest cannot be left out.
     room = _LONGEST_INTENT - sum(map(len, lines))
     for change in milestone.code_changes:
         room -= len(change.diff) + len(change.file)

@@ -355,6 +355,7 @@ def add_part(
     Raises :class:`planner.errors.DesignError` with every violation.
     """
     kind = KINDS[kind_name]
+    # Changed as plain data, as the models are frozen. The validation at the end is that of a loaded plan.
     data = plan.model_dump(mode="json")
     holder = data
     if kind.in_milestone:
@@ -391,6 +392,7 @@ def change_part(plan: DesignPlan, name: str, words: Sequence[str]) -> DesignPlan
     raw, _, model = _find(data, name)
     before = raw.get("id")
     assign(raw, model, words, name)
+    # Other parts, reviews and comments in diffs refer to it by its id.
     if raw.get("id") != before:
         raise DesignError(name, ["the id cannot be changed; remove the part and add another"])
     return _validated(data, raw, model, name)
@@ -406,6 +408,7 @@ def remove_part(plan: DesignPlan, name: str) -> DesignPlan:
     raw, parts, _ = _find(data, name)
     if parts is None:
         raise DesignError(name, ["every plan has it; set its fields instead"])
+    # The validation names the parts that still refer to it.
     parts.remove(raw)
     try:
         return DesignPlan.model_validate(data)
@@ -506,12 +509,14 @@ def _assign_one(
                 value = parsed
             raw.setdefault(name, {})[inner] = value
             return None
+        # An empty text removes all keys.
         raw[name] = {}
         return f"name one of its keys: {name}.KEY=VALUE" if text else None
     if dot:
         return f"{name} has no fields; write {name}=VALUE"
     if shape is list:
         old: list[str] = raw.get(name, []) if appends else []
+        # An empty text empties the list.
         raw[name] = [*old, text] if text else old
     elif shape is tuple:
         return f"{name} has parts; add, set and remove these by their ids"

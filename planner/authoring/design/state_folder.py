@@ -142,6 +142,7 @@ class StateFolder:
                 folder.path, f"the folder cannot be created ({error.strerror}); name another"
             ) from None
         with folder._locked():
+            # Under the lock, so that of two commands at once only one starts a plan.
             if os.path.lexists(folder.plan_file):
                 raise _fault(folder.plan_file, "it already has a plan; name another --state-dir")
             plan = DesignPlan(
