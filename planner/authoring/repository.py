@@ -119,6 +119,7 @@ def read_repository(folder: Path) -> RepositoryFacts:
     checks = tuple(_checks(folder, pyproject, with_tests=not files))
     languages = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
+    packages = (f"{each}/**" for each in _packages(folder))
     tools = repository_tools(folder)
     own = [
         FoundCheck(
@@ -131,7 +132,7 @@ def read_repository(folder: Path) -> RepositoryFacts:
         tests=tuple(_group_tests(files, runner)),
         test_files=len(files),
         checks=(*checks, *own),
-        sources=tuple(_sources(folder)),
+        sources=("src/**",) if (folder / "src").is_dir() else (*packages, *_modules(folder)),
         runner=runner,
         tools=tools,
         files=every,
@@ -326,15 +327,6 @@ def _of_workflow(text: str) -> Iterator[str]:
 
 
 # --- reading
-
-
-def _sources(folder: Path) -> Iterator[str]:
-    """Yield the patterns of product code: ``src``, else packages and modules at the top."""
-    if (folder / "src").is_dir():
-        yield "src/**"
-        return
-    yield from (f"{each}/**" for each in _packages(folder))
-    yield from _modules(folder)
 
 
 def _packages(folder: Path) -> list[str]:

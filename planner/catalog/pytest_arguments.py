@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from planner.catalog.tables import load_table
 from planner.errors import CommandSyntaxError
@@ -216,15 +216,12 @@ _WITHOUT_PLUGIN = ("no:planverify", "no:pytest_planverify")
 """Values of ``-p`` that disable this plugin."""
 
 
-def _read_options(table: dict[str, Any]) -> Iterator[tuple[str, PytestOption]]:
-    """Yield the options of ``pytest_options.toml`` with their names."""
-    for section in ("selecting", "shared", "own"):
-        for takes in _AT_LEAST:
-            for name in table[section].get(takes, "").split():
-                yield name, PytestOption(takes, is_own=section == "own")
-
-
-OPTIONS: dict[str, PytestOption] = dict(_read_options(_TABLE))
+OPTIONS: dict[str, PytestOption] = {
+    name: PytestOption(takes, is_own=section == "own")
+    for section in ("selecting", "shared", "own")
+    for takes in _AT_LEAST
+    for name in _TABLE[section].get(takes, "").split()
+}
 """The known options by name, with its dashes."""
 
 _PATH_OPTIONS = frozenset(_TABLE["paths"]["options"].split())
