@@ -148,19 +148,29 @@ class TestSelector:
     def _select(self, command: PytestInvocation) -> Selected:
         """Evaluate the selections of a command, which are ``testpaths`` or the root if it names none."""
         selected = Selected()
-        for place in command.selections or self.settings.testpaths or (".",):
+        if not command.selections:
+            # Testpaths may be globs. pytest ignores those that match nothing, and searches the root if none
+            # is left.
+            files, testpaths = self._test_files("."), self.settings.testpaths
+            inside = [each for each in files if any(matches(each, path) for path in testpaths)]
+            for file in inside or files:
+                self._add_file(file, "", selected)
+        for place in command.selections:
             path, _, name = place.partition("::")
             path = plain(path)
             kind = self.project.kind(path)
             if kind is PathKind.FILE:
                 self._add_file(path, name.partition("[")[0], selected)
             elif kind is PathKind.FOLDER:
-                for file in self.project.files(path):
-                    if any(matches(file, each) for each in self.settings.python_files):
-                        self._add_file(file, "", selected)
+                for file in self._test_files(path):
+                    self._add_file(file, "", selected)
             elif kind is PathKind.MISSING:
                 selected.missing_files.append(path)
         return selected
+
+    def _test_files(self, folder: str) -> list[str]:
+        names = self.settings.python_files
+        return [file for file in self.project.files(folder) if any(matches(file, each) for each in names)]
 
     def _add_file(self, path: str, name: str, selected: Selected) -> None:
         """Add a file and its tests below ``name`` to ``selected``; all of its tests if that is empty."""

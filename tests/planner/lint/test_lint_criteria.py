@@ -138,6 +138,20 @@ def test_pytest_settings_decide_the_selection_of_a_bare_pytest(
     assert judge(tmp_path, todo("a", "pytest"), files={"docs/check_a.py": late}) == ["wall-clock"]
 
 
+@pytest.mark.parametrize(
+    ("testpaths", "is_late"), [("src/*/tests", False), ("docs src", False), ("docs", True), (".", True)]
+)
+def test_testpaths_may_be_globs_and_missing_ones_are_ignored(
+    tmp_path: Path, testpaths: str, is_late: bool
+) -> None:
+    files = {
+        "tox.ini": f"[pytest]\ntestpaths = {testpaths}\n",
+        "src/x/tests/test_a.py": GOOD_TEST,
+        "else/test_b.py": "import time\n\n\ndef test_now():\n    assert time.time() > 1\n",
+    }
+    assert judge(tmp_path, todo("a", "pytest"), files=files) == ["wall-clock"] * is_late
+
+
 @pytest.mark.parametrize("text", ["[pytest", "[tool.x]\n", "= 3", "[tool]\npytest = 3\n"])
 def test_unreadable_pytest_settings_are_ignored(tmp_path: Path, text: str) -> None:
     assert judge(tmp_path, todo("a", "pytest"), files={"pyproject.toml": text, "tox.ini": text}) == []
