@@ -29,6 +29,7 @@ from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
 from planner.planfile.discovery import project_root, repository_tools
 from planner.planfile.project_files import read_regular, walk
+from planner.text.glob_patterns import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -148,7 +149,6 @@ def _test_files(folder: Path, files: Iterable[str]) -> list[str]:
     # An estimate, as pytest is not run: by its settings, the file name, and the definitions inside.
     root = project_root(folder)
     patterns = root.words("python_files") or _TEST_FILES
-    places = [place.strip("/") for place in root.words("testpaths")]
 
     def is_test(path: str) -> bool:
         *parents, name = path.split("/")
@@ -156,11 +156,14 @@ def _test_files(folder: Path, files: Iterable[str]) -> list[str]:
             name.endswith(".py")
             and not any(each in _NOT_TESTS or each.startswith(".") for each in parents)
             and (path in _ROOT_TEST_FILES or any(fnmatch(name, pattern) for pattern in patterns))
-            and (not places or any(f"{path}/".startswith(f"{place}/") for place in places))
             and _DEFINES_TESTS.search(_text(folder / path)) is not None
         )
 
-    return sorted(filter(is_test, files))
+    found = sorted(filter(is_test, files))
+    # Testpaths may be globs. pytest ignores those that match nothing, and searches the root if no other is
+    # left.
+    places = root.words("testpaths")
+    return [path for path in found if any(matches(path, place) for place in places)] or found
 
 
 def _runner(folder: Path, files: list[str]) -> str:

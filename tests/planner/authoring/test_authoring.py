@@ -86,11 +86,12 @@ def test_many_test_files_are_grouped_by_folder_without_overlap(tmp_path: Path) -
     }
 
 
-def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("testpaths", ["checks", "checks/", "c*s", "missing checks"])
+def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path, testpaths: str) -> None:
     written(
         tmp_path,
         {
-            "pytest.ini": "[pytest]\ntestpaths = checks\npython_files = check_*.py\n",
+            "pytest.ini": f"[pytest]\ntestpaths = {testpaths}\npython_files = check_*.py\n",
             "checks/check_it.py": TEST,
             "other/check_it.py": TEST,
         },
