@@ -455,18 +455,16 @@ def _template() -> Template:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     filters: dict[str, Any] = environment.filters
-    filters |= {
-        "one": _one_line,
-        "because": lambda text: f" \N{EN DASH} {_one_line(text)}" if text.strip() else "",
-        "prose": lambda text: clean(text).strip(),
-        "fence": lambda text, language: fence(clean(text).strip("\n"), language),
-        "inline": inline,
-    }
+    filters |= {"one": _one_line, "because": _because, "clean": clean, "fence": fence, "inline": inline}
     return environment.from_string((files("planner.authoring.design") / "plan.md.jinja").read_text("utf-8"))
 
 
 def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+def _because(reason: str) -> str:
+    return f" \N{EN DASH} {_one_line(reason)}" if reason.strip() else ""
 
 
 # -- workflows -----------------------------------------------------------------------------------------
