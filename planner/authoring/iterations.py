@@ -94,7 +94,7 @@ class Gap(Value):
     """Something that is missing or wrong in a project."""
 
     category: Literal["quality", "inbox", "roadmap"]
-    description: str = Field(min_length=1)
+    description: str = Field(min_length=1, max_length=2_000)
     evidence: Texts = ()
     """Output of a tool, the path of an inbox item, the line of a roadmap."""
     constraints: Texts = ()
@@ -442,6 +442,7 @@ def _normal(path: str) -> str | None:
 
 _LOG = "iterations.jsonl"
 _SLUG_WORDS = 5
+_LONGEST_SLUG = 100  # an id may have 200 characters, a file name 255
 
 
 class Planned(Value):
@@ -596,10 +597,10 @@ def _instructions(iteration: IterationPlan, tools: Sequence[str]) -> str:
 
 
 def _slug(text: str) -> str:
-    """Return the first significant words of a text, joined by underscores."""
+    """Return the first significant words of a text, joined by underscores; at most ``_LONGEST_SLUG``."""
     words = re.findall(r"[a-z0-9]+", text.casefold())
     kept = [each for each in words if each not in ("a", "an", "the", "is", "of", "for", "to")]
-    return "_".join((kept or words or ["iteration"])[:_SLUG_WORDS])
+    return "_".join((kept or words or ["iteration"])[:_SLUG_WORDS])[:_LONGEST_SLUG]
 
 
 # -- collection of gaps --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from planner.authoring.iterations import (
     ProjectState,
     is_protected,
     plan_of_iteration,
+    read_gap_report,
 )
 from planner.errors import PlannerError
 from planner.planfile.loader import load_plan_text
@@ -259,6 +261,19 @@ def test_a_line_of_the_log_that_is_no_iteration_is_named(tmp_path: Path, line: b
 
     with pytest.raises(PlannerError, match=r"iterations.jsonl:1: this line is not an iteration"):
         IterationLog(tmp_path)
+
+
+def test_a_description_of_one_long_word_becomes_a_plan(tmp_path: Path) -> None:
+    plan = plan_of_iteration(planned(roadmap("x" * 2_000)), tools=[])
+    assert load_plan_text(dump_plan(plan, format="yaml"), tmp_path / "plan.yaml").plan == plan
+
+
+def test_an_overlong_description_in_a_gap_report_is_refused(tmp_path: Path) -> None:
+    report = {"gaps": [{"category": "roadmap", "description": "x" * 2_001}]}
+    (tmp_path / "gaps.json").write_text(json.dumps(report))
+
+    with pytest.raises(PlannerError, match=r"gaps.json: gaps.0.description: String should have"):
+        read_gap_report(tmp_path / "gaps.json")
 
 
 @pytest.mark.parametrize("tools", [[], ["ruff check"], ["ruff check", "pyright"]])
