@@ -81,6 +81,10 @@ def test_a_private_key_block_is_redacted_even_if_truncated(text: str, expected: 
     assert redact(text) == expected
 
 
+def test_the_shortest_password_is_redacted() -> None:
+    assert redact("pwd=1") == "pwd=[redacted: password]"
+
+
 def test_a_public_certificate_is_not_redacted() -> None:
     text = KEY.replace("RSA PRIVATE KEY", "CERTIFICATE")
     assert redact(text) == text
