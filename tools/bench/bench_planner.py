@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from engine_logs import plan_of, run_of
 from fastapi.testclient import TestClient
 from measuring import Command, Row, interleaved
 from outcome_samples import check, document, outcome, results
+from sample_documents import sample_document
 
 from planner.model.events import PlanSubmitted
 from planner.model.outcome import Failure, Location, Outcome
@@ -167,10 +169,9 @@ def _row(name: str, seconds: dict[str, float], ours: str, theirs: str, at_most: 
 
 
 def _write(folder: Path, *, branches: int) -> tuple[Path, Path]:
-    from planner.planfile.loader import load_plan
     from planner.planfile.plan_folder import PlanFolder
     from planner.planfile.record_files import write_outcomes
-    from planner.testing import sample_document, simulate_failure, simulate_success
+    from planner.testing import simulate_failure, simulate_success
 
     path = folder / "plan.yaml"
     policy = f"max_branch_depth: 2, max_concurrent_branches: {branches}, notify_after_n_failures: 1000"
@@ -184,7 +185,7 @@ def _write(folder: Path, *, branches: int) -> tuple[Path, Path]:
         else simulate_success(todo)
         for number, todo in enumerate(loaded.plan.items)
     ]
-    document = sample_document(loaded.plan, found)
+    document = sample_document(loaded.plan, found, at=datetime.now(UTC))
     ref = document.plans[0].model_copy(update={"digest": loaded.digest})
     outcomes = PlanFolder(folder, loaded.plan.todo_list_id).outcomes
     write_outcomes(document.model_copy(update={"plans": (ref,)}), outcomes)
