@@ -300,15 +300,14 @@ def open_index_of(
 ) -> Index:
     """Open the index of a project, or the database ``store``; report on standard error what it cannot read.
 
-    ``rebuild`` discards the index and builds it from the files; ``imports`` first brings ``store`` up to
-    date with the project.
+    ``rebuild`` discards the index and builds it from the files; ``imports`` brings ``store`` up to date with
+    the project.
     """
     if imports and store is not None:
-        with Index.open(store) as index:
-            index.sync(root)
-            for remark in index.remarks:
-                complain(remark)
-    index = open_index(root, store, rebuild=rebuild)
+        index = Index.open(store)
+        index.sync(root)
+    else:
+        index = open_index(root, store, rebuild=rebuild)
     for remark in index.remarks:
         complain(remark)
     return index

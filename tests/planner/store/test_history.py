@@ -167,12 +167,15 @@ def test_a_missing_database_is_reported_in_one_line(planner: Command) -> None:
         assert refused.err.count("\n") == 1
 
 
-def test_an_unreadable_log_is_reported_beside_the_other_runs(planner: Command) -> None:
+@pytest.mark.parametrize("words", [(), ("--store", "team.db", "--import")], ids=["own", "imported"])
+def test_an_unreadable_log_is_reported_beside_the_other_runs(
+    planner: Command, words: tuple[str, ...]
+) -> None:
     repaired(planner)
     broken = repaired(planner, "run-2").path
     broken.write_text(broken.read_text().replace("run_started", "run_resumed"))
 
-    shown = planner("history")
+    shown = planner("history", *words)
 
     assert (shown.status, shown.out.count("run run-")) == (4, 1)
     assert ".planverify/logs/run-2.jsonl: line 1 was changed, or the line before it" in shown.err
