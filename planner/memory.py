@@ -223,15 +223,13 @@ class Memory:
         standings = {role: self._standing(role, failure, grams, now) for role in Role}
         numbers, best = _counts_reason(category, standings), default
         refusal, word = _refusal(failure, todo, default), self._latest_correction(failure.signature)
-        reasons = [
-            refusal,
-            _correction_reason(word) if word is not None and refusal is None else None,
-            numbers,
-        ]
+        reasons = [refusal]
         # A person's word outweighs all numbers.
         if refusal is None and word is not None:
             best = word.role
-        elif refusal is None:
+            reasons.append(_correction_reason(word))
+        reasons.append(numbers)
+        if refusal is None and word is None:
             beliefs = {role: standings[role].belief for role in (default, *WORKERS)}
             better = max(beliefs, key=lambda role: beliefs[role].rate)
             one, other = beliefs[better], beliefs[default]
@@ -408,14 +406,9 @@ def words_of(text: str) -> list[str]:
 
 def language_of(todo: Todo) -> str:
     """Return the language of the first file, else of the first command, that indicates one; else Python."""
-    artifacts = (artifact.path for artifact in todo.acceptance_criteria.expected_artifacts)
-    files = (
-        PurePosixPath(file).suffix for file in (*_target(todo), *(todo.allowed_files or ()), *artifacts)
-    )
-    programs = (word for _, spec in commands_of(todo) for word in spec.cmd.split())
-    return next((_LANGUAGE_OF[word] for word in (*files, *programs) if word in _LANGUAGE_OF), PYTHON)
-
-
-def _target(todo: Todo) -> tuple[str, ...]:
     spec = todo.controller_task_spec
-    return () if spec is None or spec.target_file is None else (spec.target_file,)
+    target = () if spec is None or spec.target_file is None else (spec.target_file,)
+    artifacts = (artifact.path for artifact in todo.acceptance_criteria.expected_artifacts)
+    files = (PurePosixPath(file).suffix for file in (*target, *(todo.allowed_files or ()), *artifacts))
+    programs = (word for _, command in commands_of(todo) for word in command.cmd.split())
+    return next((_LANGUAGE_OF[word] for word in (*files, *programs) if word in _LANGUAGE_OF), PYTHON)

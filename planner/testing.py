@@ -160,12 +160,12 @@ def simulate_failure(
     """Return the outcome of a todo whose first criterion failed. ``fields`` are those of the failure."""
     failure = sample_failure(todo, error_type, message, **fields)
     failing = failure.check_id or "tests[0]"
-    return _outcome(todo, TodoState.TEST_FAILED, failing, failure_evidence=failure, failures=(failure,))
+    return _outcome(todo, failing, failure_evidence=failure, failures=(failure,))
 
 
 def simulate_success(todo: Todo) -> Outcome:
     """Return the outcome of a todo whose criteria all passed."""
-    return _outcome(todo, TodoState.DONE)
+    return _outcome(todo)
 
 
 class Workflow:
@@ -346,11 +346,8 @@ _KINDS = {
 }
 
 
-def _outcome(todo: Todo, state: TodoState, failing: str | None = None, **fields: Any) -> Outcome:
-    """Return an outcome with a check for each criterion; all passed except the one named ``failing``.
-
-    A pending todo has no checks.
-    """
+def _outcome(todo: Todo, failing: str | None = None, **fields: Any) -> Outcome:
+    """Return an outcome with a check for each criterion; all passed except the one named ``failing``."""
     ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else [])
     ids = ids if failing in (None, *ids) else [failing, *ids]
     checks = tuple(
@@ -361,14 +358,14 @@ def _outcome(todo: Todo, state: TodoState, failing: str | None = None, **fields:
         )
         for name in ids
     )
-    is_done, is_verified = state is TodoState.DONE, state is not TodoState.PENDING
+    is_done = failing is None
     return Outcome(
         todo_id=todo.id,
         title=todo.title,
-        state=state,
+        state=TodoState.DONE if is_done else TodoState.TEST_FAILED,
         success=is_done,
         tests_passed=is_done,
-        verified=is_verified,
-        checks=checks if is_verified else (),
+        verified=True,
+        checks=checks,
         **fields,
     )

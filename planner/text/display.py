@@ -64,12 +64,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count if count < 10_000 else f'{count:,}'} {noun if count == 1 else plural}"
 
 
-def listed(names: Iterable[str], most: int = 8, last: str = ", ") -> str:
-    """Return ``a, b and 3 more`` for more than ``most`` names, else all, with ``last`` before the last."""
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Return ``a, b and 3 more`` for more than ``most`` names, else all of them."""
     known = list(names)
-    if len(known) > most:
-        return f"{', '.join(known[:most])} and {len(known) - most} more"
-    return last.join(part for part in (", ".join(known[:-1]), *known[-1:]) if part)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str, *, most: int = 1) -> str:

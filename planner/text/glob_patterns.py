@@ -95,11 +95,10 @@ def is_glob(path: str) -> bool:
 @lru_cache(maxsize=4096)
 def _parts(pattern: str) -> tuple[str, ...]:
     """Return the parts of a glob, with the ``**`` that it implies."""
-    path = plain(pattern)
-    if path in ("", "."):
+    parts = tuple(part for part in pattern.split("/") if part not in ("", "."))
+    if not parts:
         return ("**",)
-    parts = tuple(part for part in path.split("/") if part not in ("", "."))
-    if len(parts) == 1 and "*" in path:
+    if len(parts) == 1 and "*" in pattern:
         parts = ("**", *parts)
     # A folder implies everything below it. For a file the `**` does no harm: nothing is below it.
     return parts if parts[-1] == "**" else (*parts, "**")

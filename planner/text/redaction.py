@@ -78,22 +78,16 @@ def _without_private_keys(text: str) -> str:
         end = _KEY_ENDS.match(text, body.end()) if body else None
         lines = end or _KEY_LINES.match(text, begin.end())
         done = lines.end() if lines else begin.end()
-    text = "".join([*pieces, text[done:]])
-    end = _KEY_ENDS.search(text)
-    return _without_headless_keys(text) if end else text
-
-
-def _without_headless_keys(text: str) -> str:
-    """Remove the lines of base64 before each end of a private key that has no beginning."""
+    # What is left has ends without a beginning: the lines of base64 before them belong to the key.
     kept: list[str] = []
-    for line in text.split("\n"):
+    for line in "".join([*pieces, text[done:]]).split("\n"):
         end = _KEY_ENDS.search(line)
         if end is None:
             kept.append(line)
             continue
         while kept and _KEY_LINE.fullmatch(kept[-1]):
             kept.pop()
-        kept.append(MARK.format(kind="private key") + line[end.end() :])
+        kept.append(mark + line[end.end() :])
     return "\n".join(kept)
 
 
