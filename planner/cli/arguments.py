@@ -26,18 +26,6 @@ from planner.text.display import did_you_mean, listed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.model.plan import Todo
-
-
-def _todos_of(plan: Path | None) -> tuple[Todo, ...]:
-    """Return the todos of a plan and its sub-plans; none if it cannot be read."""
-    from planner.errors import PlannerError
-    from planner.planfile.tree import load_flat
-
-    with suppress(PlannerError, OSError):
-        return () if plan is None else load_flat(plan).loaded.plan.items
-    return ()
-
 
 def option(words: str, help: str, **settings: Any) -> Any:
     """Return the declaration of an option: ``option("--output, -o FILE", "Where it is written.")``."""
@@ -83,10 +71,8 @@ def choose_plan(plan: Path | None) -> PlanChoice:
     """
     here = Path.cwd()
     if plan is not None:
-        named = parse_choice(str(plan), here)
-        if named.todo_ids is None:
-            return PlanChoice(path=plan)
-        return PlanChoice(path=Path(str(plan).partition(SEPARATOR)[0]), todo_ids=named.todo_ids)
+        path = Path(str(plan).partition(SEPARATOR)[0])
+        return PlanChoice(path=path, todo_ids=parse_choice(str(plan), here).todo_ids)
     found = find_plans(here)
     if not found:
         raise UsageMistake(
@@ -108,11 +94,20 @@ def choose_todos(plan: Path | None) -> PlanChoice:
     word = str(plan)
     is_plan = plan is None or word.partition(SEPARATOR)[0].endswith(PLAN_ENDINGS)
     usual = None if is_plan else usual_plan()
-    if usual is not None and os.path.isdir(word):
-        is_plan = not any(f"/{todo.id}".endswith(f"/{word}") for todo in _todos_of(usual))
-    elif usual is not None:
-        is_plan = os.path.lexists(word)
-    return choose_plan(plan) if usual is None or is_plan else PlanChoice(path=usual, todo_ids=(word,))
+    if usual is None:
+        return choose_plan(plan)
+    is_todo = _has_todo(usual, word) if os.path.isdir(word) else not os.path.lexists(word)
+    return PlanChoice(path=usual, todo_ids=(word,)) if is_todo else choose_plan(plan)
+
+
+def _has_todo(plan: Path, name: str) -> bool:
+    """Return whether a plan or a sub-plan of it has a todo of that name; ``False`` if it is unreadable."""
+    from planner.errors import PlannerError
+    from planner.planfile.tree import load_flat
+
+    with suppress(PlannerError, OSError):
+        return any(f"/{todo.id}".endswith(f"/{name}") for todo in load_flat(plan).loaded.plan.items)
+    return False
 
 
 def plan_or_usual(plan: Path | None) -> Path:

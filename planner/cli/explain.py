@@ -28,7 +28,7 @@ from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.tree import load_flat
 from planner.text.display import counted, listed
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -290,7 +290,7 @@ def _text(value: object) -> str:
     """Return a value from outside as sanitized text on one line, at most ``_LONGEST`` characters long."""
     if isinstance(value, tuple):
         return listed(map(_text, value))  # pyright: ignore[reportUnknownArgumentType]
-    line = " ".join(clean(str(value), limit=20 * _LONGEST).split())
+    line = one_line(value, limit=20 * _LONGEST)
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2].rstrip()} …"
 
 

@@ -110,7 +110,8 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
             count.add_action(action, after)
     assert rows is not None
     assert after is not None
-    figures = count.finish()
+    figures = count.figures
+    figures.conventional_todos, figures.missed_todos = len(count.missed), sum(count.missed.values())
     branches = [row for row in rows.repairs if "branch_id" in row]
     ended = [row for row in branches if "closed" in row]
     decided = [row["fixed"] for row in rows.repairs if row.get("fixed") is not None]
@@ -125,16 +126,11 @@ class _Count:
 
     def __init__(self) -> None:
         self.figures = Figures(levels=1)
-        self._missed: dict[str, bool] = {}  # whether the tests of a convention were missing
+        self.missed: dict[str, bool] = {}
+        """Whether the tests of a todo that were searched for by convention were missing."""
         self._work_since: dict[str, float] = {}
         self._verify_since: dict[str, float] = {}
         self._verified_until = 0.0
-
-    def finish(self) -> Figures:
-        """Return the figures, completed by those that are counted once a todo."""
-        self.figures.conventional_todos = len(self._missed)
-        self.figures.missed_todos = sum(self._missed.values())
-        return self.figures
 
     def add_event(self, event: Event, before: State | None, after: State) -> None:
         """Count an event; ``before`` is ``None`` for the first event of a run."""
@@ -155,9 +151,7 @@ class _Count:
             case QuestionAnswered():
                 # ``go_on`` continues a run that was about to end, for its budget is used up.
                 self._decide(event.answer in ("give_up", "stop", "go_on"))
-            case PlanRevised():
-                self._decide(True)
-            case StopRequested():
+            case PlanRevised() | StopRequested():
                 self._decide(True)
             case _:
                 pass
@@ -193,7 +187,7 @@ class _Count:
             for each in failures_of(outcome)
         )
         if missed or any(check.id == _CONVENTION for check in outcome.checks):
-            self._missed[name] = missed or self._missed.get(name, False)
+            self.missed[name] = missed or self.missed.get(name, False)
         verdict, failure = verdict_of(outcome)
         figures.verdicts[verdict.value, "none" if failure is None else failure.category.value] += 1
 

@@ -199,8 +199,7 @@ def correct(
     if role is None and category is None and owner is None:
         raise UsageMistake(
             "a correction needs the right category (--category), the right owner (--owner), or the role "
-            "that "
-            "should have acted (--role)"
+            "that should have acted (--role)"
         )
     root = project_root()
     with open_index_of(root) as index, index.reading() as rows:
@@ -300,8 +299,8 @@ def open_index_of(
 ) -> Index:
     """Open the index of a project, or the database ``store``; report on standard error what it cannot read.
 
-    ``rebuild`` discards the index and builds it from the files; ``imports`` brings ``store`` up to date with
-    the project.
+    ``rebuild`` discards the index and builds it from the files; ``imports`` updates ``store`` from the
+    project.
     """
     if imports and store is not None:
         index = Index.open(store)

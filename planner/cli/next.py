@@ -202,20 +202,15 @@ def _summarize_failure(run: PlanRun, failure: Failure, primary: TodoRecord) -> d
         "says": failure.stack_trace_head,
         "place": None if place is None else f"{place.path}:{place.line}" if place.line else place.path,
         "function": None if place is None else place.function,
-        "edit": _edit(run, primary),
+        "edit": _edit(run, primary, primary.outcome),
     }
     return {key: str(value) for key, value in facts.items() if value}
 
 
-def _edit(run: PlanRun, record: TodoRecord) -> str | None:
-    """Return the edit that a failing todo needs, in one sentence; ``None`` if it was not verified."""
-    if record.outcome is None:
-        return None
-    return _edit_after(run, record, record.outcome)
-
-
-def _edit_after(run: PlanRun, record: TodoRecord, outcome: Outcome) -> str:
-    """Return the edit that an outcome asks for, in one sentence."""
+def _edit(run: PlanRun, record: TodoRecord, outcome: Outcome | None) -> str:
+    """Return the edit that an outcome of a todo asks for, in one sentence; empty without an outcome."""
+    if outcome is None:
+        return ""
     plan = run.state.parts[record.within].plan
     return edit_in_short(plan, record.todo, outcome, record.context).replace("`", "")
 
@@ -411,7 +406,7 @@ class _NextScreen:
             "failed": f"{what}{more}",
             "says": failure.stack_trace_head,
             "where": where(failure),
-            "edit": _edit(self._run, record),
+            "edit": _edit(self._run, record, record.outcome),
         }
         for label, text in lines.items():
             if text:
@@ -463,7 +458,7 @@ class _NextScreen:
         outcome = _outcome_of(self._run, record.id) if record.waited else None
         failure = None if outcome is None else outcome.failure_evidence
         if outcome and failure and failure.category.facts.family is Family.ENVIRONMENT:
-            self._clipped("  edit   ", _edit_after(self._run, record, outcome))
+            self._clipped("  edit   ", _edit(self._run, record, outcome))
 
     def _ready(self, ready: Sequence[Implement]) -> None:
         if ready:

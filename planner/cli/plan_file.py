@@ -85,7 +85,7 @@ def validate(
         qualified = read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
-    is_json = as_json or format == "json"
+    format = "json" if as_json else format
     try:
         if fix is not None:
             _write_fixed(path, fix)
@@ -96,16 +96,16 @@ def validate(
         found = validate_plan_tree(tree, qualification=qualified)
         remark = None if selected else _unprotected(tree.load_all().flat())
     except (PlanFileError, PlanTreeError) as error:
-        if is_json or format == "sarif":  # a program that reads them needs the faults, too
-            _print_document(_faults(error), is_json=is_json, ready=False, remark=None)
+        if format != "text":  # a program that reads them needs the faults, too
+            _print_document(_faults(error), format, ready=False, remark=None)
         raise
     findings = [
         each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])
     ]
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
-    if is_json or format == "sarif":
-        _print_document(findings, is_json=is_json, ready=ready, remark=remark)
+    if format != "text":
+        _print_document(findings, format, ready=ready, remark=remark)
     else:
         _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
     return Status.OK if ready else Status.FOUND
@@ -137,10 +137,10 @@ def _faults(error: PlanFileError | PlanTreeError) -> list[PlanFinding]:
 
 
 def _print_document(
-    findings: Sequence[PlanFinding], *, is_json: bool, ready: bool, remark: str | None
+    findings: Sequence[PlanFinding], format: str, *, ready: bool, remark: str | None
 ) -> None:
     """Print the findings as JSON or SARIF."""
-    if is_json:
+    if format == "json":
         documents = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
         remarks = [] if remark is None else [remark]
         print_json({"ready": ready, "findings": documents, "remarks": remarks}, sort_keys=True)

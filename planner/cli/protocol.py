@@ -107,7 +107,7 @@ def step(
             raise PlannerError(f"{plan_out}: this is the log of the run; name another file for the plan")
         tell_remarks()
         stream = getattr(sys.stdin, "buffer", None)  # sys.stdin is None where the caller closed it
-        for raw in () if stream is None else _lines(stream, MAX_EVENT_BYTES):
+        for raw in () if stream is None else _lines(stream):
             if raw.strip():
                 # Flushed per event: the driver waits for this answer before it sends the next event.
                 sys.stdout.write("".join(f"{line}\n" for line in _answer(session, raw)))
@@ -119,16 +119,15 @@ def step(
     return Status.OK
 
 
-def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
     """Yield the lines of the stream, read with bounded memory.
 
-    Of a line longer than ``most`` bytes only the first ``most + 1`` are kept: enough for the parser to
-    refuse it as too long.
+    Of a line longer than an event may be, one byte more is kept: enough for the parser to refuse it.
     """
-    while raw := stream.readline(most + 1):
+    while raw := stream.readline(MAX_EVENT_BYTES + 1):
         rest = raw
         while rest and not rest.endswith(b"\n"):
-            rest = stream.readline(most)
+            rest = stream.readline(MAX_EVENT_BYTES)
         yield raw
 
 

@@ -161,12 +161,12 @@ def duration(seconds: float) -> str:
     rest = round(seconds)
     if rest == 0:
         return "0 s" if seconds <= 0 else "under 1 s"
-    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    first = next(at for at, (_, size) in enumerate(units) if rest >= size)
-    parts = [f"{rest // units[first][1]} {units[first][0]}"]
-    for unit, size in units[first + 1 : first + 2]:
-        parts += [f"{rest % units[first][1] // size} {unit}"] if rest % units[first][1] >= size else []
-    return " ".join(parts)
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count} {unit}" if count else "")
+    return " ".join(filter(None, parts[:2]))
 
 
 def wants_colour() -> bool:
