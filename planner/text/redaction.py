@@ -71,8 +71,6 @@ def _without_private_keys(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for begin in _KEY_BEGINS.finditer(text):
-        if begin.start() < done:
-            continue
         pieces += [text[done : begin.start()], mark]
         body = _KEY_BODY.match(text, begin.end())
         end = _KEY_ENDS.match(text, body.end()) if body else None

@@ -81,6 +81,11 @@ def test_a_private_key_block_is_redacted_even_if_truncated(text: str, expected: 
     assert redact(text) == expected
 
 
+def test_a_private_key_directly_after_another_is_redacted() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nnot base64\n-----END PRIVATE KEY-----"
+    assert redact(key + key.removeprefix("-----")) == "[redacted: private key]" * 2
+
+
 def test_the_shortest_password_is_redacted() -> None:
     assert redact("pwd=1") == "pwd=[redacted: password]"
 
