@@ -76,6 +76,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str, *, most: int =
 
     Case is ignored. Of long words only the beginning counts, as the comparison is quadratic.
     """
+    # difflib compares by case, but names are typed in any.
     by_fold = {name.casefold(): name for name in known}
     near = get_close_matches(word[:_COMPARED].casefold(), by_fold, n=most)
     return f"did you mean {' or '.join(repr(by_fold[name]) for name in near)}?" if near else otherwise
@@ -114,6 +115,7 @@ def wrapped(text: str, width: int) -> list[str]:
     """Break the text at blanks into lines of at most ``width`` columns; a wider word has its own line."""
     lines: list[str] = []
     current = ""
+    # Not split(), which would join runs of blanks: commands and code need them.
     for word in text.split(" "):
         candidate = f"{current} {word}" if current else word
         if current and cells(candidate) > width:
@@ -127,6 +129,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def _cells_of(char: str) -> int:
     code = ord(char)
+    # Combining marks are drawn over the character before them, and control characters not at all.
     if unicodedata.category(char) in ("Me", "Mn", "Cc") or any(code in each for each in _INVISIBLE):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

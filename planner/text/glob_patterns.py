@@ -20,6 +20,7 @@ EVERYTHING = frozenset({"*", "**", "**/*", ".", "./", "./**", "./**/*", "*/**"})
 
 _WILDCARD = re.compile(r"[*?\[]")
 
+# Also ends at "]", so that the end of a character class is no part of the fixed end of a name.
 _LAST_WILDCARD = re.compile(r".*[*?\]]", re.DOTALL)
 
 
@@ -38,6 +39,7 @@ def allowed(path: str, patterns: Iterable[str]) -> bool:
 def matches(path: str, pattern: str) -> bool:
     """Return whether a glob matches a path."""
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    # Positions are followed all at once: with recursion, several ** would take exponential time.
     reached = {0}  # numbers of the path's parts that the pattern's parts so far can match
     for wanted in _parts(pattern):
         if wanted == "**":
@@ -77,6 +79,7 @@ def seen_from_above(pattern: str, folder: str) -> str:
     path = plain(pattern)
     if folder == "." or path in ("", "."):
         return folder if path in ("", ".") else path
+    # Behind a folder, a single part with * no longer matches in all folders by itself.
     return f"{folder}/**/{path}" if "*" in path and "/" not in path else f"{folder}/{path}"
 
 
@@ -98,6 +101,7 @@ def _parts(pattern: str) -> tuple[str, ...]:
     parts = tuple(part for part in pattern.split("/") if part not in ("", "."))
     if not parts:
         return ("**",)
+    # As in .gitignore, *.py means the files of all folders.
     if len(parts) == 1 and "*" in pattern:
         parts = ("**", *parts)
     # A folder implies everything below it. For a file the `**` does no harm: nothing is below it.
@@ -111,6 +115,7 @@ def _parts_overlap(one: str, other: str) -> bool:
         return one == other  # the usual case, in which no pattern need be compiled
     if not is_glob(one) or not is_glob(other):
         return fnmatchcase(one, other) or fnmatchcase(other, one)
+    # Both have wildcards: they can match one name if their fixed beginnings and their fixed ends fit.
     heads = [_WILDCARD.split(part, maxsplit=1)[0] for part in (one, other)]
     ends = [_LAST_WILDCARD.sub("", part) for part in (one, other)]
     return (heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])) and (

@@ -27,6 +27,7 @@ def fence(text: str, info: str = "") -> str:
 
     ``info`` names the language; characters that are unusual in such names are removed.
     """
+    # CommonMark: a fence is closed by a line of at least as many backticks as it was opened with.
     bar = "`" * max(3, _longest_run(text) + 1)
     language = _INFO.sub("", info)[:_LONGEST_INFO]
     body = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
@@ -40,6 +41,7 @@ def inline(text: str, *, limit: int = 300) -> str:
         return "(empty)"
     if len(line) > limit:
         line = line[: limit - 1].rstrip() + "…"
+    # CommonMark: a code span ends at a run of exactly as many backticks, and loses one blank on each side.
     bar = "`" * (_longest_run(line) + 1)
     pad = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{bar}{pad}{line}{pad}{bar}"
@@ -60,6 +62,7 @@ _LONGEST_SPAN = 300
 
 def safe(text: str) -> str:
     """Return the text without control sequences and secrets; the caller has to quote it."""
+    # Cleaned first: an invisible character inside a secret would hide it from the patterns.
     return redact(clean(text, limit=_LONGEST_TEXT)).strip("\n")
 
 
@@ -76,6 +79,7 @@ def block(text: str, language: str = "text") -> str:
 def command(text: str) -> str:
     """Return a command as a code span, or as a block if a span would cut it or change its blanks."""
     shown = safe(text)
+    # A code span joins its lines and is cut; what is left would be another command.
     if len(shown) <= _LONGEST_SPAN and " ".join(shown.split()) == shown:
         return inline(shown, limit=_LONGEST_SPAN)
     return f"\n\n{fence(shown, 'sh')}\n"

@@ -44,6 +44,7 @@ def is_expected_first(source: str, given: Collection[str], operator: str = "==")
         if not isinstance(call, ast.Call) or len(call.args) < 2:
             return False
         left, right = call.args[:2]
+    # If both sides are written in the test, the convention decides.
     if right is not None and _is_written(right, given):
         return False
     if operator in ("in", "not in"):
@@ -61,7 +62,9 @@ def _is_written(node: ast.expr, given: Collection[str]) -> bool:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
             if name not in _VALUE_TYPES and not name[:1].isupper():
                 return False
+            # Only the arguments count: the name of the class itself is neither given nor computed.
             parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+        # What the code returns or holds is computed, even if it is reached from a name that is given.
         case ast.Attribute() | ast.Subscript() | ast.Call() | ast.Await():
             return False
         case _:
@@ -73,6 +76,7 @@ def _parsed(text: str) -> ast.expr | None:
     """Parse an expression; ``None`` if it is incomplete, as it continues on the next line."""
     try:
         return ast.parse(text.partition("  #")[0].strip(), mode="eval").body
+    # The source is untrusted: null bytes raise ValueError, deep nesting one of the last two.
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -100,6 +104,7 @@ def removed_definition(name: str, diff: str) -> str | None:
         rf"|{word} ?(?::[^=]+)?=(?!=)"
     )
     lines = [line for line in diff.splitlines() if defines.match(line[1:].strip())]
+    # The definition was moved or rewritten, so its removal is not the cause.
     if any(line.startswith("+") for line in lines):
         return None
     return next((line[1:].strip() for line in lines if line.startswith("-")), None)

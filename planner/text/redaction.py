@@ -22,12 +22,15 @@ MARK = "[redacted: {kind}]"
 
 def redact(text: str) -> str:
     """Return the text without secrets; idempotent."""
+    # Known shapes come first, as they name the kind best. Their marks begin with a bracket, which the later
+    # steps take for a placeholder, so no mark is redacted again.
     for hints, pattern, replacement in _SHAPES:
         # Most texts have no hint: searching for it is cheaper than compiling and running the pattern.
         if any(hint in text for hint in hints):
             text = re.sub(pattern, replacement, text)
     if _KEY_HINT in text:
         text = _without_private_keys(text)
+    # -u has another meaning in most other programs.
     if "curl " in text or "wget " in text:
         text = _REQUEST.sub(_without_passwords, text)
     text = _without_header_values(text)
@@ -83,6 +86,7 @@ def _without_private_keys(text: str) -> str:
         if end is None:
             kept.append(line)
             continue
+        # The lines of a key may be quoted or indented, but nothing else stands on them.
         while kept and _KEY_LINE.fullmatch(kept[-1]):
             kept.pop()
         kept.append(mark + line[end.end() :])
@@ -152,6 +156,7 @@ def _without_assigned(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for start, end, kind in _secrets(text):
+        # A value may follow two names, as in --password token=x: the first one has replaced all of it.
         if start >= done:
             pieces += [text[done:start], f"[redacted: {kind}]"]
             done = end
@@ -228,6 +233,7 @@ def _secrets(text: str) -> Iterator[tuple[int, int, str]]:
             if _is_quoted_secret(quoted[group], quoted["prefix"], kind, is_assigned=head is not None):
                 yield quoted.start(group), quoted.end(group), kind
             continue
+        # In a connection string (Server=x;Password=a b;) a value ends at the semicolon and may have blanks.
         in_connection_string = (
             head is not None
             and head["separator"] == "="
@@ -271,6 +277,7 @@ def _is_bare_secret(text: str, head: re.Match[str], value: re.Match[str], kind: 
     is_weak = kind in ("token", "credential")
     if _EXPRESSION.match(literal) or not any(char.isalnum() for char in literal):
         return False
+    # A number is a count or an id, but a password may be a PIN.
     if _NUMBER.fullmatch(literal):
         return kind == "password"
     if _WORD.fullmatch(literal) is None:
@@ -281,6 +288,7 @@ def _is_bare_secret(text: str, head: re.Match[str], value: re.Match[str], kind: 
     # Code assigns variables with such names to each other: ``password = new_password``.
     if is_weak or _SENSITIVE.search(literal):
         return False
+    # An attribute (self.password = value) stands in code, which assigns variables.
     in_object = text[max(head.start() - 80, 0) : head.start()].rpartition("\n")[2].rstrip("_").endswith(".")
     return not in_object and len(literal) > 3 and _REST.match(text, value.end()) is not None
 

@@ -18,6 +18,7 @@ def clean(text: str, *, limit: int | None = None) -> str:
     Newlines and tabs stay; ``\\r\\n`` and ``\\r`` become newlines. With a ``limit``, that many characters
     are kept: the head and, twice as long, the tail, with a visible cut between them.
     """
+    # Most texts are printable ASCII, for which one match is cheaper than the substitutions.
     if not _SAFE_TEXT.fullmatch(text):
         # Whole sequences first: without its escape character, the rest of one would stay as text.
         text = _SEQUENCES.sub("", without_surrogates(text))
@@ -25,6 +26,7 @@ def clean(text: str, *, limit: int | None = None) -> str:
         text = _UNSAFE.sub("", text)
     if limit is None or len(text) <= limit:
         return text
+    # The tail gets more room: an error is mostly at the end of an output.
     head = limit // 3
     tail = limit - head
     cut = CUT.format(count=len(text) - limit)
@@ -54,6 +56,7 @@ _SEQUENCES = re.compile(
     r"""
       (?: \x1b \[ | \x9b ) [0-?]* [ -/]* [@-~]               # CSI: colours, cursor
     | (?: \x1b [\]PX^_] | [\x9d\x90\x98\x9e\x9f] )           # OSC, DCS, SOS, PM, APC: titles, links
+      # The length is bounded, so that many unterminated sequences take linear time.
       [^\x07\x1b\x9c\n]{0,4096} (?: \x07 | \x1b\\ | \x9c )
     | \x1b [ -/]+ [0-~]                                      # character sets
     | \x1b [0-~]                                             # two-character sequences
@@ -74,4 +77,5 @@ _UNSAFE = re.compile(
     "]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+# The surrogates to which Python decodes the bytes of paths that are not UTF-8 (PEP 383).
 _HIDDEN_BYTES = re.compile("[\udc80-\udcff]+")
