@@ -176,6 +176,7 @@ class IllegalTransition(RefusedEvent):
         remedy: str | None = None,
     ) -> None:
         if remedy is None:
+            # A final state has no successors.
             ways = ", ".join(reachable) or "nothing, because it has ended"
             remedy = f"after {before} can come {ways}"
         super().__init__(

@@ -123,6 +123,7 @@ class _Standing(NamedTuple):
     tried: int
 
 
+# The texts of the past are compared with each todo of the plan.
 @lru_cache(maxsize=4_096)
 def ngrams(text: str) -> frozenset[str]:
     """Return the trigrams of a text's words, padded with spaces."""
@@ -152,6 +153,8 @@ def surely_better(one: Belief, other: Belief) -> float:
 
     Both are approximated by normal distributions with the variances of their beta distributions.
     """
+    # The variance of Beta(a, b) is mean * (1 - mean) / (a + b + 1), and the prior adds 2 to a + b. The
+    # lower bound keeps the division below defined.
     variances = (max(each.rate * (1.0 - each.rate) / (each.seen + 3.0), 1e-12) for each in (one, other))
     return 0.5 * (1.0 + erf((one.rate - other.rate) / sqrt(2.0 * sum(variances))))
 
@@ -230,9 +233,11 @@ class Memory:
             reasons.append(_correction_reason(word))
         reasons.append(numbers)
         if refusal is None and word is None:
+            # The default comes first, so that it wins a tie: max() returns the first of equals.
             beliefs = {role: standings[role].belief for role in (default, *WORKERS)}
             better = max(beliefs, key=lambda role: beliefs[role].rate)
             one, other = beliefs[better], beliefs[default]
+            # Few or close experiences change nothing: a wrong change costs a whole turn of work.
             is_clear = one.seen >= ENOUGH and one.rate - other.rate >= MARGIN
             if is_clear and surely_better(one, other) >= SURE:
                 best = better
@@ -250,6 +255,7 @@ class Memory:
             grams, found = ngrams(description), self._known.setdefault(description, [])
             for past in self.records.todos:
                 like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
+                # Unrelated work of the same kind tells something, but less than similar work.
                 if like >= ALIKE or past.task_kind == kind:
                     found.append((like if like >= ALIKE else SAME_SORT, past))
         return self._known[description]
@@ -262,6 +268,7 @@ class Memory:
         ]
         for past in tried:
             like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
+            # The texts begin with the titles of todos, which may differ for one and the same failure.
             is_same = failure.signature is not None and past.signature == failure.signature
             worth = 1.0 if is_same or like >= ALIKE else SAME_SORT
             attempts = past.attempts if past.fixed else 1  # a success after many attempts weighs less
@@ -381,6 +388,7 @@ def task_kind(todo: Todo) -> TaskKind:
         words = " ".join(words_of(text))
         found = {kind: match.start() for kind, each in _ACTIONS.items() if (match := each.search(words))}
         kind = min(found, key=lambda each: found[each], default=None)
+        # "Fix the failing tests" is work on tests, and "Refactor the tests" stays a refactoring.
         if _TESTS.search(words):
             return TaskKind.ADD_TEST if kind is None else _OF_TESTS.get(kind, kind)
         if kind is not None:
@@ -392,6 +400,7 @@ def own_title(todo: Todo) -> str:
     """Return the title; for a branch the title of the repaired todo, if the branch's title quotes it."""
     title = todo.title[:_LONGEST]
     inner = _BRANCH_TITLE.fullmatch(title) if todo.parent_id is not None else None
+    # Otherwise all branches would be alike by the words of their titles, whatever they repair.
     return title if inner is None else inner[1]
 
 

@@ -52,9 +52,11 @@ class StateName(str):
         """Compare with the name of a state or a synonym of it."""
         return str(self) == _CANONICAL_STATES.get(other, other) if isinstance(other, str) else False
 
+    # str has a comparison of its own for !=, which does not ask __eq__.
     def __ne__(self, other: object) -> bool:
         return not self == other
 
+    # A class that defines __eq__ has no hash unless it names one.
     __hash__ = str.__hash__
 
 
@@ -181,6 +183,7 @@ class Workflow:
         self._work = 0  # count of simulated turns of work
         self.actions: list[Action] = []
         """All actions that the engine has requested, in order."""
+        # As in planner next, where people verify and no driver reports each step.
         policy = RunPolicy(driven=False)
         submitted = PlanSubmitted(at=_START, plan=plan, digest="sha256:0", policy=policy)
         self.state, actions = start(submitted)
@@ -198,6 +201,7 @@ class Workflow:
         """The requested actions that are not answered, as ``planner next`` shows them."""
         if self.state.plan_state.is_final:
             return ()
+        # On resuming, the engine repeats its unanswered actions; the state that follows is discarded.
         return step(self.state, RunResumed(at=self._now))[1]
 
     def inject_failure(
@@ -221,6 +225,7 @@ class Workflow:
         """Report a failed outcome; return the open branch that repairs the todo, if there is one."""
         self._work += 1
         self._report(outcome)
+        # Branches belong to the todo that they repair, also those that a failed branch leads to.
         primary = self.state.records[todo.parent_id or todo.id]
         branches = [self.state.records[name] for name in primary.branches]
         return branches[-1].todo if branches and not branches[-1].life.is_final else None
@@ -295,6 +300,7 @@ class Workflow:
         for asked in actions:
             if isinstance(asked, AskHuman) and asked.kind.is_approval:
                 name, given = asked.question_id, {"decision": "approve", "digest": asked.digest}
+                # An approval may settle further requests of these actions; only open ones can be approved.
                 if name in self.state.questions and not {name, "all"}.isdisjoint(self._approved):
                     self._tell(ApprovalGiven.model_validate({"at": self._now, "approval_id": name} | given))
 
@@ -321,6 +327,7 @@ class Orchestrator:
         """Call :meth:`Workflow.wait_for_completion`. Raises ``LookupError`` if it is not loaded."""
         return self._loaded_workflow(workflow_id).wait_for_completion(timeout)
 
+    # Called only for names that the class itself does not have.
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the loaded workflow: ``inject_failure``, ``get_status`` and so on."""
         return getattr(self._loaded_workflow(None), name)
@@ -348,6 +355,7 @@ _KINDS = {
 
 def _outcome(todo: Todo, failing: str | None = None, **fields: Any) -> Outcome:
     """Return an outcome with a check for each criterion; all passed except the one named ``failing``."""
+    # A todo that names no criterion is verified by the tests that the naming convention finds.
     ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else [])
     ids = ids if failing in (None, *ids) else [failing, *ids]
     checks = tuple(

@@ -39,6 +39,7 @@ def serve(
     ] = False,
 ) -> int:
     """Show the runs of the project in a browser, and record answers to open questions."""
+    # Looked for before anything is imported, for one message about all of them.
     if find_spec("fastapi") is None or find_spec("uvicorn") is None or find_spec("jinja2") is None:
         raise UsageMistake("the pages need more packages: pip install 'pytest-planverify[web]'")
     if host not in LOOPBACK and not anywhere:
@@ -60,11 +61,14 @@ def serve(
         complain("other machines can reach these pages, and the connection is not encrypted")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        # uvicorn would log that the port is in use, and exit by itself.
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
         raise PlannerError(f"{host}:{port}: {error.strerror or error}; name another --port") from None
     name = f"[{host}]" if ":" in host else host
     say(f"http://{name}:{port}/?token={token}")
+    # Each page keeps a stream of events open, which never ends by itself: without a limit, a graceful
+    # shutdown would wait for it.
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
     )

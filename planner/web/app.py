@@ -41,10 +41,13 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 PER_PAGE = 50
+# SQLite has no larger integers than 64 bits, and fails for a larger offset.
 MOST_PAGES = 1_000_000
 MAX_FORM_BYTES = 64 * 1024
 
 COOKIE = "planverify"
+# The pages show text from code under test: even if a template failed to escape it, no script in it would
+# run.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -127,17 +130,20 @@ def create_app(
         title="planner",
         description="Runs of a plan, and the questions that wait for a person. Send the token of the "
         "server as Authorization: Bearer TOKEN.",
+        # FastAPI's pages about the API load scripts from another host, which the policy above forbids.
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
     guard = AccessGuard(token, hosts)
+    # As middleware, the guard also covers static files, unknown paths and the API.
     app.middleware("http")(guard)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     pages = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        # Applied to each inserted value: no template can forget to remove control characters.
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -156,6 +162,7 @@ def create_app(
 
     @app.get("/", include_in_schema=False)
     def dashboard(at: int = 1) -> Response:
+        # Out of range, the nearest page is better than an error.
         at = min(max(at, 1), MOST_PAGES)
         with open_index(root) as index, index.reading() as rows:
             total, blocked = questions.count_runs(rows)
@@ -209,12 +216,14 @@ def create_app(
         try:
             messages = record(plan, question_id, decision)
         except (PlannerError, ValueError) as error:
+            # Two people may have the page open: the second learns who has decided.
             why = [*_decided(root, question_id, decision.digest), str(error)]
             return JSONResponse({"messages": [clean(each) for each in why]}, 409)
         return JSONResponse({"messages": [clean(each) for each in messages]})
 
     @app.post("/questions", include_in_schema=False)
     async def decide(request: Request) -> Response:
+        # Read by hand: the parser of Starlette needs one more package, python-multipart.
         form = await _form(request)
         if form is None or not _same(form.get("csrf", ""), guard.csrf):
             messages = ["The form is not from this server, or from before its start: load the page again."]
@@ -281,6 +290,7 @@ def _decided(root: Path, name: str, digest: str) -> list[str]:
 async def _form(request: Request) -> dict[str, str] | None:
     """Return the fields of a form; ``None`` if it is too large or invalid."""
     body = b""
+    # The length that the request states may be missing or wrong, so the limit is applied while reading.
     async for part in request.stream():
         body += part
         if len(body) > MAX_FORM_BYTES:
@@ -329,6 +339,7 @@ class AccessGuard:
             return PlainTextResponse("This server does not answer under that name.", 421)
         offered = request.query_params.get("token")
         if offered is not None and _same(offered, self._token) and request.method == "GET":
+            # Without the token in the address, so that it is not kept in the history of the browser.
             response = RedirectResponse(request.url.path, 303)
             response.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
             return response
@@ -356,6 +367,7 @@ async def changes(root: Path, plan: Path) -> AsyncIterator[str]:
     def look() -> dict[str, str]:
         return source_files(root, [plan.resolve()])  # the plan may be a link
 
+    # In a thread, as looking at many files would block all other requests.
     before = await asyncio.to_thread(look)
     yield ": open\n\n"
     quiet = 0
