@@ -82,7 +82,9 @@ def choose_plan(plan: Path | None) -> PlanChoice:
     paths = [Path(os.path.relpath(each.path)) for each in found]
     if len(set(paths)) > 1:
         raise UsageMistake(f"the ini file names {len(paths)} plans, {', '.join(map(str, paths))}; name one")
-    return PlanChoice(path=paths[0], todo_ids=found[0].todo_ids)
+    named = [each.todo_ids for each in found]
+    todo_ids = None if None in named else tuple(todo_id for each in named for todo_id in each or ())
+    return PlanChoice(path=paths[0], todo_ids=todo_ids)
 
 
 def choose_todos(plan: Path | None) -> PlanChoice:

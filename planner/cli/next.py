@@ -559,7 +559,7 @@ def brief(
     choice = choose_todos(plan)
     named = [todo] if todo else [*(choice.todo_ids or ())]
     if len(named) > 1:
-        raise UsageMistake(f"{plan}: a brief is about one todo; name only one")
+        raise UsageMistake(f"{plan or choice.path}: a brief is about one todo; name only one")
     run = PlanRun.open(choice.path, outcomes, keep=True)
     if run.found.document is None and not run.is_driven:
         raise PlannerError(f"{choice.path}: there are no outcomes; run first: {run.found.verify}")

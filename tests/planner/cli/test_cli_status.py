@@ -71,6 +71,16 @@ def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     assert "└─ a_branch_01" in ran.out
 
 
+def test_all_todos_are_shown_that_the_ini_file_names_one_by_one(verified: Command) -> None:
+    ini = verified.folder / "pytest.ini"
+    ini.write_text("[pytest]\nplanverify_plan = plan.yaml::b plan.yaml::q\n")
+    assert [each["todo_id"] for each in verified("status", "--json").json["todos"]] == ["b", "q"]
+    assert verified("brief").err == "planner: plan.yaml: a brief is about one todo; name only one\n"
+
+    ini.write_text("[pytest]\nplanverify_plan = plan.yaml::b plan.yaml\n")
+    assert len(verified("status", "--json").json["todos"]) == 4
+
+
 def test_a_todo_of_a_sub_plan_is_found_by_qualified_or_plain_id(verified: Command) -> None:
     qualified = verified("status", "plan.yaml", "phase-2/buffer-impl")
 
