@@ -37,6 +37,7 @@ Exit status: 0 recorded, 2 wrong usage or no such question, 4 a file cannot be u
 Without PLAN, it is planverify.yaml, plan.yaml or todo.yaml. planner next shows the open questions.
 """
 
+# click fills arguments from the left, so an optional one before required ones is told apart by hand.
 Words = Annotated[list[str], typer.Argument(metavar="[PLAN] ID")]
 By = Annotated[str | None, option("--by NAME", "The name of the person. Default: the login name.")]
 Because = Annotated[str | None, option("--because TEXT", "The reason, in a sentence.")]
@@ -50,6 +51,7 @@ def login_name() -> str:
     """Return the login name of the current user, or ``somebody`` where the system does not know it."""
     try:
         return getpass.getuser()
+    # Users of containers may have no entry in the password database. Before Python 3.13 that is a KeyError.
     except (OSError, KeyError):
         return "somebody"
 
@@ -89,10 +91,12 @@ def give_answer(
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
     )
+    # An approval is bound to what was proposed, so only ``approve`` and its like decide it.
     if question is not None and question.kind.is_approval:
         question = None
     lines, option, because = list[str](), text, note
     if check is not None or question is None or question.kind is QuestionKind.ANSWER:
+        # Written by a person, the word would close the question without any answer on file.
         if question is not None and text == _ANSWERED in question.options:
             raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
         if check is None and question is not None and text in question.options:
@@ -101,6 +105,7 @@ def give_answer(
             lines, option = _answer_checks(run, todo_id, text, by, check, note), _ANSWERED
             if question is None or question.kind is not QuestionKind.ANSWER:
                 question = None
+            # The engine asks once for all questions of a todo, so it is answered with the last of them.
             elif left := run.open_questions(todo_id):
                 return [*lines, *(f"still open: {each} {asked}" for each, asked in left.items())]
     elif text not in question.options:
@@ -139,6 +144,7 @@ def _answer_checks(
     if known and check is not None and check not in known:
         its = f"its questions are {listed(known)}"
         raise UsageMistake(f"--check {check}: {todo_id} has no such question; {its}")
+    # With --check, an earlier answer may be replaced.
     wanted = known if check is not None else run.asked_questions(todo_id)
     if check is None and len(wanted) > 1:
         names = "; ".join(f"{name} {question}" for name, question in wanted.items())

@@ -102,6 +102,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the first word names; fail with the nearest names if there is none."""
+        # An unknown option is reported by click.
         if args and args[0] not in self.entries and not args[0].startswith("-"):
             from planner.cli.arguments import nearest
 
@@ -130,6 +131,7 @@ class DefaultGroup(CommandGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert the name of the first command where the first word names none."""
+        # --help is that of the group, which lists the other commands; other options are those of the first.
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
@@ -147,7 +149,9 @@ class CommandApp(typer.Typer):
 def command_app(*, add_completion: bool = False, **settings: Any) -> CommandApp:
     """Return an application for one command or one group, with the settings that all of them share."""
     return CommandApp(
+        # click writes the help, because rich takes long to import.
         rich_markup_mode=None,
+        # ``guarded`` reports every exception.
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=add_completion,
@@ -167,6 +171,7 @@ def program_app(name: str, group: type[LazyGroup], **settings: Any) -> CommandAp
 
     program = command_app(cls=group, add_completion=True, no_args_is_help=True, **settings)
 
+    # Without a callback, Typer makes no group of an application that has no command yet.
     @program.callback()
     def start(
         version: bool = typer.Option(

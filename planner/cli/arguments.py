@@ -79,7 +79,9 @@ def choose_plan(plan: Path | None) -> PlanChoice:
             f"there is no {', '.join(PLAN_NAMES[:-1])} or {PLAN_NAMES[-1]} here; name the plan, or make "
             f"one: {program()} init"
         )
+    # Relative, because the path is shown in messages and in commands to copy.
     paths = [Path(os.path.relpath(each.path)) for each in found]
+    # One plan may be named several times, each time with other todos.
     if len(set(paths)) > 1:
         raise UsageMistake(f"the ini file names {len(paths)} plans, {', '.join(map(str, paths))}; name one")
     named = [each.todo_ids for each in found]
@@ -108,6 +110,7 @@ def _has_todo(plan: Path, name: str) -> bool:
     from planner.planfile.tree import load_flat
 
     with suppress(PlannerError, OSError):
+        # The ids of todos of sub-plans are qualified (parent/todo); their last part is enough.
         return any(f"/{todo.id}".endswith(f"/{name}") for todo in load_flat(plan).loaded.plan.items)
     return False
 

@@ -46,6 +46,7 @@ def call_program(name: str, commands: Iterable[str]) -> None:
 def as_called(text: str) -> str:
     """Return the text with ``planner COMMAND`` rewritten to the name under which the program was called."""
     name, commands = _program
+    # Elsewhere the word is a module (python -m planner) or plain text, and stays.
     return re.sub(rf"\bplanner (?=(?:{commands})\b)", f"{name} ", text) if commands else text
 
 
@@ -79,6 +80,7 @@ def ends(command: Callable[Given, int]) -> Callable[Given, None]:
 
 def guarded(run: Callable[[], object]) -> None:
     """Call ``run``; turn every error into one line on standard error and an exit status."""
+    # A caller may have closed standard streams (>&-): the next file opened would take the place of one.
     open_closed_streams()
     try:
         run()
@@ -100,6 +102,7 @@ def leave(status: object) -> NoReturn:
     A closed pipe is no error; any other failure to write replaces the status by ``UNREADABLE``.
     """
     try:
+        # Not left to the end of the interpreter, which exits with status 120 if a flush fails.
         sys.stdout.flush()
     except BrokenPipeError:
         drop_output()
@@ -126,6 +129,7 @@ def _status_of(error: Exception) -> int:
     if isinstance(error, UsageMistake):
         complain(str(error))
         return Status.USAGE
+    # The whole message has a heading, which a single fault does not need.
     if isinstance(error, PlanFileError) and len(error.faults) == 1:
         complain(error.faults[0])
         return Status.UNREADABLE

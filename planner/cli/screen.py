@@ -67,6 +67,7 @@ class Screen:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stdout if stream is None else stream
         self._lines: list[str] = []
+        # A stream that a caller passes may have none, as ``io.StringIO``.
         self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.is_terminal = self._stream.isatty()
         self._coloured = self.is_terminal and wants_colour()
@@ -84,12 +85,14 @@ class Screen:
     def paragraph(self, text: str, *, indent: int = 0, first: str = "") -> None:
         """Add text wrapped at words; ``first`` replaces the indent of its first line."""
         lead = first or " " * indent
+        # An empty text has a line, too: its label or mark must not be lost.
         for part in wrapped(self.one_line(text), self.width - indent) or [""]:
             self.line(f"{lead}{part}")
             lead = " " * indent
 
     def labelled(self, label: str, text: str, *, indent: int = 2, room: int = 9) -> None:
         """Add a text with a label to its left, which takes ``room`` columns."""
+        # The width is measured without the escape codes of the style.
         head = f"{' ' * indent}{label:<{room}}"
         start = f"{' ' * indent}{self.style(f'{label:<{room}}', 'quiet')}"
         self.paragraph(text, indent=len(head), first=start)
@@ -164,6 +167,7 @@ def duration(seconds: float) -> str:
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         count, rest = divmod(rest, size)
+        # A unit between two others counts even if it is zero: 2 h 0 min 5 s is shown as 2 h.
         if count or parts:
             parts.append(f"{count} {unit}" if count else "")
     return " ".join(filter(None, parts[:2]))
@@ -175,5 +179,6 @@ def wants_colour() -> bool:
 
 
 def _width() -> int:
+    # Uses COLUMNS before it asks the terminal.
     columns = shutil.get_terminal_size((PIPED, 24)).columns
     return min(max(columns, NARROWEST), WIDEST)
