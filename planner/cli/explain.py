@@ -244,6 +244,7 @@ def tell(step: Step, only: str | None = None) -> Iterator[Line]:
     """
     event, actions, before, after = step
     family = {only}
+    # The branches of the todo before and after the step: the step may make one.
     for run in (before, after):
         if only is not None and run is not None and only in run.records:
             family |= {*run.records[only].branches}
@@ -313,10 +314,12 @@ def _finding(outcome: Outcome) -> str:
 
 def _about(thing: Any, before: State | None) -> frozenset[str]:
     """Return the qualified ids of the todos that an event or action concerns."""
+    # One reader for all kinds of events and actions: each has some of these fields.
     names: set[str] = set(getattr(thing, "todo_ids", ()))
     for name in ("todo_id", "parent_id", "question_id", "approval_id"):
         if todo_id := getattr(thing, name, None):
             names.add(todo_id)
+            # Approvals and answers name a question, which is open in the state before them only.
             if before is not None and todo_id in before.questions:
                 names.add(before.questions[todo_id].todo_id)
     if outcome := getattr(thing, "outcome", None):

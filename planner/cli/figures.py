@@ -114,6 +114,7 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
     figures.conventional_todos, figures.missed_todos = len(count.missed), sum(count.missed.values())
     branches = [row for row in rows.repairs if "branch_id" in row]
     ended = [row for row in branches if "closed" in row]
+    # Repairs whose verification is outstanding have no result yet.
     decided = [row["fixed"] for row in rows.repairs if row.get("fixed") is not None]
     figures.branches = len(branches)
     figures.resolutions = [(row["outcome"] == PASSED, row["duration_seconds"]) for row in ended]
@@ -137,10 +138,12 @@ class _Count:
         figures = self.figures
         match event:
             case SubPlanLoaded(plan=plan) if plan is not None and not event.problems:
+                # A todo at the top with a sub-plan has no slash in its id, and makes two levels.
                 figures.levels = max(figures.levels, event.todo_id.count("/") + 2)
             case WorkStarted():
                 self._work_since[event.todo_id] = after.now
             case WorkFinished():
+                # Drivers may report how long they worked; else the time since the request counts.
                 since = self._work_since.pop(event.todo_id, after.now)
                 took = event.duration_ms
                 figures.work_seconds += max(after.now - since, 0.0) if took is None else took / 1000
@@ -162,6 +165,7 @@ class _Count:
         match action:
             case Verify():
                 later = action.not_before
+                # A verification that has to wait, for instance after a failed environment, begins later.
                 start = max(after.now, 0.0 if later is None else datetime.fromisoformat(later).timestamp())
                 self._verify_since |= dict.fromkeys(action.todo_ids, start)
             case Implement():
@@ -187,6 +191,7 @@ class _Count:
             for each in failures_of(outcome)
         )
         if missed or any(check.id == _CONVENTION for check in outcome.checks):
+            # A todo counts once, and as missed even if its tests were found later.
             self.missed[name] = missed or self.missed.get(name, False)
         verdict, failure = verdict_of(outcome)
         figures.verdicts[verdict.value, "none" if failure is None else failure.category.value] += 1
@@ -241,6 +246,7 @@ def review(figures: Figures) -> Iterator[Reviewed]:
         is_share = each.whole is not None
         part, whole = getattr(figures, each.part), getattr(figures, each.whole) if each.whole else 1
         goal = f"goal: {each.goal} {f'{each.limit:.0%}' if is_share else f'{each.limit:g}'}"
+        # A share of nothing is unknown, neither met nor missed.
         if not whole:
             yield Reviewed(name, None, f"{each.label}: none yet ({goal})")
             continue

@@ -149,6 +149,7 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
         screen.paragraph(f"No run has seen a failure {signature}. {latest}")
         screen.show()
         return Status.FOUND
+    # A log of another version may have a category that this one does not know.
     means = next((each.means for each in load_glossary().find(found["category"])), "of another version")
     screen.paragraph(f"{found['signature']}: {found['category']}. {means}")
     if found["head"]:
@@ -272,6 +273,7 @@ def _project_of(plan: Path | None) -> tuple[Path, str, str]:
 
     The plan is given by its path, or by its id where no such file exists.
     """
+    # The file of an earlier plan may be gone, while its runs are still known by its id.
     if plan is not None and not plan.exists() and not plan.name.endswith(PLAN_ENDINGS):
         return project_root(), str(plan), str(plan)
     path = plan_or_usual(plan)

@@ -96,6 +96,7 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
     """
     import prometheus_client as client
 
+    # The times at which this process made the counters say nothing about the runs.
     client.disable_created_metrics()
     registry = client.CollectorRegistry()
     families: dict[str, Any] = {}
@@ -112,9 +113,11 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
             unreadable += 1
             complain(str(error))
             continue
+        # For Prometheus an empty label is a missing one.
         plan = one_line(state.plan_id, limit=1_000)[:_LONGEST_LABEL] or "_"
         for name, value, *labels in (*_counts(figures), *_states(state, run.state_name(state))):
             families[name].labels(plan, *labels).inc(value)
+        # Both series are exported from the start, even empty: a missing one cannot be told from zero.
         for result in ("passed", "failed"):
             times = families["branch_resolution_seconds"].labels(plan, result)
             for has_passed, seconds in figures.resolutions:

@@ -112,6 +112,7 @@ def next_(
     written = [] if output is None and not in_place else _write_revision(run, output)
     if as_json:
         _print_json(run, actions, full=full)
+        # Standard output has the JSON document alone.
         for line in written:
             complain(line)
     else:
@@ -234,14 +235,17 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
             Family.BUDGET: Status.BUDGET_HALT,
         }
         return halted_by.get(family, Status.HUMAN_NEEDED)
+    # For a program, a plan with errors is the same as one that cannot be read.
     if state.plan_state is PlanState.REJECTED:
         return Status.UNREADABLE
     asked = [action for action in actions if isinstance(action, AskHuman)]
+    # A turn of a person is no work for a program, so it does not count as work that can go on.
     rest = [
         each
         for each in actions
         if not isinstance(each, AskHuman) and not (isinstance(each, Implement) and each.role is Role.HUMAN)
     ]
+    # A verification after a failed environment is no work: the environment has to be repaired first.
     later = [each for each in rest if each.rule in _BLAME_NOBODY]
     if len(later) < len(rest):
         return Status.OK
@@ -321,6 +325,7 @@ class _NextScreen:
     def _clipped(self, lead: str, text: str) -> None:
         """Add one line, cut at the width of the terminal, or at ``_PIPED`` cells if there is none."""
         screen = self._screen
+        # Programs and agents that read the output get more of a long line than a terminal shows.
         width = max(screen.width, 0 if screen.is_terminal else _PIPED)
         screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
 
@@ -367,6 +372,7 @@ class _NextScreen:
         if self._run.state.plan_state == "halted":
             screen.paragraph("remove the cause, then verify again:", indent=7)
             screen.line(f"       {screen.style(self._run.found.verify, 'command')}")
+            # A halted run has no actions, so its failures are listed by their causes.
             self._show_most(_root_causes(self._run), self._unrepaired, apart=True)
 
     def _repair(self, action: Implement) -> None:
@@ -381,10 +387,12 @@ class _NextScreen:
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
             what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"
+        # Todos with the same root cause wait for one branch, and may be done when it passes.
         followers = [each.id for each in self._records.values() if each.behind == primary.id]
         more = f"; also {listed(followers, 5)}, with the same cause" if followers else ""
         self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
         self._brief(action.todo_id)
+        # The todo itself is verified, not the branch: it is done only when its own criteria pass.
         screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
 
     def _unrepaired(self, cause: Consequences) -> None:
@@ -453,6 +461,7 @@ class _NextScreen:
 
     def _verification(self, action: Verify) -> None:
         record = self._records[action.todo_ids[0]]
+        # If the last attempt proved nothing, its message tells more than the rule.
         why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
         self._clipped("verify ", f"{record.id}: {why or action.because}")
         outcome = _outcome_of(self._run, record.id) if record.waited else None
@@ -576,6 +585,7 @@ def brief(
     if not named and len(causes) > 1:
         following = f"--todo {shlex.quote(causes[1].todos[0])}"
         lines.append(f"root cause 1 of {len(causes)}; the next: {following}")
+    # A todo behind another one is repaired by the branch of that one.
     todo_id = records[todo_id].behind or todo_id
     worker = _worker(run.state, todo_id)
     primary = records[todo_id].parent_id or todo_id

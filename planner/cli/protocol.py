@@ -84,6 +84,7 @@ def step(
     The run is kept in the log: after a crash, the same command continues it.
     """
     plan = plan_or_usual(plan)
+    # Links are resolved, as two names of one file would overwrite the log, too.
     if plan_out is not None and log is not None and os.path.realpath(plan_out) == os.path.realpath(log):
         raise UsageMistake("--log and --plan-out name the same file; name two")
     versions = PlanVersions(plan_out, plan) if plan_out is not None else None

@@ -95,6 +95,8 @@ def _answered_since(run: PlanRun) -> list[str]:
     document = run.found.document
     if document is None or run.is_driven:
         return []
+    # Answers are kept to the second: one of the second in which the run started does not count as newer.
+    # Without a start time, none does.
     started = time_of(document.run.started_at, datetime.max.replace(tzinfo=UTC)).replace(microsecond=0)
     records, found = run.state.records, list[str]()
     for each in run.answers():

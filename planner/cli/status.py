@@ -153,7 +153,9 @@ def _tree(screen: Screen, nodes: Sequence[StatusNode], depth: int | None) -> Non
 
     collect(nodes, "", 1)
     widest = max((cells(stem) + cells(name) for _, stem, name, _ in rows), default=0)
+    # A glyph is one cell wide, as the x that stands for it here.
     tails = (len(f"  x {TODO_STATES[node.state][1]}") + cells(tail) for node, _, _, tail in rows)
+    # The states should fit on the screen, but names keep half of it.
     room = min(widest, max(screen.width - max(tails, default=0), screen.width // 2))
     for node, stem, name, tail in rows:
         left = max(room - cells(stem), _NARROWEST_NAME)
@@ -202,6 +204,7 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
     for label, text in facts:
         if text:
             screen.labelled(label, text)
+    # The newest verification may be one that the engine did not apply, for instance of a changed plan.
     outcomes = () if run.found.document is None else run.found.document.outcomes
     outcome = next((each for each in outcomes if each.todo_id == node.id), record.outcome)
     if outcome is not None:
