@@ -37,8 +37,7 @@ def option(words: str, help: str, **settings: Any) -> Any:
 PlanArgument = Annotated[
     Path | None,
     typer.Argument(
-        metavar="PLAN",
-        help="The plan file. Default: the one that pytest --planverify verifies here.",
+        metavar="PLAN", help="The plan file. Default: the one that pytest --planverify verifies here."
     ),
 ]
 TodosArgument = Annotated[

@@ -58,10 +58,7 @@ def explain(
     ] = None,
     todo: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TODO",
-            help="With a plan or a log: show only what concerns this todo.",
-        ),
+        typer.Argument(metavar="TODO", help="With a plan or a log: show only what concerns this todo."),
     ] = None,
     review: Annotated[
         bool,

@@ -70,10 +70,7 @@ _MOST_DONE = 20
 
 OutputOption = Annotated[Path, option("-o, --output FILE", "The file to write; - is standard output.")]
 ForceOption = Annotated[bool, option("--force", "Replace an existing plan.")]
-TemplatesOption = Annotated[
-    Path | None,
-    option("--templates DIR", "A folder with your templates."),
-]
+TemplatesOption = Annotated[Path | None, option("--templates DIR", "A folder with your templates.")]
 
 
 # -- init ----------------------------------------------------------------------------------------------

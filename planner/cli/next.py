@@ -20,14 +20,7 @@ from planner.brief.page import (
     likeliest_change,
 )
 from planner.cli.app import command
-from planner.cli.arguments import (
-    JsonOption,
-    LogOption,
-    OutcomesOption,
-    TodosArgument,
-    choose_todos,
-    option,
-)
+from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.runs import known_todo, readiness, words_of
 from planner.cli.screen import PLAN_STATES, Screen, print_json, write
@@ -550,11 +543,7 @@ DEFAULT_TOKENS = 105
 def brief(
     plan: TodosArgument = None,
     todo: Annotated[
-        str | None,
-        option(
-            "--todo TODO",
-            "The todo or branch. Default: the root cause to fix first.",
-        ),
+        str | None, option("--todo TODO", "The todo or branch. Default: the root cause to fix first.")
     ] = None,
     tokens: Annotated[
         int, option("--tokens N", "The greatest length, in tokens of four characters.", min=40)

@@ -90,11 +90,7 @@ def step(
     versions = PlanVersions(plan_out, plan) if plan_out is not None else None
     session = RunSession.open(
         RunSettings(
-            plan=plan,
-            log=log,
-            jobs=jobs,
-            validates=not no_validation,
-            allow_unproved=allow_unproved,
+            plan=plan, log=log, jobs=jobs, validates=not no_validation, allow_unproved=allow_unproved
         )
     )
 

@@ -8,14 +8,7 @@ import typer
 
 from planner.brief.instructions import right_suggestion
 from planner.cli.app import command
-from planner.cli.arguments import (
-    JsonOption,
-    LogOption,
-    OutcomesOption,
-    TodosArgument,
-    choose_todos,
-    option,
-)
+from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status
 from planner.cli.next import show_remarks, where
 from planner.cli.runs import known_todo, readiness
@@ -49,8 +42,7 @@ def status(
     todo: Annotated[
         str | None,
         typer.Argument(
-            metavar="TODO",
-            help="Show this todo in detail. Todos of a sub-plan are named parent/todo.",
+            metavar="TODO", help="Show this todo in detail. Todos of a sub-plan are named parent/todo."
         ),
     ] = None,
     depth: Annotated[
