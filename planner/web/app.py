@@ -27,6 +27,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from planner.brief.page import likeliest_change
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, QuestionKind
 from planner.planfile.writer import plain, yaml_text
@@ -264,9 +265,9 @@ def _open_questions(run: PlanRun, question: AskHuman) -> dict[str, str]:
 
 def _hunk(question: AskHuman) -> str:
     """Return the change that most likely caused the failure; empty if there is none."""
-    failure = question.failure
-    found = next((each.hunk for each in failure.candidates if each.hunk), None) if failure else None
-    return f"{found.path}:{found.line}\n{found.text}" if found else ""
+    likeliest = None if question.failure is None else likeliest_change(question.failure)
+    hunk = None if likeliest is None else likeliest.hunk
+    return "" if hunk is None else f"{hunk.path}:{hunk.line}\n{hunk.text}"
 
 
 def _proposal(question: AskHuman) -> str:

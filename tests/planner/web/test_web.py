@@ -109,6 +109,17 @@ def test_each_manual_question_has_a_form_with_yes_and_no_for_any_reason(
     assert refused.status_code == 409
 
 
+@pytest.mark.parametrize(("score", "is_shown"), [(0.9, True), (0.0, False)])
+def test_only_a_change_that_may_have_caused_the_failure_is_shown(
+    client: TestClient, command: Command, score: float, is_shown: bool
+):
+    hunk = {"path": "shop.py", "line": 3, "text": "-old\n+new"}
+    change = {"path": "shop.py", "line": 3, "score": score, "hunk": hunk}
+    command.outcomes(failed("a", candidates=[change]))
+
+    assert ("-old\n+new" in client.get("/questions").text) is is_shown
+
+
 def test_a_form_without_its_csrf_token_records_nothing(client: TestClient):
     assert decide(client, decision="approve", csrf="other").status_code == 403
     assert "a_branch_01" in client.get("/questions").text
