@@ -91,7 +91,7 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
     found = _find(argv, {spec.name: tool_of_plan(spec) for spec in tools})
     tool, argv, rest = found.tool, found.argv, found.argv[found.length :]
     invocation = script = None
-    # Hollow options of pytest are findings of the lint, not refusals; what -h means to a script is not known.
+    # Hollow options of pytest are findings of the lint, not refusals; those of scripts are unknown.
     if tool is PYTEST:
         invocation = parse_pytest_arguments(
             argv[: found.length], rest, foreign=found.foreign, as_module=found.as_module

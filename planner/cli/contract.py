@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,13 +19,6 @@ from planner.contracts.file import render_contract, write_contract
 from planner.errors import ModuleSourceError
 from planner.planfile.file_writer import create_file, write_file
 from planner.text.display import counted
-
-if TYPE_CHECKING:
-    from planner.model.contract import Contract
-
-RootOption = Annotated[
-    Path, option("--root DIR", "The folder in which modules are searched for, also in its src/.")
-]
 
 app = command_app(cls=CommandGroup, no_args_is_help=True)
 
@@ -44,12 +37,20 @@ def write(
     module: Annotated[
         str, typer.Argument(metavar="MODULE", help="The dotted name of the module: indicators.rsi")
     ],
-    root: RootOption = Path(),
+    root: Annotated[
+        Path, option("--root DIR", "The folder in which modules are searched for, also in its src/.")
+    ] = Path(),
     output: Annotated[Path | None, option("--output, -o FILE", "Write here instead of printing.")] = None,
     force: Annotated[bool, option("--force", "Replace an existing file.")] = False,
 ) -> int:
     """Write a contract of what a module defines now."""
-    _check_arguments(module, root)
+    if not root.is_dir():
+        raise UsageMistake(
+            f"--root {root} is not a folder; name the folder with the modules of the project"
+        )
+    if module.endswith(".py") or "/" in module:
+        dotted = module.removesuffix(".py").strip("./").replace("/", ".")
+        raise UsageMistake(f"'{module}' is a path; write the module's dotted name: {dotted}")
     made, left_out = write_contract(module, root)
     for reason in left_out:
         complain(f"left out: {reason}")
@@ -64,22 +65,7 @@ def write(
         write_file(output, render_contract(made), mode=None)
     else:
         create_file(output, render_contract(made))
-    say(f"{output}: {_counted(made)} of {module}")
+    parts = ((made.functions, "function"), (made.classes, "class"))
+    counts = " and ".join(counted(len(names), noun) for names, noun in parts if names)
+    say(f"{output}: {counts} of {module}")
     return Status.OK
-
-
-def _check_arguments(module: str, root: Path) -> None:
-    """Raise ``UsageMistake`` if the root is no folder or the module is given as a path."""
-    if not root.is_dir():
-        raise UsageMistake(
-            f"--root {root} is not a folder; name the folder with the modules of the project"
-        )
-    if module.endswith(".py") or "/" in module:
-        dotted = module.removesuffix(".py").strip("./").replace("/", ".")
-        raise UsageMistake(f"'{module}' is a path; write the module's dotted name: {dotted}")
-
-
-def _counted(promised: Contract) -> str:
-    """Return ``3 functions and 1 class``."""
-    parts = ((promised.functions, "function"), (promised.classes, "class"))
-    return " and ".join(counted(len(names), noun) for names, noun in parts if names)

@@ -20,7 +20,7 @@ from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json, write
 from planner.errors import PlanFileError, PlanTreeError
 from planner.lint import LINT_RULES
-from planner.model.findings import Severity
+from planner.model.findings import PlanFinding, Severity
 from planner.planfile.document import MAX_LINE
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import shown_path
@@ -35,7 +35,6 @@ from planner.text.sanitizing import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.model.findings import PlanFinding
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
 
@@ -113,8 +112,6 @@ def validate(
 
 def _faults(error: PlanFileError | PlanTreeError) -> list[PlanFinding]:
     """Return a finding for each fault that makes a plan unusable."""
-    from planner.model.findings import PlanFinding
-
     found: list[PlanFinding] = []
     for each in error.errors if isinstance(error, PlanTreeError) else (error,):
         for fault in each.details:
