@@ -54,11 +54,13 @@ def write(
     made, left_out = write_contract(module, root)
     for reason in left_out:
         complain(f"left out: {reason}")
+    # A contract that promises nothing would hold for any module.
     if made.is_empty:
         raise ModuleSourceError(f"{module} defines no public function or class")
     if output is None:
         write_out(render_contract(made))
         return Status.OK
+    # A folder is not replaced by a file, even with --force.
     if os.path.lexists(output) and (not force or output.is_dir()):
         raise UsageMistake(f"{output} exists already; replace it with --force, or name another file")
     if force:

@@ -134,6 +134,7 @@ def add(
         phase = _phase(to or "")
         say(f"{phase.value}/{folder.add_item(phase, given).id}")
         return Status.OK
+    # The id is chosen under the lock of the folder, so the edit itself reports it.
     made: list[str] = []
 
     def added(plan: Any) -> Any:
@@ -397,6 +398,7 @@ def _text(text: str) -> str:
     if not text.startswith("@") or text.startswith("@@"):
         return text
     try:
+        # A regular file only: a pipe or device could block, or never end.
         with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
             return file.read(LARGEST_READ).decode()
     except (OSError, ValueError) as error:
@@ -424,6 +426,7 @@ def workflow(
         raise UsageMistake(f"unknown workflow '{name}'; {nearest(name, STEPS, 'the workflows are')}")
     if step not in STEPS[name]:
         raise UsageMistake(f"--step {step}: the steps of {name} are 1 to {len(STEPS[name])}")
+    # Only the first step of planning comes before ``design init``, which makes the folder.
     if state_dir is None and (name, step) != ("plan", 1):
         raise UsageMistake(f"--state-dir is missing; name the folder that {program()} design init printed")
     write(render_step(name, step, state_dir, program=program()))

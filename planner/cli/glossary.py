@@ -114,6 +114,7 @@ def _plan_keys() -> Iterator[Explanation]:
     """Yield the keys of plans that have a description in the schema, or else in ``keys.toml``."""
     document, texts = schema("plan"), meanings()
     for part, about in {"Plan": document, **document["$defs"]}.items():
+        # A model that may have several forms has its keys in the forms.
         shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
         for key, shape in (pair for each in shapes for pair in each.get("properties", {}).items()):
             text = shape.get("description") or texts.get(part, {}).get(key)
@@ -136,6 +137,7 @@ def _diagnosis_rules() -> Iterator[Explanation]:
     }
     facts[LEARNED] = [("says", "as corrected"), ("sure", "the share of people who agree")]
     means = "Enough people have corrected the diagnosis of this failure in the same way."
+    # The rule is made of what people have corrected, so the generated table does not have it.
     for rule in (*rules, {"id": LEARNED, "because": means}):
         yield Explanation(
             word=(name := rule["id"]),

@@ -84,6 +84,7 @@ def gaps(
     report = _collect_gaps(ruff, pyright, inbox, roadmap, plan)
     if output is not None:
         write_file(output, report.model_dump_json(indent=2, exclude_defaults=True) + "\n", mode=None)
+        # Otherwise the next run would blame a todo for the new file.
         remember_written(output)
         complain(f"wrote {output}: {counted(len(report.gaps), 'gap')}")
     elif as_json:
@@ -135,6 +136,7 @@ def iterate(
     if outcome is not None and log.open is None:
         raise UsageMistake("--rollback: no iteration is open; remove the option")
     if log.open is not None:
+        # An iteration ends by its outcomes, or because a person discards it: nobody's word is a success.
         judged = (IterationOutcome.ROLLBACK, outcome) if outcome is not None else log.judged()
         if judged is None:
             complain(
@@ -146,6 +148,7 @@ def iterate(
         complain(
             f"{ended.iteration_id} ended: {ended.outcome.value}{f' ({ended.note})' if ended.note else ''}"
         )
+    # After the end of the last iteration was recorded: gaps that failed several times come later.
     report = _collect_gaps(ruff, pyright, inbox, roadmap, plan) if gaps is None else read_gap_report(gaps)
     found = Planner(ProjectFolder(root)).plan(report, log.records, ProjectState(files=tuple(walk(root))))
     if found is None:
@@ -154,9 +157,11 @@ def iterate(
         complain("there are no gaps" if gap is None else f"'{gap.description}' {only_protected}")
         return Status.FOUND
     path = output or FOLDER / f"{found.iteration_id}.yaml"
+    # A criterion whose tool is missing could never pass.
     tools = [each for each in TOOL_CRITERIA.values() if shutil.which(each.split()[0])]
     made = plan_of_iteration(found, tools=tools)
     if path.parent != Path():
+        # The paths of the plan are relative to the project, but the file stands in a folder of it.
         made = made.model_copy(update={"root": root_for(root / path, root)})
     text = f"# Made by planner iterate. Verify it: planverify verify {path}\n"
     write_file(path, text + dump_plan(made, format="yaml"), mode=None)
@@ -199,6 +204,7 @@ def _collect_gaps(
     inbox = inbox or (root / INBOX if (root / INBOX).is_dir() else None)
     roadmap = roadmap or (root / ROADMAP if (root / ROADMAP).is_file() else None)
 
+    # Without sources, "there are no gaps" would be misleading.
     if not any((inbox, roadmap, ruff, pyright, plan or usual_plan())):
         raise UsageMistake(
             f"there is nothing to read gaps from: no plan, no {INBOX}/ and no {ROADMAP}; name one of "

@@ -98,6 +98,7 @@ def init(
     below it; nested items become its dependencies. Nothing is executed.
     """
     standing = usual_plan() if output == USUAL_OUTPUT and not force else None
+    # --agents is for projects with a plan, too: that plan is not replaced, and its section is written.
     if standing is not None and agents and source is None:
         say(f"{standing} is unchanged")
         return _write_agents(standing)
@@ -154,6 +155,7 @@ def _plan_of_list(source: Path, output: Path) -> tuple[str, str]:
     more check boxes than a plan can have todos.
     """
     here = Path.cwd()
+    # Refused, not cut: a plan of half a list would look complete.
     if source.stat().st_size > LARGEST_READ:
         raise UsageMistake(
             f"--from {source}: it is larger than {LARGEST_READ:,} bytes; name a shorter list"
@@ -184,6 +186,7 @@ def _write_agents(plan: Path) -> int:
         say(f"{AGENTS} is up to date")
         return Status.OK
     write_file(AGENTS, page, mode=None)
+    # Otherwise the next run would blame a todo for the change.
     remember_written(AGENTS)
     say(f"wrote {AGENTS}: how work is verified, what comes next, what must not be edited")
     return Status.OK
@@ -309,6 +312,7 @@ def decompose(
     was completed here before gets its earlier plan. Nothing is executed.
     """
     here = Path.cwd()
+    # One character more than allowed is enough to see that the goal is too long.
     text = sys.stdin.read(LONGEST_GOAL + 1) if goal == "-" else goal
     _require_goal(text, f"{program()} decompose 'Export orders as CSV'")
     if len(text) > LONGEST_GOAL:
@@ -374,6 +378,7 @@ def _ask(goal: Piece, reasons: list[str]) -> bool | None:
     for number, part in enumerate(goal.parts, 1):
         inner = f" ({counted(len(list(part.leaves())), 'part')})" if part.parts else ""
         say(f"  {number}. {part.title}{inner}")
+    # A program cannot answer; it gets the status for a person's decision.
     if not sys.stdin.isatty():
         complain("choose: --phases for a plan for each of these, or --flat for one plan")
         return None
@@ -415,6 +420,7 @@ def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Pl
         values["items"] = [
             {key: value for key, value in todo.items() if key != "status"} for todo in values["items"]
         ]
+    # It is the default, and a plan file is read by people.
     if values.get("root") == ".":
         del values["root"]
     return type(plan).model_validate(values)
@@ -430,6 +436,7 @@ def _done_before(path: Path) -> str:
     if found.document is None:
         raise UsageMistake(f"--after {path}: the plan was not verified yet; run first: {found.verify}")
     done = {each.todo_id for each in found.document.outcomes if state_of(each) is TodoState.DONE}
+    # Parents are left out, as the todos of their sub-plans are listed.
     todos = [todo for todo in flat.loaded.plan.items if todo.id in done and todo.id not in flat.children]
     if not todos:
         raise UsageMistake(f"--after {path}: no todo of the plan is done yet; run first: {found.verify}")
@@ -456,6 +463,7 @@ def _refuse_existing(output: Path, *, force: bool) -> None:
         return
     # planverify.yaml has precedence over the other usual names, and would hide a plan with one of them.
     known = (usual_plan() if output == USUAL_OUTPUT else None) or output
+    # A link to a missing file counts: writing would follow it.
     if os.path.lexists(known):
         raise UsageMistake(f"{known} exists already; name another file with -o, or add --force")
 
@@ -468,14 +476,16 @@ def _load(output: Path, text: str) -> Plan:
 def _write(texts: dict[Path, str], summary: str) -> None:
     """Write plans once all of them have been parsed; print ``summary`` and the commands that continue.
 
-    The first is the parent of the others and written last, so that it never names files that do not exist.
+    The first is the parent of the others.
     """
     for path, text in texts.items():
         _load(path, text)
+    # The sub-plans first, so that the parent never names a file that does not exist.
     for path, text in reversed(texts.items()):
         write_file(path, text, mode=None)
     output = next(iter(texts))
     if output != STANDARD_OUTPUT:
+        # The commands find the usual plan by themselves.
         name = "" if usual_plan() == output else f" {shlex.quote(str(output))}"
         say(f"wrote {output}: {summary}")
         say(f"read it, then:  {program()} next{name}")

@@ -116,6 +116,7 @@ def _faults(error: PlanFileError | PlanTreeError) -> list[PlanFinding]:
     for each in error.errors if isinstance(error, PlanTreeError) else (error,):
         for fault in each.details:
             problem = one_line(fault.problem, limit=MAX_LINE)
+            # By the convention of this project's messages, the remedy comes after the last semicolon.
             message, _, fix = problem.rpartition("; ")
             found.append(
                 PlanFinding(
@@ -151,6 +152,7 @@ _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.
 def _sarif(findings: Sequence[PlanFinding]) -> dict[str, Any]:
     """Return the SARIF 2.1.0 document, with one result for each finding."""
     reasons = {each.rule: each.why for each in findings}
+    # A result names its rule by the position in this list.
     rules = sorted(reasons)
     described = [
         {
@@ -170,7 +172,9 @@ def _sarif(findings: Sequence[PlanFinding]) -> dict[str, Any]:
 
 
 def _result(found: PlanFinding, rule: int) -> dict[str, Any]:
+    # Lines and columns of SARIF begin at 1; what is said of a whole file is shown at its first line.
     region = {"startLine": found.line or 1, "startColumn": found.column or 1}
+    # A location of SARIF is a URI, in which blanks are invalid.
     place = {"artifactLocation": {"uri": quote(found.path)}, "region": region}
     return {
         "ruleId": found.rule,
@@ -191,6 +195,7 @@ def _write_fixed(path: Path, output: Path) -> None:
     if output != STANDARD_OUTPUT and output.exists():
         raise UsageMistake(f"--fix {output}: the file exists already; name a new file")
     fixed = fix_plan(path)
+    # The paths in the plan are written relative to where it will stand.
     target = path if output == STANDARD_OUTPUT else output
     write_file(output, rewrite(fixed.loaded, fixed.plan, target=target).text, mode=None)
     for each in fixed.made:
@@ -208,6 +213,7 @@ def _unprotected(flat: FlatPlan) -> str | None:
     if not count or policy.protected_files:
         return None
     verb = "names" if count == 1 else "name"
+    # Without the key, the default protects what a baseline has recorded; an empty list protects nothing.
     if "protected_files" in policy.model_fields_set:
         open_to_change = "protected_files is empty, so changed tests are not detected"
     else:
@@ -230,6 +236,7 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
     screen, shown = Screen(), Counter[str]()
     for each in findings:
         shown[each.rule] += 1
+        # One weakness is often repeated in all todos, and would hide the other findings.
         if shown[each.rule] <= most:
             place = ":".join(str(part) for part in (each.path, each.line, each.column) if part is not None)
             severity = screen.style(each.severity.value, _STYLES[each.severity])
@@ -262,6 +269,7 @@ def waves(plan: PlanArgument = None, as_json: JsonOption = False) -> int:
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
     todos = {todo.id: todo for todo in _rooted_alike(flat) if todo.parent_id is None}
     found = find_waves(
+        # A parent is done when the todos of its sub-plan are, so it comes after them.
         todo.model_copy(update={"dependencies": (*todo.dependencies, *flat.children.get(todo.id, ()))})
         for todo in todos.values()
     )
@@ -351,6 +359,7 @@ def schema(name: Annotated[str, typer.Argument(metavar="NAME", help="The schema;
     from planner.planfile.schemas import schema_text
 
     wanted = name.casefold().replace("-", "_")
+    # Also the names of the files are accepted: outcomes.json has the schema outcome.
     wanted = wanted if wanted in SCHEMAS else wanted.removesuffix("s")
     if wanted not in SCHEMAS:
         raise UsageMistake(f"unknown schema '{name}'; {nearest(name, SCHEMAS, 'the schemas are')}")
