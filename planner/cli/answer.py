@@ -37,7 +37,7 @@ Exit status: 0 recorded, 2 wrong usage or no such question, 4 a file cannot be u
 Without PLAN, it is planverify.yaml, plan.yaml or todo.yaml. planner next shows the open questions.
 """
 
-# click fills arguments from the left, so an optional one before required ones is told apart by hand.
+# click fills arguments from the left: an optional one before required ones is split off by ``_open``.
 Words = Annotated[list[str], typer.Argument(metavar="[PLAN] ID")]
 By = Annotated[str | None, option("--by NAME", "The name of the person. Default: the login name.")]
 Because = Annotated[str | None, option("--because TEXT", "The reason, in a sentence.")]

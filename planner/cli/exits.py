@@ -143,11 +143,11 @@ def _status_of(error: Exception) -> int:
         return Status.UNREADABLE
     if os.environ.get(TRACEBACK):
         raise error
-    places = traceback.extract_tb(error.__traceback__)
-    where = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""
+    place = traceback.extract_tb(error.__traceback__)[-1]
     complain(
-        f"this is a bug of {program()}, not a fault of your input: {type(error).__name__}: {error}{where};"
-        f" please report it with the files (set {TRACEBACK}=1 for the whole traceback)"
+        f"this is a bug of {program()}, not a fault of your input: {type(error).__name__}: {error} "
+        f"({os.path.basename(place.filename)}:{place.lineno}); please report it with the files (set "
+        f"{TRACEBACK}=1 for the whole traceback)"
     )
     return Status.INTERNAL_ERROR
 

@@ -209,7 +209,7 @@ def _edit(run: PlanRun, record: TodoRecord, outcome: Outcome | None) -> str:
     return edit_in_short(plan, record.todo, outcome, record.context).replace("`", "")
 
 
-def _outcome_of(run: PlanRun, todo_id: str) -> Outcome | None:
+def outcome_of(run: PlanRun, todo_id: str) -> Outcome | None:
     """Return the outcome of a todo in the last verification, applied by the engine or not."""
     outcomes = () if run.found.document is None else run.found.document.outcomes
     return next((each for each in outcomes if each.todo_id == todo_id), None)
@@ -457,7 +457,7 @@ class _NextScreen:
         # If the last attempt proved nothing, its message tells more than the rule.
         why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
         self._clipped("verify ", f"{record.id}: {why or action.because}")
-        outcome = _outcome_of(self._run, record.id) if record.waited else None
+        outcome = outcome_of(self._run, record.id) if record.waited else None
         failure = None if outcome is None else outcome.failure_evidence
         if outcome and failure and failure.category.facts.family is Family.ENVIRONMENT:
             self._clipped("  edit   ", _edit(self._run, record, outcome))
@@ -475,7 +475,7 @@ class _NextScreen:
         self._clipped("  ", f"{action.todo_id}{title}: for the {action.role}")
         if action.bounds.allowed_files is not None:
             self._clipped("    may write ", listed(action.bounds.allowed_files, 4))
-        found = _outcome_of(self._run, action.todo_id)
+        found = outcome_of(self._run, action.todo_id)
         if found is not None and (failure := found.failure_evidence) is not None:
             self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 

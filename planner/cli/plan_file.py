@@ -359,7 +359,7 @@ def schema(name: Annotated[str, typer.Argument(metavar="NAME", help="The schema;
     from planner.planfile.schemas import schema_text
 
     wanted = name.casefold().replace("-", "_")
-    # Also the names of the files are accepted: outcomes.json has the schema outcome.
+    # The plural is accepted, too: outcomes.json has the schema outcome.
     wanted = wanted if wanted in SCHEMAS else wanted.removesuffix("s")
     if wanted not in SCHEMAS:
         raise UsageMistake(f"unknown schema '{name}'; {nearest(name, SCHEMAS, 'the schemas are')}")

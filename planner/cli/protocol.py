@@ -103,8 +103,7 @@ def step(
         if plan_out is not None and os.path.realpath(plan_out) == os.path.realpath(session.log):
             raise PlannerError(f"{plan_out}: this is the log of the run; name another file for the plan")
         tell_remarks()
-        stream = getattr(sys.stdin, "buffer", None)  # sys.stdin is None where the caller closed it
-        for raw in () if stream is None else _lines(stream):
+        for raw in _lines(sys.stdin.buffer):
             if raw.strip():
                 # Flushed per event: the driver waits for this answer before it sends the next event.
                 sys.stdout.write("".join(f"{line}\n" for line in _answer(session, raw)))

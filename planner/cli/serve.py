@@ -40,7 +40,7 @@ def serve(
 ) -> int:
     """Show the runs of the project in a browser, and record answers to open questions."""
     # Looked for before anything is imported, for one message about all of them.
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None or find_spec("jinja2") is None:
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise UsageMistake("the pages need more packages: pip install 'pytest-planverify[web]'")
     if host not in LOOPBACK and not anywhere:
         raise UsageMistake(

@@ -10,7 +10,7 @@ from planner.brief.instructions import right_suggestion
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status
-from planner.cli.next import show_remarks, where
+from planner.cli.next import outcome_of, show_remarks, where
 from planner.cli.runs import known_todo, readiness
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.engine.progress import status_tree
@@ -197,8 +197,7 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
         if text:
             screen.labelled(label, text)
     # The newest verification may be one that the engine did not apply, for instance of a changed plan.
-    outcomes = () if run.found.document is None else run.found.document.outcomes
-    outcome = next((each for each in outcomes if each.todo_id == node.id), record.outcome)
+    outcome = outcome_of(run, node.id) or record.outcome
     if outcome is not None:
         _outcome(screen, outcome, record)
 
