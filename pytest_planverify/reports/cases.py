@@ -203,8 +203,10 @@ def _signature_of(outcome: Outcome, failure: Failure) -> str:
 
 def safe(text: object, limit: int = _LONGEST_TEXT) -> str:
     """Return untrusted text without control sequences, known secrets, and characters invalid in XML."""
+    # Cleaned first: a control sequence inside a secret would hide it. Cut last: half a secret is none.
+    shown = clean(redact(clean(str(text))), limit=limit)
     # XML allows neither of the two last characters of the plane, which clean() keeps.
-    return clean(redact(str(text)), limit=limit).replace("\ufffe", "").replace("\uffff", "")
+    return shown.replace("\ufffe", "").replace("\uffff", "")
 
 
 def render_template(name: str, data: ReportInput, **values: Any) -> str:

@@ -27,7 +27,7 @@ from planner.model.outcome import (
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.cases import ReportInput
+from pytest_planverify.reports.cases import ReportInput, safe
 from pytest_planverify.reports.formats import FORMATS, Report, render, report_to_github, write_reports
 from pytest_planverify.reports.html import draw
 from pytest_planverify.reports.markdown import LARGEST_SUMMARY
@@ -455,3 +455,7 @@ def test_allure_folder_is_emptied_on_request(tmp_path: Path, clean: bool, kept: 
 
     assert merged(tmp_path, clean=clean) == kept
     assert (tmp_path / "all/shot-attachment.png").is_file()
+
+
+def test_a_secret_is_redacted_even_with_a_control_sequence_in_it() -> None:
+    assert safe("token ghp_\x1b[0m16C7e42F292c6912E7710c838347Ae178B4a") == "token [redacted: github token]"
