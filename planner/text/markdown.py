@@ -62,8 +62,8 @@ _LONGEST_SPAN = 300
 
 def safe(text: str) -> str:
     """Return the text without control sequences and secrets; the caller has to quote it."""
-    # Cleaned first: an invisible character inside a secret would hide it from the patterns.
-    return redact(clean(text, limit=_LONGEST_TEXT)).strip("\n")
+    # Cleaned first: an invisible character inside a secret would hide it. Cut last: so would the cut.
+    return clean(redact(clean(text)), limit=_LONGEST_TEXT).strip("\n")
 
 
 def code(text: str, *, limit: int = 160) -> str:

@@ -203,7 +203,7 @@ def _signature_of(outcome: Outcome, failure: Failure) -> str:
 
 def safe(text: object, limit: int = _LONGEST_TEXT) -> str:
     """Return untrusted text without control sequences, known secrets, and characters invalid in XML."""
-    # Cleaned first: a control sequence inside a secret would hide it. Cut last: half a secret is none.
+    # Cleaned first: a control sequence inside a secret would hide it. Cut last: so would the cut.
     shown = clean(redact(clean(str(text))), limit=limit)
     # XML allows neither of the two last characters of the plane, which clean() keeps.
     return shown.replace("\ufffe", "").replace("\uffff", "")

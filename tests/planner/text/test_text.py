@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.text.glob_patterns import allowed, globs_overlap, matches
-from planner.text.markdown import fence, inline
+from planner.text.markdown import fence, inline, safe
 from planner.text.python_text import is_expected_first, removed_definition, uncalled_tests
 from planner.text.sanitizing import clean
 
@@ -110,6 +110,12 @@ def test_fenced_text_is_unchanged_except_for_line_endings(text: str) -> None:
 )
 def test_the_info_string_of_a_fence_contains_only_a_language_name(info: str, shown: str) -> None:
     assert fence("x", info) == f"```{shown}\nx\n```"
+
+
+def test_a_secret_is_redacted_even_where_a_long_text_is_cut() -> None:
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    for place in range(6_600, 6_700):
+        assert "Ae178B4a" not in safe("x" * place + f" {token} ".ljust(20_005 - place, "y"))
 
 
 @given(TICKS | st.text())
