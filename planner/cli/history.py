@@ -211,6 +211,7 @@ def correct(
     diagnosed = Category(known["category"])
     usual = category.facts.default_role if category else known["role"] or diagnosed.facts.default_role
     loaded = usual_loaded()
+    # Outcome files, unlike logs, have no fingerprint of the repository.
     here = "" if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
     correction = Correction(
         at=datetime.now(UTC),

@@ -63,6 +63,7 @@ def _tools() -> Iterator[Row]:
         yield {**about, "here": is_there(argv[0]), "of": "repository"}
     for tool in TOOLS:
         words = [*tool.programs[:1], "|".join(tool.subcommands)] if tool.programs else []
+        # Only the entry of Python has neither programs nor modules: it runs scripts of the project.
         runs = " ".join(filter(None, words)) or " ".join(f"python -m {each}" for each in tool.modules[:1])
         here = any(map(is_there, tool.programs)) or any(map(is_module_there, tool.modules))
         about = {"name": tool.name, "kind": tool.purpose.value, "runs": runs or "python FILE.py"}
