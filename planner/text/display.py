@@ -18,7 +18,6 @@ _PLURALS = {
     "class": "classes",
     "retry": "retries",
     "criterion": "criteria",
-    "entry": "entries",
 }
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)$")
 _INVISIBLE = (range(0x200B, 0x2010), range(0x2028, 0x202F), range(0x2060, 0x2064))
