@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from sqlalchemy import Connection, Select, Table
+    from sqlalchemy import Column, Connection, Select, Table
 
 Found: TypeAlias = "dict[str, Any]"
 """A row of the index: values by column name."""
@@ -54,9 +54,11 @@ def runs(
     sources = [run["source"] for run in found]
     for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
         wanted = select(table).where(table.c.source.in_(sources)).order_by(table.c.id)
-        rows = {source: own for (source,), own in _group(_rows(connection, wanted), "source")}
+        rows: dict[str, list[Found]] = {source: [] for source in sources}
+        for row in _rows(connection, wanted):
+            rows[row["source"]].append(row)
         for run in found:
-            run[key] = rows.get(run["source"], [])
+            run[key] = rows[run["source"]]
     for run in found:
         run["branches"] = [row for row in run["branches"] if row["branch_id"] is not None]
         run["average_resolution_seconds"] = mean_resolution(run["branches"])
@@ -72,7 +74,7 @@ def count_runs(connection: Connection) -> tuple[int, int]:
 
 def repair_rates(connection: Connection) -> list[Found]:
     """Return how often repairs were tried and fixed the failure, by category and role, most tries first."""
-    rates = _success(_rows(connection, select(REPAIRS)), "category", "role")
+    rates = _rows(connection, _success(REPAIRS.c.category, REPAIRS.c.role))
     return sorted(rates, key=lambda each: -each["tried"])
 
 
@@ -140,7 +142,8 @@ def failure(connection: Connection, begin: str) -> Found | None:
         return None
     records, newest = [*rows, *corrected], rows[0] if rows else {}
     repaired = known(REPAIRS, REPAIRS.c.opened.desc(), REPAIRS.c.source, REPAIRS.c.branch_id)
-    repairs = _success(repaired, "role", "strategy")
+    rates = _success(REPAIRS.c.role, REPAIRS.c.strategy).where(REPAIRS.c.signature == signature)
+    repairs = _rows(connection, rates)
     return {
         "signature": signature,
         "category": records[0]["category"],
@@ -204,29 +207,15 @@ def _of_plan(table: Table, plan_id: str | None) -> Select[Any]:
     return wanted if plan_id is None else wanted.where(table.c.plan_id == plan_id)
 
 
-def _success(rows: Iterable[Found], *columns: str) -> list[Found]:
-    """Return how many repairs were tried and fixed, and the latest time, by the values of some columns.
+def _success(*columns: Column[Any]) -> Select[Any]:
+    """Return the query for how many repairs were tried and fixed, and the latest time, by some columns.
 
     Repairs without a known result are not counted.
     """
-    tried = (row for row in rows if row["fixed"] is not None)
-    return [
-        {
-            **dict(zip(columns, values, strict=True)),
-            "fixed": sum(row["fixed"] for row in own),
-            "tried": len(own),
-            "last": max(row["at"] for row in own),
-        }
-        for values, own in _group(tried, *columns)
-    ]
-
-
-def _group(rows: Iterable[Found], *columns: str) -> list[tuple[tuple[str, ...], list[Found]]]:
-    """Group rows by the values of some columns, sorted by these values."""
-    groups: dict[tuple[str, ...], list[Found]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
-    return sorted(groups.items())
+    fixed = func.sum(case((REPAIRS.c.fixed, 1), else_=0)).label("fixed")
+    counts = (fixed, func.count().label("tried"), func.max(REPAIRS.c.at).label("last"))
+    wanted = select(*columns, *counts).where(REPAIRS.c.fixed.is_not(None))
+    return wanted.group_by(*columns).order_by(*columns)
 
 
 def _rows(connection: Connection, wanted: Select[Any]) -> list[Found]:
