@@ -22,7 +22,7 @@ from planner.model.actions import AskHuman, PublishPlan
 from planner.model.base import ReadValue, Value
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
 from planner.planfile.writer import plain
-from planner.store.chain import body_of, chained
+from planner.store.chain import body_of
 from planner.text.display import did_you_mean
 from planner.text.redaction import redact
 from planner.text.sanitizing import one_line
@@ -65,14 +65,6 @@ def body(n: int, event: Event, actions: Iterable[Action]) -> str:
     """Return line ``n`` without its digest, as :meth:`planner.store.chain.ChainedFile.write` takes it."""
     serialized = ",".join(map(action_text, actions))
     return f'{{"n":{n},"event":{event_text(event)},"actions":[{serialized}]'
-
-
-def encode(n: int, event: Event, actions: Iterable[Action], previous: str) -> tuple[str, str]:
-    """Return the complete line ``n``, without newline, and its digest.
-
-    ``previous`` is the digest of the previous line, :data:`planner.store.chain.GENESIS` for the first.
-    """
-    return chained(body(n, event, actions), previous)
 
 
 def parse_line(text: str, n: int) -> Event:

@@ -22,8 +22,8 @@ from text_bundles import write_bundle
 
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Implement, Notify, Verify
-from planner.store.chain import GENESIS
-from planner.store.lines import encode, event_text
+from planner.store.chain import GENESIS, chained
+from planner.store.lines import body, event_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -112,7 +112,7 @@ def _fewest(found: dict[int, set[str]], sizes: dict[int, int]) -> Iterator[int]:
 def _lines(run: Simulation) -> Iterable[str]:
     digest = GENESIS
     for number, (event, actions) in enumerate(run.history):
-        line, digest = encode(number, event, actions, digest)
+        line, digest = chained(body(number, event, actions), digest)
         yield line + "\n"
 
 

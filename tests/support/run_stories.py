@@ -10,8 +10,8 @@ from simulation import Watcher
 
 from planner.cli.explain import tell
 from planner.cli.figures import Figures, count_run
-from planner.store.chain import GENESIS
-from planner.store.lines import encode
+from planner.store.chain import GENESIS, chained
+from planner.store.lines import body
 from planner.store.run_log import Step
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def write_log(steps: Sequence[Step], path: Path, run_id: str | None = None) -> P
     for n, (event, actions, _, _) in enumerate(steps):
         if n == 0 and run_id is not None:
             event = event.model_copy(update={"run_id": run_id})
-        line, digest = encode(n, event, actions, digest)
+        line, digest = chained(body(n, event, actions), digest)
         lines.append(line)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
     return path

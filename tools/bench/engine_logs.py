@@ -35,8 +35,8 @@ from planner.model.outcome import Check, Failure, Location, Outcome, OutcomeMetr
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner, Repeatability
 from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, TodoState, Verdict
-from planner.store.chain import GENESIS, check_link
-from planner.store.lines import action_text, encode, event_text, logged_actions, parse_event, parse_line
+from planner.store.chain import GENESIS, chained, check_link
+from planner.store.lines import action_text, body, event_text, logged_actions, parse_event, parse_line
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RED_EVERY = 7
@@ -96,7 +96,7 @@ def log_of(todos: int) -> list[str]:
     lines: list[str] = []
     digest = GENESIS
     for number, (event, actions, _) in enumerate(run_of(todos)):
-        line, digest = encode(number, event, actions, digest)
+        line, digest = chained(body(number, event, actions), digest)
         lines.append(line)
     return lines
 

@@ -15,8 +15,8 @@ from simulation_laws import Laws
 from planner.engine import State, start, step
 from planner.model.actions import Action
 from planner.model.events import Event, PlanSubmitted
-from planner.store.chain import GENESIS, check_link
-from planner.store.lines import action_text, encode, event_text, parse_event, parse_line
+from planner.store.chain import GENESIS, chained, check_link
+from planner.store.lines import action_text, body, event_text, parse_event, parse_line
 
 SEEDS = 150
 
@@ -60,7 +60,7 @@ def test_replaying_a_log_gives_equal_states_and_identical_bytes():
         lines: list[str] = []
         digest = GENESIS
         for number, (event, actions) in enumerate(run.history):
-            line, digest = encode(number, event, actions, digest)
+            line, digest = chained(body(number, event, actions), digest)
             lines.append(line)
             assert parse_event(event_text(event)) == event, f"seed {seed}"
 

@@ -36,11 +36,11 @@ from planner.model.edits import AddContext, AddDependency
 from planner.model.events import Event, PlanSubmitted
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Role
-from planner.store.chain import GENESIS, LogEntry, check_link, digest_of
+from planner.store.chain import GENESIS, LogEntry, chained, check_link, digest_of
 from planner.store.lines import (
     action_text,
+    body,
     calls_for,
-    encode,
     event_text,
     logged_actions,
     parse_event,
@@ -116,7 +116,7 @@ def test_concurrent_writers_neither_lose_nor_fork_entries(path: Path) -> None:
 @pytest.mark.parametrize("kept", [1, 30, -2])
 def test_a_torn_last_line_is_cut_off_with_a_remark(log: RunLog, path: Path, kept: int) -> None:
     whole = path.read_bytes()
-    torn = encode(3, TICK, (), GENESIS)[0].encode()[:kept]
+    torn = chained(body(3, TICK, ()), GENESIS)[0].encode()[:kept]
     path.write_bytes(whole + torn)
     reader, writer = RunLog.read(path), RunLog.append_to(path)
 
@@ -189,8 +189,11 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
         (lambda lines: [lines[0], "", *lines[1:]], "line 1 cannot be read"),
         (lambda lines: [lines[0], "é", *lines[1:]], "line 1 cannot be read: byte 0 is not ASCII"),
         (lambda lines: [lines[0] + "\r", *lines[1:]], "line 0"),
-        (lambda lines: [*lines, encode(3, FIRST, (), _digest(lines[2]))[0]], "line 3 has plan_submitted"),
-        (lambda _: [encode(0, TICK, (), GENESIS)[0]], "line 0 has clock_ticked"),
+        (
+            lambda lines: [*lines, chained(body(3, FIRST, ()), _digest(lines[2]))[0]],
+            "line 3 has plan_submitted",
+        ),
+        (lambda _: [chained(body(0, TICK, ()), GENESIS)[0]], "line 0 has clock_ticked"),
         (lambda _: ['{"n": 0}'], "line 0 was changed"),
     ],
     ids=[
@@ -384,7 +387,7 @@ def test_the_examples_cover_every_event_of_the_protocol() -> None:
 @pytest.mark.parametrize("given", EVENTS, ids=lambda given: given["event"])
 def test_an_event_survives_encoding_and_decoding(given: dict[str, Any]) -> None:
     event = made(given)
-    line, _ = encode(7, event, ACTIONS, "before")
+    line, _ = chained(body(7, event, ACTIONS), "before")
     read = decode(line, 7, "before")
 
     assert read == event
@@ -394,7 +397,7 @@ def test_an_event_survives_encoding_and_decoding(given: dict[str, Any]) -> None:
 
 
 def test_extension_keys_survive_decoding_at_every_level() -> None:
-    plan = decode(encode(0, made(EVENTS[0]), (), GENESIS)[0], 0, GENESIS).plan  # type: ignore[union-attr]
+    plan = decode(chained(body(0, made(EVENTS[0]), ()), GENESIS)[0], 0, GENESIS).plan  # type: ignore[union-attr]
 
     assert plan.extensions == {"x-team": TWO["x-team"]}
     assert plan.items[0].extensions == {"x-ticket": 7}
@@ -403,7 +406,7 @@ def test_extension_keys_survive_decoding_at_every_level() -> None:
 
 
 def test_actions_survive_encoding_and_decoding() -> None:
-    line, _ = encode(0, made(EVENTS[1]), ACTIONS, GENESIS)
+    line, _ = chained(body(0, made(EVENTS[1]), ACTIONS), GENESIS)
     held = [json.loads(each) for each in logged_actions(line)]
 
     assert [each["action"] for each in held] == ["implement", "verify", "ask_human", "publish_plan"]
@@ -440,9 +443,9 @@ def _unloosened(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_a_forged_line_with_a_valid_digest_is_exposed_by_its_actions() -> None:
-    line, _ = encode(1, made(EVENTS[1]), ACTIONS[:1], GENESIS)
-    body = line[: line.rfind(',"digest":')].replace('"role":"coder"', '"role":"tester"')
-    forged = f'{body},"digest":"{digest_of(body, GENESIS)}"}}'
+    line, _ = chained(body(1, made(EVENTS[1]), ACTIONS[:1]), GENESIS)
+    forgery = line[: line.rfind(',"digest":')].replace('"role":"coder"', '"role":"tester"')
+    forged = f'{forgery},"digest":"{digest_of(forgery, GENESIS)}"}}'
 
     assert decode(forged, 1, GENESIS) == made(EVENTS[1])
     assert not calls_for(forged, ACTIONS[:1])
@@ -486,10 +489,10 @@ def test_any_event_contents_survive_encoding_and_decoding(
     outcome = {**OUTCOME, "recorded": {text: numbers}, "title": text}
     verified = events.Verified.model_validate({"at": at, "outcome": outcome})
     for event in (submitted, verified):
-        line, _ = encode(3, event, ACTIONS, "p")
+        line, _ = chained(body(3, event, ACTIONS), "p")
         read = decode(line, 3, "p")
         assert read == event
-        assert encode(3, read, ACTIONS, "p")[0] == line
+        assert chained(body(3, read, ACTIONS), "p")[0] == line
         assert action_text(ACTIONS[0]) in line
 
 
