@@ -237,29 +237,18 @@ def is_for_a_person(category: Category) -> bool:
     return category.facts.default_role is Role.HUMAN
 
 
-def acting_role(failure: Failure, role: Role | None = None) -> Role:
-    """Return the role that should act: ``role``, else that named by the outcome, else the default.
-
-    Always a person for categories against which no edit helps.
-    """
-    if is_for_a_person(failure.category):
-        return Role.HUMAN
-    return role or failure.target_agent or failure.category.facts.default_role
-
-
 def next_action(
     failure: Failure,
     evidence: Evidence | None,
     scope: EditScope,
     *,
     kind: CheckKind | None = None,
-    tree: FailureContext | None = None,
+    tree: FailureContext = _NOTHING,
 ) -> str:
     """Return the next action in one sentence: the best that the tree and the permissions allow.
 
     ``kind`` is that of the failing criterion, if known.
     """
-    tree = tree or _NOTHING
     actions = _actions(failure, evidence, kind, tree)
     return next(each.text for each in actions if objection(each, scope, tree) is None)
 
@@ -335,10 +324,10 @@ def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruct
         near = f"; {code(artifact.nearest[0])} exists, so its path may be wrong" if artifact.nearest else ""
         yield Instruction(f"Find the code that should make {path}, and make it run{near}.")
     if metric is not None and metric.problem == "not_recorded":
-        test = ((evidence.nodeid or "tests/").partition("::")[0],)
+        test = (evidence.nodeid or "").partition("::")[0]
         yield Instruction(
             f"Let a test of this todo call `record_property` with the name {code(metric.name)}.",
-            changes=tuple(path if is_test_path(path) else "tests/x" for path in test),
+            changes=(test if is_test_path(test) else "tests/x",),
         )
         yield Instruction(f"Report that no test records {code(metric.name)}: you may not change the tests.")
     paths, name = module_paths(evidence), missing_module(evidence)

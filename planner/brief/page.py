@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from planner.brief.instructions import (
     ADVICE,
     EditScope,
-    acting_role,
     asks_for_work,
     deciding_failure,
     fault_location,
@@ -79,7 +78,7 @@ _MOST_OUTPUT = 5
 _UNSURE = 0.2
 """Confidence from which on the second most likely category of a failure is shown."""
 
-OWNERS = {
+_OWNERS = {
     Owner.PRODUCT: "the code of the project is at fault",
     Owner.TEST: "the test is at fault",
     Owner.PLAN: "the plan is at fault",
@@ -106,10 +105,10 @@ def write_brief(
     plan: Plan,
     todo: Todo,
     outcome: Outcome,
-    context: FailureContext | None = None,
+    context: FailureContext | None,
     *,
     rerun: str,
-    worker: Todo | None = None,
+    worker: Todo,
     tried: Sequence[str] = (),
     reds: Consequences | None = None,
     max_tokens: int = PAGE_TOKENS,
@@ -123,7 +122,7 @@ def write_brief(
     """
     repair = _Repair.of(plan, todo, outcome, context, worker)
     failure, evidence, check, action = repair.failure, repair.evidence, repair.check, repair.action
-    role = acting_role(failure, None if worker is None else worker.agent_role)
+    role = Role.HUMAN if is_for_a_person(failure.category) else worker.agent_role
     edit, kept = describe_scope(failure, repair.scope)
     most = max_tokens * CHARACTERS_PER_TOKEN
     if reds is not None:
@@ -211,33 +210,26 @@ class _Repair(NamedTuple):
 
     @classmethod
     def of(
-        cls, plan: Plan, todo: Todo, outcome: Outcome, context: FailureContext | None, worker: Todo | None
+        cls, plan: Plan, todo: Todo, outcome: Outcome, context: FailureContext | None, worker: Todo
     ) -> _Repair:
-        """Derive the repair of ``todo`` by ``worker``, whose allowlist and role apply if it is given."""
+        """Derive the repair of ``todo`` by ``worker``, whose allowlist and role apply."""
         failure = deciding_failure(outcome)
         observed = evidence_of(failure, context.evidence) if context else ()
         evidence = next(iter(observed), None)
         check = next((each for each in outcome.checks if each.id == failure.check_id), None)
-        patterns = todo.allowed_files if worker is None else worker.allowed_files
         data = (each.fixture.path for each in outcome.checks if each.fixture is not None)
         named = (*data, todo.contract_path, *plan.metadata.protected_files)
         # A missing file has to be created.
         missing = evidence.artifact.path if evidence and evidence.artifact else None
         scope = EditScope(
-            allowed=patterns,
+            allowed=worker.allowed_files,
             kept=tuple(dict.fromkeys(name for name in named if name and name != missing)),
-            tests=may_change_tests(failure, patterns, None if worker is None else worker.agent_role),
+            tests=may_change_tests(failure, worker.allowed_files, worker.agent_role),
         )
         tree = tree_of(context, observed)
         kind = check.kind if check else CheckKind.SUB_PLAN if todo.has_sub_plan else None
-        return cls(
-            failure,
-            evidence,
-            check,
-            scope,
-            tree,
-            next_action(failure, evidence, scope, kind=kind, tree=tree),
-        )
+        action = next_action(failure, evidence, scope, kind=kind, tree=tree)
+        return cls(failure, evidence, check, scope, tree, action)
 
     def suggestion(self) -> str | None:
         """Return the suggestion of the diagnosis, unless the tree or the permissions contradict it."""
@@ -245,8 +237,8 @@ class _Repair(NamedTuple):
         return None if objection(instruction, self.scope, self.tree) else instruction.text or None
 
 
-def _goal(todo: Todo, worker: Todo | None) -> Iterator[Part]:
-    branch = f" (branch {code(worker.id)})" if worker and worker.id != todo.id else ""
+def _goal(todo: Todo, worker: Todo) -> Iterator[Part]:
+    branch = f" (branch {code(worker.id)})" if worker.id != todo.id else ""
     yield 2, f"\n**Goal**: {code(todo.title)}{branch}"
     if todo.intent and todo.intent != todo.title:
         yield 3, f"- Intent: {code(todo.intent, limit=200)}"
@@ -451,7 +443,7 @@ def _role(role: Role) -> str:
 
 
 def _sure(failure: Failure) -> str:
-    owner = f", {OWNERS[who]}" if (who := failure.owner) and who in OWNERS else ""
+    owner = f", {_OWNERS[who]}" if (who := failure.owner) and who in _OWNERS else ""
     return f"{owner}, {failure.confidence:.0%} sure" if failure.confidence is not None else owner
 
 

@@ -465,7 +465,8 @@ def test_the_brief_of_a_real_project_fits_into_the_default_budget(tmp_path: Path
     plan = samples.project(tmp_path)
     seen = outcome()
     context = load_failure_context(plan, seen, reports=plan.root)
-    page = write_brief(plan.plan, plan.plan.todo("t1"), seen, context, rerun=RERUN)
+    todo = plan.plan.todo("t1")
+    page = write_brief(plan.plan, todo, seen, context, rerun=RERUN, worker=todo)
     assert len(page) <= 3200
     assert ">  4 | def total(orders):" in page
 

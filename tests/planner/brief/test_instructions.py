@@ -35,6 +35,7 @@ from pytest_planverify.diagnosis import diagnose
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CORPUS = FIXTURES.parent / "tools" / "corpus" / "recorded"
+RERUN = "pytest --planverify plan.yaml"
 PERMISSIONS = (None, ["src/**", "lib/**"], ["tests/**"])
 
 
@@ -94,7 +95,7 @@ def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: l
         item,
         case.outcome,
         context,
-        rerun="pytest --planverify plan.yaml",
+        rerun=RERUN,
         worker=item.model_copy(update={"agent_role": role_for(failure, item)}),
     )
     for edit in revise(case):
@@ -170,7 +171,7 @@ def test_a_misspelt_module_is_reported_with_the_existing_name(tmp_path: Path) ->
         seen = Failure(category=category, check_id="tests[0]", stack_trace_head=lacking.message)
         context = FailureContext(todo_id="t1", evidence=(fact,), absent=tuple(near), near=near)
         case = situation(seen, item, at_context=context)
-        page = write_brief(case.plan, item, case.outcome, context, rerun="pytest --planverify plan.yaml")
+        page = write_brief(case.plan, item, case.outcome, context, rerun=RERUN, worker=item)
         assert "did you mean `slugify/slugify.py`?" in page
         assert not [edit for edit in revise(case) if isinstance(edit, NameArtifact)]
         for edit in revise(case):
@@ -219,7 +220,7 @@ def test_a_change_of_a_test_is_not_shown_as_the_cause_of_a_product_fault() -> No
     item = todo("t1", "pytest tests")
     context = FailureContext(todo_id="t1")
     case = situation(lacks, item, at_context=context)
-    page = write_brief(case.plan, item, case.outcome, context, rerun="pytest --planverify plan.yaml")
+    page = write_brief(case.plan, item, case.outcome, context, rerun=RERUN, worker=item)
     assert "**Changed**: `shop/tax.py:3`" in page
     assert "**Where**: `shop/cart.py`\n" in page
     assert "**Next**: Change `shop/cart.py` to the interface" in page
