@@ -522,7 +522,7 @@ def _decide_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event
 
     A failing todo about which another question is open is verified again instead of waiting for it.
     """
-    if event.decision is Decision.REJECT or record.life.is_final:
+    if event.decision is Decision.REJECT:
         return
     because = f"{_name(event.by)} approved it"
     try:

@@ -13,8 +13,7 @@ from planner.engine.state import is_claimed
 from planner.errors import RefusedEvent
 from planner.model.events import RunStarted, SubPlanLoaded, Verified
 from planner.model.verdicts import PlanState, TodoLife, TodoState
-from planner.policy.outcomes import failures_of, state_of, violations_of
-from planner.text.glob_patterns import allowed
+from planner.policy.outcomes import failures_of, may_edit_fault, state_of, violations_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -103,9 +102,7 @@ def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
         record = state.records.get(outcome.todo_id)
         if record is None:
             return (False, False, 0, ())
-        failure, globs = outcome.failure_evidence, record.todo.allowed_files
-        place = None if failure is None else failure.location
-        is_shut_out = place is not None and globs is not None and not allowed(place.path, globs)
+        is_shut_out = not may_edit_fault(record.todo, outcome.failure_evidence)
         return (not record.is_branch, is_shut_out, record.todo.priority, record.rank)
 
     own = [each for each in document.outcomes if each.plan in (None, state.plan_id)]

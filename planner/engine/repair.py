@@ -40,6 +40,7 @@ from planner.policy.outcomes import (
     failures_of,
     is_begun,
     is_unowned,
+    may_edit_fault,
     missing_proof,
     sorted_failures,
     state_of,
@@ -48,7 +49,6 @@ from planner.policy.outcomes import (
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise, set_apart
 from planner.text.display import counted
-from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -437,7 +437,7 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
         if last.life.is_final:
             _branch_failed(tx, record, last)
         # Branches are left out of the search for cycles when a plan is submitted.
-        elif _waits_for(tx, last, record):
+        elif record.id in reachable((last.id,), tx.ids_before):
             because = f"its branch {last.id} waits for the todo that it repairs"
             tx.notify("branches-in-a-circle", because, topic=ALERT, to=Role.HUMAN, todo_id=record.id)
             escalate(tx, record, "branches-in-a-circle", because)
@@ -574,11 +574,6 @@ def failure_of(record: TodoRecord) -> Failure:
     return record.failure
 
 
-def _waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
-    """Return whether a todo is ``goal`` or depends on it, directly or indirectly."""
-    return goal.id in reachable((record.id,), tx.ids_before)
-
-
 # -- todos that fail by one cause ----------------------------------------------------------------------
 
 
@@ -597,7 +592,7 @@ def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
         and other.id != record.id
         and not other.is_branch
         and _is_under_repair(tx, other)
-        and (_may_edit_fault(other) or not _may_edit_fault(record))
+        and (may_edit_fault(other.todo, other.failure) or not may_edit_fault(record.todo, record.failure))
     ]
     return min(leaders, key=lambda other: other.rank, default=None)
 
@@ -613,13 +608,6 @@ def _is_under_repair(tx: Transaction, record: TodoRecord) -> bool:
     if question is not None:
         return question.kind is QuestionKind.APPROVE_BRANCH
     return record.next_step is not None
-
-
-def _may_edit_fault(record: TodoRecord) -> bool:
-    """Return whether a todo may edit the file at fault; true if that file is unknown."""
-    place = None if record.failure is None else record.failure.location
-    files = record.todo.allowed_files
-    return place is None or files is None or allowed(place.path, files)
 
 
 def release_follower(tx: Transaction) -> bool:
@@ -748,7 +736,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     # Edits that need an approval are decided separately, so the branch must fit the plan without them.
     try:
         agreed = [each for each in (added, *edits) if not each.requires_approval]
-        final = edited(tx, record.within, agreed).todos[branch_id]
+        final = edited(tx, record.within, agreed)[0][branch_id]
     except EditConflictError:  # propose the branch alone
         edits, final = [], branch
     tried = () if last is None else (f"branch {last.todo.id}",)

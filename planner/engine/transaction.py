@@ -30,7 +30,7 @@ from planner.policy.branches import tried
 from planner.policy.dependencies import find_cycle
 from planner.policy.lifecycle import check_move
 from planner.policy.limits import exceeded, inherited
-from planner.revise.plan_edits import Edited, apply_edits
+from planner.revise.plan_edits import apply_edits
 from planner.text.glob_patterns import seen_from_above
 
 if TYPE_CHECKING:
@@ -201,9 +201,7 @@ class Transaction(State):
         Steps of kind ``branch`` go to :attr:`unopened`, all others to :attr:`ready`. The order is:
         parents, priority (lower first), the bias of the memory, rank in the plan.
         """
-        bias = 0.0
-        if self.memory is not None:
-            bias = -round(self.memory.order_bias(record.todo, self.now), 6)
+        bias = 0.0 if self.memory is None else -self.memory.order_bias(record.todo, self.now)
         is_branch = record.next_step is not None and record.next_step.kind == "branch"
         # Memory may only reorder todos of equal priority.
         # A parent occupies no place, so it need not wait behind todos that do.
@@ -347,7 +345,7 @@ class Transaction(State):
                 # The todo passes while its branch was being worked on, so the branch succeeded.
                 self.done(branch, verified=False)
             else:
-                is_begun = branch.life not in (TodoLife.PENDING, TodoLife.BLOCKED)
+                is_begun = branch.life is not TodoLife.PENDING
                 self.fail(branch, TodoLife.FAILED if is_begun else TodoLife.SKIPPED)
             self._end_steps(branch)
         # A finished branch does not end the streak: the todo that it repairs has yet to pass.
@@ -408,7 +406,7 @@ class Transaction(State):
                 continue
             if any(not self.records[each].life.is_final for each in self.dependents.get(step.id, ())):
                 continue
-            if step.life in (TodoLife.PENDING, TodoLife.BLOCKED):
+            if step.life is TodoLife.PENDING:
                 self._end(self.move(step, TodoLife.SKIPPED, next_step=None, deadline=None))
             else:
                 if step.id in self.live:
@@ -592,8 +590,8 @@ def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
     return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
 
 
-def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> Edited:
-    """Return the todos and the policy that ``edits`` would produce from the current plan.
+def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> tuple[dict[str, Todo], Policy]:
+    """Return the changed todos by id and the policy that ``edits`` would produce from the current plan.
 
     Nothing is published. Raises :class:`planner.errors.EditConflictError` if an edit does not fit.
     """

@@ -140,6 +140,12 @@ def is_unowned(failure: Failure) -> bool:
     return failure.owner in _UNOWNED and failure.category not in _REPAIRABLE
 
 
+def may_edit_fault(todo: Todo, failure: Failure | None) -> bool:
+    """Return whether a todo may edit the file at fault; true if that file is unknown."""
+    place = None if failure is None else failure.location
+    return place is None or todo.allowed_files is None or allowed(place.path, todo.allowed_files)
+
+
 def is_begun(todo: Todo, outcome: Outcome) -> bool:
     """Return whether there is a sign of work on a failing todo for which none was requested.
 
@@ -170,17 +176,6 @@ _OF_STATE = {
     TodoState.BLOCKED: Verdict.BLOCKED,
     TodoState.PENDING: Verdict.NOT_RUN,
 }
-_SEVERITY = (
-    Verdict.FAILED,
-    Verdict.INCONCLUSIVE,
-    Verdict.STALE,
-    Verdict.NEEDS_HUMAN,
-    Verdict.BLOCKED,
-    Verdict.NOT_RUN,
-    Verdict.PASSED,
-)
-"""Order of precedence: the first of these that a todo of a sub-plan has is the verdict of the sub-plan."""
-
 _REASONS = {
     Verdict.FAILED: "failed",
     Verdict.INCONCLUSIVE: "was inconclusive",
@@ -189,6 +184,7 @@ _REASONS = {
     Verdict.BLOCKED: "blocked",
     Verdict.NOT_RUN: "not done yet",
 }
+"""Phrases, in order of precedence: the first verdict that a todo of a sub-plan has is the sub-plan's."""
 
 
 def verdict_of(outcome: Outcome) -> Verdict:
@@ -200,7 +196,7 @@ def verdict_of(outcome: Outcome) -> Verdict:
     if state in _OF_STATE:
         return _OF_STATE[state]
     found = {Verdict.FAILED if check.counts_as.is_red else check.counts_as for check in outcome.checks}
-    return next((each for each in _SEVERITY[:-1] if each in found), Verdict.NOT_RUN)
+    return next((each for each in _REASONS if each in found), Verdict.NOT_RUN)
 
 
 def sub_plan_verdict(children: Iterable[Verdict]) -> Verdict:
@@ -209,7 +205,7 @@ def sub_plan_verdict(children: Iterable[Verdict]) -> Verdict:
     Todos that are blocked by a failed one do not count beside it; ``not_run`` for an empty sub-plan.
     """
     found = set(children)
-    return next((each for each in _SEVERITY if each in found), Verdict.NOT_RUN)
+    return next((each for each in (*_REASONS, Verdict.PASSED) if each in found), Verdict.NOT_RUN)
 
 
 def sub_plan_reason(children: Sequence[Outcome], verdict: Verdict) -> str | None:

@@ -7,7 +7,7 @@ were decided for another version of the plan are never applied.
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError, EditConflictError
@@ -37,24 +37,18 @@ if TYPE_CHECKING:
     from planner.model.plan import CommandSpec, Policy
 
 
-class Edited(NamedTuple):
-    """The todos and the policy that edits produce."""
-
-    todos: dict[str, Todo]
-    """New and changed todos by id."""
-    policy: Policy
-
-
-def apply_edits(find: Callable[[str], Todo | None], policy: Policy, edits: Iterable[Edit]) -> Edited:
+def apply_edits(
+    find: Callable[[str], Todo | None], policy: Policy, edits: Iterable[Edit]
+) -> tuple[dict[str, Todo], Policy]:
     """Apply edits in order to the plan whose todos ``find`` returns by id.
 
-    The plan itself is not copied. Raises :class:`planner.errors.EditConflictError` for the first edit
-    that does not fit.
+    Returns the new and changed todos by id, and the policy; the plan itself is not copied. Raises
+    :class:`planner.errors.EditConflictError` for the first edit that does not fit.
     """
     editor = _PlanEditor(find, policy)
     for edit in edits:
         editor.apply(edit)
-    return Edited(editor.edited, editor.policy)
+    return editor.edited, editor.policy
 
 
 class _PlanEditor:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from planner.catalog import Command
     from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
-    from planner.model.outcome import Failure, FailureContext, Outcome
+    from planner.model.outcome import Check, Failure, FailureContext, Outcome
     from planner.model.plan import Plan, Todo
 
 
@@ -137,9 +137,7 @@ class Situation:
                 return spec if accepted_command(spec.cmd) else None
         for check in self.outcome.checks:
             if check.id == check_id and check.cmd and accepted_command(check.cmd):
-                limit = check.timeout_seconds or 0
-                limit = limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
-                return CommandSpec(cmd=check.cmd, timeout_seconds=limit)
+                return CommandSpec(cmd=check.cmd, timeout_seconds=limit_of(check))
         return None
 
     def failing_commands(self) -> list[CommandSpec]:
@@ -325,6 +323,12 @@ class Situation:
                 is_package = any(each.startswith(f"{folder}{inner}/") for each in known)
                 return f"{folder}{inner}/__init__.py" if is_package else f"{folder}{inner}.py"
         return None
+
+
+def limit_of(check: Check | None) -> float:
+    """Return the time limit of a check in seconds; the default for one that no plan may state."""
+    limit = (check.timeout_seconds if check else None) or 0
+    return limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
 
 
 def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES) -> tuple[str, ...]:

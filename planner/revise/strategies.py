@@ -33,7 +33,6 @@ from planner.model.edits import (
     RetargetCheck,
 )
 from planner.model.plan import (
-    DEFAULT_CRITERION_SECONDS,
     MAX_SECONDS,
     AcceptanceCriteria,
     ArtifactSpec,
@@ -52,6 +51,7 @@ from planner.revise.situation import (
     Situation,
     below_root,
     fixing_command,
+    limit_of,
     quoted,
     with_selections,
 )
@@ -710,9 +710,7 @@ def _proof(todo: Todo, outcome: Outcome, failure: Failure) -> dict[str, Any]:
     if cmd is None or accepted_command(cmd) is None:
         cmd = check.cmd if check else None
     if cmd is not None and accepted_command(cmd) is not None:
-        limit = (check.timeout_seconds if check else None) or DEFAULT_CRITERION_SECONDS
-        limit = limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
-        return {"acceptance_criteria": {"tests": [{"cmd": cmd, "timeout_seconds": limit}]}}
+        return {"acceptance_criteria": {"tests": [{"cmd": cmd, "timeout_seconds": limit_of(check)}]}}
     if check is not None and check.kind is CheckKind.CONTRACT and todo.contract_path:
         return {"contract_path": todo.contract_path}
     names = ("acceptance_criteria", "verify", "test_command", "test_file")
