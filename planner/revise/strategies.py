@@ -599,8 +599,6 @@ def _add_step(
         fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=(ArtifactSpec(path=path),))
     else:
         fields["requires_testing"] = False
-    if branch.dependencies:
-        fields["dependencies"] = branch.dependencies
     prefix = f"{situation.todo.id[:_MAX_STEM]}_step_"
     names = (f"{prefix}{number:02d}" for number in count(1))
     step = Todo(
