@@ -42,7 +42,9 @@ ABSENT = ("missing", "no_match")
 MISSING_TEST = ("missing_file", "missing_id")
 """Problems of selections whose test does not exist."""
 
+# An ending begins with a letter, so that version numbers are no files.
 _PATH = r"`?(?P<path>[\w.@-]*(?:/[\w.@-]+)*\.[A-Za-z]\w{0,9})`?"
+# "you may edit x.py" and "do not edit x.py" are no instructions to edit it.
 _MAKES = re.compile(
     rf"(?<!may )(?<!not )\b(?:write|make|create|add)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE
 )
@@ -144,6 +146,7 @@ def may_change_tests(failure: Failure, patterns: tuple[str, ...] | None, role: R
         return True
     if role is Role.TESTER and failure.owner is not Owner.PRODUCT:
         return True
+    # Whoever is allowed to write tests only could otherwise change nothing.
     granted = [pattern for pattern in patterns or () if not pattern.startswith("!")]
     return bool(granted) and all(map(is_test_path, granted))
 
@@ -261,6 +264,7 @@ def _actions(
     So there is always one that may be given.
     """
     row = ADVICE[failure.category]
+    # The first four need no certain file, so they can be given always, and what follows is not reached.
     if is_for_a_person(failure.category):
         yield Instruction(row.edit)
     elif failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
@@ -298,6 +302,7 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: FailureContext
     path, name = found.text.partition("::")[0], code(found.text)
     if found.problem == "missing_file" and tree.exists(path):
         yield Instruction(f"{code(path)} exists now: verify again.")
+    # A convention names no file in the plan, so there the missing file is to be written.
     if found.nearest and failure.check_id != "convention":
         near = code(found.nearest[0])
         yield Instruction(f"Report that {name} does not exist but {near} does: the plan has to change.")
@@ -327,6 +332,7 @@ def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruct
         test = (evidence.nodeid or "").partition("::")[0]
         yield Instruction(
             f"Let a test of this todo call `record_property` with the name {code(metric.name)}.",
+            # Without a known test, any test file: only whether tests may be changed is of interest.
             changes=(test if is_test_path(test) else "tests/x",),
         )
         yield Instruction(f"Report that no test records {code(metric.name)}: you may not change the tests.")
@@ -342,6 +348,7 @@ def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruct
             f"Correct the import of {code(name)}: there is no such module, did you mean {code(near)}?"
         )
     look = f"Look for the module {code(name)} under another name; if there is none, write"
+    # One by one, as the allowlist may contain only some of the places where the module can be.
     for path in paths:
         yield Instruction(f"{look} {'it' if path == paths[0] else code(path)}.", makes=(path,))
     yield Instruction(f"Report that the module {code(name)} is missing: you may not edit that file.")
@@ -389,6 +396,7 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     is_read = failure.category is _C.TEST_REGRESSION and location.path.endswith(_DATA)
     edit = "Correct {place}, which the failing tests read." if is_read else row.edit
     yield Instruction(edit.replace("{place}", place(location)), changes=(location.path,))
+    # The fault shows in a test that may not be edited, so it is somewhere else.
     if is_test_path(location.path) or location.path in test_files(failure):
         yield Instruction(row.search)
     yield Instruction(
@@ -443,6 +451,7 @@ def deciding_failure(outcome: Outcome) -> Failure:
         return outcome.failure_evidence
     if outcome.failures:
         return outcome.failures[0]
+    # Outcomes of other programs may have checks alone.
     red = next((check for check in outcome.checks if check.counts_as.is_red), None)
     return Failure(
         category=Category.UNKNOWN,

@@ -128,7 +128,8 @@ def write_brief(
     if reds is not None:
         tests = f"{counted(reds.tests, 'test')} in " if reds.tests else ""
         where = f": {tests}{spans(reds.todos, _MOST_TODOS)}"
-        unsure = failure.model_copy(update={"confidence": None})  # shorter
+        # The shorter version of the same line, without the confidence.
+        unsure = failure.model_copy(update={"confidence": None})
         parts: list[Part] = [
             (0, *(f"{each.category}{_sure(each)}{where}" for each in (failure, unsure))),
             *_short_place(failure, evidence),
@@ -151,6 +152,7 @@ def write_brief(
         (0, f"\n**May edit**: {edit}"),
         (1, f"- Never edit: {kept}."),
     ]
+    # Whoever may edit nothing has been told to report it.
     if edit != "nothing":
         text = "- If the repair needs more than that, or the test contradicts the goal, stop and say so."
         parts.append((3, text))
@@ -269,6 +271,7 @@ def likeliest_change(failure: Failure) -> Candidate | None:
     Changes without a part in the failure are left out, and those of tests if the product is at fault.
     """
     is_products = failure.owner is Owner.PRODUCT
+    # A change at the place of the fault counts even with a low score.
     path = failure.location.path if failure.location is not None else None
     changed = [
         each
@@ -277,6 +280,7 @@ def likeliest_change(failure: Failure) -> Candidate | None:
         and (each.score > _UNRELATED or each.path == path)
         and not (is_products and each.hunk.side is Side.TEST)
     ]
+    # min() keeps the first of equals, and candidates are sorted by likelihood.
     return min(changed, key=lambda each: each.path != path, default=None)
 
 
@@ -304,6 +308,7 @@ def _what_failed(failure: Failure, evidence: Evidence | None, check: Check | Non
 
 def _facts(evidence: Evidence) -> Iterator[str]:
     """Yield facts that are not in the message."""
+    # A selection that finds nothing fails while tests are collected in any case.
     if evidence.phase in _OUTSIDE_THE_TEST and evidence.kind is not EvidenceKind.SELECTION:
         yield f"- It failed in the {evidence.phase} phase, not in the test function."
     for each in evidence.selectors[:2]:
@@ -365,6 +370,7 @@ def _numbered(excerpt: SourceExcerpt, most: int, marked: Collection[int]) -> str
     if len(lines) != text.count("\n") + 1:
         # A secret of several lines was removed, so the line numbers are no longer right.
         return "\n".join(lines[:most])
+    # Two lines follow the main one; at the end of the excerpt, more come before it instead.
     start = max(0, min(excerpt.line - excerpt.first_line - most + 3, len(lines) - most))
     first = excerpt.first_line + start
     shown = "\n".join(lines[start : start + most]).rstrip().split("\n")
@@ -398,12 +404,14 @@ def _verification(failure: Failure, check: Check | None, rerun: str) -> Iterator
     cmd = check.cmd if check else None
     if cmd is None and check is None and failure.top_failing_tests:
         cmd = f"pytest {shlex.quote(failure.top_failing_tests[0])}"
+    # In the plan's root: outcomes state commands as the plan has them.
     if cmd and cmd != rerun:
         limit = f", within {check.timeout_seconds:g} s" if check and check.timeout_seconds else ""
         yield 2, f"- The failing criterion alone, in the plan's root: {command(cmd)}{limit}"
 
 
 def _further(outcome: Outcome, failure: Failure, context: FailureContext | None) -> Iterator[Part]:
+    # What failed before the work is not this todo's to repair.
     others = [each for each in outcome.failures if each != failure and each.since is not Since.PRE_EXISTING]
     if others:
         counts = Counter(f"{each.category} {each.check_id or ''}".strip() for each in others)
@@ -419,6 +427,7 @@ def _quoted_line(failure: Failure, evidence: Evidence | None, check: Check | Non
     lines = (
         [line for line in raised.message[:_LONGEST_MESSAGE].split("\n") if line.strip()] if raised else []
     )
+    # The stack trace's head has only the first line, which often says nothing by itself.
     if raised is not None and len(lines) > 1:
         return f"{raised.type}: {' '.join(lines[:_MOST_MESSAGE])}"
     headline = evidence.headline if evidence else ""
@@ -456,6 +465,7 @@ def fit(parts: Sequence[Part], most: int) -> str:
     kept: dict[int, str] = {}
     for index in sorted(range(len(parts)), key=lambda index: (parts[index][0], index)):
         _, *texts = parts[index]
+        # Less, not at most: a newline follows each part.
         text = next((text for text in texts if len(text) < left), None)
         if text is not None:
             kept[index] = text

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 DEEPEST = 3
 """Maximum nesting of sub-plans below the top plan."""
 
+# Texts of drivers and people become part of reasons, which are shown on one line and stored in the log.
 _MAX_MESSAGE = 200
 _MAX_REASON = 500
 _MAX_NAME = 100
@@ -98,6 +99,7 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
     if sum(not todo.is_temporary for todo in plan.items) > MAX_TODOS:
         problems = (*problems, f"the plan has more than {MAX_TODOS} todos; split it")
     if problems:
+        # Its todos get no records: some may share an id, or depend on todos that do not exist.
         tx.parts[""] = PlanPart(plan, 1, event.digest, ".", {})
         tx.plan_to(PlanState.REJECTED)
         because = f"the plan failed validation ({counted(len(problems), 'problem')})"
@@ -119,7 +121,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 
 
 def advance(state: State, event: Event) -> State:
-    """Apply an event as :func:`step` does, without building its actions, which are most of the cost."""
+    """Apply an event as :func:`step` does, and build no actions."""
     return _apply(state, event, quiet=True).state()
 
 
@@ -143,17 +145,15 @@ def fold(events: Iterable[Event]) -> State:
 
 
 def _apply(state: State, event: Event, *, quiet: bool = False) -> Transaction:
-    """Apply an event to a new transaction and return it.
-
-    Time never decreases, as events of several sources may be slightly out of order. Limits are checked
-    before the handler: what had expired when the event arrived is over, whatever the event reports.
-    """
+    """Apply an event to a new transaction and return it."""
     kind = event.event
     _refuse_out_of_place(state, kind)
     tx = Transaction.begin(state, kind, quiet=quiet)
+    # Events of several sources may be slightly out of order, but time never decreases.
     tx.now = max(state.now, event.at.timestamp())
     tx.events += 1
     try:
+        # Before the handler: what had expired when the event arrived is over, whatever the event reports.
         expire(tx)
         tx.check_budget()
         _HANDLERS[kind](tx, event)
@@ -183,11 +183,8 @@ def _refuse_out_of_place(state: State, kind: str) -> None:
 
 
 def _run_started(tx: Transaction, _event: Event) -> None:
-    """Start the plan (``run_started``), or repeat all outstanding requests (``run_resumed``).
-
-    ``run_resumed`` starts a plan that has not been started: a driver may have been killed before it
-    stored ``run_started``, or between storing it and performing the actions.
-    """
+    """Start the plan (``run_started``), or repeat all outstanding requests (``run_resumed``)."""
+    # ``run_resumed`` also starts a plan: a driver may have been killed before it stored ``run_started``.
     if tx.plan_state is not PlanState.READY:
         repeat_requests(tx)
         return
@@ -219,6 +216,7 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
         tx.check_budget(event.todo_id)
         return
     record = _at_work(tx, event, TodoLife.TESTING if event.success else TodoLife.ACTIVE)
+    # Otherwise the figures of the outcome count, when the todo is verified.
     record = tx.update(record, cost_reported=event.tokens is not None or event.cycles is not None)
     tx.spent = spent
     limit = tx.top.halt.file_growth
@@ -281,6 +279,7 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
         raise tx.illegal(others[0], TodoLife.ACTIVE, remedy)
     because = f"its work conflicts with that of {first.id}"
     because += f" ({', '.join(event.files[:5])})" if event.files else ""
+    # By id: a redo may replace the records of other todos, too.
     for name in (record.id for record in redone):
         _redo(tx, tx.records[name], because, event.files)
         # The first todo claims the files that it really writes, so that others wait for them.
@@ -296,8 +295,10 @@ def _redo(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, .
     """
     rule = "conflict-is-done-anew"
     tx.withdraw(record.question)
+    # A todo in testing whose question a person has to answer is not live: nothing of it can be cancelled.
     if record.id in tx.live:
         tx.cancel(record, rule, because)
+    # The life cycle has no direct move from active to test_failed.
     lives = (TodoLife.TESTING,) if record.life is TodoLife.ACTIVE else ()
     claimed = tuple(dict.fromkeys((*record.files, *files)))
     record = tx.red(tx.records[record.id], *lives, deadline=None, files=claimed)
@@ -330,9 +331,11 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
             problems.append(f"with this sub-plan there are more than {MAX_TODOS} todos")
     if problems or event.plan is None:
         because = f"the sub-plan of {record.id} cannot be carried out: {problems[0]}"
+        # A parent that stayed live would keep the plan from waiting for the person.
         tx.rest(record)
         escalate(tx, record, "sub-plan-unfit", because, exhausted=False)
         return
+    # After a failure it is no longer live, and a driver may report it again without a request.
     tx.occupy(record)
     base = event.base
     if base is None:  # the sub-plan's own root below the folder of its file
@@ -436,6 +439,7 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
         raise Stop("stopped-by-person", f"{who} stopped the run{reason}", found)
+    # The only other answer to this question is to go on.
     if question.question_id == BUDGET_QUESTION:
         tx.overspent = True
         return
@@ -450,6 +454,7 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
             record = tx.update(record, by_person=True, instructions=instructions)
         tx.enqueue(record, "load" if record.is_parent else "implement", "person-grants-a-turn", because)
     else:
+        # The environment was repaired, so it may be waited for as often as the first time.
         record = tx.update(record, waited=0)
         tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} answered{reason}")
 
@@ -531,6 +536,7 @@ def _decide_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event
         because = f"the approved change of {record.id} no longer fits the plan: {error}"
         tx.notify("revision-conflict", because, topic=ALERT, to=Role.PLANNER, todo_id=record.id)
         return
+    # New criteria may pass, so the answer to another question about the todo is perhaps not needed.
     record = tx.records[record.id]
     if record.life is TodoLife.TEST_FAILED and record.question is not None and not tx.waits(record):
         tx.withdraw(record.question)
@@ -550,6 +556,7 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
     if event.decision is Decision.MODIFY:
         question = _modified_proposal(question, event.changes)
     approved = [question]
+    # Todos of high risk are left out: their branches are approved one by one.
     if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
         alike = failure_class(question.failure)
         tx.approved = tx.approved | {alike}
@@ -562,6 +569,7 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
             and not asks_a_person(tx.records[other.todo_id].todo)
         ]
     for each in approved:
+        # First: if the branch no longer fits the plan, a new proposal with the same id is shown.
         tx.withdraw(each.question_id)
         open_branch(tx, tx.records[each.todo_id], PendingStep("branch", each.rule, each.because, each))
 
@@ -575,6 +583,7 @@ def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
     assert question.branch is not None
     if changes.max_debug_attempts == 0:
         raise RefusedEvent("no-attempts", "a branch without attempts repairs nothing", "reject it instead")
+    # Twice the same branch: as shown to the person, with all edits applied, and as the edit adds it.
     branch = _with_changes(question.branch, changes)
     instructions = None
     if changes.instructions is not None:

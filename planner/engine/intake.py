@@ -57,6 +57,7 @@ def report_run(
                 later.append(outcome)
                 continue
             shown = {failure.signature for failure in failures_of(outcome)}
+            # A cause with one signature joins this failure with no other one.
             groups = (each.signatures for each in document.causes if len(each.signatures) > 1)
             causes = tuple(group for group in groups if not shown.isdisjoint(group))
             run_id = document.run.run_id or None
@@ -74,9 +75,10 @@ def report_run(
 def must_restart(state: State, document: OutcomeDocument) -> bool:
     """Return whether a run contradicts a final result, so that the plan has to start over in a new log.
 
-    Final states of todos and plans have no way back. A run that was reported before contradicts nothing.
+    Final states of todos and plans have no way back.
     """
     run_id = document.run.run_id
+    # A run that was reported before contradicts nothing.
     if any(record.run_id == run_id for record in state.records.values() if run_id):
         return False
     found = {outcome.todo_id: state_of(outcome) for outcome in document.outcomes}
@@ -92,16 +94,13 @@ def must_restart(state: State, document: OutcomeDocument) -> bool:
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
-    """Return the plan's outcomes in the order to report: branches first, then by priority and rank.
-
-    Todos that may not edit the place of their failure come last: of several todos with one cause, the
-    first is repaired.
-    """
+    """Return the plan's outcomes in the order to report: branches first, then by priority and rank."""
 
     def rank(outcome: Outcome) -> tuple[bool, bool, int, tuple[int, ...]]:
         record = state.records.get(outcome.todo_id)
         if record is None:
             return (False, False, 0, ())
+        # Last, as of several todos with one cause the first is repaired.
         is_shut_out = not may_edit_fault(record.todo, outcome.failure_evidence)
         return (not record.is_branch, is_shut_out, record.todo.priority, record.rank)
 
@@ -110,12 +109,10 @@ def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
 
 
 def _is_news(state: State, record: TodoRecord, outcome: Outcome, document: OutcomeDocument) -> bool:
-    """Return whether an outcome was not reported yet and concerns a todo that the run was to verify.
-
-    A run of claimed todos only still shows others: of these, only passes are reported.
-    """
+    """Return whether an outcome was not reported yet and concerns a todo that the run was to verify."""
     if record.life.is_final or (record.run_id is not None and record.run_id == document.run.run_id):
         return False
+    # A run of claimed todos also shows others: of these, only passes are reported.
     if document.run.scope != "claimed" or state_of(outcome) is TodoState.DONE:
         return True
     return is_claimed(state, record)
@@ -125,8 +122,9 @@ def _comes_too_early(state: State, record: TodoRecord, outcome: Outcome) -> bool
     """Return whether other outcomes, on which this one's meaning depends, have to be reported first.
 
     These are the outcome of the todo that a failing branch repairs, those of a parent's sub-plan, and
-    those of a failing todo's dependencies. Violations are never held back.
+    those of a failing todo's dependencies.
     """
+    # A violation halts the run, whatever the other outcomes are.
     if violations_of(outcome):
         return False
     if record.parent_id is not None and state_of(outcome) is not TodoState.DONE:

@@ -165,23 +165,25 @@ def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
 def _accept_unrequested(tx: Transaction, record: TodoRecord, event: Verified, state: TodoState) -> bool:
     """Return whether to apply an outcome that was not requested; if so, move the todo to ``testing``.
 
-    Passes and violations always count. A failure counts only once somebody can have worked on the todo:
-    before, it shows only the work that is still to be done. A failure of a todo that is under repair
-    already is recorded here, and does not move it. It does not replace a person's approval of the start.
+    Passes and violations always count, a failure only once somebody can have worked on the todo. A
+    failure of a todo that is under repair already is recorded here, and does not move it.
     """
     if record.is_parent:  # the todos of its sub-plan decide first
         return False
     if state is not TodoState.DONE and not violations_of(event.outcome):
+        # A pending branch, and a todo whose dependencies are not done yet, are expected to fail.
         if record.life is TodoLife.PENDING and (record.is_branch or tx.waits(record)):
             return False
         if state is TodoState.TEST_FAILED:
             if record.life is TodoLife.TEST_FAILED:
                 _record_repeated_failure(tx, record, event)
                 return False
+            # A verification does not replace a person's approval of the start; a claim does.
             asked = tx.questions.get(record.question or "")
             waits = asked is not None and asked.kind is QuestionKind.APPROVE_START
             if waits and record.todo.status is not TodoStatus.CLAIMED:
                 return False
+            # Before any work, a failure shows only the work that is still to be done.
             if not _is_attempt(record, event):
                 return False
         elif state is not TodoState.TESTING or _adds_nothing(tx, record, event.outcome):
@@ -227,6 +229,7 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
     It also counts as a failed attempt of the todo's branch if somebody can have worked on that.
     """
     own, _ = sorted_failures(record.todo, event.outcome)
+    # Only a failure that a role of the plan has to repair says something about the repair.
     if not own or is_unowned(own[0]):
         return
     branch = tx.last_branch(record)
@@ -242,6 +245,7 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
     if branch is not None and is_attempt:
         _to_testing(tx, branch)
         _apply_failure(tx, tx.update(branch, run_id=event.run_id), event)
+    # An open proposal is for the failure before, and so are the files of a branch.
     elif before != record.signature:
         tx.changed.append(record.id)
         if branch is not None and not branch.life.is_final:
@@ -288,6 +292,7 @@ def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) ->
     found = violations_of(outcome)
     if not found:
         return False
+    # Not the first one: failures_of() begins with the one that decided the route.
     worst = min(found, key=lambda each: each.category.facts.family.severity)
     because = f"{worst.category} in {record.id}"
     because += f": {_headline(worst)}" if worst.stack_trace_head else ""
@@ -311,6 +316,7 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
         return
     failure = own[0] if own else preexisting[0]
     findings = _findings(record, event, failure)
+    # Without a digest it is unknown whether the product has changed.
     unchanged = findings["diff_hash"] is not None and findings["diff_hash"] == record.diff_hash
     is_same_failure = findings["signature"] == record.signature
     # Different failures of the same code show flakiness as well as the category does.
@@ -330,6 +336,7 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
         attempt_failed(tx, record, f"{record.id} still fails")
         return
     waits = bool(preexisting) and _move_preexisting(tx, record, preexisting)
+    # Replaced, if the plan was edited.
     record = tx.records[record.id]
     if own:
         repair(tx, record)
@@ -494,6 +501,7 @@ def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **f
         if tx.check_budget(before_work=True):
             implement(tx, record, rule, because, **facts)
             return
+        # The life cycle has no direct move from active to test_failed.
         record = tx.red(record, TodoLife.TESTING, deadline=None)
     tx.enqueue(record, "implement", rule, because)
 
@@ -584,6 +592,7 @@ def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
     such todo.
     """
     assert record.outcome is not None
+    # The record's own signature is never empty: _findings() composes one for a failure without.
     own = {each.signature for each in failures_of(record.outcome)} - {None} | {record.signature}
     leaders = [
         other
@@ -599,6 +608,7 @@ def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
 
 def _is_under_repair(tx: Transaction, record: TodoRecord) -> bool:
     """Return whether a failing todo has an open branch, proposed, waiting or in progress."""
+    # A todo that waits for another's repair leads nobody, so that todos cannot wait in a circle.
     if record.life is not TodoLife.TEST_FAILED or record.behind is not None:
         return False
     last = tx.last_branch(record)
@@ -673,11 +683,12 @@ def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> Non
     Raises :class:`planner.errors.EditConflictError` if the proposal no longer fits the plan.
     """
     tx.update(record, next_step=None)
+    # Edits of criteria and quarantines always need a person; the branch does not wait for them.
     edits = [each for each in proposal.edits if not each.requires_approval]
     publish(tx, record.within, edits, proposal.rule, proposal.because)
     tx.open_branches += 1
     unapproved = tuple(edit for edit in proposal.edits if edit.requires_approval)
-    if unapproved:  # edits of criteria and quarantines always need a person
+    if unapproved:
         text = f"may the plan be changed ({', '.join(dict.fromkeys(edit.edit for edit in unapproved))})?"
         kind, digest = QuestionKind.APPROVE_EDITS, digest_of_edits("", unapproved)
         record = tx.records[record.id]
@@ -693,6 +704,7 @@ def failure_class(failure: Failure) -> str:
     to which the failure is routed.
     """
     head = (failure.stack_trace_head or "").partition(":")[0].strip()
+    # Free text instead of an exception's name would make nearly every failure a class of its own.
     kind = head if head.replace(".", "").replace("_", "").isalnum() else ""
     return f"{failure.category}/{kind}/{failure.target_agent or ''}"
 
@@ -740,6 +752,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     except EditConflictError:  # propose the branch alone
         edits, final = [], branch
     tried = () if last is None else (f"branch {last.todo.id}",)
+    # Written in a quiet transaction, too: it is part of the new version of the plan, and of its digest.
     context = AddContext(
         rule="context-for-the-repair",
         because="the branch needs instructions",
@@ -790,6 +803,7 @@ def _refit_files(tx: Transaction, branch: TodoRecord, red: TodoRecord) -> TodoRe
     held = primary.todo.allowed_files
     if held is not None and (granted is None or widened_by(held, granted) is not None):
         granted = held  # the parent was narrowed since the branch was made
+    # The strategies only narrow, so they start from all files that were granted.
     todo = branch.todo.model_copy(update={"allowed_files": granted})
     revised = revise(_situation(tx, primary, red, todo))
     files = next((edit.allowed_files for edit in revised if isinstance(edit, NarrowFiles)), granted)

@@ -71,8 +71,9 @@ def _request(
 
     ``at`` is the earliest time of a verification, epoch seconds.
     """
-    # emit() numbers the action; no other one may be emitted in between.
+    # A repetition keeps the first reason, which people are shown.
     asked_by = record.asked_by if rule == "resumed" else (rule, because)
+    # emit() numbers the action; no other one may be emitted in between.
     record = tx.update(record, asked=tx.seq + 1, asked_by=asked_by)
     if record.life is TodoLife.TESTING:
         advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
@@ -89,6 +90,7 @@ def _request(
             not_before=None if at is None else rfc3339(at),
         )
     elif record.is_parent:
+        # Nearest first, so that the most distant results are left out of a long list.
         found = reachable(tx.ids_before(record.id), tx.ids_before)
         todo, results = record.todo, tuple(islice(found, MOST_RESULTS))
         names = {"sub_plan": todo.sub_plan, "sub_project_id": todo.sub_project_id}
@@ -176,6 +178,7 @@ def brief_of(
             state, primary, red, record.todo, tried, max_tokens=max_tokens, reds=reds, verify=verify
         )
     brief = _brief(state, record, max_tokens)
+    # These already say how the todo is verified; other instructions need the task after them.
     if brief.instructions is not None and brief.failure is not None:
         return brief.instructions.rstrip("\n")
     bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
@@ -231,6 +234,7 @@ def _instructions(state: State, record: TodoRecord, max_tokens: int) -> str | No
     """
     primary = _primary(state, record)
     described = record.todo.debug_instructions
+    # Written anew: the outcome may be newer than the instructions in the plan.
     if all(each.outcome is not None and each.failure is not None for each in (record, primary)):
         described = instructions_for(
             state, primary, record, record.todo, _tried(record), max_tokens=max_tokens

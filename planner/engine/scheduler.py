@@ -47,10 +47,10 @@ _PATH_TO_FAILED = {
 def apply_consequences(tx: Transaction) -> None:
     """Apply consequences until none is left, then decide whether the run continues.
 
-    Changed criteria come first, as they void verifications on which other rules would act. Raises
-    :class:`Stop` if the run has to halt.
+    Raises :class:`Stop` if the run has to halt.
     """
     while True:
+        # Changed criteria come first, as they void verifications on which the other rules would act.
         if tx.judged_anew:
             _reverify(tx, tx.records[tx.judged_anew.pop(0)])
         elif tx.changed:
@@ -78,6 +78,7 @@ def _reverify(tx: Transaction, record: TodoRecord) -> None:
             tx.fail(branch)
     elif record.life is TodoLife.TESTING and record.id in tx.live:
         tx.cancel(record, rule, "its criteria have changed")
+        # The cancelled verification may still be reported, and looks like the new one.
         verify(tx, tx.update(record, must_say_which=True), rule, because)
 
 
@@ -109,8 +110,7 @@ def _open_next_branch(tx: Transaction) -> bool:
 def _grant_ready(tx: Transaction) -> bool:
     """Grant every queued step that is valid and has a free place, budget and free files.
 
-    Stops and returns ``True`` if a branch ended meanwhile, as its consequences come first. A step whose
-    files are taken is queued again when the todo that holds them releases them.
+    Stops and returns ``True`` if a branch ended meanwhile, as its consequences come first.
     """
     deferred: list[tuple[Any, ...]] = []
     jobs = tx.policy.jobs
@@ -129,9 +129,10 @@ def _grant_ready(tx: Transaction) -> bool:
         places = None if jobs is None else jobs - sum(not tx.records[name].is_parent for name in tx.live)
         if places is not None and places <= 0 and not record.is_parent:
             deferred.append(key)
-            break
+            break  # all that follow need a place, too
         if is_work and not tx.check_budget(before_work=not _may_pass_without_work(record, step)):
             deferred.append(key)  # verifications need no budget for a turn of work and continue
+        # Not deferred: it returns to the queue when the holder releases its files.
         elif (holder := tx.holder_of(record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
         else:
@@ -161,7 +162,9 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     if step.kind == "children":
         _end_parent(tx, record)
         return
+    # A parent is not verified by itself at the start: the todos of its sub-plan decide first.
     claimed = starts and not record.is_parent and is_said_to_be_done(tx, record)
+    # Branches are approved when they are opened; a parent is not worked on itself.
     is_begun = record.is_parent or record.turns or record.is_branch or record.allowed_start
     if starts and not is_begun and not claimed and asks_a_person(record.todo):
         _ask_to_start(tx, record)
@@ -178,6 +181,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         because = "it may pass without the turn of work that the budget no longer allows"
         verify(tx, record, "verified-without-a-turn", because)
     elif claimed:
+        # The life cycle has no direct move from pending to done.
         tx.done(tx.move(record, TodoLife.ACTIVE), verified=False)
     elif record.is_branch:
         if starts:
@@ -231,6 +235,7 @@ def _conclude(tx: Transaction) -> None:
 
     Raises :class:`Stop` if nothing can continue although some todos are not done.
     """
+    # The clock may tick before the start, when there is nothing to conclude.
     if tx.plan_state not in (PlanState.EXECUTING, PlanState.REVISING, PlanState.AWAITING_REVIEW):
         return
     # A parent with a loaded sub-plan is always live; only its todos count.
@@ -250,6 +255,7 @@ def _conclude(tx: Transaction) -> None:
     if not left:
         for question_id in sorted(tx.questions):
             tx.withdraw(question_id)
+        # Only an executing plan can be completed; this one may be in revision or await a review.
         tx.plan_to(PlanState.EXECUTING, PlanState.COMPLETED)
         facts: dict[str, Fact] = {"todos": len(primary)}
         end(tx, Finish(rule="all-done", because="all todos are done", facts=facts, result="completed"))
@@ -274,6 +280,7 @@ def halt(tx: Transaction, action: Halt) -> None:
     for name in culprits:
         for life in (*_PATH_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
             tx.move(tx.records[name], life)
+    # By state: todos in testing that wait for a person are not among the live ones above.
     for record in [each for each in tx.records.values() if each.life.is_live]:
         tx.move(record, TodoLife.HALTED)
     # A plan that was stopped before its start has no direct transition to ``halted``.

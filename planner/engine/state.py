@@ -209,6 +209,7 @@ class State:
         If several do, it is the first in order of id.
         """
         found: dict[str, str] = {}
+        # Sorted, so that of several failing todos always the same one is named.
         for red in sorted(self.reds):
             pending = [red]
             while pending:
@@ -223,9 +224,10 @@ class State:
         return found
 
     def dependencies(self, record: TodoRecord) -> Iterator[TodoRecord]:
-        """Yield the dependencies of a todo. A primary todo never waits for branches: they are left out."""
+        """Yield the dependencies of a todo, for a primary todo without branches."""
         for each in record.todo.dependencies:
             before = self.records.get(qualified(record.within, each))
+            # A primary todo that waited for a branch would wait for a repair that may never be needed.
             if before is not None and (record.is_branch or not before.is_branch):
                 yield before
 

@@ -99,14 +99,11 @@ class Transaction(State):
 
     @classmethod
     def begin(cls, state: State, trigger: str, *, quiet: bool = False) -> Transaction:
-        """Create a transaction on a copy of a state.
-
-        Lists and dicts are copied one level deep, which suffices as their values are immutable. A
-        ``quiet`` transaction builds no actions.
-        """
+        """Create a transaction on a copy of a state. A ``quiet`` one builds no actions."""
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(state, name)
+            # One level deep: the values of the lists and dicts are immutable.
             values[name] = value.copy() if type(value) in (dict, list) else value
         return cls(**values, trigger=trigger, quiet=quiet)
 
@@ -201,6 +198,7 @@ class Transaction(State):
         Steps of kind ``branch`` go to :attr:`unopened`, all others to :attr:`ready`. The order is:
         parents, priority (lower first), the bias of the memory, rank in the plan.
         """
+        # Negative, as the smallest key comes first: among equals, the todo that more likely succeeds.
         bias = 0.0 if self.memory is None else -self.memory.order_bias(record.todo, self.now)
         is_branch = record.next_step is not None and record.next_step.kind == "branch"
         # Memory may only reorder todos of equal priority.
@@ -209,20 +207,15 @@ class Transaction(State):
         heappush(self.unopened if is_branch else self.ready, key)
 
     def begin_lifetime(self, record: TodoRecord, since: float) -> None:
-        """Start the lifetime of a branch at ``since`` (epoch seconds) unless it runs already.
-
-        It counts from the first work on the branch, not from its creation: a branch may wait for an
-        approval or a place.
-        """
+        """Start the lifetime of a branch at ``since`` (epoch seconds) unless it runs already."""
+        # Not from its creation: a branch may wait long for an approval or a place.
         if record.is_branch and record.expires is None:
             lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
             self.update(record, expires=since + lifetime)
 
     def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> None:
-        """Append an action of the type ``kind``, except in a quiet transaction.
-
-        Both cases consume a sequence number, so that a fold and a live run number actions alike.
-        """
+        """Append an action of the type ``kind``, except in a quiet transaction."""
+        # In both cases, so that a fold and a live run number actions alike.
         self.seq += 1
         if not self.quiet:
             self.actions.append(kind(seq=self.seq, rule=rule, because=because, **more))
@@ -404,6 +397,7 @@ class Transaction(State):
             step = self.records.get(qualified(branch.within, name))
             if step is None or step.is_branch or not step.todo.is_temporary or step.life.is_final:
                 continue
+            # Something else may still wait for the step.
             if any(not self.records[each].life.is_final for each in self.dependents.get(step.id, ())):
                 continue
             if step.life is TodoLife.PENDING:
@@ -413,9 +407,11 @@ class Transaction(State):
                     self.cancel(
                         step, "branch-without-use", f"{branch.parent_id}, which it prepares, is done"
                     )
+                # The life cycle has no direct move from test_failed to done.
                 if step.life is TodoLife.TEST_FAILED:
                     step = self.move(step, TodoLife.TESTING)
                 self.done(step, verified=False)
+            # A person may have inserted a step before this step, too.
             self._end_steps(step)
 
     def unneeded_branches(self, record: TodoRecord, because: str) -> list[TodoRecord]:
@@ -433,6 +429,7 @@ class Transaction(State):
         """Release the place, files and open questions of a todo that has become final."""
         self.rest(record)
         self.reds.pop(record.id, None)
+        # A list, as withdraw() removes members of the dict.
         for question in [each.question_id for each in self.questions.values() if each.todo_id == record.id]:
             self.withdraw(question)
         if record.is_branch:
@@ -476,6 +473,7 @@ def problems_of(plan: Plan) -> Iterator[str]:
             yield f"'{todo.id}' depends on '{unknown[0]}', which is not a todo of the plan; name another"
         if todo.parent_id is not None and todo.parent_id not in known:
             yield f"'{todo.id}' is a branch of '{todo.parent_id}', which is not a todo of the plan"
+    # A circle through a branch is left to repair(): a branch of the plan file may never be worked on.
     circle = find_cycle(todo for todo in plan.items if todo.parent_id is None)
     if circle:
         yield f"the todos depend on each other in a circle: {' -> '.join(circle)}; remove one dependency"
@@ -529,6 +527,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
     )
     if todo.parent_id is not None:
         primary = tx.records[qualified(within, todo.parent_id)]
+        # The count of identical failures continues, as the branch works on the same failure.
         record = record._replace(
             rank=(*primary.rank, len(primary.branches) + 1),
             parent_id=primary.id,
@@ -586,6 +585,7 @@ def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
 
     It is the SHA-256 of the previous digest, a newline, and the edits as JSON.
     """
+    # The previous digest keeps versions apart that result from equal edits of different plans.
     text = _EDITS.dump_json(tuple(edits), exclude_none=True)
     return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
 
@@ -626,11 +626,13 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
         tx.plan_to(PlanState.REVISING)
     facts = {"within": within, "version": version, "digest": digest, "previous": part.digest}
     tx.emit(PublishPlan, rule, because, edits=tuple(edits), **facts)
+    # Before the new todos have records, as these need no update.
     known = [tx.records[name] for each in todos if (name := qualified(within, each)) in tx.records]
     made: list[TodoRecord] = []
     for index, edit in enumerate(edits):
         if isinstance(edit, AddBranch):
             branch = _add(tx, todos[edit.todo.id], within)
+            # As the edit adds it: an edit after it may narrow the files, for the cause of one failure.
             made.append(tx.update(branch, granted=edit.todo.allowed_files))
         elif isinstance(edit, AddTodoBefore):
             *place, last = tx.records[qualified(within, edit.todo_id)].rank
@@ -641,6 +643,7 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
                 tx.update(parent, children=(*parent.children, made[-1].id))
     for record in sorted(known, key=lambda each: each.rank):
         _replace(tx, tx.records[record.id], todos[record.todo.id])
+    # Last, as new todos may depend on each other.
     for record in sorted(made, key=lambda each: each.rank):
         _add_dependencies(tx, record, record.todo.dependencies)
     tx.offer(record.id for record in made)

@@ -33,22 +33,21 @@ def lies_within(pattern: str, other: str) -> bool:
     if pattern == other:
         return True
     inner = _parts(pattern)
+    # A path that leads upwards leaves the folder whose glob seems to cover it.
     return ".." not in inner and _covers(_parts(other), inner)
 
 
 def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
     """Return the first pattern by which a new allowlist exceeds the old one, or an old exclusion that it
-    lacks.
-
-    Returns ``None`` if the new list is not wider. In it, the old exclusions must follow all patterns that
-    include files.
+    lacks; ``None`` if the new list is not wider.
     """
     allowed = [pattern for pattern in old if not is_exclusion(pattern)]
     for pattern in new:
         if not is_exclusion(pattern) and not any(lies_within(pattern, each) for each in allowed):
             return pattern
     inclusions = [index for index, pattern in enumerate(new) if not is_exclusion(pattern)]
-    # An exclusion is undone by a later inclusion, so only those behind the last inclusion count.
+    # An exclusion is undone by a later inclusion, so the old ones must follow the last inclusion. A list
+    # without inclusions allows nothing and needs none.
     tail = new[max(inclusions, default=-1) + 1 :]
     kept = tail if inclusions else ()
     return next((each for each in old if is_exclusion(each) and inclusions and each not in kept), None)
@@ -69,17 +68,15 @@ def _parts(pattern: str) -> tuple[str, ...]:
 
 
 def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    """Return whether the segments ``outer`` match everything that ``inner`` matches.
-
-    Compares segment by segment; on a mismatch only the latest ``**`` is extended, so the cost is at most
-    the product of both lengths.
-    """
+    """Return whether the segments ``outer`` match everything that ``inner`` matches."""
+    # On a mismatch only the latest ``**`` takes one more segment. Trying every ``**`` would be exponential.
     at = here = 0
     wild = taken = -1
     while here < len(inner):
         part, wanted = outer[at] if at < len(outer) else None, inner[here]
         if part == "**":
             wild, taken, at = at, here, at + 1
+        # fnmatch's ``*`` matches slashes, too, but a segment has none.
         # Of a segment with wildcards it is only known that ``*`` and an equal segment cover it.
         elif (
             part is not None
@@ -103,6 +100,8 @@ def claimed_files(todo: Todo) -> tuple[str, ...]:
     if it names none, and for a parent, whose files are claimed by the todos of its sub-plan: such a todo
     conflicts with no other.
     """
+    # The todos of the sub-plan claim their own files; with a claim on all of them, the parent would hold
+    # them back.
     if todo.has_sub_plan:
         return ()
     if todo.allowed_files is not None:
@@ -115,6 +114,7 @@ def claimed_files(todo: Todo) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*target, *(path for path in made if path.removeprefix("./") != report))))
 
 
+# Asked for each pair of a waiting and a live todo, after every event.
 @lru_cache(maxsize=4096)
 def _inclusions(patterns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the globs that include files, each with the literal text with which all its paths begin."""

@@ -48,6 +48,7 @@ class Tried(ReadValue):
 
 def tried(branch: Todo) -> Tried:
     """Return the stored history of a branch; an invalid one counts as empty."""
+    # Extensions are free: whatever a person or another tool has written there must not stop the run.
     try:
         return Tried.model_validate(branch.extensions.get(MEMORY, {}))
     except ValidationError:
@@ -74,10 +75,8 @@ def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], b
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
-    """Return the number of attempts of a branch that does not state it itself.
-
-    Flaky tests have their own limit: tried often enough, they pass by chance.
-    """
+    """Return the number of attempts of a branch that does not state it itself."""
+    # A limit of their own, as flaky tests pass by chance if they are tried often enough.
     if reason is BranchReason.FLAKY_TEST:
         return policy.flaky_retry.attempts
     return policy.max_debug_attempts
@@ -123,6 +122,7 @@ def decide_repair(red: RedTodo, policy: Policy) -> Repair:
     """
     reason, limit = "its criteria failed", retries_of(red.todo, red.failure)
     attempts = attempts_of(branch_reason(red.failure.category), policy)
+    # First: whoever granted the turn decides again, even if retries are left.
     if red.by_person:
         return Repair("ask", "attempts-used-up", "the extra turn that a person granted did not repair it")
     if red.passed_branch is not None:
@@ -138,6 +138,7 @@ def decide_repair(red: RedTodo, policy: Policy) -> Repair:
         return Repair("branch", "deeper-branch", reason)
     if red.retries < limit:
         return Repair("retry", "retry-by-the-same-role", f"{reason}; retry {red.retries + 1} of {limit}")
+    # A step is itself part of a repair; its branch is given up with it, and a person decides.
     if red.todo.is_temporary:
         return Repair("give_up", "step-failed", reason)
     if policy.max_branch_depth < 1:
@@ -177,6 +178,7 @@ def branch_todo(
     fields: dict[str, Any] = {
         "id": branch_id,
         "parent_id": parent.id,
+        # A title has at most 10,000 characters in a plan file.
         "title": f"Repair {parent.title} ({reason.replace('_', ' ')})"[:10_000],
         "agent_role": role,
         "target_agent_role": role,
@@ -198,6 +200,7 @@ def branch_todo(
         "priority": parent.priority,
         "extensions": {MEMORY: {name: value for name, value in memory if value not in (None, "")}},
     }
+    # Unset rather than null: the plan file gets only the keys that are set.
     return Todo.model_validate({name: value for name, value in fields.items() if value is not None})
 
 
@@ -241,11 +244,11 @@ def role_for(failure: Failure, todo: Todo) -> Role:
 def agent_at(category: Category, owner: Owner | None, location: Location | None) -> Role | None:
     """Return the role that may edit the place at fault if the category's default role may not.
 
-    Returns ``None`` if the default role applies. A timeout in product code goes to the coder, as testers
-    must not edit the product; a test that is itself at fault goes to the tester, as coders must not edit
-    tests.
+    Returns ``None`` if the default role applies.
     """
+    # A coder, the default role, must not edit tests.
     if category in (Category.TEST_REGRESSION, Category.ARTIFACT_MISSING) and owner is Owner.TEST:
         return Role.TESTER
+    # The tester, its default role, must not edit the product.
     in_product = location is not None and not is_test_path(location.path)
     return Role.CODER if category is Category.TEST_TIMEOUT and in_product else None

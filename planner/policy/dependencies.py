@@ -70,6 +70,7 @@ def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
 def reachable(start: Iterable[str], next_of: Callable[[str], Iterable[str]]) -> Iterator[str]:
     """Yield the ids of ``start`` and all that ``next_of`` leads to from there, nearest first, each once."""
     found = dict.fromkeys(start)
+    # The list grows while it is iterated: a search in breadth.
     pending = list(found)
     for name in pending:
         yield name
@@ -86,12 +87,10 @@ def with_dependencies(plan: Plan, todo_ids: Collection[str]) -> Plan:
 
 
 def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -> tuple[str, ...]:
-    """Return the failed todos on which a todo depends, directly or indirectly, nearest first.
-
-    The search does not continue behind a failed todo, as that is the one to repair first.
-    """
+    """Return the failed todos on which a todo depends, directly or indirectly, nearest first."""
 
     def next_of(name: str) -> tuple[str, ...]:
+        # The search ends at a failed todo: that is the one to repair first, whatever it depends on.
         is_end = name not in by_id or (name in failed and name != todo_id)
         return () if is_end else by_id[name].dependencies
 

@@ -34,9 +34,10 @@ def exceeded(budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: b
     """Return a phrase on the first budget that is exceeded, or ``None``.
 
     Spending exactly the budget is allowed. ``or_used_up`` also reports a budget that leaves nothing for
-    another turn of work; new files are exempt, as a turn need not create any.
+    another turn of work.
     """
     for name, (limit, used) in _lines(budget, spent, wall_seconds).items():
+        # A turn of work need not create files, so a used-up number of them leaves room for one.
         if used > limit or (or_used_up and used == limit and name != "new_files"):
             return f"{name}: {_number(used)} spent, {_number(limit)} allowed"
     return None
@@ -84,6 +85,7 @@ def bounds_of(todo: Todo, policy: Policy) -> Bounds:
     if level in _PURPOSES:
         commands = tuple(purpose.value for purpose in _PURPOSES[level])
     files = todo.allowed_files
+    # None if it names no file: an empty list would forbid all files.
     if files is None and level is not RiskLevel.LOW:
         files = claimed_files(todo) or None
     limits = [todo.timeout_seconds or policy.max_todo_seconds]
@@ -139,11 +141,13 @@ def inherited(policy: Policy, above: Policy) -> Policy:
     A key that the sub-plan does not state is inherited; one that it states can only be stricter. Budget,
     halts and network rules are not inherited.
     """
+    # Not the values: a sub-plan that states the default must not inherit a wider value.
     stated = policy.model_fields_set
     changes: dict[str, Any] = {}
     for name in _STRICTEST:
         own, theirs = getattr(policy, name), getattr(above, name)
         changes[name] = min(own, theirs) if name in stated else theirs  # False < True: the stricter value
+    # Three values: None leaves the decision to auto_fix_mode, so it has no minimum.
     if "require_planner_approval" not in stated or above.require_planner_approval is True:
         changes["require_planner_approval"] = above.require_planner_approval
     retry, attempts = policy.flaky_retry, above.flaky_retry.attempts

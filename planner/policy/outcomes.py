@@ -42,7 +42,7 @@ _UNOWNED = frozenset((Owner.ENVIRONMENT, Owner.HARNESS))
 """Owners for which no role of the plan is responsible."""
 
 _REPAIRABLE = frozenset((Category.IMPORT_ERROR,))
-"""Environment failures that a role can still repair, by declaring and installing a dependency."""
+"""Environment failures that a role can still repair."""
 
 _MISSING = frozenset((Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING, Category.IMPORT_ERROR))
 """Categories that also occur when the work was never started."""
@@ -80,8 +80,10 @@ def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | Non
     missing, unknown = sorted(wanted - checks), sorted(checks - wanted - allowed_more)
     if missing:
         return f"it has no check of {', '.join(missing[:5])}"
+    # Such a check was made of another version of the todo, or made up.
     if unknown:
         return f"its check {unknown[0]} belongs to no criterion of the todo"
+    # A todo without criteria, such as most parents, has nothing to prove.
     if not wanted:
         return None
     if not outcome.verified:
@@ -104,15 +106,11 @@ def violations_of(outcome: Outcome) -> list[Failure]:
 
 
 def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
-    """Return the sort key of a todo's failures; the first one decides the route.
-
-    Severe families come first; within a family, failures caused by the work before pre-existing ones,
-    deterministic ones before flaky ones (with only a flaky one repaired, the check still fails), then the
-    higher confidence.
-    """
+    """Return the sort key of a todo's failures; the first one decides the route."""
     return (
         failure.category.facts.family.severity,
         failure.since in BEFORE_THE_WORK,
+        # With only the flaky one repaired, the check would still fail.
         failure.category is Category.FLAKY_TEST,
         -(failure.confidence or 0),
     )
@@ -137,6 +135,7 @@ def is_unowned(failure: Failure) -> bool:
     """Return whether environment or harness own a failure, so that no role of the plan is responsible."""
     if failure.category.facts.family is Family.ENVIRONMENT:
         return True
+    # A role can declare and install a missing dependency, although the environment lacks it.
     return failure.owner in _UNOWNED and failure.category not in _REPAIRABLE
 
 
@@ -156,8 +155,10 @@ def is_begun(todo: Todo, outcome: Outcome) -> bool:
         return True
     if todo.is_temporary:  # an inserted step fails until somebody claims it
         return False
+    # Tests that must stay green pass without any work.
     if any(check.counts_as is Verdict.PASSED for check in outcome.checks if check.id != STAY_GREEN):
         return True
+    # Without files of its own, every change may be work on the todo.
     files = claimed_files(todo)
     if any(allowed(path, files) for path in outcome.touched_files) if files else outcome.touched_files:
         return True
@@ -267,6 +268,7 @@ def since_of(now: TestOutcome, then: BaselineTest | None, *, may_have_been_there
     ``then`` is ``None`` if the baseline has no result of the test: it did not exist then, or, if
     ``may_have_been_there``, perhaps existed and was not run.
     """
+    # A skipped test, for example, shows neither a failure nor its absence.
     if not now.is_red and now not in GREEN:
         return Since.UNKNOWN
     if then is None:

@@ -59,6 +59,7 @@ class _PlanEditor:
         self.edited: dict[str, Todo] = {}
         self.policy = policy
         self._current = ("", "")
+        """Kind and todo of the edit that is applied, which a refusal names."""
 
     def _todo(self, name: str) -> Todo | None:
         """Return a todo as edited so far."""
@@ -88,6 +89,7 @@ class _PlanEditor:
         """Return the edited todo; the same object if the edit does not concern its own fields."""
         match edit:
             case AddTodoBefore():
+                # What the new todo waits for must not wait for this one.
                 self._check_order(todo, edit.todo.dependencies)
                 self._add(edit.todo)
                 return _with(todo, dependencies=(*todo.dependencies, edit.todo.id))
@@ -103,6 +105,7 @@ class _PlanEditor:
             case NarrowFiles():
                 # The files of a branch follow the cause of its failure.
                 held = (self._todo(todo.parent_id or "") or todo).allowed_files
+                # No limit at all is the widest list.
                 files = ("**",) if edit.allowed_files is None else edit.allowed_files
                 wider = None if held is None else widened_by(held, files)
                 if wider is not None:
@@ -113,6 +116,7 @@ class _PlanEditor:
                 return _with(todo, allowed_files=edit.allowed_files)
             case AddCheck():
                 self._check_command(edit.check.cmd)
+                # Compared by words, as commands that differ in blanks run the same.
                 if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
                     self._refuse(f"it has the command {edit.check.cmd!r} already", "remove the edit")
                 wanted = todo.acceptance_criteria
@@ -154,6 +158,7 @@ class _PlanEditor:
         for spec in edit.tests:
             self._check_command(spec.cmd)
         wanted, report = todo.acceptance_criteria, report_path(todo.parent_id)
+        # The report is no proof, but tells the worker what failed.
         artifacts = tuple(each for each in wanted.expected_artifacts if each.path == report)
         kept: dict[str, Any] = {
             "extensions": wanted.extensions,
@@ -161,6 +166,8 @@ class _PlanEditor:
             "expected_artifacts": artifacts,
         }
         criteria = AcceptanceCriteria.model_construct(**{name: held for name, held in kept.items() if held})
+        # Built anew, as a copy cannot unset a field, and the file must no longer have these keys. Not
+        # validated: all other values come from a valid todo.
         gone = {"verify", "test_command", "test_file", "contract_path"}
         fields = {name: value for name, value in todo if name not in gone}
         named = (todo.model_fields_set - gone) | {"acceptance_criteria"}
@@ -173,6 +180,7 @@ class _PlanEditor:
         if spec is None:
             remedy = "name a command in acceptance_criteria.tests, as tests[0]"
             self._refuse(f"{edit.check_id} has no time limit", remedy)
+        # A person may have changed the limit since the edit was proposed.
         current, expected = spec.timeout_seconds, edit.from_seconds
         if current != expected:
             problem = f"the limit of {edit.check_id} is {current:g} s, not {expected:g} s"
@@ -201,6 +209,7 @@ class _PlanEditor:
             return _with(todo, **{where: cmd})
         if where != "test_file":
             self._refuse(f"{where} comes from a recipe", "write the commands of the recipe")
+        # test_file holds a path, so the command is taken apart; it must consist of nothing else.
         run = parse_command(cmd).pytest
         path = run.selections[0].removeprefix("./") if run and len(run.selections) == 1 else ""
         if not path or pytest_command(path).split() != cmd.replace(" ./", " ").split():
@@ -213,6 +222,7 @@ class _PlanEditor:
             date.fromisoformat(edit.expires)
         except ValueError:
             self._refuse(f"'{edit.expires}' is not a valid date", "write YYYY-MM-DD")
+        # A later date extends the quarantine of a test that is in it already.
         retry = self.policy.flaky_retry
         quarantined = {each.nodeid: each for each in retry.quarantine}
         previous = quarantined.pop(edit.nodeid, None)

@@ -95,6 +95,7 @@ class Situation:
         """The recorded evidence of these failures; empty if the context is unknown."""
         if self.context is None:
             return ()
+        # By identity, as several failures may share evidence.
         found = [fact for each in self.failures for fact in evidence_of(each, self.context.evidence)]
         return tuple({id(fact): fact for fact in found}.values())
 
@@ -123,6 +124,7 @@ class Situation:
     @cached_property
     def failing_tests(self) -> tuple[str, ...]:
         """Node ids of the tests that failed in this way."""
+        # Evidence names only the tests that were observed, a failure all that it stands for.
         named = [name for each in self.failures for name in each.tests or each.top_failing_tests]
         seen = [each.nodeid for each in self.observations if each.nodeid and "::" in each.nodeid]
         return tuple(dict.fromkeys(named or seen))
@@ -242,10 +244,10 @@ class Situation:
     def implicated_files(self) -> tuple[str, ...]:
         """Return the unprotected files that may contain the cause of a wrong result.
 
-        These are product files, or test files if a test is certainly at fault. Empty if it may be either:
-        a restriction must never forbid the right repair.
+        These are product files, or test files if a test is certainly at fault. Empty if it may be either.
         """
         found: list[str] = []
+        # Empty if it may be either: a restriction must never forbid the right repair.
         if self.failure.owner is Owner.TEST:
             named = (test.partition("::")[0] for each in self.failures for test in each.tests)
             is_sure = (self.failure.confidence or 0.0) >= SURE
@@ -306,6 +308,7 @@ class Situation:
         """
         inner = module.replace(".", "/")
         for path in self.promised_files:
+            # With the slash, so that "cart.py" is not found at the end of "shopcart.py".
             if f"/{path}".endswith((f"/{inner}.py", f"/{inner}/__init__.py")):
                 return path
         top = module.partition(".")[0]
@@ -339,6 +342,7 @@ def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES)
 
 def quoted(text: str) -> str:
     """Return untrusted text on one bounded line, without control characters and secrets."""
+    # Redacted before it is cut: half a secret may no longer be recognized as one.
     line = " ".join(redact(clean(text[:_MAX_READ])).split())
     return line if len(line) <= _MAX_WORDS else f"{line[:_MAX_WORDS]}…"
 
@@ -372,6 +376,7 @@ The key is the tool's output format.
 PYTHON = (".py", ".pyi")
 
 _MAX_PATH = 4_096
+# Absolute paths, home folders, Windows drives, control characters, surrogates of undecodable bytes.
 _UNUSUAL = re.compile(r"^[/\\~]|^[A-Za-z]:|[\x00-\x1f\x7f\\\ud800-\udfff]")
 _FOREIGN = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv", ".tox", ".nox"})
 """Folders of installed code."""
@@ -399,6 +404,7 @@ def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
     Of too many tests, their files are selected, unless the command itself selects single tests of them.
     """
     command = accepted_command(spec.cmd)
+    # The selections of a command with unknown options are a guess: one may be an option's value.
     if command is None or command.pytest is None or command.pytest.guessed:
         return spec
     if _WHOLE & {word.partition("=")[0] for word in command.pytest.args}:
@@ -463,7 +469,7 @@ def python_of(cmd: str) -> tuple[str, ...]:
     if run is None:
         return ("python",)
     if run.as_module:
-        words = run.launcher[:-2]
+        words = run.launcher[:-2]  # without -m pytest
         return words if words and PurePosixPath(words[-1]).name.startswith("python") else ("python",)
     # Runners start an interpreter in the same environment as they start pytest.
     is_runner = run.launcher[0] in ("uv", "poetry", "pdm", "pipenv", "rye")

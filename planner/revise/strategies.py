@@ -152,6 +152,7 @@ def _raise_limits(situation: Situation) -> Iterator[Edit]:
 
     Not for code that seems to hang, unless a confirmation run has passed.
     """
+    # A passing confirmation proves that the code ends; without one, a loop would only take longer.
     confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
     if not confirmations and _hangs(situation):
         return
@@ -183,6 +184,7 @@ def _hangs(situation: Situation) -> bool:
     location = situation.failure.location
     if location is not None and not is_test_path(location.path):
         return True
+    # The innermost frame of the project: behind it there may be a library that waits.
     stacks = (each.frames for each in situation.exceptions if each.frames)
     sides = (
         [frame.side for frame in frames if frame.side in (Side.PRODUCT, Side.TEST)] for frames in stacks
@@ -213,6 +215,7 @@ def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
     selected = [text for each in commands if each and each.pytest for text in each.pytest.selections]
     located = [text for text in selected if text.partition("::")[0] in situation.located_files]
     for selection in (*missing, *located, *selected):
+        # A folder cannot be written as a test.
         file = below_root(selection.partition("::")[0])
         if file is None or "." not in file.rpartition("/")[2]:
             continue
@@ -286,8 +289,10 @@ def near_selection(selector: Selector) -> str | None:
             return None
         return f"{folder}{slash}{near}{colons}{name}"
     other, _, other_name = near.partition("::")
+    # Without its parameters, a test would select more than was asked for.
     if other != path or not other_name or ("[" in name and "[" not in other_name):
         return None
+    # A class instead of one of its tests would select more, too.
     is_function = other_name.rpartition("::")[2].startswith("test")
     return near if is_function or other_name.count("::") >= name.count("::") else None
 
@@ -354,6 +359,7 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
     missing = _missing_import(situation)
     message = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
     because = f"an import fails: {quoted(message)}"
+    # For an import of which no message names the module; the cases below are more precise.
     title = f"Resolve the failing import of {situation.todo.id}"
     hint = (
         "Find out what cannot be imported. Write it if it belongs to the project; otherwise declare and "
@@ -375,6 +381,7 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
                 "dependencies, and install it where the tests run. If the module was to be the project's "
                 "own, write it instead."
             )
+            # These lie outside of most allowlists, so that a person has to approve the step.
             files = _MANIFESTS
         elif near is not None:
             ran = situation.frames(Side.PRODUCT)
@@ -595,6 +602,7 @@ def _add_step(
     """
     branch, old, path = situation.branch, situation.todo.allowed_files, task.target_file
     fields: dict[str, Any] = {"allowed_files": allowed_files} if allowed_files else {}
+    # A file that exists already would pass such a criterion before anybody has worked.
     if is_new and path:
         fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=(ArtifactSpec(path=path),))
     else:
@@ -670,6 +678,7 @@ def set_apart(
     """
     edits: dict[str, AddTodoBefore | AddDependency] = {}
     for failure in failures:
+        # By signature: other todos that fail in the same way share the todo.
         name = failure.signature or f"{todo.id}_{failure.category.value.lower()}"
         name = f"{SET_APART}{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_MAX_NAME]}"
         if name in todo.dependencies or name in edits:

@@ -69,9 +69,11 @@ def body_of(text: str) -> str:
 
 def check_link(text: str, n: int, previous: str) -> str:
     """Return the digest of line ``n``. Raises :class:`planner.errors.LogError` if it breaks the chain."""
+    # The whole line is compared, so that nothing can be hidden around the digest.
     expected, digest = chained(body_of(text), previous)
     if text == expected and text.startswith(f'{{"n":{n},'):
         return digest
+    # RecursionError: json raises it for deeply nested input.
     try:
         number = json.loads(text)["n"]
     except (ValueError, RecursionError, LookupError, TypeError):
@@ -110,9 +112,9 @@ class ChainedFile:
     def append_to(cls, path: Path) -> Self:
         """Open a log for appending; create it, readable for its owner only, if it is missing.
 
-        Raises :class:`planner.errors.LogError` if that fails or the path is no regular file. A symbolic
-        link is refused, as code under test could have created it.
+        Raises :class:`planner.errors.LogError` if that fails or the path is no regular file.
         """
+        # O_NOFOLLOW: code under test could have made a link, to have another file written.
         return cls._open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "name another file with --log")
 
     @classmethod
@@ -257,6 +259,7 @@ class ChainedFile:
         """Move the position behind a line that was read or written."""
         self.count += 1
         self._digest = digest
+        # Lines are ASCII: characters are bytes.
         self._end += len(text) + 1
 
     def _whole_lines(self) -> Iterator[bytes]:
@@ -266,7 +269,9 @@ class ChainedFile:
         """
         try:
             with open(self._handle, "rb", closefd=False) as file:
+                # This moves the offset of the handle itself, which pwrite() does not use.
                 file.seek(self._end)
+                # One byte more than allowed, so that a longer line is noticed without loading all of it.
                 while raw := file.readline(self.longest_line + 1):
                     if len(raw) > self.longest_line:
                         self._refuse(f"line {self.count} is longer than any line of a log")
@@ -299,6 +304,7 @@ class ChainedFile:
             self._refuse(f"line {self.count} is not a line of a log")
         if 0 < length < len(tail):
             self._refuse(f"line {self.count} does not end where it should")
+        # Only writers hold the lock; to a reader, the line may look torn because it is just being written.
         if self._writable and is_torn:
             os.ftruncate(self._handle, self._end)
         elif self._writable:

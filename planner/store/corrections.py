@@ -54,6 +54,7 @@ def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction,
     They are sorted newest first. Empty without a log. Raises :class:`planner.errors.LogError` if the log is
     too large, damaged or no regular file.
     """
+    # lstat(): a link, which code under test could have made, must not have another file read.
     try:
         facts = path.lstat()
     except OSError:

@@ -115,6 +115,7 @@ class Index:
         name, url = _url_of(url_or_path)
         if url.get_backend_name() != "sqlite" or url.database is None:
             try:
+                # A server may have closed a pooled connection that was idle.
                 return cls(name, create_engine(url, pool_pre_ping=True), is_shared=True)
             except (NoSuchModuleError, ImportError):
                 raise StoreError(
@@ -168,6 +169,7 @@ class Index:
         self.remarks = []
         changed = [*removed, *stale]
         for at in range(0, len(changed), _AT_ONCE):
+            # A removed or unreadable file keeps the value None, and its old rows are only deleted.
             made: dict[str, Rows | None] = dict.fromkeys(changed[at : at + _AT_ONCE])
             for name in made:
                 if name in files and (rows := _rows(root / name, self.remarks)) is not None:
@@ -200,16 +202,19 @@ def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> 
     if url is not None:
         return Index.open(url, create=False)
     path = root / USUAL
+    # The second attempt is made with a new file, as the first one is damaged or of another version.
     for deletes in (rebuild, True):
         if not os.access(root / HOME, os.W_OK):
             break
         if deletes:
+            # With its journals: SQLite would apply one that is left to the new file.
             for end in ("", "-journal", "-wal", "-shm"):
                 with suppress(OSError):
                     path.with_name(f"{path.name}{end}").unlink()
         with suppress(StoreError):
             make_home(root)
             return _up_to_date(Index(str(path), _sqlite_engine(path), is_shared=False), root)
+    # One connection for all threads: each connection to SQLite's memory has a database of its own.
     in_memory = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     return _up_to_date(Index(str(path), in_memory, is_shared=False), root)
 
@@ -244,6 +249,7 @@ def source_files(root: Path, logs: Iterable[Path] = ()) -> dict[str, str]:
 
 def _key(origin: str, name: str) -> str:
     """Return the value of the ``source`` column for the rows of a file."""
+    # surrogatepass: names of files may contain bytes that are not UTF-8, which Python shows as surrogates.
     return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -285,6 +291,7 @@ def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
             return url.render_as_string(hide_password=True), url
         if url.database and url.database != ":memory:" and not url.query:
             return url.database, url
+    # The text may contain a password, and SQLAlchemy can hide only that of a URL that it understands.
     shown = re.sub(r"//[^@]*@", "//…@", url_or_path)
     raise StoreError(
         f"'{shown}' is not the URL of a database; write one like sqlite:///folder/file.db or "
@@ -298,6 +305,7 @@ def _sqlite_engine(path: Path) -> Engine:
     Raises ``StoreError`` if the path is a link or no regular file, or cannot be created.
     """
     try:
+        # SQLite would create it with the permissions that the umask leaves, and would follow a link.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if not stat.S_ISREG(path.lstat().st_mode):

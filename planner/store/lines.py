@@ -50,6 +50,7 @@ class LogLine(ReadValue):
     event: Event
 
 
+# Built on first use: the schemas of all events would make every import slower.
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 EVENT_NAMES: tuple[str, ...] = tuple(
@@ -117,6 +118,7 @@ def without_secrets(event: Event) -> Event:
     """
     if isinstance(event, PlanSubmitted | SubPlanLoaded | PlanRevised):
         return event
+    # As JSON, where every text is found the same way, in whatever field of whatever event.
     content = json.loads(event_text(event))
     redacted = _redacted(content)
     return event if redacted == content else parse_event(json.dumps(redacted))
@@ -186,6 +188,7 @@ def read_event(raw: bytes) -> Event:
         problem = f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB"
         raise RefusedEvent("unreadable-line", problem, "split the event")
     try:
+        # utf-8-sig, as some programs begin their output with a byte order mark.
         event = parse_event(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         problem = f"the line is not UTF-8 at byte {error.start}"
@@ -200,6 +203,7 @@ def read_event(raw: bytes) -> Event:
 
 def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     """Return the refusal for an event that pydantic rejected; it quotes at most three errors."""
+    # An error without a place concerns the choice of the event; then it is the only one.
     kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
     if not place and kind == "union_tag_invalid":
         name = one_line(context["tag"], limit=_LONGEST)
@@ -210,6 +214,7 @@ def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     if not place:
         problem = one_line(f"the line is not a JSON object: {errors[0]['msg']}", limit=_LONGEST)
         return RefusedEvent("unreadable-line", problem, f"write one object on one line, like {_START}")
+    # The first part of a place is the name of the event, which precedes all of them.
     quoted = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3]]
     more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
     return RefusedEvent(

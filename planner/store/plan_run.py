@@ -55,7 +55,10 @@ class PlanRun:
             self._now = datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
         self._completer = EventCompleter(tree, validates=False)
         self._new: list[tuple[Event, tuple[Action, ...]]] = []
-        """Events that are not in the log yet, with their actions. Their states are not kept."""
+        """Events that are not in the log yet, with their actions.
+
+        Their states are not kept: each has a record of every todo.
+        """
         self._state: State | None = None
 
     @classmethod
@@ -77,6 +80,7 @@ class PlanRun:
         subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
         try:
             found = find_outcomes(tree.loaded, outcomes, subs)
+        # Of a file that the user did not name, the next step is to verify this plan.
         except ForeignOutcomesError as error:
             if outcomes is not None:
                 raise
@@ -98,6 +102,7 @@ class PlanRun:
             # If the run has ended all the same, refused outcomes no longer matter.
             if not run.state.plan_state.is_final:
                 remarks += refused
+        # A read-only checkout still shows what comes next.
         try:
             if keep and found.document is not None:
                 run.save()
@@ -125,6 +130,7 @@ class PlanRun:
             return ()
         actions: list[Action] = []
         # On resuming, the engine repeats its unanswered actions; the state that follows is discarded.
+        # At the time of the last event, so that no limit expires by asking.
         for action in step(self.state, RunResumed(at=moment(self.state.now)))[1]:
             names = getattr(action, "todo_ids", None) or (getattr(action, "todo_id", ""),)
             record = self.state.records.get(names[0])
@@ -193,8 +199,10 @@ class PlanRun:
         make_log_folder(self.log)
         with RunLog.append_to(self.log) as log, log.hold():
             log.skip()
+            # Lines of another process were not folded: the new events may be wrong, or refused, after them.
             if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: another process has written to the log; try again")
+            # Only event and actions of a step are written.
             log.append(*(Step(event, actions, None, self.state) for event, actions in self._new))
         self._new.clear()
 

@@ -46,6 +46,7 @@ class PlanVersions:
 
         The next call tries again; an unchanged remark is not repeated.
         """
+        # Versions only increase, so equal numbers mean equal plans.
         newest = () if state is None else tuple(part.version for part in state.parts.values())
         if state is None or newest == self._written:
             return []

@@ -167,6 +167,7 @@ def plans_for(connection: Connection, goal: str) -> list[Found]:
     its run if that completed, otherwise as submitted; without branches. Goals are equal if they differ in
     blanks and capitals only.
     """
+    # Compared in Python, as databases fold the case of letters differently.
     key = " ".join(goal.casefold().split())
     rows = _rows(connection, select(RUNS).order_by(*_NEWEST_RUNS))
     found = [row for row in rows if " ".join(row["goal"].casefold().split()) == key]
@@ -181,6 +182,7 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
     """
 
     def newest(kind: type[_Past], table: Table) -> tuple[_Past, ...]:
+        # Sorted, not filtered: experience of other repositories is better than none.
         elsewhere = case((table.c.fingerprint == fingerprint, 0), else_=1)
         wanted = select(table).where(table.c.at <= moment(now))
         if table is REPAIRS:

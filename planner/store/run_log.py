@@ -127,6 +127,7 @@ def run_of_log(path: Path) -> RecordedRun:
     """
     name, remarks = shown_path(path), list[str]()
 
+    # Opened on iteration, so that a caller meets all errors of a log in one place.
     def steps() -> Iterator[Step]:
         with RunLog.read(path) as log:
             yield from (taken for _, taken in log.steps(None))
@@ -168,9 +169,10 @@ class Replay:
     def of(cls, path: Path, *, until: int | None = None) -> Self:
         """Fold a log to its end or first difference; with ``until``, to that line despite differences.
 
-        An event that the engine refuses ends the fold in either case. Memory use does not grow with the
-        log. Raises :class:`planner.errors.LogError` if the log is damaged before the last folded line.
+        An event that the engine refuses ends the fold in either case. Raises
+        :class:`planner.errors.LogError` if the log is damaged before the last folded line.
         """
+        # Step by step, so that the memory used does not grow with the log.
         replay = cls()
         with RunLog.read(path) as log:
             for entry in log.entries():
@@ -232,6 +234,7 @@ def make_log_folder(log: Path) -> None:
     folder = log.parent
     try:
         make_home(folder.parent.parent)
+        # For the owner alone, as logs quote the output of commands.
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         problem = f"the folder for the log cannot be made ({error.strerror})"

@@ -273,6 +273,7 @@ class RunRows:
                 self._open_branches(action)
             elif isinstance(action, Implement):
                 self._begin_turn(action)
+        # An event may end several todos: compared by state, none is missed.
         for name, record in after.records.items():
             was = None if before is None else before.records.get(name)
             if record.life.is_final and (was is None or not was.life.is_final):
@@ -307,6 +308,7 @@ class RunRows:
         facts = {key: run[key] for key in ("run_id", "plan_id", "fingerprint")}
         self._rows[FAILURES] += _failure_rows(outcome, {**facts, "n": after.events, "at": self._at})
         record = after.records.get(name)
+        # A branch passes by the criteria of its todo, whose own verification then decides about it.
         if record is None or record.is_branch:
             return
         is_done = record.life is TodoLife.DONE

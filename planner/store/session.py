@@ -136,6 +136,7 @@ class RunSession:
         Raises :class:`planner.errors.LogError` if the copy cannot be written or is damaged.
         """
         path, count = self.log, self._log.count
+        # The handle belongs to the file that was removed or changed.
         self._log.close()
         make_log_folder(path)
         replace_file(path, content)
@@ -164,6 +165,7 @@ class RunSession:
             self._catch_up()
             state = self.state or self._submit(event)
             step = self._completer.take(state, event)
+            # First to the disk: if that fails, the event must have had no effect.
             self._log.append(step)
             self.state = step.after
             return step.actions
@@ -186,9 +188,10 @@ class RunSession:
     def _submit(self, first: Event) -> State:
         """Submit the plan at the time of the first event, and write that to the log.
 
-        Raises ``RefusedEvent``, before anything is written, if a run cannot start with that event.
+        Raises ``RefusedEvent`` if a run cannot start with that event.
         """
         step = Step.take(None, self._submission(first.at))
+        # Tried before anything is written, so that a refused event leaves no log behind.
         # A rejected plan refuses every event; its submission is written all the same, with the problems.
         if not step.after.plan_state.is_final:
             advance(step.after, first)
@@ -281,9 +284,11 @@ class EventCompleter:
         below the root.
         """
         if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
+            # The changes alone: the branch with them is known only after the event is applied.
             changed = Todo(id="changes", title="approved", allowed_files=event.changes.allowed_files)
             self._refuse_faults(changed, None)
         step = Step.take(state, without_secrets(self.completed(event, state)))
+        # Afterwards: only the result shows what the edits make of each todo. The step is not written yet.
         if isinstance(event, PlanRevised):
             for name, record in step.after.records.items():
                 before = state.records.get(name)
@@ -299,6 +304,7 @@ class EventCompleter:
             if event.plan is None:
                 record = state.records.get(event.todo_id)
                 return event if record is None else self._with_sub_plan(event, record.todo)
+            # A plan inside of the event comes from no file, so nothing has validated it.
             problems = tuple(fault for todo in event.plan.items for fault in self._faults(todo))
             return event.model_copy(update={"problems": problems})
         if isinstance(event, Verified) and event.context is None and not event.outcome.success:
@@ -357,6 +363,7 @@ class EventCompleter:
             )
         changes: dict[str, Any] = {"id": event.todo_id.rpartition(SEPARATOR)[2]}
         if event.path is not None:
+            # An event must not make the engine read a file outside of the project.
             if fault := Confinement(tree.loaded.root).fault(event.path):
                 raise SubPlanNotFound(fault)
             changes |= {"sub_plan": event.path, "sub_project_id": None}
@@ -387,6 +394,7 @@ class EventCompleter:
         from planner.policy.criteria import criteria_of
 
         top, owner = self.tree.loaded, self._tree_of(outcome.todo_id)[0].loaded
+        # As the run has revised it, under the qualified id by which outcomes name it.
         todo = record.todo.model_copy(update={"id": outcome.todo_id})
         criteria: tuple[Criterion, ...] = ()
         with contextlib.suppress(CommandSyntaxError):
