@@ -75,7 +75,8 @@ QUARANTINE_DAYS = 14
 _MAX_QUARANTINED = 10
 _MAX_TESTS = 20
 """Maximum number of tests of a pre-existing failure that are selected singly; above it, their files are."""
-_MAX_NODEID = 1_000
+_MAX_NODEID = 10_000
+"""Limit in characters of a node id in a plan file."""
 _MAX_NAME = 100
 _MAX_STEM = 180
 """Number of characters of a todo's id that the ids of its steps repeat."""
@@ -134,13 +135,15 @@ def _quarantine(situation: Situation) -> Iterator[Edit]:
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
     ticket = situation.branch.id
     for nodeid in situation.failing_tests[:_MAX_QUARANTINED]:
-        if nodeid and nodeid.isprintable() and known.get(nodeid, "") < today.isoformat():
+        # A node id that was cut would quarantine no test.
+        is_nameable = 0 < len(nodeid) <= _MAX_NODEID and nodeid.isprintable()
+        if is_nameable and known.get(nodeid, "") < today.isoformat():
             yield QuarantineTest(
                 rule="flaky-quarantines",
                 because=f"{quoted(nodeid)} is flaky, and {ticket} repairs it",
                 requires_approval=True,
                 todo_id=situation.todo.id,
-                nodeid=nodeid[:_MAX_NODEID],
+                nodeid=nodeid,
                 owner=role_for(situation.failure, situation.todo).value,
                 ticket=ticket,
                 expires=expires.isoformat(),

@@ -632,6 +632,13 @@ def test_a_flaky_test_is_quarantined_with_approval_and_again_after_its_entry_exp
         assert len(quarantines(metadata={"flaky_retry": {"quarantine": [entry]}})) == count
 
 
+def test_a_quarantine_names_the_whole_node_id_or_is_not_proposed() -> None:
+    for length, expected in ((5_000, 1), (20_000, 0)):
+        nodeid = f"tests/test_a.py::test[{'x' * length}]"
+        edits = edits_of(situation(failure(Category.FLAKY_TEST, nodeid), todo("t2", FILE)), QuarantineTest)
+        assert [edit.nodeid for edit in edits] == [nodeid] * expected
+
+
 def test_secrets_are_not_quoted_in_edits() -> None:
     head = "TypeError: token ghp_abcdefghijklmnopqrstuvwxyz0123456789 refused"
     case = situation(failure(Category.SPEC_MISMATCH, stack_trace_head=head), todo("t2", FILE))
