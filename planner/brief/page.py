@@ -130,6 +130,7 @@ def write_brief(
         where = f": {tests}{spans(reds.todos, _MOST_TODOS)}"
         # The shorter version of the same line, without the confidence.
         unsure = failure.model_copy(update={"confidence": None})
+        # Each part in versions of decreasing length: _fit_evenly() shortens all of them together.
         parts: list[Part] = [
             (0, *(f"{each.category}{_sure(each)}{where}" for each in (failure, unsure))),
             *_short_place(failure, evidence),
@@ -173,6 +174,7 @@ def write_task(brief: Brief, bounds: Bounds, last: str, *, max_tokens: int) -> s
     if brief.intent:
         parts.append((2, f"{brief.intent}\n"))
     lines = [f"- {each}" for each in brief.criteria]
+    # The second version is only used if the first does not fit.
     few = [*lines[:MOST_CRITERIA], f"- and {len(lines) - MOST_CRITERIA} more"]
     done_when = "It is done when all of these criteria pass:"
     if lines:
@@ -325,6 +327,7 @@ def _facts(evidence: Evidence) -> Iterator[str]:
     if evidence.outside:
         yield f"- Changed without permission: {spans(evidence.outside, 3)}"
     for signal in evidence.signals[:2]:
+        # A signal without a line concerns the whole file.
         at = f" ({code(f'{signal.path}:{signal.line or 1}')})" if signal.path else ""
         yield f"- {code(signal.message)}{at}"
 
@@ -333,12 +336,14 @@ def _where(
     failure: Failure, evidence: Evidence | None, excerpts: Sequence[SourceExcerpt]
 ) -> Iterator[Part]:
     """Yield the place of the fault, an excerpt of the source, and the calls that led to it."""
+    # The calls are those of the first exception; causes and groups only tell which files were executed.
     raised = evidence.exceptions if evidence else ()
     every = [frame for each in raised for frame in each.frames if frame.side in (Side.PRODUCT, Side.TEST)]
     frames = [frame for each in raised[:1] for frame in each.frames if frame in every][-3:]
     location = fault_location(failure, evidence)
     if location is not None:
         yield 1, f"\n**Where**: {place(location)}"
+    # Without a diagnosed place, the innermost frame of the project is the nearest to it.
     elif frames:
         yield 1, f"\n**Where**: {code(f'{frames[-1].path}:{frames[-1].line}')} raised it."
     findings = evidence.command.findings if evidence and evidence.command else ()
@@ -401,6 +406,7 @@ def _verification(failure: Failure, check: Check | None, rerun: str) -> Iterator
     is_refused = failure.rule == _REFUSED
     goal = "after the repair, a person must answer again first" if is_refused else "exit status 0"
     yield 0, f"\n**Check yourself**: {command(rerun)} ({goal})"
+    # Of an outcome without checks, one failing test stands for the criterion.
     cmd = check.cmd if check else None
     if cmd is None and check is None and failure.top_failing_tests:
         cmd = f"pytest {shlex.quote(failure.top_failing_tests[0])}"
@@ -520,6 +526,7 @@ def _short_place(failure: Failure, evidence: Evidence | None) -> Iterator[Part]:
         lines = [line for line in hunk.text.split("\n") if line.startswith(("+", "-"))]
         if lines:
             yield 1, *(block("\n".join(lines[:most]), "") for most in _SHORT_HUNK_LINES)
+    # The changed lines say more than the message, which gets little room then.
     is_place_known = hunk is not None and fault_location(failure, evidence) is not None
     at = f"at {place(failure.location)}: " if failure.location else ""
     head = failure.stack_trace_head or failure.because or ""

@@ -86,6 +86,7 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
 
     ``since`` maps the ids of todos to the times at which they were first found blocked.
     """
+    # Grouped once: searching the children of each parent would compare every todo with every parent.
     by_level: dict[str, list[TodoRecord]] = {}
     for record in sorted(state.todos.values(), key=lambda each: each.rank):
         if not record.is_branch:
@@ -147,6 +148,7 @@ def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> 
         return "the last run was inconclusive" if record.waited else "to be verified"
     if record.behind is not None:
         return f"for the repair of {record.behind}, which fails for the same cause"
+    # The ids below a parent are shown without it, as it stands in the same line.
     red = [child.id.rpartition("/")[2] for child in children if child.state == TodoLife.TEST_FAILED]
     if red:
         return f"{listed(red, 3)} failed"

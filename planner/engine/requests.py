@@ -43,6 +43,7 @@ def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts
 
 def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, delay: float) -> None:
     """Request another verification of a todo, ``delay`` seconds from now."""
+    # The todo keeps its place and its files during the delay.
     record = tx.move(record, TodoLife.TESTING, waited=record.waited + 1)
     at = None if delay <= 0 else tx.now + delay
     _request(tx, record, rule, because, {"waited": record.waited, "delay_seconds": delay}, at)

@@ -248,6 +248,7 @@ def is_claimed(state: State, record: TodoRecord) -> bool:
     """Return whether a todo, the todo that it repairs, or one of its parents has the status ``claimed``."""
     if record.todo.status is TodoStatus.CLAIMED:
         return True
+    # A branch is claimed with the todo that it repairs, which is verified by the same criteria.
     above = record.parent_id or record.within
     return bool(above) and is_claimed(state, state.records[above])
 
@@ -287,6 +288,7 @@ def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
     for within, policy in own.items():
         if within in plans:
             above = state.parts[state.records[within].within].plan.metadata
+            # Only an unedited policy is put back: edits of it belong into the file.
             if inherited(policy, above) == plans[within].metadata:
                 plans[within] = plans[within].model_copy(update={"metadata": policy})
     return plans
@@ -302,6 +304,7 @@ def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
     if part is None:
         return True  # not loaded yet, so nothing to compare
     before = {todo.id: todo for todo in part.plan.items}
+    # The file may lag behind the run: each todo may be in its first or in its current version.
     now = {each.todo.id: each.todo for each in state.records.values() if each.within == within}
     for todo in plan.items:
         if todo.id not in now:

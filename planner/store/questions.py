@@ -51,6 +51,7 @@ def runs(
     """
     wanted = _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS)
     found = _rows(connection, wanted if limit is None else wanted.limit(limit).offset(offset))
+    # One query for each table, not for each run.
     sources = [run["source"] for run in found]
     for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
         wanted = select(table).where(table.c.source.in_(sources)).order_by(table.c.id)

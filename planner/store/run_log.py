@@ -193,6 +193,7 @@ class Replay:
     def _compare(self, entry: LogEntry, actions: tuple[Action, ...], refusal: str | None) -> None:
         """Store the difference between a line's actions and ``actions``, if it is the first."""
         if self.difference is None and (refusal is not None or not calls_for(entry.text, actions)):
+            # Only a different text is parsed: most lines are equal, byte for byte.
             pairs = zip_longest(logged_actions(entry.text), map(action_text, actions))
             logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
             self.difference = ReplayDifference(
