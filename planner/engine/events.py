@@ -301,7 +301,8 @@ def _redo(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, .
     # The life cycle has no direct move from active to test_failed.
     lives = (TodoLife.TESTING,) if record.life is TodoLife.ACTIVE else ()
     claimed = tuple(dict.fromkeys((*record.files, *files)))
-    record = tx.red(tx.records[record.id], *lives, deadline=None, files=claimed)
+    # Nothing is outstanding until the next turn: a late result is one of the work that is redone.
+    record = tx.red(tx.records[record.id], *lives, deadline=None, files=claimed, asked=0)
     if record.is_branch:
         attempt_failed(tx, record, because)
     elif record.retries < record.todo.max_retries and not record.by_person:

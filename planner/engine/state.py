@@ -58,7 +58,7 @@ class TodoRecord(NamedTuple):
     deadline: float | None = None
     """End of the current turn of work, epoch seconds."""
     asked: int = 0
-    """``seq`` of the outstanding action."""
+    """``seq`` of the outstanding action, 0 if there is none."""
     asked_by: tuple[str, str] = ("", "")
     """Rule and reason of that action."""
     outcome: Outcome | None = None

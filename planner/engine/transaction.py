@@ -145,10 +145,8 @@ class Transaction(State):
         accepted. ``what`` describes the event in the message.
         """
         if answers not in (None, record.asked):
-            problem = (
-                f"the {what} '{record.id}' answers action {answers}, but action {record.asked} is "
-                "outstanding"
-            )
+            current = f"action {record.asked}" if record.asked else "no action"
+            problem = f"the {what} '{record.id}' answers action {answers}, but {current} is outstanding"
             raise RefusedEvent("late-answer", problem, "report the result of the later action")
 
     def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
