@@ -32,7 +32,6 @@ class StatusNode:
     unproved: bool = False
     """Done without a passing verification."""
     is_branch: bool = False
-    is_parent: bool = False
     branches: tuple[StatusNode, ...] = ()
     children: tuple[StatusNode, ...] = ()
     """The todos of its sub-plan."""
@@ -60,10 +59,6 @@ class StatusTree:
         """Yield all nodes in display order."""
         for node in self.nodes:
             yield from node.walk()
-
-    def find(self, todo_id: str) -> StatusNode | None:
-        """Return the node with that qualified id, or ``None``."""
-        return next((node for node in self.walk() if node.id == todo_id), None)
 
     def counts(self) -> dict[str, int]:
         """Return the number of leaf todos by state, ordered from finished to halted."""
@@ -106,7 +101,6 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
             since=(since or {}).get(record.id) if record.id in blocked else None,
             unproved=record.life is TodoLife.DONE and not record.verified,
             is_branch=record.is_branch,
-            is_parent=record.todo.has_sub_plan,
             branches=branches,
             children=children,
             done=done,

@@ -226,9 +226,9 @@ class State:
     def dependencies(self, record: TodoRecord) -> Iterator[TodoRecord]:
         """Yield the dependencies of a todo, for a primary todo without branches."""
         for each in record.todo.dependencies:
-            before = self.records.get(qualified(record.within, each))
+            before = self.records[qualified(record.within, each)]
             # A primary todo that waited for a branch would wait for a repair that may never be needed.
-            if before is not None and (record.is_branch or not before.is_branch):
+            if record.is_branch or not before.is_branch:
                 yield before
 
     def ids_before(self, todo_id: str) -> Iterator[str]:

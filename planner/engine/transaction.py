@@ -391,9 +391,8 @@ class Transaction(State):
 
     def _end_steps(self, branch: TodoRecord) -> None:
         """Finish the temporary todos that only prepared this branch, which has ended with its todo."""
-        for name in branch.todo.dependencies:
-            step = self.records.get(qualified(branch.within, name))
-            if step is None or step.is_branch or not step.todo.is_temporary or step.life.is_final:
+        for step in self.dependencies(branch):
+            if step.is_branch or not step.todo.is_temporary or step.life.is_final:
                 continue
             # Something else may still wait for the step.
             if any(not self.records[each].life.is_final for each in self.dependents.get(step.id, ())):
@@ -666,9 +665,7 @@ def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
 def _add_dependencies(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> None:
     """Register new dependencies of a todo; a pending todo is skipped if one of them has failed."""
     for each in dict.fromkeys(dependencies):
-        before = tx.records.get(qualified(record.within, each))
-        if before is None:
-            continue
+        before = tx.records[qualified(record.within, each)]
         if before.life.is_final and before.life is not TodoLife.DONE:
             if tx.records[record.id].life is TodoLife.PENDING:
                 tx.fail(tx.records[record.id], TodoLife.SKIPPED)
