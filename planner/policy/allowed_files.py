@@ -1,7 +1,6 @@
 """Allowlists of files that a todo may write, relative to the plan's root, and their overlap.
 
-``*`` matches within one path segment, ``**`` any number of segments, and a leading ``!`` excludes files
-again. Matching itself is in :mod:`planner.text.glob_patterns`.
+A leading ``!`` excludes files again. What a glob matches is defined in :mod:`planner.text.glob_patterns`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.base import report_path
-from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix
+from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,14 +26,14 @@ def is_exclusion(pattern: str) -> bool:
 def lies_within(pattern: str, other: str) -> bool:
     """Return whether every file that ``pattern`` matches is also matched by ``other``.
 
-    Conservative: ``False`` if the comparison of segments cannot prove it. A segment with wildcards lies
-    within ``*`` and within an equal segment only.
+    Conservative: ``False`` if the comparison of parts cannot prove it. A part with wildcards lies within
+    ``*`` and within an equal part only.
     """
     if pattern == other:
         return True
-    inner = _parts(pattern)
+    inner = parts_of(pattern)
     # A path that leads upwards leaves the folder whose glob seems to cover it.
-    return ".." not in inner and _covers(_parts(other), inner)
+    return ".." not in inner and _covers(parts_of(other), inner)
 
 
 def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
@@ -54,30 +53,25 @@ def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
 
 
 def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct patterns that do not lie within another of them."""
-    unique = list(dict.fromkeys(patterns))
-    return tuple(
-        each for each in unique if not any(other != each and lies_within(each, other) for other in unique)
-    )
-
-
-def _parts(pattern: str) -> tuple[str, ...]:
-    """Split a pattern into segments; a trailing slash stands for everything in the folder."""
-    plain = pattern.removeprefix("./")
-    return tuple(f"{plain}**".split("/") if plain.endswith("/") else plain.split("/"))
+    """Return the patterns that do not lie within another of them."""
+    kept: list[str] = []
+    for each in patterns:
+        # Of two patterns that match the same files, one is kept.
+        if not any(lies_within(each, other) for other in kept):
+            kept = [*(other for other in kept if not lies_within(other, each)), each]
+    return tuple(kept)
 
 
 def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    """Return whether the segments ``outer`` match everything that ``inner`` matches."""
-    # On a mismatch only the latest ``**`` takes one more segment. Trying every ``**`` would be exponential.
+    """Return whether the parts ``outer`` match everything that ``inner`` matches."""
+    # On a mismatch only the latest ``**`` takes one more part. Trying every ``**`` would be exponential.
     at = here = 0
     wild = taken = -1
     while here < len(inner):
         part, wanted = outer[at] if at < len(outer) else None, inner[here]
         if part == "**":
             wild, taken, at = at, here, at + 1
-        # fnmatch's ``*`` matches slashes, too, but a segment has none.
-        # Of a segment with wildcards it is only known that ``*`` and an equal segment cover it.
+        # Of a part with wildcards it is only known that ``*`` and an equal part cover it.
         elif (
             part is not None
             and wanted != "**"
@@ -89,8 +83,8 @@ def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
             at, here = wild + 1, taken
         else:
             return False
-    # A remaining outer segment would have to match nothing, but even a trailing ``**`` needs a segment.
-    return at == len(outer)
+    # What is left of ``outer`` has to match nothing, which only ``**`` does.
+    return set(outer[at:]) <= {"**"}
 
 
 def claimed_files(todo: Todo) -> tuple[str, ...]:

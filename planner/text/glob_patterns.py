@@ -41,7 +41,7 @@ def matches(path: str, pattern: str) -> bool:
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     # Positions are followed all at once: with recursion, several ** would take exponential time.
     reached = {0}  # numbers of the path's parts that the pattern's parts so far can match
-    for wanted in _parts(pattern):
+    for wanted in parts_of(pattern):
         if wanted == "**":
             reached = set(range(min(reached), len(parts) + 1))
         else:
@@ -59,7 +59,7 @@ def globs_overlap(one: str, other: str) -> bool:
     """
     # A glob matches everything below a matched path. So the parts after `**` in one glob can always match
     # below a path of the other, and only the parts before the first `**` can keep two globs apart.
-    both = zip(_parts(one), _parts(other), strict=False)
+    both = zip(parts_of(one), parts_of(other), strict=False)
     return all(_parts_overlap(*parts) for parts in takewhile(lambda parts: "**" not in parts, both))
 
 
@@ -68,7 +68,7 @@ def literal_prefix(pattern: str) -> str:
 
     Two globs can overlap only if the prefix of one begins with that of the other.
     """
-    parts = takewhile(lambda part: part != "**", _parts(pattern))
+    parts = takewhile(lambda part: part != "**", parts_of(pattern))
     return _WILDCARD.split("/".join(parts), maxsplit=1)[0]
 
 
@@ -96,7 +96,7 @@ def is_glob(path: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _parts(pattern: str) -> tuple[str, ...]:
+def parts_of(pattern: str) -> tuple[str, ...]:
     """Return the parts of a glob, with the ``**`` that it implies."""
     parts = tuple(part for part in pattern.split("/") if part not in ("", "."))
     if not parts:
