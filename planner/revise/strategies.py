@@ -682,7 +682,8 @@ def set_apart(
     edits: dict[str, AddTodoBefore | AddDependency] = {}
     for failure in failures:
         # By signature: other todos that fail in the same way share the todo.
-        name = failure.signature or f"{todo.id}_{failure.category.value.lower()}"
+        # The category must survive the cut: it keeps the failures of one todo apart.
+        name = failure.signature or f"{todo.id[: _MAX_NAME - 20]}_{failure.category.value.lower()}"
         name = f"{SET_APART}{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_MAX_NAME]}"
         if name in todo.dependencies or name in edits:
             continue

@@ -47,7 +47,14 @@ from planner.model.verdicts import CheckKind, Since
 from planner.planfile.checks import judge_plan
 from planner.policy.criteria import criteria_of
 from planner.revise.situation import Situation, below_root, fixing_command, narrowed_command
-from planner.revise.strategies import REVISION_RULES, STRATEGIES, narrowed, near_selection, revise
+from planner.revise.strategies import (
+    REVISION_RULES,
+    STRATEGIES,
+    narrowed,
+    near_selection,
+    revise,
+    set_apart,
+)
 
 RSI = "tests/test_rsi.py::test_values"
 BANDS = "tests/test_rsi.py::test_bands"
@@ -637,6 +644,13 @@ def test_a_quarantine_names_the_whole_node_id_or_is_not_proposed() -> None:
         nodeid = f"tests/test_a.py::test[{'x' * length}]"
         edits = edits_of(situation(failure(Category.FLAKY_TEST, nodeid), todo("t2", FILE)), QuarantineTest)
         assert [edit.nodeid for edit in edits] == [nodeid] * expected
+
+
+def test_pre_existing_failures_of_a_todo_with_a_long_id_get_a_todo_each() -> None:
+    item, outcome = todo("t" * 120, FILE), situation(failure(Category.UNKNOWN), todo("t2", FILE)).outcome
+    failures = [Failure(category=each) for each in (Category.TEST_REGRESSION, Category.LINT_ERROR)]
+    edits = set_apart(item, outcome, failures, lambda _: False)
+    assert len({edit.todo.id for edit in edits if isinstance(edit, AddTodoBefore)}) == 2
 
 
 def test_secrets_are_not_quoted_in_edits() -> None:
