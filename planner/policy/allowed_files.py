@@ -33,7 +33,17 @@ def lies_within(pattern: str, other: str) -> bool:
         return True
     inner = parts_of(pattern)
     # A path that leads upwards leaves the folder whose glob seems to cover it.
-    return ".." not in inner and _covers(parts_of(other), inner)
+    if ".." in inner:
+        return False
+    reached = {0}  # numbers of parts of ``inner`` that the parts of ``other`` so far can cover
+    for part in parts_of(other):
+        if part == "**":
+            reached = set(range(min(reached), len(inner) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(inner) and _covers(part, inner[at])}
+        if not reached:
+            return False
+    return len(inner) in reached
 
 
 def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
@@ -45,11 +55,11 @@ def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
         if not is_exclusion(pattern) and not any(lies_within(pattern, each) for each in allowed):
             return pattern
     inclusions = [index for index, pattern in enumerate(new) if not is_exclusion(pattern)]
-    # An exclusion is undone by a later inclusion, so the old ones must follow the last inclusion. A list
-    # without inclusions allows nothing and needs none.
-    tail = new[max(inclusions, default=-1) + 1 :]
-    kept = tail if inclusions else ()
-    return next((each for each in old if is_exclusion(each) and inclusions and each not in kept), None)
+    if not inclusions:  # nothing is allowed, so nothing need be excluded
+        return None
+    # A later inclusion undoes an exclusion, so the old exclusions must follow the last inclusion.
+    tail = new[inclusions[-1] + 1 :]
+    return next((each for each in old if is_exclusion(each) and each not in tail), None)
 
 
 def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
@@ -62,29 +72,12 @@ def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    """Return whether the parts ``outer`` match everything that ``inner`` matches."""
-    # On a mismatch only the latest ``**`` takes one more part. Trying every ``**`` would be exponential.
-    at = here = 0
-    wild = taken = -1
-    while here < len(inner):
-        part, wanted = outer[at] if at < len(outer) else None, inner[here]
-        if part == "**":
-            wild, taken, at = at, here, at + 1
-        # Of a part with wildcards it is only known that ``*`` and an equal part cover it.
-        elif (
-            part is not None
-            and wanted != "**"
-            and (part in (wanted, "*") or (not is_glob(wanted) and fnmatchcase(wanted, part)))
-        ):
-            at, here = at + 1, here + 1
-        elif wild >= 0:
-            taken += 1
-            at, here = wild + 1, taken
-        else:
-            return False
-    # What is left of ``outer`` has to match nothing, which only ``**`` does.
-    return set(outer[at:]) <= {"**"}
+def _covers(outer: str, inner: str) -> bool:
+    """Return whether a part of a glob, not ``**``, matches every name that the part ``inner`` matches."""
+    # Of a part with wildcards it is only known that ``*`` and an equal part cover it.
+    if inner == "**" or is_glob(inner):
+        return inner != "**" and outer in (inner, "*")
+    return fnmatchcase(inner, outer)
 
 
 def claimed_files(todo: Todo) -> tuple[str, ...]:
