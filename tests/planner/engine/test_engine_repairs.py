@@ -272,6 +272,19 @@ def test_a_branch_follows_its_todo_and_a_step_precedes_its_dependant():
     assert names == ["t1", "t1_step_01", "t1_branch_01", "s1", "t2"]
 
 
+def test_a_todo_that_passes_ends_its_branch_and_the_steps_before_it():
+    run = Told(todo("t1"))
+    run.is_red("t1", Category.IMPORT_ERROR)
+    assert run.life("t1_step_01") == "active"
+    revise(run, AddTodoBefore(**SAID, todo_id="t1_branch_01", todo=todo("s1", is_temporary=True)))
+
+    run.passes("t1")
+
+    lives = [run.life(name) for name in ("t1", "t1_step_01", "s1", "t1_branch_01")]
+    assert lives == ["done", "done", "done", "skipped"]
+    assert run.state.plan_state == "completed"
+
+
 def phases() -> list[Todo]:
     return [
         todo("p1", is_parent=True, sub_project_id="foundation", acceptance_criteria=AcceptanceCriteria()),
