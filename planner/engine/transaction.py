@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, TypeAdapter
 
+from planner.engine.intake import time_of
 from planner.engine.state import PendingStep, PlanPart, State, TodoRecord, is_claimed
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Halt, Notify, PublishPlan, QuestionKind
@@ -546,11 +547,10 @@ def _readmit(tx: Transaction, branch: TodoRecord) -> None:
 
     An invalid creation time is replaced by the current time.
     """
-    memory = tried(branch.todo)
-    try:
-        opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
-    except ValueError:
-        opened = tx.now
+    memory, opened = tried(branch.todo), None
+    # A time without a zone is not one of this machine's: the same events give the same state everywhere.
+    if memory.opened_at is not None:
+        opened = time_of(memory.opened_at, moment(tx.now)).timestamp()
     assert branch.parent_id is not None
     parents = tx.records[branch.parent_id].todo.allowed_files
     branch = tx.update(

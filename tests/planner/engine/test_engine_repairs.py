@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from time import tzset
 from typing import Any
 
 import pytest
@@ -270,6 +272,22 @@ def test_a_branch_follows_its_todo_and_a_step_precedes_its_dependant():
 
     names = [each.id for each in current_plan(run.state).items]
     assert names == ["t1", "t1_step_01", "t1_branch_01", "s1", "t2"]
+
+
+def test_the_lifetime_of_a_branch_in_the_plan_does_not_depend_on_the_machines_time_zone(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    memory = {"x-planner": {"opened_at": "2026-11-21T10:00:00", "attempts": 1}}
+    branch = todo("t1_branch_01", parent_id="t1", extensions=memory)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    tzset()
+    try:
+        opened = Told(todo("t1"), branch).record("t1_branch_01").opened
+    finally:
+        monkeypatch.undo()
+        tzset()
+
+    assert opened == datetime(2026, 11, 21, 10, tzinfo=UTC).timestamp()
 
 
 def test_a_todo_that_passes_ends_its_branch_and_the_steps_before_it():
