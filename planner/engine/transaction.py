@@ -9,6 +9,7 @@ of them. The decisions themselves are made in :mod:`~planner.engine.events`,
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -460,10 +461,8 @@ def problems_of(plan: Plan) -> Iterator[str]:
 
     These are duplicate ids, references to unknown todos, and cycles of dependencies.
     """
-    known = {todo.id for todo in plan.items}
-    if len(known) < len(plan.items):
-        ids = [todo.id for todo in plan.items]
-        twice = sorted({name for name in known if ids.count(name) > 1})
+    known = Counter(todo.id for todo in plan.items)
+    if twice := sorted(name for name, count in known.items() if count > 1):
         yield f"several todos have the id {', '.join(twice)}; give each a unique id"
     for todo in plan.items:
         unknown = [name for name in todo.dependencies if name not in known]

@@ -161,23 +161,18 @@ class Situation:
 
         They are the commands of the criteria that failed in this way, narrowed if their tests are known.
         """
-        failing, checks = self.failing_tests, self.outcome.checks
+        failing, checks, ids = self.failing_tests, self.outcome.checks, self.check_ids
         own = {
             check.id: [each.nodeid for each in check.tests if each.nodeid in failing] for check in checks
         }
         judged = {check.id for check in checks if check.tests}
-        selected = [name for name in own if own[name] or name in self.check_ids]
-        selected += [name for name in self.check_ids if name not in own]
+        commands = ((where, accepted_command(spec.cmd)) for where, spec in commands_of(self.todo))
         # If the failure names no criterion, use all failing checks, else commands that select a test.
-        if not selected:
-            selected = [check.id for check in checks if check.counts_as.is_red]
-        if not selected:
-            commands = ((where, accepted_command(spec.cmd)) for where, spec in commands_of(self.todo))
-            selected = [
-                where
-                for where, command in commands
-                if command and any(as_selected(each, command) for each in failing)
-            ]
+        selected = (
+            [name for name in dict.fromkeys((*own, *ids)) if own.get(name) or name in ids]
+            or [check.id for check in checks if check.counts_as.is_red]
+            or [name for name, cmd in commands if cmd and any(as_selected(each, cmd) for each in failing)]
+        )
         found: dict[str, CommandSpec] = {}
         for check_id in selected:
             spec = self.command_of(check_id)
