@@ -62,6 +62,10 @@ class CommandLine:
     keyword: str | None = None
     markexpr: str | None = None
     deselect: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    """Absolute paths of ``--ignore``."""
+    ignore_glob: tuple[str, ...] = ()
+    """Absolute patterns of ``--ignore-glob``."""
     workers: int = 1
     """Number of concurrent workers."""
     interactive: bool = False
@@ -99,7 +103,7 @@ class Settings(CommandLine):
     @property
     def narrows(self) -> bool:
         """Return whether the user excluded tests, so that no pass covers a whole criterion."""
-        return bool(self.keyword or self.markexpr or self.deselect)
+        return bool(self.keyword or self.markexpr or self.deselect or self.ignore or self.ignore_glob)
 
     @property
     def may_stop_or_narrow(self) -> bool:
@@ -380,10 +384,12 @@ _IGNORED_OPTIONS = frozenset(
 """Options that are ignored: they would change a criterion's selection, or distribute by pytest-xdist."""
 _XDIST_OPTIONS = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
 """Options of pytest-xdist that are refused: they distribute tests or repeat runs in its own way."""
-_PATH_VALUES = frozenset(
-    {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--log-file"}
-    | {"--ignore", "--ignore-glob"}
+_SELECTING_SETTINGS = frozenset(
+    {"addopts", "python_files", "python_classes", "python_functions", "testpaths", "norecursedirs"}
+    | {"collect_imported_tests"}
 )
+"""Settings of pytest that decide which tests a command selects."""
+_PATH_VALUES = frozenset({"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--log-file"})
 """Options whose values are paths relative to the invocation directory."""
 
 
@@ -399,7 +405,7 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
 
     plans: list[str] = []
     passed: list[str] = []
-    more: dict[str, Any] = {"deselect": ()}
+    more: dict[str, Any] = {"deselect": (), "ignore": (), "ignore_glob": ()}
     may_be_value = False
     given = split_options(map(str, words))
     for option in given:
@@ -436,6 +442,14 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 more["markexpr"] = _expression(name, value)
             case "--deselect":
                 more["deselect"] += (str(value),)
+            case "--ignore" | "--ignore-glob":
+                more[name[2:].replace("-", "_")] += (os.path.abspath(directory / str(value)),)
+            case "-o" | "--override-ini" if str(value).partition("=")[0].strip() in _SELECTING_SETTINGS:
+                # The tests that a criterion loses by it would be missing without a word.
+                raise pytest.UsageError(
+                    f"{name} {value}: it changes which tests the criteria select; change the ini file, or "
+                    "leave tests out of this run with -k, -m, --deselect or --ignore"
+                )
             case _ if name in _XDIST_OPTIONS:
                 raise pytest.UsageError(
                     f"{name}: --planverify runs criteria only on this machine; set the number of "

@@ -14,6 +14,7 @@ import ast
 import difflib
 import faulthandler
 import os
+from fnmatch import fnmatch
 from json import dumps  # bound early: a test may have replaced it while its failure is reported
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from pytest_planverify.observe.warm_modules import imported_modules
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Iterator
 
     from pytest_planverify.journal import JournalWriter
     from pytest_planverify.observe.audit import Audit
@@ -66,6 +67,8 @@ class Recorder:
         self._failures = FailureTally()
         self.tampering = TamperingObserver()
         self._config: pytest.Config | None = None
+        self._ignored: list[str] = []
+        """Files and folders with test files that the user left out with ``--ignore``."""
 
     # -- configuration ---------------------------------------------------------------------------
 
@@ -169,6 +172,21 @@ class Recorder:
             self._write("usage_error", message=str(error))
             raise
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """Leave out what the user of this run ignores; pytest's own option would do so without a record."""
+        narrowing = self.spec.narrowing
+        path = str(collection_path)
+        if path not in narrowing.ignore and not any(fnmatch(path, each) for each in narrowing.ignore_glob):
+            return None
+        folder = config.invocation_params.dir
+        selected = [folder / each.partition("::")[0] for each in config.args]
+        # pytest also asks for what lies beside a selected file, of which the command has no test.
+        is_selected = any(each in (collection_path, *collection_path.parents) for each in selected)
+        if is_selected and any(_is_test_file(name, config) for name in _files_of(collection_path)):
+            self._ignored.append(os.path.relpath(path, config.rootpath).replace(os.sep, "/"))
+        return True
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
@@ -176,7 +194,7 @@ class Recorder:
         """Narrow the selection after all other plugins, and record which tests remain."""
         self._write("files_collected")
         yield
-        narrowed = narrow(config, items, self.spec.narrowing)
+        narrowed = self._ignored + narrow(config, items, self.spec.narrowing)
         self._write(
             "collected",
             nodeids=[self._nodeids.of(item.nodeid) for item in items],
@@ -321,6 +339,18 @@ class Recorder:
 # -- selection of tests --------------------------------------------------------------------------------
 # A worker runs its command's own -k, -m and --deselect, so those of the user are applied after the
 # collection.
+
+
+def _files_of(path: Path) -> Iterator[str]:
+    """Yield the name of a file, or those of the files below a folder."""
+    if not path.is_dir():
+        yield path.name
+    for _, _, names in os.walk(path):
+        yield from names
+
+
+def _is_test_file(name: str, config: pytest.Config) -> bool:
+    return name.endswith(".py") and any(fnmatch(name, each) for each in config.getini("python_files"))
 
 
 def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing) -> list[str]:

@@ -66,6 +66,10 @@ class Narrowing:
     keyword: str | None = None
     markexpr: str | None = None
     deselect: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    """Absolute paths."""
+    ignore_glob: tuple[str, ...] = ()
+    """Patterns of absolute paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -342,7 +342,11 @@ class Workers:
             limit_seconds=None if settings.debugger and not confirming else job.spec.timeout_seconds,
             fixture_path=None if fixture is None else str(root / fixture),
             narrowing=Narrowing(
-                keyword=settings.keyword, markexpr=settings.markexpr, deselect=settings.deselect
+                keyword=settings.keyword,
+                markexpr=settings.markexpr,
+                deselect=settings.deselect,
+                ignore=settings.ignore,
+                ignore_glob=settings.ignore_glob,
             ),
             collect_only=settings.collect_only,
             planned=self._planned.get(root, ()),

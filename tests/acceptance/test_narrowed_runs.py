@@ -55,6 +55,27 @@ def test_a_deselected_test_is_not_run(options: tuple[str, ...], tmp_path: Path):
     assert run.exit_code == 0, str(run)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [("--ignore=test_two.py",), ("--ignore-glob", "*_two.py"), ("--ignore", "{folder}/test_two.py")],
+)
+def test_a_criterion_with_an_ignored_test_file_does_not_pass(options: tuple[str, ...], tmp_path: Path):
+    example = Example(tmp_path, {**FILES, "test_two.py": "def test_red(): assert 0", "docs/a.md": ""})
+    example.plan(todo("all", "pytest ."), todo("one", "pytest test_one.py"))
+
+    run = example.verify(*(each.format(folder=tmp_path) for each in options), "--ignore=docs")
+
+    assert run.verdicts == {"all": "not_run", "one": "passed"}, str(run)
+    assert "deselected" in run.check("all")["reason"]
+
+
+def test_an_option_that_changes_the_selection_of_criteria_is_a_usage_error(tmp_path: Path):
+    run = an_example(tmp_path).verify("-o", "python_files=test_one.py")
+
+    assert run.exit_code == 4, str(run)
+    assert "it changes which tests the criteria select" in run.output
+
+
 def test_a_selected_failing_test_still_fails(tmp_path: Path):
     example = an_example(tmp_path)
     example.write({"test_two.py": "def test_other(): assert False\n"})

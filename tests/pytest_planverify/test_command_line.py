@@ -73,7 +73,7 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("--rootdir=/abs", {"worker_args": ["--rootdir=/abs"]}),
         (
             "--ignore old --ignore-glob=o*",
-            {"worker_args": ["--ignore=/here/old", "--ignore-glob=/here/o*"]},
+            {"ignore": ["/here/old"], "ignore_glob": ["/here/o*"]},
         ),
         ("-n 2", {"workers": 2}),
         ("-n0", {}),
