@@ -66,7 +66,8 @@ def failure_report(
     todo = next(item for item in plan.plan.items if item.id == outcome.todo_id)
     failures = list(failures_of(outcome))
     files = RootedFiles(plan.root)
-    facts = list({fact.model_dump_json(): fact for fact in evidence}.values())
+    # Not model_dump_json(), which refuses the names of files that are not UTF-8.
+    facts = list({json.dumps(fact.model_dump(mode="json")): fact for fact in evidence}.values())
     shown: dict[int, Evidence] = {}
     excerpts: dict[tuple[str, int], SourceExcerpt] = {}
     for failure in failures:

@@ -96,6 +96,13 @@ def test_equal_evidence_is_listed_once_and_unrelated_evidence_last(plan: LoadedP
     assert found.evidence == (evidence(), metric, stray)
 
 
+def test_names_that_are_not_utf8_can_be_written(plan: LoadedPlan) -> None:
+    odd = evidence("test_\udce9.py::test_x", tests=("test_\udce9.py::test_x",))
+    data = failure_report(samples.indicator_todo(), [odd], plan=plan)
+    path = write_failure_report(data, root=plan.root, name="t2")
+    assert "test_\N{REPLACEMENT CHARACTER}.py::test_x" in path.read_text("utf-8")
+
+
 def test_only_red_tests_of_a_criterion_are_named(plan: LoadedPlan) -> None:
     green = TestResult(nodeid="tests/a.py::b", outcome=TestOutcome.PASSED)
     outcome = samples.indicator_todo()
