@@ -20,6 +20,7 @@ from planner.model.evidence import HygieneSignal
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import Hardness
 from planner.planfile.left_files import left_by_runs, remember_run
+from planner.planfile.project_files import open_regular
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
@@ -361,8 +362,9 @@ class OwnFiles:
         A run is concurrent if the journal in its folder has been made or has grown since the start.
         """
         try:
-            run = str(json.loads((self._root / path).read_bytes())["run"]["run_id"])
-        except (OSError, ValueError, KeyError, TypeError):
+            with open_regular(self._root / path) as file:  # a test may have put a pipe there
+                run = str(json.loads(file.read())["run"]["run_id"])
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return False
         journal = self._home / "runs" / run / "journal.jsonl"
         # Any finished run has a journal: it must have grown, else an old outcome file could be put back.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -352,9 +353,19 @@ def test_concurrent_run_may_write_its_outcomes(home: Path) -> None:
     for path in (home / "outcomes.json", home / "plans/p/outcomes.json"):
         written(path, '{"run": {"run_id": "r2"}}')
     assert list(watch.signals()) == []
-    for text in ('{"run": {"run_id": "r3"}}', "no", '{"run": 3}'):
+    for text in ('{"run": {"run_id": "r3"}}', "no", '{"run": 3}', "[" * 100_000):
         (home / "outcomes.json").write_text(text)
         assert [each.path for each in watch.signals()] == [".planverify/outcomes.json"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
+def test_pipe_in_place_of_the_outcomes_is_a_signal(home: Path) -> None:
+    outcomes = written(home / "plans/p/outcomes.json")
+    watch = own_files(home)
+    outcomes.unlink()
+    os.mkfifo(outcomes)
+
+    assert [each.path for each in watch.signals()] == [".planverify/plans/p/outcomes.json"]
 
 
 def test_outcomes_of_an_earlier_run_are_not_those_of_a_concurrent_run(home: Path) -> None:
