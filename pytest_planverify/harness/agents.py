@@ -24,6 +24,7 @@ from planner.errors import PlannerError
 from planner.model.taxonomy import Role
 from planner.planfile.discovery import planverify_settings
 from planner.planfile.file_writer import write_file
+from planner.planfile.project_files import open_regular
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean, one_line
 from pytest_planverify.checks.processes import run_process
@@ -311,7 +312,7 @@ def _failure_reason(ended: ProcessResult, limit: float) -> str | None:
 def _read_result(path: Path) -> dict[str, Any]:
     """Return an agent's report; a missing or unreadable one is empty."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:  # opening a pipe would block
             report: Any = json.loads(file.read(MOST_RESULT_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import threading
@@ -219,6 +220,19 @@ def test_a_long_prompt_is_cut_to_an_argument_that_the_system_accepts(tmp_path: P
 
     assert run_turn(agents, turn, prompt="ж" * 100_000).ended_well
     assert (tmp_path / "output.txt").read_text() == "50000\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
+def test_pipe_in_place_of_an_agent_report_is_no_report(tmp_path: Path) -> None:
+    action = cast("Any", SimpleNamespace(todo_id="a"))
+    turn = Turn(id="1", action=action, role=Role.CODER, folder=tmp_path, root=tmp_path, timeout_seconds=60)
+    agents = parse_agents(
+        (f"{sys.executable} -c 'import os, sys; os.mkfifo(sys.argv[1])' {{result}}",), tmp_path
+    )
+
+    report = run_turn(agents, turn, prompt="")
+
+    assert (report.ended_well, report.tokens) == (True, None)
 
 
 def test_several_questions_of_a_todo_are_asked_in_sequence(
