@@ -278,10 +278,10 @@ def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
         return [each if held is None else _arranged(held, each, model) for held, each in items]
     # An artifact or command may be written as a text or in full, and stays as it is.
     short = SHORTHANDS.get(model or Value, "")
-    if short and isinstance(node.value, str) and isinstance(value, dict) and value.keys() == {short}:
-        return value[short]
+    if short and value == {short: node.value}:
+        return node.value
     if short and isinstance(node.value, dict) and isinstance(value, str):
-        value = {short: value}
+        return _arranged(node, {short: value}, model)
     if not isinstance(node.value, dict) or not isinstance(value, dict):
         return value
     fields = fields_by_key(model) if model is not None else {}
