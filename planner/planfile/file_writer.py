@@ -98,6 +98,7 @@ def prepare_place(path: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         elif not _is_streamed_to(place):
             _make_folder(place.parent)
+            # The folder, and not the file, has to be writable: the file is replaced by another one.
             if not os.access(place.parent, os.W_OK):
                 raise PermissionError(errno.EACCES, "not permitted")
 
@@ -170,8 +171,9 @@ def _stream(handle: int, data: bytes, *, after: TextIO | None = None) -> None:
     """Write everything and close, after flushing ``after``."""
     os.set_blocking(handle, True)  # another program may have set it non-blocking
     with open(handle, "wb", buffering=0) as file:
-        if after is not None:
+        if after is not None:  # what was printed before comes first
             after.flush()
+        # Without a buffer, one call may write only a part, as to a pipe that is nearly full.
         rest = memoryview(data)
         while rest:
             rest = rest[file.write(rest) or 0 :]

@@ -159,7 +159,7 @@ def _read(path: Path, kind: _Kind) -> bytes:
         return read_regular(path, MAX_BYTES)
     except OSError as error:
         problem = f"it cannot be read ({error.strerror}); check its path and its permissions"
-        if error.errno == errno.EFBIG:
+        if error.errno == errno.EFBIG:  # how read_regular() reports a file beyond the limit
             problem = f"{error.strerror}; {kind.remedy}"
         raise kind.fault(path, problem) from None
 
