@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-EVERYTHING = frozenset({"*", "**", "**/*", ".", "./", "./**", "./**/*", "*/**"})
-"""Patterns that match the whole root."""
-
 _WILDCARD = re.compile(r"[*?\[]")
 
 # Also ends at "]", so that the end of a character class is no part of the fixed end of a name.

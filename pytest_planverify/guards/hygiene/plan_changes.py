@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.plan import Operator
-from planner.text.glob_patterns import EVERYTHING, allowed, is_glob
+from planner.policy.allowed_files import widened_by
 from pytest_planverify.guards.hygiene.changes import file_signal
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[HygieneSignal]
             is_moved = name not in current and name.partition(": ")[2] in elsewhere
             if not is_moved and _is_lost(name, value, current):
                 yield loose(f"The todo {todo.id} requires less ({name})", value, current.get(name))
-        if todo.allowed_files is not None and not _is_within(twin.allowed_files, todo.allowed_files):
-            yield loose(f"The todo {todo.id} may change more files", todo.allowed_files, twin.allowed_files)
+        old, new = todo.allowed_files, twin.allowed_files
+        if old is not None and (new is None or widened_by(old, new) is not None):
+            yield loose(f"The todo {todo.id} may change more files", old, new)
     current = dict(_policy(now))
     for name, value in _policy(before):
         if _is_lost(name, value, current):
@@ -131,20 +132,6 @@ def _permits(plan: Plan) -> Iterator[tuple[str, str]]:
         yield f"the tool {tool.name}", ""
     for each in plan.metadata.flaky_retry.quarantine:
         yield f"{each.nodeid} is flaky", each.expires
-
-
-def _is_within(globs: tuple[str, ...] | None, granted: tuple[str, ...]) -> bool:
-    """Return whether ``globs`` grant no more than ``granted`` did; ``None`` grants everything."""
-    # Globs are not compared by the files that they match: each must be one of the earlier globs, an
-    # exclusion, or a plain path that these include.
-    if globs is None or any(glob.startswith("!") and glob not in globs for glob in granted):
-        return False
-    return all(
-        glob in granted
-        or glob.startswith("!")
-        or (not is_glob(glob) and glob not in EVERYTHING and allowed(glob, granted))
-        for glob in globs
-    )
 
 
 def _command(cmd: str) -> str:

@@ -174,6 +174,7 @@ AS_MUCH = {
     ),
     "a higher threshold": with_criteria(metrics=[{"name": "rows", "operator": ">=", "value": 11}]),
     "a narrower allowlist": {**TODO, "allowed_files": ["pkg/words.py"]},
+    "a narrower glob": {**TODO, "allowed_files": ["pkg/text/*.py"]},
 }
 
 
@@ -182,6 +183,12 @@ def test_loosened_plan_is_found(todo: dict[str, Any]) -> None:
     found = list(plan_findings(plan(), plan(todo), "plan.json"))
     assert {each.sign for each in found} == {"plan-loosened"}
     assert all("todo work" in each.message for each in found)
+
+
+def test_an_exclusion_that_a_later_glob_undoes_loosens_the_plan() -> None:
+    before = plan({**TODO, "allowed_files": ["pkg/**", "!pkg/data.py"]})
+    now = plan({**TODO, "allowed_files": ["!pkg/data.py", "pkg/**"]})
+    assert len(list(plan_findings(before, now, "plan.json"))) == 1
 
 
 @pytest.mark.parametrize("todo", AS_MUCH.values(), ids=AS_MUCH)
