@@ -42,7 +42,13 @@ from planner.model.plan import (
 )
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Side
-from planner.policy.allowed_files import is_exclusion, lies_within, without_covered
+from planner.policy.allowed_files import (
+    claims_overlap,
+    is_exclusion,
+    lies_within,
+    widened_by,
+    without_covered,
+)
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
 from planner.policy.outcomes import SET_APART
@@ -622,9 +628,12 @@ def _add_step(
         is_temporary=True,
         **fields,
     )
-    inclusions = [pattern for pattern in old or () if not is_exclusion(pattern)]
-    wanted = [pattern for pattern in allowed_files if not is_exclusion(pattern)]
-    leads_outside = any(not any(lies_within(each, held) for held in inclusions) for each in wanted)
+    # The exclusions of the todo that the step lacks.
+    excluded = tuple(each[1:] for each in old or () if is_exclusion(each) and each not in allowed_files)
+    kept = tuple(each for each in old or () if not is_exclusion(each))
+    leads_outside = widened_by(kept, allowed_files) is not None or claims_overlap(allowed_files, excluded)
+    # A step without a list of its own may change every file.
+    leads_outside |= not allowed_files
     yield AddTodoBefore(
         rule=rule,
         because=because,

@@ -653,6 +653,21 @@ def test_pre_existing_failures_of_a_todo_with_a_long_id_get_a_todo_each() -> Non
     assert len({edit.todo.id for edit in edits if isinstance(edit, AddTodoBefore)}) == 2
 
 
+@pytest.mark.parametrize(("excluded", "needs"), [("contracts/a.json", True), ("contracts/b.json", False)])
+def test_a_step_that_changes_a_file_that_the_todo_excludes_needs_approval(
+    excluded: str, needs: bool
+) -> None:
+    files = ["contracts/**", f"!{excluded}"]
+    item = todo("t2", FILE, contract_path="contracts/a.json", allowed_files=files)
+    case = situation(failure(Category.SPEC_MISMATCH), item)
+    assert only(case, AddTodoBefore).requires_approval is needs
+
+
+def test_a_step_of_a_todo_that_may_change_nothing_needs_approval() -> None:
+    case = situation(failure(Category.LINT_ERROR), todo("t2", "ruff check .", allowed_files=[]))
+    assert only(case, AddTodoBefore).requires_approval
+
+
 def test_secrets_are_not_quoted_in_edits() -> None:
     head = "TypeError: token ghp_abcdefghijklmnopqrstuvwxyz0123456789 refused"
     case = situation(failure(Category.SPEC_MISMATCH, stack_trace_head=head), todo("t2", FILE))
