@@ -259,10 +259,7 @@ def next_action(
 def _actions(
     failure: Failure, evidence: Evidence | None, kind: CheckKind | None, tree: FailureContext
 ) -> Iterator[Instruction]:
-    """Yield possible actions, best first; the last one requires no edit of a certain file.
-
-    So there is always one that may be given.
-    """
+    """Yield possible actions, best first; the last one names no file, so that it may always be given."""
     row = ADVICE[failure.category]
     # The first four need no certain file, so they can be given always, and what follows is not reached.
     if is_for_a_person(failure.category):

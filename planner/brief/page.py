@@ -503,10 +503,7 @@ _MOST_TODOS = 3
 
 
 def _fit_evenly(parts: Sequence[Part], most: int) -> str:
-    """Return the parts, all of them shortened step by step until they fit into ``most`` characters.
-
-    Only if the shortest versions do not fit are parts left out.
-    """
+    """Return the parts, all of them shortened step by step until they fit into ``most`` characters."""
     steps = max(len(texts) for _, *texts in parts)
     shortened = list(parts)
     for step in range(steps):

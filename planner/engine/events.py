@@ -237,12 +237,10 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
 
 
 def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Retry a failed turn of work, or verify the todo to find out what is wrong.
-
-    The todo is ``active``. There is no retry of a turn that a person granted, or once it has a branch.
-    """
+    """Retry a failed turn of work of an active todo, or verify the todo to find out what is wrong."""
     if record.is_branch:
         attempt_failed(tx, record, because)
+    # A turn that a person granted is not retried, nor one of a todo that already has a branch.
     elif record.retries < (limit := retries_of(record.todo, record.failure)) and not (
         record.by_person or record.branches
     ):
@@ -288,11 +286,7 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
 
 
 def _redo(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, ...]) -> None:
-    """Queue another turn of work on a todo because of a conflict, within its limit of retries.
-
-    A branch spends an attempt. Once the retries are exhausted a person is asked. ``files`` are added to
-    those that the todo claims.
-    """
+    """Queue another turn of work on a todo that now claims ``files``, too, or ask a person."""
     rule = "conflict-is-done-anew"
     tx.withdraw(record.question)
     # A todo in testing whose question a person has to answer is not live: nothing of it can be cancelled.
@@ -524,10 +518,7 @@ def stop_requested(tx: Transaction, event: StopRequested) -> None:
 
 
 def _decide_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
-    """Publish approved edits; if they no longer fit the plan, notify the planner.
-
-    A failing todo about which another question is open is verified again instead of waiting for it.
-    """
+    """Publish approved edits; if they no longer fit the plan, notify the planner."""
     if event.decision is Decision.REJECT:
         return
     because = f"{_name(event.by)} approved it"

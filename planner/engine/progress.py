@@ -116,9 +116,9 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
 def shown_state(state: State, record: TodoRecord) -> str:
     """Return the state of a todo as shown to people.
 
-    In a run without a driver, a todo whose work is requested is shown
-    as ``ready``, or as ``test_failed`` if it failed before; a branch stays ``active``, and a parent is
-    ``ready`` until one of its todos has begun.
+    In a run without a driver, a todo whose work is requested is shown as ``ready``, or as ``test_failed``
+    if it failed before; a branch stays ``active``, and a parent is ``ready`` until one of its todos has
+    begun.
     """
     # Nobody reports that work has begun, so "active" would say more than is known.
     if record.life is TodoLife.ACTIVE and not state.policy.driven:

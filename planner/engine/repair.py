@@ -209,14 +209,11 @@ def _is_attempt(record: TodoRecord, event: Verified) -> bool:
 
 
 def _adds_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether an undecided outcome adds nothing to what is known of the todo.
-
-    That is so for a failing todo, for checks that did not run, and if a person has already been asked
-    for the answer, or to repair the environment.
-    """
+    """Return whether an undecided outcome adds nothing to what is known of the todo."""
     verdicts = {check.counts_as for check in outcome.checks}
     if record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}:
         return True
+    # A person may have been asked already, for the answer or to repair the environment.
     question = tx.questions.get(record.question or "")
     if question is None or question.kind is not QuestionKind.ANSWER:
         return question is not None and question.kind is QuestionKind.MEND_ENVIRONMENT
@@ -224,10 +221,7 @@ def _adds_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool
 
 
 def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Record an unrequested failure of a todo under repair.
-
-    It also counts as a failed attempt of the todo's branch if somebody can have worked on that.
-    """
+    """Record an unrequested failure of a todo under repair, perhaps as a failed attempt of its branch."""
     own, _ = sorted_failures(record.todo, event.outcome)
     # Only a failure that a role of the plan has to repair says something about the repair.
     if not own or is_unowned(own[0]):
@@ -305,11 +299,7 @@ def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) ->
 
 
 def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Apply a failing outcome to a todo in ``testing``.
-
-    Count repetitions of the failure, which may halt the run; move pre-existing failures to todos of
-    their own; then start or continue the repair. A failure that is nobody's fault is verified again.
-    """
+    """Apply a failing outcome to a todo in ``testing``."""
     own, preexisting = sorted_failures(record.todo, event.outcome)
     if own and is_unowned(own[0]):
         _verify_unowned_again(tx, record, own[0])
@@ -417,15 +407,13 @@ def _headline(failure: Failure) -> str:
 def _verify_again_or_ask(
     tx: Transaction, record: TodoRecord, rule: str, because: str, failure: Failure | None = None
 ) -> None:
-    """Verify again, each time after twice the delay; ask a person once the retries are exhausted.
-
-    While the question is open the todo stays in ``testing`` and occupies no place.
-    """
+    """Verify again, each time after twice the delay; ask a person once the retries are exhausted."""
     if record.waited < tx.policy.environment_retries:
         verify_again(tx, record, rule, because, tx.policy.environment_delay_seconds * 2**record.waited)
         return
     record = tx.update(record, failure=failure or record.failure)
     text = f"repair the environment, so that {record.id} can be verified"
+    # While the question is open, the todo stays in testing and occupies no place.
     tx.rest(record)
     because += f"; it was verified {record.waited + 1} times"
     tx.ask(QuestionKind.MEND_ENVIRONMENT, record, text, rule, because)
@@ -586,10 +574,9 @@ def failure_of(record: TodoRecord) -> Failure:
 
 
 def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
-    """Return the first todo in plan order whose repair in progress covers every failure of this one.
+    """Return the first todo in plan order, if any, whose repair covers every failure of this one.
 
-    A todo that may not edit the file at fault cannot lead one that may. Returns ``None`` if there is no
-    such todo.
+    A todo that may not edit the file at fault cannot lead one that may.
     """
     assert record.outcome is not None
     # The record's own signature is never empty: _findings() composes one for a failure without.
@@ -710,11 +697,7 @@ def failure_class(failure: Failure) -> str:
 
 
 def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuman:
-    """Return the question that proposes a branch, with the revisions for the failure's category.
-
-    The memory may replace the role. If the revisions conflict with the plan, only the branch and its
-    instructions are proposed.
-    """
+    """Return the question that proposes a branch, with the revisions for the failure's category."""
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
     own = (tx.records[name].todo.id for name in record.branches)

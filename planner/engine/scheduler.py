@@ -63,14 +63,11 @@ def apply_consequences(tx: Transaction) -> None:
 
 
 def _reverify(tx: Transaction, record: TodoRecord) -> None:
-    """Verify a todo whose criteria changed against the new ones.
-
-    Its open branches end, and a verification in progress is cancelled. A failing todo without an open
-    branch is left to the question or step that it waits for.
-    """
+    """Verify a todo whose criteria changed against the new ones, without its open branches."""
     rule, because = "criteria-have-changed", "it is verified against the current criteria"
     if record.life is TodoLife.TEST_FAILED:
         branches = tx.unneeded_branches(record, "its criteria have changed")
+        # Without one, the todo is left to the question or step that it waits for.
         # Queued before the branches end: by this step branch_ended() knows that they have not failed.
         if branches:
             tx.enqueue(record, "verify", rule, because)
@@ -94,10 +91,7 @@ def _renew_proposals(tx: Transaction, todo_id: str) -> None:
 
 
 def _open_next_branch(tx: Transaction) -> bool:
-    """Open the next waiting branch if the limit of concurrent branches allows it.
-
-    Returns whether one was opened or proposed.
-    """
+    """Open the next waiting branch if the limit allows it; return whether one was opened or proposed."""
     while tx.unopened and tx.open_branches < tx.top.max_concurrent_branches:
         record = tx.records[heappop(tx.unopened)[-1]]
         step = record.next_step
@@ -153,10 +147,7 @@ def _may_pass_without_work(record: TodoRecord, step: PendingStep) -> bool:
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
-    """Perform a pending step: request work, a verification or a sub-plan, or ask for approval first.
-
-    A claimed todo is verified before any work on it; one that requires no testing is done.
-    """
+    """Perform a pending step: request work, a verification or a sub-plan, or ask for approval first."""
     rule, because = step.rule, step.because
     starts = step.kind == "start"
     if step.kind == "children":
@@ -206,11 +197,7 @@ def _ask_to_start(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
-    """Evaluate a parent whose sub-plan's todos are all final.
-
-    It fails if one of them is not done; otherwise its own criteria are verified, or it is done if it has
-    none.
-    """
+    """Evaluate a parent whose sub-plan's todos are all final."""
     if not all(tx.records[name].life.is_final for name in record.children):  # a revision added one
         tx.update(record, next_step=None)
         return

@@ -510,10 +510,7 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
 
 
 def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -> TodoRecord:
-    """Create the record of one todo; a branch is ranked directly after the todo that it repairs.
-
-    A branch starts with the failure of its todo and the number of its repetitions.
-    """
+    """Create the record of one todo; a branch is ranked directly after the todo that it repairs."""
     record = TodoRecord(
         id=qualified(within, todo.id),
         todo=todo,
@@ -542,10 +539,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
 
 
 def _readmit(tx: Transaction, branch: TodoRecord) -> None:
-    """Restore the history that a branch carries in the plan file: attempts, signature, lifetime.
-
-    An invalid creation time is replaced by the current time.
-    """
+    """Restore the history that a branch carries in the plan file: attempts, signature, lifetime."""
     memory, opened = tried(branch.todo), None
     # A time without a zone is not one of this machine's: the same events give the same state everywhere.
     if memory.opened_at is not None:

@@ -191,10 +191,7 @@ class _PlanEditor:
         return _with_tests(todo, tests.values())
 
     def _retargeted(self, todo: Todo, edit: RetargetCheck) -> Todo:
-        """Return a todo with another command of one of its criteria.
-
-        A command of a recipe cannot be changed; one of ``test_file`` only to another single file.
-        """
+        """Return a todo with another command of one of its criteria."""
         where, cmd = edit.check_id, edit.to_cmd
         current = {name: spec.cmd for name, spec in commands_of(todo)}.get(where)
         if current != edit.from_cmd:

@@ -254,11 +254,7 @@ class Situation:
         return tuple(file for file in found if not any(matches(file, each) for each in protected))
 
     def _files_at_fault(self) -> list[str]:
-        """Return product files that may be at fault, most certain first.
-
-        Candidates of the diagnosis come first, then locations, the innermost frames, the target file, and
-        touched files near one of these or expected by the plan.
-        """
+        """Return product files that may be at fault, most certain first."""
         candidates = (place.path for each in self.failures for place in each.candidates)
         ran = (
             frame.path

@@ -157,10 +157,7 @@ def _quarantine(situation: Situation) -> Iterator[Edit]:
 
 
 def _raise_limits(situation: Situation) -> Iterator[Edit]:
-    """Propose to double the time limit of commands that exceeded it, within the limits of the plan.
-
-    Not for code that seems to hang, unless a confirmation run has passed.
-    """
+    """Propose to double the time limit of commands that exceeded it, within the limits of the plan."""
     # A passing confirmation proves that the code ends; without one, a loop would only take longer.
     confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
     if not confirmations and _hangs(situation):
@@ -205,11 +202,7 @@ def _hangs(situation: Situation) -> bool:
 
 
 def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
-    """Correct the selection of a missing test if an existing one was meant, else request the test.
-
-    Selections that were reported missing come first, then those in the files at fault, then all others;
-    the first that names a file is used.
-    """
+    """Correct the selection of a missing test if an existing one was meant, else request the test."""
     failure = situation.failure
     if failure.owner is Owner.ENVIRONMENT:
         return  # the tests exist but cannot run on this machine
@@ -316,15 +309,13 @@ def _check_syntax(situation: Situation) -> Iterator[Edit]:
 
 
 def _check_types(situation: Situation) -> Iterator[Edit]:
-    """Add a type check as the branch's first criterion.
-
-    A type checker that the project does not use yet needs approval.
-    """
+    """Add a type check as the branch's first criterion."""
     found = situation.type_check()
     if found is not None:
         cmd, whose, is_in_use = found
         because = f"{whose} checks {_few(situation.files_with_findings) or 'the project'} before the tests"
         rule = "types-checked-before-retry"
+        # A program that the project does not use yet has to be installed.
         yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
 
 
@@ -413,10 +404,7 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
 
 
 def _missing_import(situation: Situation) -> tuple[str, str | None] | None:
-    """Return the missing module and the missing name in it or ``None``.
-
-    Returns ``None`` if no message names a module of Python.
-    """
+    """Return the missing module and the missing name in it, if any; ``None`` if no message names one."""
     messages = [each.message for each in situation.exceptions]
     messages += [
         text or "" for each in situation.failures for text in (each.stack_trace_head, each.suggestion)
@@ -542,10 +530,7 @@ def _add_check(
 
 
 def _narrow(situation: Situation, *, rule: str, why: str, folders: bool = False) -> Iterator[NarrowFiles]:
-    """Restrict the branch's ``allowed_files`` to the files with findings, if that is narrower.
-
-    With ``folders``, to the folders of the files that may be at fault.
-    """
+    """Restrict the branch to the files with findings, or the ``folders`` of those that may be at fault."""
     branch = situation.branch
     files = situation.implicated_files() if folders else situation.files_with_findings
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None

@@ -263,10 +263,7 @@ class ChainedFile:
         self._end += len(text) + 1
 
     def _whole_lines(self) -> Iterator[bytes]:
-        """Yield the complete lines from the current position, without newline.
-
-        This includes a last line that lacks only its newline.
-        """
+        """Yield the complete lines from the current position, also a last one that lacks its newline."""
         try:
             with open(self._handle, "rb", closefd=False) as file:
                 # This moves the offset of the handle itself, which pwrite() does not use.
