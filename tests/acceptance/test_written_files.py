@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from example_project import ONLY_THIS_PLUGIN, Example, todo
+from real_command import null_device
 from real_planner import planner
 
 GREEN_AND_RED = {"test_it.py": "def test_green(): pass\ndef test_red(): assert 1 == 2\n"}
@@ -134,11 +135,12 @@ def test_outcomes_can_be_written_to_links_pipes_and_devices(two: Path) -> None:
     (two / "there.json").write_text("old")
     (two / "there.json").chmod(0o640)
     os.mkfifo(two / "pipe")
+    null = null_device(two)
     read_from_pipe: list[str] = []
     reader = threading.Thread(target=lambda: read_from_pipe.append((two / "pipe").read_text()))
     reader.start()
 
-    for name in ("link.json", "pipe", "/dev/null"):
+    for name in ("link.json", "pipe", str(null)):
         assert verify("a.yaml", "--planverify-outcomes", name, cwd=two).returncode == 0
     reader.join(10)
 
@@ -147,7 +149,7 @@ def test_outcomes_can_be_written_to_links_pipes_and_devices(two: Path) -> None:
     assert (two / "there.json").stat().st_mode & 0o777 == 0o640
     assert json.loads(read_from_pipe[0])["run"]["exit_status"] == 0
     assert (two / "pipe").is_fifo()
-    assert Path("/dev/null").is_char_device()
+    assert null.is_char_device()
 
 
 def test_outcomes_for_a_pipe_without_a_reader_are_an_error(two: Path) -> None:

@@ -6,11 +6,14 @@ import json
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 MEASURING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Variables that enable coverage in child processes, which takes a third of a short run."""
@@ -38,6 +41,19 @@ class Finished:
 
     def __str__(self) -> str:
         return f"exit code {self.exit_code}\n{self.output}"
+
+
+def null_device(folder: Path) -> Path:
+    """Return a null device that a test may write to: a new one for root, who could replace ``/dev/null``."""
+    if os.geteuid() != 0:
+        return Path(os.devnull)
+    device = folder / "null"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.stat(os.devnull).st_rdev)
+        device.write_text("")
+    except OSError as error:
+        pytest.skip(f"no device can be made here: {error}")
+    return device
 
 
 def run_pytest(

@@ -69,7 +69,10 @@ def started(rest: str, module: str = "a") -> str:
         ('{"contract_version": 1, "module": "a"}', "the contract is empty; name functions"),
         (started('"functoins": []'), "'functoins' is not a key of a contract; did you mean 'functions'?"),
         (started('"functions": [{"name": "a b"}]'), "functions[0].name: 'a b' is not a name; use letters"),
-        (started('"functions": {"f": 1}'), "functions: a mapping is given, but a list is expected; put it"),
+        (
+            started('"functions": {"f": 1}'),
+            "functions: a mapping is given, but a list is expected; write [{name: …}]",
+        ),
         (
             started('"functions": [{"name": "f", "parameters": [{"name": "a", "kind": "positional"}]}]'),
             "kind: 'positional' is not allowed here; did you mean",

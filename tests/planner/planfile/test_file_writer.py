@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from real_command import null_device
 
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import (
@@ -110,9 +111,10 @@ def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
     assert refusal(tmp_path / "pipe").startswith("nothing reads this pipe; start its reader")
 
 
-def test_devices_are_written_to_and_stay_devices() -> None:
-    write_file(Path("/dev/null"), "x")
-    assert Path("/dev/null").is_char_device()
+def test_devices_are_written_to_and_stay_devices(tmp_path: Path) -> None:
+    null = null_device(tmp_path)
+    write_file(null, "x")
+    assert null.is_char_device()
     assert refusal(Path("/dev/full")) == "No space left on device; name another file"
 
 
