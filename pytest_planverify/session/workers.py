@@ -306,6 +306,8 @@ class Workers:
         name = f"w{number}"
         settings, root, fixture = self._settings, job.plan.root, job.spec.fixture
         args, env, relay = self._arguments(job, name, confirming=confirming)
+        if settings.workers > 1:
+            args = _with_own_basetemp(args, root, name)
         # Not of the command's arguments alone: the user's own options may name another ini file.
         given = parse_pytest_arguments((), args, foreign=False, as_module=job.invocation.as_module)
         folders = _folders_of(str(root), given.selections)
@@ -394,6 +396,22 @@ class Workers:
         if any(_EARLY_HOOKS.search(text) for text in texts):
             return Level.IMPORTED
         return Level.PARSED if any(_START_HOOKS.search(text) for text in texts) else Level.STARTED
+
+
+def _with_own_basetemp(args: tuple[str, ...], root: Path, name: str) -> tuple[str, ...]:
+    """Return the arguments with a folder of its own below each ``--basetemp``, as pytest-xdist does it.
+
+    pytest empties the folder at its start, and with it the files of workers that run at the same time.
+    """
+    own: list[str] = []
+    for word in args:
+        if own[-1:] == ["--basetemp"]:
+            own[-1], word = "", f"--basetemp={word}"
+        if word.startswith("--basetemp="):
+            (root / word.removeprefix("--basetemp=")).mkdir(parents=True, exist_ok=True)
+            word = f"{word}/{name}"
+        own.append(word)
+    return tuple(filter(None, own))
 
 
 def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:

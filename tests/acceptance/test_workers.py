@@ -70,3 +70,20 @@ def test_option_of_the_run_takes_no_word_of_a_command(tmp_path: Path):
 
     assert run.exit_code == 0, str(run)
     assert (tmp_path / "test_a.py").read_text() == test
+
+
+def test_workers_at_the_same_time_empty_no_common_basetemp(tmp_path: Path):
+    waiting = """\
+        import time
+        def test_kept(tmp_path):
+            (tmp_path / "file").write_text("")
+            time.sleep(1.5)
+            assert (tmp_path / "file").exists()
+    """
+    example = Example(tmp_path, {f"test_{name}.py": waiting for name in "abc"})
+    example.plan(*(todo(name, f"pytest test_{name}.py") for name in "abc"))
+
+    run = example.verify(*XDIST, "-n", "3", "--basetemp=scratch/tmp", measured=False)
+
+    assert run.exit_code == 0, str(run)
+    assert len(list((tmp_path / "scratch/tmp").iterdir())) == 3

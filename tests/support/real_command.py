@@ -44,7 +44,7 @@ class Finished:
 
 
 def null_device(folder: Path) -> Path:
-    """Return a null device that a test may write to: a new one for root, who could replace ``/dev/null``."""
+    """Return a null device to write to; a new one for root, who could replace ``/dev/null``."""
     if os.geteuid() != 0:
         return Path(os.devnull)
     device = folder / "null"
