@@ -128,7 +128,8 @@ def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
     The newest run of a plan comes last. A plan without a log has the run that follows from the outcomes of
     its verifications. Raises :class:`planner.cli.exits.UsageMistake` if a plan has no run at all.
     """
-    for path in named or [plan_or_usual(None)]:
+    # A plan that is named twice has its runs once: metrics add them up.
+    for path in {each.absolute(): each for each in named or [plan_or_usual(None)]}.values():
         if names_log(path):
             yield run_of_log(path)
             continue

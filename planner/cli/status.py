@@ -199,11 +199,14 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
     # The newest verification may be one that the engine did not apply, for instance of a changed plan.
     outcome = outcome_of(run, node.id) or record.outcome
     if outcome is not None:
-        _outcome(screen, outcome, record)
+        _outcome(screen, outcome, record, run.tree.loaded.plan.metadata.protected_files)
 
 
-def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
-    """Add the checks of an outcome, at most ``_MOST_CHECKS``, and its failure."""
+def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord, protected: tuple[str, ...]) -> None:
+    """Add the checks of an outcome, at most ``_MOST_CHECKS``, and its failure.
+
+    ``protected`` are the protected files of the plan, which no suggestion may ask to edit.
+    """
     shown = outcome.checks[:_MOST_CHECKS]
     room = max((len(check.id) for check in shown), default=0)
     for check in shown:
@@ -220,7 +223,7 @@ def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
     failure = outcome.failure_evidence
     if failure is None:
         return
-    reason = right_suggestion(failure, record.todo, record.context) or failure.because or ""
+    reason = right_suggestion(failure, record.todo, record.context, protected) or failure.because or ""
     screen.labelled("failure", f"{failure.category}: {reason}")
     if place := where(failure):
         screen.labelled("where", place)

@@ -10,8 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from planner.text.display import listed
-from planner.text.redaction import redact
-from planner.text.sanitizing import clean
+from planner.text.redaction import redact_and_clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,8 +61,7 @@ _LONGEST_SPAN = 300
 
 def safe(text: str) -> str:
     """Return the text without control sequences and secrets; the caller has to quote it."""
-    # Cleaned first: an invisible character inside a secret would hide it. Cut last: so would the cut.
-    return clean(redact(clean(text)), limit=_LONGEST_TEXT).strip("\n")
+    return redact_and_clip(text, _LONGEST_TEXT).strip("\n")
 
 
 def code(text: str, *, limit: int = 160) -> str:

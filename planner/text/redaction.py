@@ -13,6 +13,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING
 
+from planner.text.sanitizing import clean
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -298,3 +300,9 @@ def _is_random(value: str) -> bool:
     if " " in value or len(value) < 6:
         return False
     return len(value) >= 20 or any(char.isdigit() for char in value)
+
+
+def redact_and_clip(text: str, limit: int) -> str:
+    """Return text without control sequences and known secrets, of at most ``limit`` characters."""
+    # Cleaned first: a control sequence inside a secret would hide it. Cut last: so would the cut.
+    return clean(redact(clean(text)), limit=limit)

@@ -20,8 +20,7 @@ from planner.errors import PlannerError
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import read_outcomes
-from planner.text.redaction import redact
-from planner.text.sanitizing import clean
+from planner.text.redaction import redact_and_clip
 from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def run_planverify(
         [ended.stdout, ended.stderr] if ended.exit_code not in _ERRORS else [ended.stderr, ended.stdout]
     )
     output = next(filter(str.strip, streams), "")
-    return CommandResult(text=redact(clean(output, limit=most)).strip(), status=ended.exit_code)
+    return CommandResult(text=redact_and_clip(output, most).strip(), status=ended.exit_code)
 
 
 def verify_plan(

@@ -25,7 +25,7 @@ from planner.model.taxonomy import Role
 from planner.planfile.discovery import planverify_settings
 from planner.planfile.file_writer import write_file
 from planner.planfile.project_files import open_regular
-from planner.text.redaction import redact
+from planner.text.redaction import redact, redact_and_clip
 from planner.text.sanitizing import clean, one_line
 from pytest_planverify.checks.processes import run_process
 
@@ -229,7 +229,7 @@ def _run_agent(
     tokens, notes = result.get("tokens"), result.get("notes")
     # The report is not trusted; ``true`` in JSON would also be an int.
     is_count = isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= 10**12
-    remarks = redact(clean(notes, limit=MOST_NOTES)) if isinstance(notes, str) and notes.strip() else None
+    remarks = redact_and_clip(notes, MOST_NOTES) if isinstance(notes, str) and notes.strip() else None
     message = _failure_reason(ended, turn.timeout_seconds)
     return TurnReport(
         ended_well=message is None,

@@ -18,8 +18,7 @@ from planner.model.verdicts import Verdict
 from planner.policy.outcomes import GREEN, failures_of
 from planner.text.display import counted, listed
 from planner.text.markdown import fence, inline
-from planner.text.redaction import redact
-from planner.text.sanitizing import clean
+from planner.text.redaction import redact_and_clip
 from pytest_planverify.reports.details import headline
 from pytest_planverify.reports.terminal import EXIT_WORDS, final_line
 from pytest_planverify.reports.words import VERDICT_WORDS, WORDS, duration, facts_of, standing
@@ -203,8 +202,7 @@ def _signature_of(outcome: Outcome, failure: Failure) -> str:
 
 def safe(text: object, limit: int = _LONGEST_TEXT) -> str:
     """Return untrusted text without control sequences, known secrets, and characters invalid in XML."""
-    # Cleaned first: a control sequence inside a secret would hide it. Cut last: so would the cut.
-    shown = clean(redact(clean(str(text))), limit=limit)
+    shown = redact_and_clip(str(text), limit)
     # XML allows neither of the two last characters of the plane, which clean() keeps.
     return shown.replace("\ufffe", "").replace("\uffff", "")
 

@@ -190,7 +190,9 @@ def run(command: Command) -> Command:
 
 
 def test_metrics_of_several_logs_are_printed(run: Command) -> None:
-    ran = run("metrics", "run.jsonl", "other.jsonl")
+    ran = run(
+        "metrics", "run.jsonl", "other.jsonl", str(run.folder / "run.jsonl")
+    )  # that one is named twice
 
     assert (ran.status, ran.err) == (0, "")
     assert 'planverify_runs{plan="p1",state="executing"} 1.0' in ran.out
