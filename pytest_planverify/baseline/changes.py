@@ -186,7 +186,7 @@ class Changes:
         return tuple(found)
 
     @cached_property
-    def _apart(self) -> tuple[str, ...]:
+    def apart(self) -> tuple[str, ...]:
         """Files and folders below the root, relative to it, that do not count as changes of the product."""
         # Other plans in the folder of a plan, too: editing one changes no product.
         folders = {path.parent: None for path in self._given_apart if path.suffix in _PLAN_SUFFIXES}
@@ -240,7 +240,7 @@ class Changes:
         return "sha256:" + digest.hexdigest()
 
     def _is_apart(self, file: str) -> bool:
-        return any(file == name or file.startswith(name + "/") for name in self._apart)
+        return any(file == name or file.startswith(name + "/") for name in self.apart)
 
     def _read_status(self) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -190,12 +191,18 @@ def accept(
         typer.Argument(metavar="TODO", help="The todo of the change."),
     ],
     plan: PlanArgument = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file", metavar="PATH", help="A file of the product whose code is suspected; may be repeated."
+        ),
+    ] = None,
     reason: Reason = None,
 ) -> int:
     """Accept a legitimate change of what judges: tests, conftests, configuration, data, plans.
 
-    Accepted are the files that judge and differ from the baseline, just as they are now; the next change
-    of one of them needs to be accepted again.
+    Accepted are the files that judge and differ from the baseline, and those of the product that --file
+    names, just as they are now; the next change of one of them needs to be accepted again.
     """
     from pytest_planverify.baseline.kept_baseline import accept_changes
 
@@ -205,9 +212,15 @@ def accept(
     known = [each.id for each in flat.loaded.plan.items]
     if todo not in known:
         raise UsageMistake(f"accept: the plan has no todo '{todo}'; it has {_listed(known)}")
-    accepted, unkept = accept_changes(flat, todo, reason.strip())
+    # Relative to the plan's root, as runs show them; a shell may complete them relative to its folder.
+    root = flat.loaded.root
+    named = {each if (root / each).exists() else os.path.relpath(each, root) for each in file or ()}
+    accepted, unkept = accept_changes(flat, todo, reason.strip(), named)
     if accepted is None:
-        say("no judging file differs from the baseline, or all changes are accepted already")
+        say(
+            "no judging file differs from the baseline, or all changes are accepted already; name a file "
+            "of the product with --file PATH"
+        )
         return Status.FOUND
     for path, digest in accepted.files.items():
         say(f"accepted for {clean(todo)}: {clean(path)} {'(gone)' if digest is None else digest[:12]}")

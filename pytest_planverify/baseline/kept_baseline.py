@@ -28,7 +28,7 @@ from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.work_tree import LARGEST_BYTES, WorkTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from planner.model.baseline import Baseline, BaselineCheck, BaselineTest
@@ -318,11 +318,14 @@ def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Bas
     return document.model_copy(update={"remade": (*history, entry)})
 
 
-def accept_changes(flat: FlatPlan, todo_id: str, reason: str) -> tuple[Acceptance | None, str | None]:
+def accept_changes(
+    flat: FlatPlan, todo_id: str, reason: str, named: Collection[str] = ()
+) -> tuple[Acceptance | None, str | None]:
     """Accept the current content of protected files that differ from the baseline, and store the baseline.
 
-    Returns the acceptance (``None`` if nothing differs), and the reason if git could not store a copy.
-    Raises :class:`planner.errors.BaselineError` without a baseline, or with a doubtful one.
+    ``named`` are files of the product, relative to the root, that are accepted as well. Returns the
+    acceptance (``None`` if nothing differs), and the reason if git could not store a copy. Raises
+    :class:`planner.errors.BaselineError` without a baseline, or with a doubtful one.
     """
     root = flat.loaded.root
     kept = find_baseline(root, flat.loaded.plan.todo_list_id)
@@ -332,7 +335,7 @@ def accept_changes(flat: FlatPlan, todo_id: str, reason: str) -> tuple[Acceptanc
         raise BaselineError(
             f"{kept.doubts[0]}; no change is accepted on top of it: record the baseline again with --force"
         )
-    changed = _changed_judges(flat, kept)
+    changed = _changed_judges(flat, kept, named)
     if not changed:
         return None, None
     acceptance = Acceptance(todo_id=todo_id, reason=reason, at=now(), by=user(), files=changed)
@@ -340,8 +343,11 @@ def accept_changes(flat: FlatPlan, todo_id: str, reason: str) -> tuple[Acceptanc
     return acceptance, keep_baseline(root, document, {})[1]
 
 
-def _changed_judges(flat: FlatPlan, kept: KeptBaseline) -> dict[str, str | None]:
-    """Return the SHA-256 of changed protected files not accepted yet; ``None`` for removed ones."""
+def _changed_judges(flat: FlatPlan, kept: KeptBaseline, named: Collection[str]) -> dict[str, str | None]:
+    """Return the SHA-256 of changed files that are protected or named and not accepted yet.
+
+    ``None`` stands for a removed file.
+    """
     tree = WorkTree(flat.loaded.root)
     files, before, current = kept.document.files, kept.digests(), tree.digests()
     judges = judges_of(flat, {name.partition("::")[0] for name in kept.document.tests}, tree)
@@ -350,6 +356,9 @@ def _changed_judges(flat: FlatPlan, kept: KeptBaseline) -> dict[str, str | None]
         for path in sorted({*before, *current})
         if before.get(path) != current.get(path)
         # A file that existed keeps its kind, whatever the current configuration implies.
-        and (files[path].kind if path in files else judges.kind_of(path)) is not JudgeKind.PRODUCT
+        and (
+            path in named
+            or (files[path].kind if path in files else judges.kind_of(path)) is not JudgeKind.PRODUCT
+        )
         and not kept.accepted(path, current.get(path))
     }

@@ -83,7 +83,7 @@ def test_a_tampered_test_is_a_violation_of_the_todo_it_judges(runs: dict[str, Ve
     failure = hygiene_failure(run, "adds")
     assert failure["rule"] == "judge-tampered"
     assert failure["location"]["path"] == "tests/test_add.py"
-    assert "asserts something else" in run.check("adds", "hygiene")["reason"]
+    assert "asserts less" in run.check("adds", "hygiene")["reason"]
 
 
 def test_a_manipulation_in_product_code_is_a_violation_of_its_todo_only(runs: dict[str, Verified]) -> None:

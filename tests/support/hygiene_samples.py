@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from planner.model.evidence import HygieneSignal
@@ -96,7 +96,11 @@ def held(files: dict[str, str]) -> HeldFiles:
 
 
 def signals(
-    change: dict[str, str | None], *, grants: Grants = FORBIDDEN, tree: dict[str, str] | None = None
+    change: dict[str, str | None],
+    *,
+    grants: Grants = FORBIDDEN,
+    tree: dict[str, str] | None = None,
+    is_red: Callable[[str], bool] | None = None,
 ) -> tuple[HygieneSignal, ...]:
     """Return the signals of a change of the tree; ``None`` removes a file."""
     before = TREE if tree is None else tree
@@ -107,7 +111,7 @@ def signals(
         contracts=frozenset(each.contract for each in grants.todos if each.contract),
     )
     kinds = {path: judges.kind_of(path) for path in before}
-    return compare(held(before), held(now), kinds=kinds, grants=grants)
+    return compare(held(before), held(now), kinds=kinds, grants=grants, is_red=is_red)
 
 
 def signs(change: dict[str, str | None], **keys: object) -> set[str]:

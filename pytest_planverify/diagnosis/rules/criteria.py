@@ -7,8 +7,10 @@ selectors), not by exceptions.
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
@@ -54,10 +56,13 @@ def judge_tampered(case: Case) -> Hit | None:
         return None
     first = min(signals, key=lambda signal: signal.hardness is not Hardness.HARD)
     more = f" (and {len(signals) - 1} more)" if len(signals) > 1 else ""
+    # Files that judge are accepted without being named; code of the product is not.
+    files = dict.fromkeys(each.path for each in signals if each.path and not is_test_path(each.path))
+    named = "".join(f" --file {shlex.quote(path)}" for path in list(files)[:_SHOWN])
     return Hit(
         suggestion=(
             f"{first.message}{more}. Restore the earlier state, or let a person accept the "
-            "change: planverify baseline accept TODO --reason '…'."
+            f"change: planverify baseline accept TODO{named} --reason '…'."
         ),
         location=Location(path=first.path, line=first.line) if first.path else None,
     )

@@ -113,6 +113,8 @@ class _TestUnit:
     """Assertions and calls that check something, as source; those that always hold are excluded."""
     burdens: dict[str, frozenset[str]]
     """Code that keeps it from failing, by sign (see ``_DISARMED``)."""
+    cases: int
+    """Number of cases that are listed for its parameters; 0 if it is not known."""
 
 
 def _python_findings(
@@ -127,10 +129,11 @@ def _python_findings(
     if now is None and path in changes.new:
         yield file_signal("judge-unreadable", f"{path} can no longer be parsed", path)
         return
-    # A todo that may write tests may replace them by at least as many others. Each new test has two entries
-    # in ``added``, its name and its body.
+    # A todo that may write tests may replace them by at least as many others, or by one with as many cases.
+    # Each new test has two entries in ``added``, its name and its body.
     is_granted = changes.grants.permission(path) is Permission.GRANTED
-    is_rewritten = is_granted and len(added) >= 2 * len(old.keys() - new.keys())
+    more_cases = sum(max(new[name].cases - 1, 0) for name in new.keys() - old.keys())
+    is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(old.keys() - new.keys())
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
         if now is not None and name in new:
@@ -164,10 +167,31 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
     checks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
     if checks_nothing and not _calls_a_check(unit.node, now):
         yield finding("assertion-void", "no longer asserts anything")
-    if extra.total() < missing.total():
+    if 0 < unit.cases < was.cases:
+        yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
+    if extra.total() < missing.total() or _is_looser(missing, extra):
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
     elif missing:
         yield finding("assertion-lost", "asserts something else", extra, min(missing))
+
+
+_LOOSE = re.compile(
+    r" (>=?|<=?|is not|!=) | in [\[({]|\bisinstance\(|\.__class__ "
+    r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9])"
+)
+"""Checks that many wrong results pass, too."""
+
+
+def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
+    """Return whether equalities gave way to checks that many wrong results of the same calls pass."""
+
+    def called(texts: Iterable[str]) -> set[str]:
+        return {name for text in texts for name in re.findall(r"\b(\w+)\(", text)}
+
+    exact = [text for text in missing if " == " in text and not _LOOSE.search(text)]
+    loose = [text for text in extra if _LOOSE.search(text)]
+    kept = called(text for text in extra if not _LOOSE.search(text))
+    return bool(called(exact) & called(loose) - kept)
 
 
 def _read_tests(module: Module | None) -> dict[str, _TestUnit]:
@@ -208,8 +232,11 @@ def _tests_of(
                 for target in node.targets
                 if isinstance(target, ast.Name)
             }
+            stand_ins = _stand_ins(each, module)
             void = frozenset(
-                text for node, text in checks if node in unreached or _always_holds(node, local)
+                text
+                for node, text in checks
+                if node in unreached or _always_holds(node, local) or stand_ins & _names_in(node)
             )
             burdens = {
                 sign: frozenset(text for text in marks if pattern.search(text.partition("(")[0]))
@@ -218,7 +245,36 @@ def _tests_of(
             burdens |= {"assertion-swallowed": frozenset(_swallowers(each, module)), "assertion-void": void}
             effective = Counter(text for _, text in checks if text not in void)
             shaped = shape(ast.Module(body=each.body, type_ignores=[]))
-            yield owner + each.name, _TestUnit(each, shaped, effective, burdens)
+            yield owner + each.name, _TestUnit(each, shaped, effective, burdens, _cases(each, module))
+
+
+def _cases(function: Function, module: Module) -> int:
+    """Return the number of cases that ``parametrize`` lists for a test, 1 without; 0 if it is not known."""
+    count = 1
+    for each in function.decorator_list:
+        if isinstance(each, ast.Call) and name_of(each.func) == "parametrize":
+            values = each.args[1] if len(each.args) > 1 else None
+            if isinstance(values, ast.Name):
+                values = module.constants.get(values.id)
+            items = getattr(values, "elts", ())
+            count *= 0 if any(isinstance(item, ast.Starred) for item in items) else len(items)
+    return count
+
+
+def _stand_ins(function: Function, module: Module) -> frozenset[str]:
+    """Return the imported names to which a test assigns a mock, or a function that it defines."""
+    return frozenset(
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and (isinstance(node.value, ast.Lambda) or "Mock" in ast.unparse(node.value))
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id in module.aliases
+    )
+
+
+def _names_in(node: ast.AST) -> frozenset[str]:
+    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
@@ -233,12 +289,15 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
 
 
 def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a body that are never executed.
+    """Yield the statements of a body that are never executed, or not if a condition ends the test before.
 
     These follow a return or raise, or stand under a constant condition or in a loop over nothing.
     """
     for at, each in enumerate(body):
         if isinstance(each, ast.Return | ast.Raise):
+            yield from body[at + 1 :]
+            return
+        if isinstance(each, ast.If) and any(isinstance(part, ast.Return) for part in each.body):
             yield from body[at + 1 :]
             return
         if isinstance(each, ast.If | ast.While):
@@ -280,8 +339,15 @@ def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:
     ``functions`` are names of local functions, which are true unless they are called.
     """
     if isinstance(check, ast.Assert):
-        is_function = isinstance(check.test, ast.Name) and check.test.id in functions
-        return is_function or truth(check.test) is True
+        test = check.test
+        is_function = isinstance(test, ast.Name) and test.id in functions
+        # Also of calls, whose results could differ: a test of that compares more than one pair.
+        is_same = (
+            isinstance(test, ast.Compare)
+            and isinstance(test.ops[0], ast.Eq)
+            and len({*map(ast.unparse, (test.left, *test.comparators))}) == 1
+        )
+        return is_function or is_same or truth(test) is True
     name, arguments = name_of(getattr(check, "func", check)), getattr(check, "args", [])
     if name == "assertEqual" and len(arguments) > 1:
         return ast.unparse(arguments[0]) == ast.unparse(arguments[1])

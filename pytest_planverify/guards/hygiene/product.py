@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import posixpath
 import re
+import sys
 from collections import Counter, defaultdict
 from functools import cached_property
 from itertools import pairwise
@@ -268,7 +270,8 @@ def _is_test_word(word: str, place: str, site: Site) -> bool:
         # runner.
         is_part = isinstance(node.ops[0], ast.In) and site.meaning(node.comparators[0]) != "sys.argv"
         return is_part and len(word) >= 4 and word in "pytest"
-    return (len(word) >= 4 and word in "_pytest unittest") or bool(_TEST_MODULE.search(word))
+    parts = "_pytest unittest AssertionRewritingHook"
+    return (len(word) >= 4 and word in parts) or bool(_TEST_MODULE.search(word))
 
 
 # -- the call stack ----------------------------------------------------------------------------------
@@ -277,6 +280,7 @@ _FRAMES = re.compile(
     r"sys\.(_getframe\w*|_current_frames|_current_exceptions|call_tracing)"
     r"|inspect\.(stack|currentframe|getouterframes|getinnerframes|trace|getframeinfo)"
     r"|traceback\.(extract_stack|walk_stack|format_stack|StackSummary\.extract|print_stack)"
+    r"|logging\.(\w+\.)*findCaller"
 )
 _ALWAYS_DECIDE = re.compile(r"gc\.get_(referrers|objects)|(sys|threading)\.set(trace|profile)\w*")
 """Functions that inspect memory or trace all calls: findings whatever is done with the result."""
@@ -292,7 +296,7 @@ def _reads_call_stack(site: Site, changes: TreeDifferences) -> str | None:
     node = site.node
     meaning = site.meaning(node.func) if isinstance(node, ast.Call) else ""
     decides = _ALWAYS_DECIDE.fullmatch(meaning)
-    is_part = isinstance(node, ast.Attribute) and node.attr in ("f_back", "tb_frame")
+    is_part = isinstance(node, ast.Attribute) and node.attr in ("f_back", "tb_frame", "findCaller")
     if not (decides or is_part or _FRAMES.fullmatch(meaning)) or _LOGS.search(site.place):
         return None
     scope = site.function or site.module.tree
@@ -302,8 +306,13 @@ def _reads_call_stack(site: Site, changes: TreeDifferences) -> str | None:
 
 
 def _decides_by_frame(node: ast.AST) -> bool:
-    """Return whether a node reads a frame's locals, or is a condition that depends on frames."""
-    if isinstance(node, ast.Attribute) and node.attr in ("f_locals", "co_consts"):
+    """Return whether a node reads a frame's locals or source, or is a condition that depends on frames."""
+    if isinstance(node, ast.Attribute) and node.attr in ("f_locals", "co_consts", "code_context"):
+        return True
+    # The source of the calling line contains what a test expects.
+    if isinstance(node, ast.Attribute) and node.attr == "line" and not isinstance(node.value, ast.Name):
+        return True
+    if isinstance(node, ast.Call) and name_of(node.func) in ("getline", "getlines", "getsource", "open"):
         return True
     if isinstance(node, ast.If | ast.IfExp | ast.While):
         return bool(_FRAME_PARTS.search(ast.unparse(node.test)))
@@ -321,6 +330,7 @@ _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
 _LISTED_TEST_FOLDER = re.compile(r"^(\.{1,2}/|\*\*/)*tests?(/|$)")
 _IMPORTS = frozenset({"import_module", "__import__", "run_module"})
 _FILE_SEARCHES = frozenset({"glob", "iglob", "rglob", "walk", "scandir", "listdir", "Path", "open"})
+_LISTS_FILES = re.compile(r"\b(i?glob|rglob|walk|scandir|listdir|iterdir)\(")
 _MIN_NAME_LENGTH = 8
 _DECODES = re.compile(
     r"b64decode|b85decode|a85decode|b32decode|fromhex|decompress|rot.?13|unhexlify|marshal"
@@ -341,6 +351,9 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
                 return f"Product code imports {name}"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return "Product code builds a path to the tests" if fold(node.right) in ("tests", "test") else None
+    elif isinstance(node, ast.Call) and name_of(node.func) in ("joinpath", "join"):
+        is_test_path = any(fold(each) in ("tests", "test") for each in node.args)
+        return "Product code builds a path to the tests" if is_test_path else None
     elif isinstance(node, ast.Call) and node.args and name_of(node.func) in _FILE_SEARCHES | _IMPORTS:
         value = fold(node.args[0], site.module.constants)
         path = value.replace("\\", "/") if isinstance(value, str) else ""
@@ -351,18 +364,23 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         value = fold(node, site.module.constants)
         text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
-        if _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes):
+        if (
+            _TEST_SOURCE.search(text)
+            or text in changes.grants.plans
+            or _is_data(text, site.module, changes)
+        ):
             return f"Product code names {value!r}"
     return None
 
 
-def _is_data(text: str, changes: TreeDifferences) -> bool:
-    """Return whether a text is the path of test data, or its file name if that is distinctive."""
+def _is_data(text: str, module: Module, changes: TreeDifferences) -> bool:
+    """Return whether a text is the path of test data, or its file name if the module searches for files."""
     data = [path for path in changes.data if _TEST_FOLDER.search(posixpath.dirname(path) + "/")]
     if "/" in text.strip("/"):
         return any(path == text or path.endswith(f"/{text.lstrip('./')}") for path in data)
-    is_distinctive = len(text) >= _MIN_NAME_LENGTH and "." in text
-    return is_distinctive and any(posixpath.basename(path) == text for path in data)
+    # The product may have a file of the same name elsewhere, but finds that of the tests only by a search.
+    is_distinctive = len(text) >= _MIN_NAME_LENGTH and "." in text and _LISTS_FILES.search(module.text)
+    return bool(is_distinctive) and any(posixpath.basename(path) == text for path in data)
 
 
 def _runs_hidden_code(site: Site, changes: TreeDifferences) -> str | None:
@@ -370,6 +388,37 @@ def _runs_hidden_code(site: Site, changes: TreeDifferences) -> str | None:
     node = site.node
     is_run = isinstance(node, ast.Call) and name_of(node.func) in ("exec", "eval", "compile")
     return "Encoded code is run" if is_run and _DECODES.search(ast.unparse(node)) else None
+
+
+# -- replaces what the tests rely on -------------------------------------------------------------------
+
+_RELIED_ON = frozenset(
+    {"builtins", "copy", "csv", "decimal", "difflib", "io", "json", "math", "operator", "pathlib", "re"}
+)  # fmt: skip
+"""Modules of the standard library with which tests read data and compare results.
+
+Programs do replace functions of others, such as ``os``, ``warnings``, ``socket`` and ``logging``.
+"""
+_OFTEN_REPLACED = frozenset({"json.JSONEncoder.default", "builtins.print", "builtins.open", "builtins._"})
+
+
+def _replaces_library(site: Site, changes: TreeDifferences) -> str | None:
+    """Find assignments to functions of the standard library that tests rely on."""
+    node = site.node
+    names: list[str] = []
+    if isinstance(node, ast.Assign):
+        names = [site.meaning(each) for each in node.targets if isinstance(each, ast.Attribute)]
+    elif isinstance(node, ast.Call) and name_of(node.func) == "setattr" and len(node.args) > 2:
+        names = [f"{site.meaning(node.args[0])}.{fold(node.args[1])}"]
+    for name in names:
+        top, _, rest = name.partition(".")
+        found: Any = sys.modules.get(top)
+        for part in rest.split("."):
+            found = getattr(found, part, None)
+        # Only what exists: a new attribute changes nothing for others.
+        if top in _RELIED_ON and name not in _OFTEN_REPLACED and callable(found):
+            return f"{name} of the standard library is replaced"
+    return None
 
 
 _DETECTORS: dict[str, Callable[[Site, TreeDifferences], str | None]] = {
@@ -380,6 +429,7 @@ _DETECTORS: dict[str, Callable[[Site, TreeDifferences], str | None]] = {
     "reads-call-stack": _reads_call_stack,
     "reads-tests": _reads_tests,
     "runs-hidden-code": _runs_hidden_code,
+    "replaces-library": _replaces_library,
 }
 TRICKS = frozenset({*_DETECTORS, "special-cases"})
 
@@ -391,9 +441,20 @@ _MIN_LITERALS = 3
 _MIN_SHARE = 0.7
 """Share of a table's entries that come from tests."""
 _NUMBERS = (*range(-2, 11), 12, 16, 24, 32, 60, 64, 100, 128, 255, 256, 360, 365, 512, 1000, 1024, 3600)
-_COMMON = frozenset(map(repr, (*_NUMBERS, 0.0, 0.5, 1.0, 2.0, 10.0, 100.0, True, False, None, b"")))
+_STATUSES = frozenset(
+    map(
+        repr,
+        (200, 201, 204, 301, 302, 304, 400, 401, 403, 404, 405, 409, 410, 422, 429, 500, 501, 502, 503),
+    )
+)
+"""Usual status codes of HTTP, as ``repr``: answers of any router."""
+_COMMON = frozenset(
+    map(repr, (*_NUMBERS, *_STATUSES, 0.0, 0.5, 1.0, 2.0, 10.0, 100.0, True, False, None, b""))
+)
 """Literals, as ``repr``, that occur in any program and identify no test."""
-_WORD = re.compile(r"['\"](.{0,2}|[A-Za-z_]\w*)['\"]", re.ASCII)
+_CALENDAR = frozenset(map(repr, range(-31, 32)))
+"""Numbers, as ``repr``, that programs single out: months, days, hours and small counts."""
+_WORD = re.compile(r"['\"](.{0,2}|/?[A-Za-z_]\w*([/.-]\w+)*/?)['\"]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _GUARD_VALUES = {"True", "False", "None", "''", "0", "-1"}
 """Values, as ``repr``, that honest guard clauses return."""
@@ -455,6 +516,17 @@ class _TestLiterals:
         }
 
     @cached_property
+    def _equations(self) -> set[tuple[str, frozenset[str], frozenset[str]]]:
+        """Functions that tests call with literals, these literals, and those that the results equal."""
+        return {
+            (name_of(call.func), _literals_below(call), _literals_below(other))
+            for node in self._nodes
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq)
+            for call, other in pairwise((node.left, *node.comparators, node.left))
+            if isinstance(call, ast.Call)
+        }
+
+    @cached_property
     def _known(self) -> frozenset[str]:
         """Literals that the product contained before: these need not come from tests."""
         modules = (before for before, _ in self._changes.python(*WORK) if before is not None)
@@ -472,6 +544,10 @@ class _TestLiterals:
         if not (asked and answer) or not any(asked | answer <= group for group in self._groups):
             return False
         return not asked <= self._known
+
+    def answer(self, function: str, asked: frozenset[str], answer: frozenset[str]) -> bool:
+        """Return whether a test states that a function gives this answer to this input."""
+        return (function, asked, answer) in self._equations
 
     def know_call(self, function: str, asked: frozenset[str], answer: frozenset[str]) -> bool:
         """Return whether tests call a function with these inputs, or contain all of inputs and answer.
@@ -514,6 +590,7 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         if module is None or is_script(module.path):
             continue
         conditions: dict[str, list[tuple[Site, frozenset[str], frozenset[str]]]] = defaultdict(list)
+        untested: Counter[str] = Counter()
         for site in module.sites(before):
             node = site.node
             if isinstance(node, ast.Dict):
@@ -537,15 +614,29 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
                 yield _signal("special-cases", message, site)
             for asked, answer in _conditions(node, module):
                 compares_much = isinstance(node, ast.If) and _compared_count(node.test) >= 2
-                if compares_much and len(asked) >= 2 and tests.know_call(site.place, asked, answer):
+                # Words alone are the vocabulary of a state machine, a router or a converter.
+                is_telling = len(asked) >= 2 and _weight(asked) + _numbers_in(asked) >= 1
+                if compares_much and is_telling and tests.know_call(site.place, asked, answer):
                     yield _signal("special-cases", f"{site.place} recognizes a call of the tests", site)
                 elif tests.hold(asked, answer):
                     conditions[site.place].append((site, asked, answer))
+                elif asked and answer and _compared_count(getattr(node, "test", None)) <= 1:
+                    untested[site.place] += 1
         for place, found in conditions.items():
+            # A table of the domain, written as a chain of cases, has more than the tests ask for.
+            if untested[place] >= 2 and 2 * untested[place] >= len(found):
+                continue
             asked = frozenset[str]().union(*(asked for _, asked, _ in found))
-            given = frozenset[str]().union(*(answer for _, _, answer in found)) - _COMMON
+            given = frozenset[str]().union(*(answer for _, _, answer in found)) - _COMMON - _STATUSES
             weight = _weight(asked) + _weight(given)
-            if weight >= 2 or (weight and len(asked) + len(given) >= _MIN_LITERALS):
+            is_exact = any(
+                tests.answer(place, inputs, answer)
+                for _, inputs, answer in found
+                if _weight(inputs) or _numbers_in(inputs - _CALENDAR)
+            )
+            # Inputs that are words need more than one telling answer.
+            is_enough = len(asked) + len(given) >= _MIN_LITERALS and (_weight(asked) or _numbers_in(asked))
+            if weight >= 2 or (weight and (is_exact or is_enough)):
                 message = (
                     f"{place or 'The module'} has the answers to inputs of the tests: "
                     f"{', '.join(sorted(asked)[:4])}"
@@ -623,6 +714,10 @@ def _compared_literals(test: ast.expr, module: Module) -> frozenset[str]:
     sides: list[ast.expr] = []
     for each in ast.walk(test):
         if isinstance(each, ast.Compare):
+            single = _only_integer(each)
+            if single is not None:
+                sides.append(ast.Constant(single))
+                continue
             compared = zip(each.ops, each.comparators, strict=True)
             is_same = (ast.Eq, ast.In, ast.Is, ast.NotEq, ast.NotIn)
             sides += [each.left, *(side for operator, side in compared if isinstance(operator, is_same))]
@@ -631,8 +726,26 @@ def _compared_literals(test: ast.expr, module: Module) -> frozenset[str]:
     return frozenset(text for side in sides for text in _constant_literals(side, module))
 
 
-def _compared_count(test: ast.expr) -> int:
-    """Return the number of different values that a condition compares."""
+def _only_integer(node: ast.Compare) -> int | None:
+    """Return the only integer of a range such as ``998 < x < 1000``; ``None`` if it has none or several."""
+    bounds = [fold(node.left), fold(node.comparators[-1])]
+    is_range = len(node.ops) == 2 and all(isinstance(each, (ast.Lt, ast.LtE)) for each in node.ops)
+    if not is_range or not all(isinstance(each, (int, float)) for each in bounds):
+        return None
+    low, high = cast("list[float]", bounds)
+    first = math.ceil(low) + (isinstance(node.ops[0], ast.Lt) and low == math.ceil(low))
+    last = math.floor(high) - (isinstance(node.ops[1], ast.Lt) and high == math.floor(high))
+    return first if first == last else None
+
+
+def _numbers_in(literals: frozenset[str]) -> int:
+    return sum(_NUMBER.fullmatch(text) is not None for text in literals)
+
+
+def _compared_count(test: ast.expr | None) -> int:
+    """Return the number of different values that a condition compares; 0 without one."""
+    if test is None:
+        return 0
     compared = [each for each in ast.walk(test) if isinstance(each, ast.Compare)]
     lefts = {
         ast.unparse(each.left) for each in compared if isinstance(each.ops[0], ast.Eq | ast.Is | ast.In)

@@ -181,7 +181,7 @@ def test_changed_files_can_be_set_from_an_earlier_state(tmp_path: Path):
 
     assert changed.files() == ("a.py", "b.py")
     assert changed.of(["a.py"])[0] == ("a.py",)
-    assert changed._apart == ("plan.yaml",)
+    assert changed.apart == ("plan.yaml",)
 
 
 @pytest.fixture
