@@ -45,6 +45,8 @@ def settings(**given: Any) -> Settings:
         "scope": "all",
         "confirmations": 5,
         "deselect": (),
+        "ignore": (),
+        "ignore_glob": (),
         "maxfail": 0,
         "worker_args": (),
     }

@@ -292,7 +292,7 @@ def test_close_ends_an_unwatched_worker(bench: Bench):
     job, run_job = start(bench, "loop")
     watching = threading.Thread(target=run_job, daemon=True)
     watching.start()
-    while job.record is None or not job.record.running:
+    while watching.is_alive() and (job.record is None or not job.record.running):
         time.sleep(0.02)
 
     assert bench.server is not None
