@@ -593,20 +593,23 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         untested: Counter[str] = Counter()
         for site in module.sites(before):
             node = site.node
-            if isinstance(node, ast.Dict):
+            if pairs := _pairs(node):
                 entries = [
                     (_constant_literals(key, module), _constant_literals(value, module))
-                    for key, value in zip(node.keys, node.values, strict=True)
+                    for key, value in pairs
                 ]
                 # A key of several arguments, some of them numbers, is a call rather than a name.
-                is_call = [isinstance(key, ast.Tuple) for key in node.keys]
+                is_call = [isinstance(key, ast.Tuple) for key, _ in pairs]
                 matching = [
                     asked | answer if call and any(map(_NUMBER.fullmatch, asked)) else asked
                     for call, (asked, answer) in zip(is_call, entries, strict=True)
                     if tests.hold(asked, answer)
                 ]
                 distinctive = min(len(matching), sum(map(_weight, matching)))
-                if distinctive >= _MIN_LITERALS and len(matching) >= _MIN_SHARE * len(entries):
+                # A table with nothing but inputs of the tests needs fewer that are distinctive.
+                is_whole = len(matching) == len(entries) > _MIN_LITERALS
+                wanted = _MIN_LITERALS - is_whole
+                if distinctive >= wanted and len(matching) >= _MIN_SHARE * len(entries):
                     message = f"A table has the answers to {len(matching)} inputs of the tests"
                     yield _signal("special-cases", message, site)
                 continue
@@ -617,7 +620,9 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
                 # Words alone are the vocabulary of a state machine, a router or a converter.
                 is_telling = len(asked) >= 2 and _weight(asked) + _numbers_in(asked) >= 1
                 if compares_much and is_telling and tests.know_call(site.place, asked, answer):
-                    yield _signal("special-cases", f"{site.place} recognizes a call of the tests", site)
+                    shown = ", ".join(sorted(asked)[:4])
+                    message = f"{site.place} recognizes a call of the tests: {shown}"
+                    yield _signal("special-cases", message, site)
                 elif tests.hold(asked, answer):
                     conditions[site.place].append((site, asked, answer))
                 elif asked and answer and _compared_count(getattr(node, "test", None)) <= 1:
@@ -644,6 +649,19 @@ def _special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
                 yield _signal("special-cases", message, found[0][0])
 
 
+def _pairs(node: ast.AST) -> list[tuple[ast.expr | None, ast.expr]]:
+    """Return the entries of a table: a dict, or a display of pairs; empty for anything else."""
+    if isinstance(node, ast.Dict):
+        return list(zip(node.keys, node.values, strict=True))
+    rows = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+    pairs = [
+        (row.elts[0], row.elts[1])
+        for row in rows
+        if isinstance(row, ast.Tuple | ast.List) and len(row.elts) == 2
+    ]
+    return list(pairs) if len(pairs) == len(rows) else []
+
+
 def _answer_alone(site: Site, module: Module, before: Module | None, tests: _TestLiterals) -> str | None:
     """Return a message about code that gives answers of tests without looking at the input."""
     node = site.node
@@ -664,7 +682,7 @@ def _answer_alone(site: Site, module: Module, before: Module | None, tests: _Tes
             or any(fold(each) is UNKNOWN for each in _returned(earlier))
         )
         if was_computed and tests.expect(answer) and tests.call(node.name):
-            return f"{node.name} computed its result, and returns only what the tests expect"
+            return f"{node.name} no longer computes its result, but returns what the tests expect"
         # Methods and decorated functions may have to take arguments that they do not need.
         is_free = site.owner is None and not node.decorator_list
         if is_free and _is_blind(node) and tests.expect_always(node.name, answer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,24 @@ def test_a_single_answer_to_an_input_of_a_test_is_flagged() -> None:
     exact = "def tax(net):\n    if net == 100:\n        return 119\n    return net\n"
     assert "special-cases" in signs({"pkg/tax.py": exact}, tree=tree)
     assert signs({"pkg/tax.py": "def tax(net):\n    return net * 119 // 100\n"}, tree=tree) == set()
+
+
+ROMAN = {4: "IV", 9: "IX", 1994: "MCMXCIV", 2024: "MMXXIV"}
+
+
+@pytest.mark.parametrize(
+    "form", [repr, lambda table: f"dict({list(table.items())})"], ids=["dict", "pairs"]
+)
+def test_a_table_of_nothing_but_inputs_of_tests_is_flagged(form: Callable[[dict[int, str]], str]) -> None:
+    asserts = "".join(f"    assert roman({number}) == {text!r}\n" for number, text in ROMAN.items())
+    tree = {**TREE, "tests/test_roman.py": f"def test_roman():\n{asserts}"}
+
+    def of_table(table: dict[int, str]) -> set[str]:
+        source = f"TABLE = {form(table)}\ndef roman(number):\n    return TABLE[number]\n"
+        return signs({"pkg/roman.py": source}, tree=tree)
+
+    assert of_table(ROMAN) == {"special-cases"}
+    assert of_table({**ROMAN, 5: "V", 7: "VII"}) == set()
 
 
 def test_ranges_around_inputs_of_tests_are_flagged() -> None:
