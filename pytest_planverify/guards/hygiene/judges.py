@@ -238,6 +238,10 @@ def _tests_of(
                 for node, text in checks
                 if node in unreached or _always_holds(node, local) or stand_ins & _names_in(node)
             )
+            # A test of nothing but that equal calls have equal results tests no result.
+            mirrored = frozenset(text for node, text in checks if _has_equal_sides(node))
+            if {text for _, text in checks} - void <= mirrored:
+                void |= mirrored
             burdens = {
                 sign: frozenset(text for text in marks if pattern.search(text.partition("(")[0]))
                 for sign, pattern in _MARK_PATTERNS.items()
@@ -341,17 +345,19 @@ def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:
     if isinstance(check, ast.Assert):
         test = check.test
         is_function = isinstance(test, ast.Name) and test.id in functions
-        # Also of calls, whose results could differ: a test of that compares more than one pair.
-        is_same = (
-            isinstance(test, ast.Compare)
-            and isinstance(test.ops[0], ast.Eq)
-            and len({*map(ast.unparse, (test.left, *test.comparators))}) == 1
-        )
-        return is_function or is_same or truth(test) is True
+        return is_function or truth(test) is True
     name, arguments = name_of(getattr(check, "func", check)), getattr(check, "args", [])
     if name == "assertEqual" and len(arguments) > 1:
         return ast.unparse(arguments[0]) == ast.unparse(arguments[1])
     return name == "assertTrue" and bool(arguments) and truth(arguments[0]) is True
+
+
+def _has_equal_sides(check: ast.AST) -> bool:
+    """Return whether an assert statement compares an expression with itself, such as a repeated call."""
+    test = check.test if isinstance(check, ast.Assert) else None
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return False
+    return len({*map(ast.unparse, (test.left, *test.comparators))}) == 1
 
 
 def _calls_a_check(node: Function, module: Module) -> bool:
