@@ -222,6 +222,8 @@ def accept(
             "of the product with --file PATH"
         )
         return Status.FOUND
+    for path in named - accepted.files.keys():
+        complain(f"not accepted: {clean(path)} does not differ from the baseline, or is accepted already")
     for path, digest in accepted.files.items():
         say(f"accepted for {clean(todo)}: {clean(path)} {'(gone)' if digest is None else digest[:12]}")
     if unkept is not None:

@@ -64,6 +64,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
     runs["cheats"] = project.verify("plan.yaml")
     project.planverify("baseline", "accept", "adds", "plan.yaml", "--reason", "any sum will do")
     runs["blessed"] = project.verify("plan.yaml")
+    named = ("--file", "text.py", "--file", "no such.py")
+    done = planverify("baseline", "accept", "shouts", *named, "--reason", "it is a drill", cwd=project.root)
+    assert "not accepted: no such.py does not differ from the baseline" in done.stderr, done.stdout
+    runs["all accepted"] = project.verify("plan.yaml")
     return runs
 
 
@@ -120,6 +124,13 @@ def test_an_accepted_change_is_no_violation(runs: dict[str, Verified]) -> None:
     assert run.verdicts["adds"] == "passed", str(run)
     assert run.verdicts["shouts"] == {"tests[0]": "passed", "hygiene": "failed"}
     assert run.exit_code == 13
+    assert "baseline accept TODO --file text.py --reason" in hygiene_failure(run, "shouts")["suggestion"]
+
+
+def test_a_suspected_file_of_the_product_can_be_accepted(runs: dict[str, Verified]) -> None:
+    run = runs["all accepted"]
+    assert run.states["shouts"] == "done", str(run)
+    assert run.exit_code == 1, str(run)
 
 
 def test_a_module_named_pytest_does_not_replace_pytest(tmp_path: Path) -> None:
