@@ -15,6 +15,7 @@ import difflib
 import faulthandler
 import os
 from fnmatch import fnmatch
+from itertools import islice
 from json import dumps  # bound early: a test may have replaced it while its failure is reported
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ WORKER_INPUT = "planverify"
 """Key of ``config.workerinput`` under which a worker finds its session's spec."""
 
 
+_MOST_NAMES = 20_000
+"""Limit of names that are searched for tests in an ignored folder; a larger one is taken to have some."""
 _RETURNS = "It is deprecated to return a value that is not None from a test case"
 """Beginning of the warning of unittest for a test that returns a value."""
 
@@ -183,7 +186,8 @@ class Recorder:
         selected = [folder / each.partition("::")[0] for each in config.args]
         # pytest also asks for what lies beside a selected file, of which the command has no test.
         is_selected = any(each in (collection_path, *collection_path.parents) for each in selected)
-        if is_selected and any(_is_test_file(name, config) for name in _files_of(collection_path)):
+        names = list(islice(_files_of(collection_path), _MOST_NAMES)) if is_selected else []
+        if len(names) == _MOST_NAMES or any(_is_test_file(name, config) for name in names):
             self._ignored.append(os.path.relpath(path, config.rootpath).replace(os.sep, "/"))
         return True
 
