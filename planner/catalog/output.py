@@ -48,8 +48,7 @@ def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
 
 def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
     """Return in a few words why an exit status of zero proves nothing; ``None`` if no reason is known."""
-    # Not cut to a length: the summary that decides may be anywhere in the output.
-    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
+    text = _whole_text(stdout, stderr)
     form = _format(tool.output)
     for each in form.get("hollow", ()):
         if re.search(each["says"], clean(stdout) if "quiet" in each else text, re.MULTILINE):
@@ -73,11 +72,16 @@ def hidden_failures(tool: Tool, stdout: str, stderr: str) -> str | None:
     """
     if tool.purpose is not Purpose.TEST:
         return None
-    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
+    text = _whole_text(stdout, stderr)
     failures = output_table()["failures"]
     patterns = (failures[name] for name in _format(tool.output).get("runs", ()) if name in failures)
     found = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
     return next((match[0].strip(" =") for match in found if match), None)
+
+
+def _whole_text(stdout: str, stderr: str) -> str:
+    # Not cut to a length: the summary that decides may be anywhere in the output.
+    return _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
 
 
 @cache

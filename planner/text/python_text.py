@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ def uncalled_tests(source: str) -> tuple[str, ...]:
     run them or may fail by itself, and if the source cannot be parsed.
     """
     try:
-        body = ast.parse(source).body
+        with warnings.catch_warnings():  # about the project's code, which nobody asked for here
+            warnings.simplefilter("ignore")
+            body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     tests: list[str] = []

@@ -35,8 +35,8 @@ def judges_no_file(command: Command, root: Path) -> str | None:
     paths = [word for word in words if not word.startswith("-")]
     present = [path for path in paths if os.path.exists(root / path)]
     if not present:
-        # The first word is a path and no value of an option, if it is not behind one.
-        is_missing = tool.lenient and words[:1] == tuple(paths[:1]) != ()
+        # Only the first word is certainly a path: one behind an option may be the value of that.
+        is_missing = tool.lenient and bool(paths) and words[0] == paths[0]
         return f"{paths[0]} does not exist" if is_missing else None
     if tool.holds:
         files = RootedFiles(root)

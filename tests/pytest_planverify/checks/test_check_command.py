@@ -78,6 +78,7 @@ def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Pat
         ("python -m flake8", "docs", {"docs/.hidden/a.py": ""}, False),
         ("python -m flake8", "docs", {"docs/deep/a.py": ""}, True),
         ("python -m flake8", "--config a.cfg docs", {"docs/a.md": "", "a.cfg": ""}, True),
+        ("python -m flake8", "docs", {"docs/a.pyi": ""}, True),
         ("python -m flake8", "--select E501", {}, True),
         ("python -m codespell_lib", "nowhere", {}, False),
         ("python -m codespell_lib", "-L nowhere", {}, True),
