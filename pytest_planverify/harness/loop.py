@@ -619,10 +619,15 @@ class Loop:
 
         No turn is judged after them, which such changes could count against.
         """
-        self._note_stray_changes()
+        now = self._note_stray_changes()
         if self._stray_changes:
             files = ", ".join(sorted(self._stray_changes)[:5])
-            self.progress.line(f"{files} was changed by an agent outside of its work tree, and is restored")
+            # A person may have made them, so they must not be lost.
+            words = ["planverify", "undo", shown_path(self.setup.tree.loaded.path), "--to", now[:12]]
+            self.progress.line(
+                f"{files} changed although all turns had work trees of their own, and is as before; to get "
+                f"the changes back: {shlex.join(words)}"
+            )
             self._restore_clean_tree()
 
     def _restore_clean_tree(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -118,6 +119,11 @@ def test_what_a_terminated_turn_wrote_past_its_tree_is_restored(tmp_path: Path):
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, code))
     assert done.exit_code == 13, str(done)
     assert changed(root) == []
+
+    (back,) = re.findall(r"to get the changes back: planverify (undo plan.yaml --to \w+)", done.output)
+    undone = run(root, *back.split())
+    assert undone.exit_code == 0, str(undone)
+    assert changed(root) == ["tests/test_left.py"]
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
