@@ -301,7 +301,8 @@ def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         if isinstance(each, ast.Return | ast.Raise):
             yield from body[at + 1 :]
             return
-        if isinstance(each, ast.If) and any(isinstance(part, ast.Return) for part in each.body):
+        # A block that checks something else before it returns is a case of its own.
+        if isinstance(each, ast.If) and isinstance(each.body[0], ast.Return):
             yield from body[at + 1 :]
             return
         if isinstance(each, ast.If | ast.While):

@@ -381,6 +381,12 @@ def of_red_tests(change: dict[str, str | None]) -> set[str]:
     return signs(change, grants=GRANTED, is_red=lambda nodeid: True)
 
 
+def test_a_case_with_checks_of_its_own_may_end_a_test() -> None:
+    case = "if not parts:\n        assert split('') == ['']\n        return\n    "
+    assert of_red_tests(with_tests(EQUAL, case + EQUAL)) == set()
+    assert of_red_tests(with_tests(EQUAL, "if not parts:\n        return\n    " + EQUAL)) != set()
+
+
 def test_equal_results_of_equal_calls_may_be_one_check_of_several() -> None:
     assert of_red_tests(with_tests("len(parts) == 2", 'split("a") == split("a")')) == set()
 
