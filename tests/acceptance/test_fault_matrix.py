@@ -27,8 +27,8 @@ MODES = {
 }
 MORE_MODES = {"worksteal": ("-p", "xdist", "-n2", "--dist=worksteal")}
 OPTIONS = ("-p", "pytest_timeout", "--planverify-confirm=1")
-TURNS = ("serial", "isolated", "workers", "isolated", "serial")
-"""Modes to which faults are assigned in turn by default. A worker that dies costs most, so it is rare."""
+TURNS = ("serial", "isolated", "workers", "serial", "serial")
+"""Modes to which faults are assigned in turn by default; cold workers and those of xdist cost most."""
 LIMIT, LIMIT_OF_HANGS = 20, 1
 
 Cell = tuple[str, str]
