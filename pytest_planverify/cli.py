@@ -64,7 +64,7 @@ COMMANDS: dict[str, Entry] = {
 
 GROUPS = {
     "Every day": ("init", "new", "decompose", "verify", "run", "next", "status", "answer"),
-    "Decide": ("approve", "reject", "modify", "undo", "waves", "gaps", "iterate", "design", "workflow"),
+    "Decide": ("approve", "reject", "modify", "undo", "gaps", "iterate", "design", "workflow"),
     "Look closer": ("explain", "validate", "history", "report", "serve"),
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),

@@ -342,8 +342,7 @@ _RULES = {
     ),
     "rule of planner validate": (
         "What validates a plan",
-        "The rules of `planner validate`: each finding names one. `--ignore RULE` leaves one out, "
-        "`--select RULE` asks only that one.",
+        "The rules of `planner validate`: each finding names one.",
     ),
 }
 """Heading and introduction of the section for each kind of rule."""

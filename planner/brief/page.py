@@ -1,14 +1,12 @@
 """The brief of one failed todo, for a coding agent or a person who repairs it and sees nothing else.
 
-It is Markdown within a budget of tokens: the page of a todo, or a few lines about a root cause for an
-agent that asks after every run. Text from tools, files and other authors is untrusted: it is put in code
-spans and code blocks, without control sequences and secrets. What the next action is, is decided in
+It is Markdown within a budget of tokens. Text from tools, files and other authors is untrusted: it is put
+in code spans and code blocks, without control sequences and secrets. What the next action is, is decided in
 :mod:`planner.brief.instructions`.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -31,7 +29,6 @@ from planner.brief.instructions import (
 from planner.model.outcome import evidence_of
 from planner.model.taxonomy import Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
-from planner.text.display import counted
 from planner.text.markdown import block, code, command, safe, spans
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
@@ -93,14 +90,6 @@ _OUTSIDE_THE_TEST = (Phase.COLLECT, Phase.SETUP, Phase.TEARDOWN)
 _LANGUAGES = {"py": "python", "pyi": "python", "js": "javascript", "ts": "typescript", "rs": "rust"}
 
 
-class Consequences(NamedTuple):
-    """The todos and the number of tests that fail by a root cause."""
-
-    todos: Sequence[str]
-    """Qualified ids."""
-    tests: int
-
-
 def write_brief(
     plan: Plan,
     todo: Todo,
@@ -110,36 +99,19 @@ def write_brief(
     rerun: str,
     worker: Todo,
     tried: Sequence[str] = (),
-    reds: Consequences | None = None,
     max_tokens: int = PAGE_TOKENS,
 ) -> str:
     """Return the brief for whoever repairs ``todo``, in Markdown of at most ``max_tokens`` tokens.
 
     A token counts as four characters. Paragraphs that do not fit are left out whole, the least needed
     first. ``worker`` is the todo or branch that will be worked on, with its role and files; ``tried``
-    describes failed attempts, oldest first; ``rerun`` is the command that verifies the whole todo. With
-    ``reds``, which fail by the todo's root cause, it is the short brief.
+    describes failed attempts, oldest first; ``rerun`` is the command that verifies the whole todo.
     """
     repair = _Repair.of(plan, todo, outcome, context, worker)
     failure, evidence, check, action = repair.failure, repair.evidence, repair.check, repair.action
     role = Role.HUMAN if is_for_a_person(failure.category) else worker.agent_role
     edit, kept = describe_scope(failure, repair.scope)
     most = max_tokens * CHARACTERS_PER_TOKEN
-    if reds is not None:
-        tests = f"{counted(reds.tests, 'test')} in " if reds.tests else ""
-        where = f": {tests}{spans(reds.todos, _MOST_TODOS)}"
-        # The shorter version of the same line, without the confidence.
-        unsure = failure.model_copy(update={"confidence": None})
-        # Each part in versions of decreasing length: _fit_evenly() shortens all of them together.
-        parts: list[Part] = [
-            (0, *(f"{each.category}{_sure(each)}{where}" for each in (failure, unsure))),
-            *_short_place(failure, evidence),
-            (0, *(f"next, {_role(role)}: {each}" for each in _shortened(action))),
-            (1, *(f"never edit: {each}" for each in _shortened(kept))),
-            *((1, f"tried without success: {code(each, limit=100)}") for each in tried[-1:]),
-            (0, f"check: {command(rerun)}"),
-        ]
-        return _fit_evenly(parts, most)
     title = "a person answered no" if failure.rule == _REFUSED else ADVICE[failure.category].title
     parts = [
         (0, f"# Repair {code(todo.id)}: {title}"),
@@ -489,55 +461,3 @@ def _sides(evidence: Evidence) -> tuple[str, str] | None:
         if fact and fact.expected is not None:
             return fact.expected, fact.actual or fact.problem
     return None
-
-
-# -- the short brief -----------------------------------------------------------------------------------
-
-_SHORT_HUNK_LINES = (8, 4, 2)
-_MESSAGE = (240, 120, 80)
-_SHORTEST_MESSAGE = 44
-"""Numbers of lines and characters that are tried, the most that fit being shown."""
-
-_CLAUSE_ENDS = ("; ", ": ", ", ")
-_MOST_TODOS = 3
-
-
-def _fit_evenly(parts: Sequence[Part], most: int) -> str:
-    """Return the parts, all of them shortened step by step until they fit into ``most`` characters."""
-    steps = max(len(texts) for _, *texts in parts)
-    shortened = list(parts)
-    for step in range(steps):
-        shortened = [(rank, texts[min(step, len(texts) - 1)]) for rank, *texts in parts]
-        if sum(len(text) + 1 for _, text in shortened) <= most:
-            break
-    return fit(shortened, most)
-
-
-def _short_place(failure: Failure, evidence: Evidence | None) -> Iterator[Part]:
-    """Yield the changed lines and the message; little of the message if hunk and place are both known."""
-    change = likeliest_change(failure)
-    hunk = change.hunk if change is not None else None
-    if hunk is not None:
-        function = f" in {code(hunk.function)}" if hunk.function else ""
-        yield 0, f"changed {code(f'{hunk.path}:{hunk.line}')}{function}"
-        lines = [line for line in hunk.text.split("\n") if line.startswith(("+", "-"))]
-        if lines:
-            yield 1, *(block("\n".join(lines[:most]), "") for most in _SHORT_HUNK_LINES)
-    # The changed lines say more than the message, which gets little room then.
-    is_place_known = hunk is not None and fault_location(failure, evidence) is not None
-    at = f"at {place(failure.location)}: " if failure.location else ""
-    head = failure.stack_trace_head or failure.because or ""
-    messages = [f"{at}{code(head, limit=most)}" for most in _MESSAGE] if head else [at.rstrip(": ")]
-    if is_place_known:
-        messages.append(code(head, limit=_SHORTEST_MESSAGE))
-    if messages[0]:
-        yield (2 if is_place_known else 1), *messages
-
-
-def _shortened(text: str) -> Iterator[str]:
-    """Yield a sentence, then ever shorter beginnings of it, which end before a later clause."""
-    yield text
-    for end in _CLAUSE_ENDS:
-        head = re.split(re.escape(end), text)[0]
-        if head != text and head.count("`") % 2 == 0:  # a cut within a code span would leave it open
-            yield head

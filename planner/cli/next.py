@@ -1,24 +1,20 @@
-"""``planner next`` and ``brief``: what to do now, for people, agents and programs.
+"""``planner next``: what to do now, for people, agents and programs.
 
-Both open the plan's run (:class:`planner.store.plan_run.PlanRun`), whose engine decides which actions are
-outstanding, and render these actions. The screen uses at most eight lines for a todo, and always shows a
+It opens the plan's run (:class:`planner.store.plan_run.PlanRun`), whose engine decides which actions are
+outstanding, and renders these actions. The screen uses at most eight lines for a todo, and always shows a
 command to continue with. The exit status tells a program whether somebody can continue.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief.page import (
-    CHARACTERS_PER_TOKEN,
-    PAGE_TOKENS,
-    Consequences,
-    edit_in_short,
-    likeliest_change,
-)
+from planner.brief.page import edit_in_short, likeliest_change
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status, UsageMistake, complain, program
@@ -27,21 +23,23 @@ from planner.cli.screen import PLAN_STATES, Screen, print_json, write
 from planner.engine.progress import repair_turn, shown_state
 from planner.engine.requests import brief_of
 from planner.engine.state import revised_plans
-from planner.errors import PlannerError
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
+from planner.model.base import qualified
 from planner.model.taxonomy import Family, Owner, Role
 from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.loader import shown_path
+from planner.policy.dependencies import waves
 from planner.store.lines import action_text
 from planner.store.plan_run import PlanRun
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from planner.engine import State, TodoRecord
     from planner.model.actions import Action
     from planner.model.outcome import Failure, Outcome
+    from planner.model.plan import Todo
 
 EPILOG = """\
 \b
@@ -109,7 +107,11 @@ def next_(
         for line in written:
             complain(line)
     else:
-        _NextScreen(run, choice.path).show(actions, written)
+        screen = _NextScreen(run, choice.path)
+        screen.add_actions(actions)
+        for line in written:
+            screen.paragraph(line)
+        screen.show()
     return _status(run, actions)
 
 
@@ -259,122 +261,122 @@ def show_remarks(screen: Screen, run: PlanRun) -> None:
         screen.line(f"  {screen.style(ready.command, 'command')}")
 
 
-class _NextScreen:
-    """Renders the output of ``planner next`` for a run.
-
-    The order is: the head, remarks, a stop, repairs, questions, verifications, todos that can begin,
-    sub-plans to write, and what waits for something else.
-    """
+class _NextScreen(Screen):
+    """The output of ``planner next`` for a run."""
 
     def __init__(self, run: PlanRun, plan: Path) -> None:
+        super().__init__()
         self._run = run
         self._records = run.state.records
         self._plan = plan
         self._words = words_of(run, plan)
-        self._screen = Screen()
-        self._counts = {each.todos[0]: each.tests for each in _root_causes(run)}
-        """How many tests a root cause makes fail, in all todos; by the first todo of the cause."""
 
-    def show(self, actions: Sequence[Action], written: Sequence[str]) -> None:
-        """Write all of it to standard output; ``written`` are lines about files that were written."""
-        screen = self._screen
+    def add_actions(self, actions: Sequence[Action]) -> None:
+        """Add the whole output.
+
+        The order is: the head, remarks, a stop, repairs, questions, verifications, todos that can begin,
+        sub-plans to write, and what waits for something else.
+        """
         self._head()
-        show_remarks(screen, self._run)
-        self._stopped()
+        show_remarks(self, self._run)
+        self._stop()
         works = [each for each in actions if isinstance(each, Implement)]
         # An action on a branch or on a verified todo is a repair; any other is the first work on a todo.
-        repairs = [
-            each for each in works if (record := self._records[each.todo_id]).is_branch or record.outcome
-        ]
-        self._show_most(repairs, self._repair, apart=True)
+        repairs = [each for each in works if (red := self._records[each.todo_id]).is_branch or red.outcome]
+        self._most(repairs, self._repair)
         shown = {_primary(self._run, self._records[each.todo_id]).id for each in repairs[:MOST_TODOS]}
-        self._show_most(
-            [each for each in actions if isinstance(each, AskHuman)],
-            lambda each: self._question(each, shown_above=each.todo_id in shown),
-            apart=True,
-        )
+        questions = [each for each in actions if isinstance(each, AskHuman)]
+        self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))
         self._verifications([each for each in actions if isinstance(each, Verify)])
-        self._ready([each for each in works if each not in repairs])
+        ready = [each for each in works if each not in repairs]
+        self._section(f"Ready ({len(ready)}), in parallel", ready, self._begin)
+        if ready:
+            self._brief(ready[0].todo_id)
         for action in actions:
             if isinstance(action, LoadSubPlan):
                 where = action.sub_plan or action.sub_project_id
-                screen.paragraph(
-                    f"{action.todo_id}: write its sub-plan, {where}", first="plan   ", indent=7
-                )
-        self._waiting()
-        for line in written:
-            screen.paragraph(line)
-        screen.show()
+                self.paragraph(f"{action.todo_id}: write its sub-plan, {where}", first="plan   ", indent=7)
+        waiting, clip = [*self._waiting()], partial(self._clipped, "  ")
+        self._section(f"Waiting ({len(waiting)})", waiting, clip)
+        self._section("Later", [*_later_waves(self._run.state)], clip)
 
-    def _show_most(self, items: Sequence[Any], show: Callable[[Any], None], *, apart: bool = False) -> None:
-        """Show the first ``MOST_TODOS`` items and how many more there are; ``apart`` adds a blank line."""
+    def _section(self, title: str, items: Sequence[Any], show: Callable[[Any], None]) -> None:
+        """Add a blank line, a title, and the items, each by ``show``; nothing if there are none."""
+        if items:
+            self.line()
+            self.line(self.style(title, "strong"))
+            self._most(items, show)
+
+    def _most(self, items: Sequence[Any], show: Callable[[Any], None]) -> None:
+        """Show the first ``MOST_TODOS`` items, and how many more there are."""
         for item in items[:MOST_TODOS]:
             show(item)
         if len(items) > MOST_TODOS:
-            if apart:
-                self._screen.line()
-            self._screen.line(f"and {len(items) - MOST_TODOS} more; --json shows all")
+            self.line()
+            self.line(f"and {len(items) - MOST_TODOS} more; --json shows all")
 
     def _clipped(self, lead: str, text: str) -> None:
         """Add one line, cut at the width of the terminal, or at ``_PIPED`` cells if there is none."""
-        screen = self._screen
         # Programs and agents that read the output get more of a long line than a terminal shows.
-        width = max(screen.width, 0 if screen.is_terminal else _PIPED)
-        screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
-
-    def _title(self, mark: str, name: str, about: str, style: str) -> None:
-        """Add a blank line and the heading of a todo."""
-        screen = self._screen
-        screen.line()
-        screen.line(
-            f"{screen.style(mark, style)} {screen.style(screen.one_line(name), 'strong')}"
-            f"{screen.style(about and f'  {about}', style)}"
-        )
+        width = max(self.width, 0 if self.is_terminal else _PIPED)
+        self.line(self.clip(f"{lead}{self.one_line(text)}", width))
 
     def _head(self) -> None:
         """Add the plan's name and state, and how many todos are in which state."""
-        screen, state = self._screen, self._run.state
+        state = self._run.state
         todos = [record for record in state.todos.values() if not record.is_branch and not record.children]
         states = [shown_state(state, record) for record in todos]
         counts = [f"{states.count('done')} of {counted(len(todos), 'todo')} done"]
-        counts += [
-            f"{count} {word}"
-            for name, word in (("test_failed", "failed"), ("failed", "given up"), ("blocked", "blocked"))
-            if (count := states.count(name))
-        ]
-        if unverified := sum(record.life is TodoLife.TESTING and record.waited > 0 for record in todos):
-            counts.append(f"{unverified} could not be verified")
+        unverified = sum(record.life is TodoLife.TESTING and record.waited > 0 for record in todos)
+        for count, word in (
+            (states.count("test_failed"), "failed"),
+            (states.count("failed"), "given up"),
+            (states.count("blocked"), "blocked"),
+            (unverified, "could not be verified"),
+        ):
+            counts += [f"{count} {word}"] if count else []
         word = state.plan_state.value.replace("_", " ")
         if word == "completed" and readiness(self._run).unaccepted:
             word = "not accepted"
-        styled = screen.style(word, PLAN_STATES[state.plan_state][1])
-        name = screen.style(screen.one_line(state.plan_id), "strong")
-        screen.line(f"{name}  {styled}: {', '.join(counts)}")
+        styled = self.style(word, PLAN_STATES[state.plan_state][1])
+        name = self.style(self.one_line(state.plan_id), "strong")
+        self.line(f"{name}  {styled}: {', '.join(counts)}")
 
-    def _stopped(self) -> None:
+    def _stop(self) -> None:
         """Add why the run stopped, and the command to run once the cause is removed."""
-        screen, stopped = self._screen, self._run.state.stopped
-        if self._run.state.plan_state == "completed" and not readiness(self._run).remarks:
-            screen.line("nothing is left to do")
-        if stopped is None or self._run.state.plan_state == "completed":
+        state = self._run.state
+        stopped = state.stopped
+        if state.plan_state is PlanState.COMPLETED:
+            if not readiness(self._run).remarks:
+                self.line("nothing is left to do")
             return
-        head = f"{screen.style('stop', 'bad')}   "
-        screen.paragraph(f"{stopped.because} [{stopped.rule}]", first=head, indent=7)
+        if stopped is None:
+            return
+        self.paragraph(
+            f"{stopped.because} [{stopped.rule}]", first=f"{self.style('stop', 'bad')}   ", indent=7
+        )
         for problem in getattr(stopped, "problems", ()):
-            screen.paragraph(problem, indent=7)
-        if self._run.state.plan_state == "halted":
-            screen.paragraph("remove the cause, then verify again:", indent=7)
-            screen.line(f"       {screen.style(self._run.found.verify, 'command')}")
-            # A halted run has no actions, so its failures are listed by their causes.
-            self._show_most(_root_causes(self._run), self._unrepaired, apart=True)
+            self.paragraph(problem, indent=7)
+        if state.plan_state is PlanState.HALTED:
+            self.paragraph("remove the cause, then verify again:", indent=7)
+            self.line(f"       {self.style(self._run.found.verify, 'command')}")
+            # A halted run has no actions, so its failures are listed, one of each root cause.
+            reds = [each for each in self._records.values() if each.failure and not each.parent_id]
+            self._most([each for each in reds if not each.behind], self._unrepaired)
+
+    def _title(self, mark: str, name: str, about: str, style: str) -> None:
+        """Add a blank line and the heading of a todo."""
+        self.line()
+        about = self.style(about and f"  {about}", style)
+        self.line(f"{self.style(mark, style)} {self.style(self.one_line(name), 'strong')}{about}")
 
     def _repair(self, action: Implement) -> None:
         """Add a todo to repair: the failure, who repairs it, and the commands to read and to run."""
-        screen, record = self._screen, self._records[action.todo_id]
+        record = self._records[action.todo_id]
         primary = _primary(self._run, record)
         failure = _failure_of(self._run, record)
         about = f"{_about(failure)}; for the {action.role}" if failure is not None else ""
-        self._title(screen.glyphs.failed, primary.id, about, "bad")
+        self._title(self.glyphs.failed, primary.id, about, "bad")
         self._failure(failure, primary)
         what = repair_turn(record)
         if record.is_branch:
@@ -386,12 +388,12 @@ class _NextScreen:
         self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
         self._brief(action.todo_id)
         # The todo itself is verified, not the branch: it is done only when its own criteria pass.
-        screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
+        self.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
 
-    def _unrepaired(self, cause: Consequences) -> None:
+    def _unrepaired(self, record: TodoRecord) -> None:
         """Add a todo that failed before the run stopped."""
-        record = self._records[cause.todos[0]]
-        self._title(self._screen.glyphs.failed, record.id, _about(record.failure), "bad")
+        assert record.failure is not None
+        self._title(self.glyphs.failed, record.id, _about(record.failure), "bad")
         self._failure(record.failure, record)
         self._brief(record.id)
 
@@ -399,12 +401,12 @@ class _NextScreen:
         """Add what failed, the message, the place and the edit, a line each."""
         if failure is None:
             return
-        tests = _failing_tests(failure)
-        what = tests[0] if tests else failure.check_id or ""
-        count = self._counts.get(record.id, len(tests))
-        more = f" (+{count - 1})" if tests and count > 1 else ""
+        # An outcome of another program may list its top failing tests alone.
+        tests = failure.tests or failure.top_failing_tests
         lines = {
-            "failed": f"{what}{more}",
+            "failed": f"{tests[0]}{f' (+{len(tests) - 1})' if tests[1:] else ''}"
+            if tests
+            else failure.check_id,
             "says": failure.stack_trace_head,
             "where": where(failure),
             "edit": _edit(self._run, record, record.outcome),
@@ -414,29 +416,28 @@ class _NextScreen:
                 self._clipped(f"  {label:<6} ", text)
 
     def _brief(self, todo_id: str) -> None:
-        self._screen.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
+        self.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
 
     def _question(self, question: AskHuman, *, shown_above: bool) -> None:
         """Add a question: the reason, the failure if it is not shown above, and the command to answer."""
-        screen, record = self._screen, self._records.get(question.todo_id)
-        self._title(screen.glyphs.testing, question.todo_id or "the plan", "waits for a person", "warn")
-        screen.paragraph(question.question, first="  ask    ", indent=9)
+        record = self._records.get(question.todo_id)
+        self._title(self.glyphs.testing, question.todo_id or "the plan", "waits for a person", "warn")
+        self.paragraph(question.question, first="  ask    ", indent=9)
         self._clipped("  why    ", f"{question.because} [{question.rule}]")
         if record is not None and question.kind is not QuestionKind.ANSWER and not shown_above:
             self._failure(record.failure, record)
         target = shlex.quote(question.todo_id or question.question_id)
-        answer = f"answer {self._words} {target}"
+        others = ", ".join(question.options[1:])
+        answers = [f"answer {self._words} {target} {question.options[0]} # or {others}"]
         if question.kind is QuestionKind.ANSWER:
             checks = self._run.asked_questions(question.todo_id) if record is not None else {}
-            for check in checks if len(checks) > 1 else ("",):
-                which = f" --check {shlex.quote(check)}" if check else ""
-                screen.command("answer", f"{program()} {answer} yes{which} # or no, or a reason")
-            return
-        answer += f" {question.options[0]} # or {', '.join(question.options[1:])}"
-        if question.kind.is_approval:
+            which = [f" --check {shlex.quote(each)}" for each in checks] if len(checks) > 1 else [""]
+            answers = [f"answer {self._words} {target} yes{each} # or no, or a reason" for each in which]
+        elif question.kind.is_approval:
             others = ", ".join(each for each in question.options if each in ("reject", "modify"))
-            answer = f"approve {self._words} {shlex.quote(question.question_id)} # or {others}"
-        screen.command("answer", f"{program()} {answer}")
+            answers = [f"approve {self._words} {shlex.quote(question.question_id)} # or {others}"]
+        for each in answers:
+            self.command("answer", f"{program()} {each}")
 
     def _verifications(self, actions: Sequence[Verify]) -> None:
         """Add the todos to verify and one command for all of them.
@@ -445,12 +446,12 @@ class _NextScreen:
         """
         if not actions:
             return
-        self._screen.line()
-        self._show_most(actions, self._verification)
+        self.line()
+        self._most(actions, self._verification)
         names = ",".join(action.todo_ids[0] for action in actions[:MOST_TODOS])
         if self._run.found.document is not None or self._run.is_driven:
             verify = self._run.found.verify
-            self._screen.command("run", f"{verify}::{names}" if len(actions) <= MOST_TODOS else verify)
+            self.command("run", f"{verify}::{names}" if len(actions) <= MOST_TODOS else verify)
 
     def _verification(self, action: Verify) -> None:
         record = self._records[action.todo_ids[0]]
@@ -462,14 +463,8 @@ class _NextScreen:
         if outcome and failure and failure.category.facts.family is Family.ENVIRONMENT:
             self._clipped("  edit   ", _edit(self._run, record, outcome))
 
-    def _ready(self, ready: Sequence[Implement]) -> None:
-        if ready:
-            self._screen.line()
-            self._screen.line(self._screen.style(f"Ready ({len(ready)}), in parallel", "strong"))
-            self._show_most(ready, self._begin)
-            self._brief(ready[0].todo_id)
-
     def _begin(self, action: Implement) -> None:
+        """Add a todo that can begin, with the files that it may write."""
         todo = self._records[action.todo_id].todo
         title = f" {todo.title}" if todo.title and todo.title != todo.id else ""
         self._clipped("  ", f"{action.todo_id}{title}: for the {action.role}")
@@ -479,41 +474,52 @@ class _NextScreen:
         if found is not None and (failure := found.failure_evidence) is not None:
             self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 
-    def _waiting(self) -> None:
-        """Add the todos that wait for a failed todo, for files, for a free place, or for another branch."""
-        screen, state = self._screen, self._run.state
-        lines = [f"{name}: blocked by {red}" for name, red in sorted(state.blocked().items())]
-        lines += [
-            f"{each}: after {name}, which may write the same files"
-            for name, those in sorted(state.held.items())
-            for each in sorted(those)
-        ]
+    def _waiting(self) -> Iterator[str]:
+        """Yield the todos that wait for a failed todo, for files, for a free place, or another branch."""
+        state = self._run.state
+        for name, red in sorted(state.blocked().items()):
+            yield f"{name}: blocked by {red}"
+        for name, those in sorted(state.held.items()):
+            yield from (f"{each}: after {name}, which may write the same files" for each in sorted(those))
         for record in self._records.values():
             step = record.next_step
             if step is not None and step.kind == "branch" and record.question is None:
-                lines.append(
-                    f"{record.id}: its branch waits for another branch to end (max_concurrent_branches)"
-                )
+                yield f"{record.id}: its branch waits for another branch to end (max_concurrent_branches)"
             parent = self._records.get(record.parent_id or "")
             if parent is not None and state.waits(record) and parent.life is TodoLife.TEST_FAILED:
                 after = listed(record.todo.dependencies, 3)
-                lines.append(f"{parent.id}: its branch {record.todo.id} comes after {after}")
-        if lines:
-            screen.line()
-            screen.line(screen.style(f"Waiting ({len(lines)})", "strong"))
-            self._show_most(lines, lambda line: self._clipped("  ", line))
-        later = sum(
-            each.life is TodoLife.PENDING and each.next_step is None and not each.is_branch
-            for each in state.todos.values()
-        )
-        if later:
-            screen.line(f"{counted(later, 'todo')} in later waves: {program()} waves shows them")
+                yield f"{parent.id}: its branch {record.todo.id} comes after {after}"
 
 
-def _about(failure: Failure | None) -> str:
+def _later_waves(state: State) -> Iterator[str]:
+    """Yield the todos that wait for others, by the waves in which they can be worked on together.
+
+    The todos of the first wave are those that can begin, or that are under way.
+    """
+    open_ = [each for each in state.todos.values() if not each.is_branch and not each.life.is_final]
+    later = {each.id for each in open_ if each.life is TodoLife.PENDING and each.next_step is None}
+    # The todos of a rejected plan may depend on each other in a circle.
+    if not later or state.plan_state is PlanState.REJECTED:
+        return
+    todos: list[Todo] = []
+    for each in open_:
+        before = (qualified(each.within, name) for name in each.todo.dependencies)
+        changes = {
+            "id": each.id,
+            # A parent is done when the todos of its sub-plan are, so it comes after them.
+            "dependencies": (*before, *each.children),
+            "allowed_files": each.files,
+            # What is under way has its files already.
+            "priority": each.todo.priority if each.life is TodoLife.PENDING else -math.inf,
+        }
+        todos.append(each.todo.model_copy(update=changes))
+    for number, wave in enumerate(waves(todos), 1):
+        if names := [name for name in wave if name in later]:
+            yield f"wave {number}: {listed(names)}"
+
+
+def _about(failure: Failure) -> str:
     """Return the category, the confidence and the owner of a failure."""
-    if failure is None:
-        return ""
     sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
     known = failure.owner not in (None, Owner.UNKNOWN)
     return f"{failure.category}{sure}, {f'fault of the {failure.owner}' if known else 'owner unknown'}"
@@ -531,103 +537,3 @@ def where(failure: Failure) -> str:
         return ""
     line = f":{place.line}" if place.line else ""
     return f"{f'in {place.function} ' if place.function else ''}{place.path}{line}"
-
-
-# -- the short brief ------------------------------------------------------------------------------------
-
-DEFAULT_TOKENS = 105
-"""The default size of ``planner brief``."""
-
-
-@command("Exit status: 0 shown, or nothing fails; 2 wrong usage, 4 the plan was not verified yet.")
-def brief(
-    plan: TodosArgument = None,
-    todo: Annotated[
-        str | None, option("--todo TODO", "The todo or branch. Default: the root cause to fix first.")
-    ] = None,
-    tokens: Annotated[
-        int, option("--tokens N", "The greatest length, in tokens of four characters.", min=40)
-    ] = DEFAULT_TOKENS,
-    outcomes: OutcomesOption = None,
-) -> int:
-    """Print the root cause to fix first: change, place, role, next step, and what not to edit.
-
-    With 800 tokens or more, and for a todo that does not fail, it prints the full instructions, shortened.
-    """
-    choice = choose_todos(plan)
-    named = [todo] if todo else [*(choice.todo_ids or ())]
-    if len(named) > 1:
-        raise UsageMistake(f"{plan or choice.path}: a brief is about one todo; name only one")
-    run = PlanRun.open(choice.path, outcomes, keep=True)
-    if run.found.document is None and not run.is_driven:
-        raise PlannerError(f"{choice.path}: there are no outcomes; run first: {run.found.verify}")
-    causes = _root_causes(run)
-    # Every line printed before the brief is paid for out of its tokens.
-    lines: list[str] = []
-    if (ready := readiness(run)).command:
-        lines.append(f"out of date: {ready.remarks[0]}; run first: {ready.command}")
-    if not named and not causes:
-        write("\n".join([*lines, _nothing_failing(run)]) + "\n")
-        return Status.OK
-    records = run.state.records
-    todo_id = known_todo(run.state, named[0]) if named else causes[0].todos[0]
-    if not named and len(causes) > 1:
-        following = f"--todo {shlex.quote(causes[1].todos[0])}"
-        lines.append(f"root cause 1 of {len(causes)}; the next: {following}")
-    # A todo behind another one is repaired by the branch of that one.
-    todo_id = records[todo_id].behind or todo_id
-    worker = _worker(run.state, todo_id)
-    primary = records[todo_id].parent_id or todo_id
-    # A short brief needs the consequences of the cause; with enough room, or for a todo that does not
-    # fail, the full page is rendered and cut to size.
-    reds = next((each for each in causes if primary in each.todos), None)
-    room = tokens - sum(len(line) + 1 for line in lines) // CHARACTERS_PER_TOKEN
-    if reds is None or room >= PAGE_TOKENS:
-        text = brief_of(run.state, worker, max_tokens=room)
-    else:
-        verify = run.found.verify if len(reds.todos) > 1 else None
-        text = brief_of(run.state, worker, max_tokens=room, reds=reds, verify=verify)
-    write("\n".join([*lines, text.rstrip("\n")]) + "\n")
-    return Status.OK
-
-
-def _root_causes(run: PlanRun) -> list[Consequences]:
-    """Return the consequences of each root cause, the first to fix first.
-
-    Within a cause, todos whose own failure has the signature of the cause come first; a cause that no
-    failing todo shows is left out. Failing todos without a known cause follow, each as its own.
-    """
-    primaries = [each for each in run.state.records.values() if not each.parent_id and each.outcome]
-    reds = {each.id: each.failure for each in primaries if each.failure}
-    found: list[Consequences] = []
-    for cause in () if run.found.document is None else run.found.document.causes:
-        shown = [each.todo_id for each in cause.todos if each.todo_id in reds]
-        # The todo that is repaired comes first; the others wait for its repair.
-        shown.sort(
-            key=lambda each: (
-                reds[each].signature not in cause.signatures,
-                bool(run.state.records[each].behind),
-            )
-        )
-        if shown and reds[shown[0]].signature in cause.signatures:
-            found.append(Consequences(shown, cause.tests or len(_failing_tests(reds[shown[0]]))))
-    covered = {todo_id for each in found for todo_id in each.todos}
-    alone = (each for each in reds if each not in covered)
-    return found + [Consequences([each], len(_failing_tests(reds[each]))) for each in alone]
-
-
-def _failing_tests(failure: Failure) -> tuple[str, ...]:
-    """Return all tests of a failure; for an outcome that does not list them, its top failing tests."""
-    return failure.tests or failure.top_failing_tests
-
-
-def _nothing_failing(run: PlanRun) -> str:
-    """Return the line for a plan without failing todos, with the next action or the plan's state."""
-    action, stopped = next(iter(run.outstanding()), None), run.state.stopped
-    if stopped is not None and run.state.plan_state is not PlanState.COMPLETED:
-        return f"{run.state.plan_state.value}: {stopped.because} [{stopped.rule}]; a person must decide"
-    if action is None:
-        return f"nothing fails: {run.state.plan_id} is {run.state.plan_state.value}"
-    if isinstance(action, Verify) and run.state.records[action.todo_ids[0]].waited:
-        return f"{action.todo_ids[0]} could not be verified: {action.because}; run: {run.found.verify}"
-    return f"nothing fails; next: {getattr(action, 'question', action.because)}"

@@ -1,4 +1,4 @@
-"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands on a plan file, without a run.
+"""``planner validate``, ``undo`` and ``schema``: commands on a plan file, without a run.
 
 ``validate`` is called after each edit of a plan and has to start fast: modules that only the other
 commands need are imported inside functions.
@@ -6,11 +6,9 @@ commands need are imported inside functions.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,30 +17,23 @@ from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, pla
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json, write
 from planner.errors import PlanFileError, PlanTreeError
-from planner.lint import LINT_RULES
 from planner.model.findings import PlanFinding, Severity
 from planner.planfile.document import MAX_LINE
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import fix_plan, validate_plan_tree
-from planner.policy.allowed_files import claimed_files
-from planner.policy.dependencies import waves as find_waves
 from planner.text.display import counted
-from planner.text.glob_patterns import seen_from_above
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
 
 _STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
 _ALIKE = 3
-"""The most findings of one rule that are shown, unless ``--select`` names rules."""
-
-RULE_HELP = "May be repeated, or a list separated by commas; planner explain RULE explains a rule."
+"""The most findings of one rule that are shown; JSON has all of them."""
 
 
 @command(
@@ -51,15 +42,9 @@ RULE_HELP = "May be repeated, or a list separated by commas; planner explain RUL
 def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
-    format: Annotated[
-        Literal["text", "json", "sarif"],
-        option("--format FORMAT", "The output format; --json is short for json."),
-    ] = "text",
     fix: Annotated[
         Path | None, option("--fix OUT", "Write the plan with all safe corrections; - is standard output.")
     ] = None,
-    ignore: Annotated[list[str] | None, option("--ignore RULE", f"Skip this rule. {RULE_HELP}")] = None,
-    select: Annotated[list[str] | None, option("--select RULE", "Only this rule.")] = None,
     strict: Annotated[bool, option("--strict", "Fail for warnings, too.")] = False,
     qualification: Annotated[
         Path | None,
@@ -82,9 +67,7 @@ def validate(
         from planner.planfile.record_files import read_qualification
 
         qualified = read_qualification(qualification)
-    ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
-    format = "json" if as_json else format
     try:
         if fix is not None:
             _write_fixed(path, fix)
@@ -92,21 +75,16 @@ def validate(
                 return Status.OK
             path = fix
         tree = load_tree(path)
-        found = validate_plan_tree(tree, qualification=qualified)
-        remark = None if selected else _unprotected(tree.load_all().flat())
+        findings = validate_plan_tree(tree, qualification=qualified)
+        remark = _unprotected(tree.load_all().flat())
     except (PlanFileError, PlanTreeError) as error:
-        if format != "text":  # a program that reads them needs the faults, too
-            _print_document(_faults(error), format, ready=False, remark=None)
+        if as_json:  # a program that reads it needs the faults, too
+            _print_document(_faults(error), ready=False, remark=None)
         raise
-    findings = [
-        each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])
-    ]
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
-    if format != "text":
-        _print_document(findings, format, ready=ready, remark=remark)
-    else:
-        _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
+    show = _print_document if as_json else _show
+    show(findings, ready=ready, remark=remark)
     return Status.OK if ready else Status.FOUND
 
 
@@ -134,55 +112,10 @@ def _faults(error: PlanFileError | PlanTreeError) -> list[PlanFinding]:
     return found
 
 
-def _print_document(
-    findings: Sequence[PlanFinding], format: str, *, ready: bool, remark: str | None
-) -> None:
-    """Print the findings as JSON or SARIF."""
-    if format == "json":
-        documents = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
-        remarks = [] if remark is None else [remark]
-        print_json({"ready": ready, "findings": documents, "remarks": remarks}, sort_keys=True)
-    else:
-        print_json(_sarif(findings))
-
-
-_SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
-
-
-def _sarif(findings: Sequence[PlanFinding]) -> dict[str, Any]:
-    """Return the SARIF 2.1.0 document, with one result for each finding."""
-    reasons = {each.rule: each.why for each in findings}
-    # A result names its rule by the position in this list.
-    rules = sorted(reasons)
-    described = [
-        {
-            "id": rule,
-            "shortDescription": {"text": reasons[rule]},
-            "help": {"text": LINT_RULES[rule].fix if rule in LINT_RULES else "Correct the file."},
-        }
-        for rule in rules
-    ]
-    driver = {"name": "planner validate", "rules": described}
-    results = [_result(each, rules.index(each.rule)) for each in findings]
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
-
-
-def _result(found: PlanFinding, rule: int) -> dict[str, Any]:
-    # Lines and columns of SARIF begin at 1; what is said of a whole file is shown at its first line.
-    region = {"startLine": found.line or 1, "startColumn": found.column or 1}
-    # A location of SARIF is a URI, in which blanks are invalid.
-    place = {"artifactLocation": {"uri": quote(found.path)}, "region": region}
-    return {
-        "ruleId": found.rule,
-        "ruleIndex": rule,
-        "level": _SARIF_LEVELS[found.severity],
-        "message": {"text": f"{found.message}; {found.fix}"},
-        "locations": [{"physicalLocation": place}],
-    }
+def _print_document(findings: Sequence[PlanFinding], *, ready: bool, remark: str | None) -> None:
+    documents = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
+    remarks = [] if remark is None else [remark]
+    print_json({"ready": ready, "findings": documents, "remarks": remarks}, sort_keys=True)
 
 
 def _write_fixed(path: Path, output: Path) -> None:
@@ -221,30 +154,20 @@ def _unprotected(flat: FlatPlan) -> str | None:
     return f"{counted(count, 'todo')} {verb} no allowed_files: {open_to_change}"
 
 
-def _rules(option: str, given: Sequence[str] | None) -> list[str]:
-    """Return the rules that an option names. Raises ``UsageMistake`` for an unknown one."""
-    names = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
-    for name in names:
-        if name not in LINT_RULES:
-            near = nearest(name, LINT_RULES, "the rules are")
-            raise UsageMistake(f"{option} {name}: unknown rule; {near}")
-    return names
-
-
-def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: str | None) -> None:
-    """Print the findings, at most ``most`` of each rule, the remark, and the verdict with the counts."""
+def _show(findings: Sequence[PlanFinding], *, ready: bool, remark: str | None) -> None:
+    """Print the findings, at most ``_ALIKE`` of each rule, the remark, and the verdict with the counts."""
     screen, shown = Screen(), Counter[str]()
     for each in findings:
         shown[each.rule] += 1
         # One weakness is often repeated in all todos, and would hide the other findings.
-        if shown[each.rule] <= most:
+        if shown[each.rule] <= _ALIKE:
             place = ":".join(str(part) for part in (each.path, each.line, each.column) if part is not None)
             severity = screen.style(each.severity.value, _STYLES[each.severity])
             screen.line(f"{screen.one_line(place)}: {severity} {each.rule} {screen.one_line(each.message)}")
             screen.labelled("fix", each.fix, room=5)
     for rule, count in shown.items():
-        if count > most:
-            screen.line(f"and {count - most} more of {rule}; show all: --select {rule}")
+        if count > _ALIKE:
+            screen.line(f"and {count - _ALIKE} more of {rule}; --json shows all")
     if remark is not None:
         screen.paragraph(remark, first=f"{screen.style('!', 'warn')} ", indent=2)
     counts = Counter(each.severity.value for each in findings)
@@ -256,53 +179,6 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
     word = screen.style("ready", "good") if ready else screen.style("not ready", "bad")
     screen.line(f"{word}: {summary or 'no findings'}")
     screen.show()
-
-
-@command("Exit status: 0 shown, 2 wrong usage, 4 a file cannot be read.")
-def waves(plan: PlanArgument = None, as_json: JsonOption = False) -> int:
-    """Show which todos can be worked on at the same time, wave by wave.
-
-    A todo is in the first wave after its dependencies in which no other todo may write its files: its
-    allowed_files, or its target_file and expected_artifacts. A todo that names no files is assumed to
-    conflict with no other. A parent comes after the todos of its sub-plan; branches are left out.
-    """
-    flat = load_tree(plan_or_usual(plan)).load_all().flat()
-    todos = {todo.id: todo for todo in _rooted_alike(flat) if todo.parent_id is None}
-    found = find_waves(
-        # A parent is done when the todos of its sub-plan are, so it comes after them.
-        todo.model_copy(update={"dependencies": (*todo.dependencies, *flat.children.get(todo.id, ()))})
-        for todo in todos.values()
-    )
-    if as_json:
-        print_json({"plan": flat.loaded.plan.todo_list_id, "waves": found})
-        return Status.OK
-    screen = Screen()
-    count = f"{counted(len(todos), 'todo')} in {counted(len(found), 'wave')}"
-    screen.paragraph(f"{flat.loaded.plan.workflow_name or flat.loaded.plan.todo_list_id}: {count}")
-    for number, wave in enumerate(found, 1):
-        screen.line()
-        screen.line(screen.style(f"Wave {number} ({len(wave)})", "strong"))
-        for todo_id in wave:
-            screen.clipped(f"  {screen.one_line(todo_id)}  {screen.one_line(todos[todo_id].title)}")
-    screen.show()
-    return Status.OK
-
-
-def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
-    """Return the todos with their file patterns relative to one folder above the roots of all plan files.
-
-    The patterns of plans with different roots can only then be compared.
-    """
-    items = flat.loaded.plan.items
-    roots = {str(part.root) for part in flat.parts}
-    top = os.path.commonpath(roots)
-    folders = {root: os.path.relpath(root, top).replace(os.sep, "/") for root in roots}
-    return [
-        todo.model_copy(update={"allowed_files": tuple(seen_from_above(each, folder) for each in files)})
-        if (files := claimed_files(todo)) and (folder := folders[str(flat.owner(todo.id).root)]) != "."
-        else todo
-        for todo in items
-    ]
 
 
 @command(

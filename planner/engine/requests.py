@@ -10,7 +10,7 @@ from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from planner.brief.page import PAGE_TOKENS, Consequences, write_brief, write_task
+from planner.brief.page import PAGE_TOKENS, write_brief, write_task
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.verdicts import TodoLife
@@ -133,14 +133,11 @@ def instructions_for(
     tried: tuple[str, ...] = (),
     *,
     max_tokens: int = PAGE_TOKENS,
-    reds: Consequences | None = None,
-    verify: str | None = None,
 ) -> str:
     """Return the instructions in Markdown for whoever repairs a todo.
 
     ``red`` holds the failure to describe, which may be that of a branch, and must have an outcome;
-    ``worker`` is the todo or branch that will be worked on; ``tried`` lists failed attempts. ``reds`` and
-    ``verify`` are as in :func:`brief_of`; by default, ``verify`` is the command that the failure names.
+    ``worker`` is the todo or branch that will be worked on; ``tried`` lists failed attempts.
     """
     assert red.outcome is not None
     return write_brief(
@@ -148,36 +145,16 @@ def instructions_for(
         primary.todo,
         red.outcome,
         red.context,
-        rerun=verify or (primary.failure and primary.failure.rerun) or _verify_command(state, primary.id),
+        rerun=(primary.failure and primary.failure.rerun) or _verify_command(state, primary.id),
         worker=worker,
         tried=tried,
-        reds=reds,
         max_tokens=max_tokens,
     )
 
 
-def brief_of(
-    state: State,
-    todo_id: str,
-    *,
-    max_tokens: int = PAGE_TOKENS,
-    reds: Consequences | None = None,
-    verify: str | None = None,
-) -> str:
-    """Return the Markdown brief for whoever works on a todo.
-
-    With ``reds`` (everything that fails by the todo's root cause) the brief is short and describes the
-    root cause; ``verify`` is then the command that verifies all of it. Without a failure, the brief
-    describes the task.
-    """
+def brief_of(state: State, todo_id: str, *, max_tokens: int = PAGE_TOKENS) -> str:
+    """Return the Markdown brief for whoever works on a todo; without a failure, it describes the task."""
     record = state.records[todo_id]
-    if reds is not None:
-        primary = _primary(state, record)
-        red = primary if record.outcome is None else record
-        tried = _tried(record)
-        return instructions_for(
-            state, primary, red, record.todo, tried, max_tokens=max_tokens, reds=reds, verify=verify
-        )
     brief = _brief(state, record, max_tokens)
     # These already say how the todo is verified; other instructions need the task after them.
     if brief.instructions is not None and brief.failure is not None:

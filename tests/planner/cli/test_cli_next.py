@@ -91,14 +91,23 @@ def test_todos_with_the_same_cause_are_listed_with_the_first(command: Command):
     assert "; also b, with the same cause\n" in command("next", "plan.yaml").out
 
 
-def test_next_and_brief_agree_on_the_number_of_tests_of_a_cause(command: Command):
-    command.plan(with_test("a"), with_test("b"))
-    todos = [{"todo_id": "a", "tests": 2}, {"todo_id": "b", "tests": 1}]
-    cause = {"rank": 1, "signatures": ["s1"], "category": "TEST_REGRESSION", "todos": todos, "tests": 3}
-    command.outcomes(failed("a", signature="s1"), failed("b", signature="s1"), causes=[cause])
+def test_all_failing_tests_of_a_todo_are_counted(command: Command):
+    command.plan(with_test("a"))
+    command.outcomes(failed("a", tests=[f"tests/test_a.py::test_{name}" for name in "abc"]))
 
-    assert "3 tests in `a`, `b`" in command("brief", "plan.yaml").out
-    assert "  failed tests/test_a.py::test_it (+2)\n" in command("next", "plan.yaml").out
+    assert "  failed tests/test_a.py::test_a (+2)\n" in command("next", "plan.yaml").out
+
+
+def test_todos_that_wait_for_others_are_shown_in_waves(command: Command):
+    command.plan(
+        with_test("a", allowed_files=["shop/a.py"]),
+        with_test("b", allowed_files=["shop/b.py"], dependencies=["a"]),
+        with_test("c", allowed_files=["shop/**"], dependencies=["a"]),
+        with_test("d", allowed_files=["docs/**"], dependencies=["a"]),
+    )
+    lines = command("next", "plan.yaml").out.splitlines()
+
+    assert lines[lines.index("Later") :] == ["Later", "  wave 2: b, d", "  wave 3: c"]
 
 
 def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Command):

@@ -71,28 +71,9 @@ def test_at_most_three_findings_per_rule_are_shown(
     ran = command("validate", "plan.yaml")
 
     assert ran.out.count(": warning no-test") == 3
-    assert "and 6 more of no-test; show all: --select no-test\n" in ran.out
+    assert "and 6 more of no-test; --json shows all\n" in ran.out
     assert ran.out.endswith("ready: 9 warnings, 1 advice\n")
-    assert command("validate", "plan.yaml", "--select", "no-test").out.count(": warning no-test") == 9
-
-
-@pytest.mark.parametrize(
-    ("words", "rules"),
-    [
-        (("--ignore", "no-test"), ["routing-missing"]),
-        (("--select", "no-test"), ["no-test"]),
-        (("--select", "no-test,routing-missing", "--ignore", "no-test"), ["routing-missing"]),
-        (("--ignore", "no-test", "--ignore", "routing-missing"), []),
-    ],
-)
-def test_rules_can_be_ignored_or_selected(
-    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], rules: list[str]
-) -> None:
-    finds(monkeypatch, WARNING, ADVICE)
-
-    ran = command("validate", "plan.yaml", "--json", *words)
-
-    assert [finding["rule"] for finding in ran.json["findings"]] == rules
+    assert len(command("validate", "plan.yaml", "--json").json["findings"]) == 10
 
 
 UNLIMITED = "name no allowed_files: without a baseline, changed tests or plans are not detected"
@@ -120,7 +101,6 @@ def test_one_remark_summarises_todos_without_allowed_files(
     assert command("validate", "plan.yaml", "--json").json["remarks"] == remarks
     shown = command("validate", "plan.yaml").out
     assert [line for line in shown.splitlines() if "allowed_files" in line] == [f"! {x}" for x in remarks]
-    assert "allowed_files:" not in command("validate", "plan.yaml", "--select", "no-test").out
 
 
 def test_a_parent_is_not_counted_as_a_todo_without_allowed_files(command: Command) -> None:
@@ -130,13 +110,6 @@ def test_a_parent_is_not_counted_as_a_todo_without_allowed_files(command: Comman
     (remark,) = command("validate", "plan.yaml", "--json").json["remarks"]
 
     assert remark.startswith("1 todo names no allowed_files")
-
-
-def test_an_unknown_rule_is_reported_with_the_nearest(command: Command) -> None:
-    ran = command("validate", "plan.yaml", "--ignore", "no-tset")
-
-    assert ran.status == 2
-    assert ran.err.startswith("planner: --ignore no-tset: unknown rule; did you mean 'no-test'")
 
 
 PLAN = """\
@@ -200,23 +173,7 @@ def test_a_fix_does_not_create_a_dependency_cycle(command: Command) -> None:
     assert "dependency-missing" in command("validate", "better.yaml").out
 
 
-def test_sarif_contains_the_rule_the_line_and_the_remedy(command: Command) -> None:
-    Path("plan.yaml").write_text(PLAN)
-
-    ran = command("validate", "plan.yaml", "--format", "sarif")
-
-    run = ran.json["runs"][0]
-    first = run["results"][0]
-    region = first["locations"][0]["physicalLocation"]["region"]
-    assert ran.status == 1
-    assert PLAN.splitlines()[region["startLine"] - 1].strip() == "max_retries: 0"
-    assert (first["ruleId"], first["level"]) == ("retries-unreasonable", "note")
-    rules = {each["id"] for each in run["tool"]["driver"]["rules"]}
-    assert {each["ruleId"] for each in run["results"]} == rules
-    assert len(run["results"]) >= 3
-
-
-def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(command: Command) -> None:
+def test_faults_of_an_unusable_plan_are_included_in_json(command: Command) -> None:
     Path("sub.yaml").write_text("items: [")
     todo = "todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml"
     Path("plan.yaml").write_text(f"{todo}, wrong_key: 1}}\n")
@@ -228,10 +185,8 @@ def test_faults_of_an_unusable_plan_are_included_in_json_and_sarif(command: Comm
     where = (finding["rule"], finding["line"], finding["place"])
     assert where == ("unusable-plan", 3, "items[0].wrong_key")
     assert "plan.yaml:3:" in ran.err
-    [result] = command("validate", "plan.yaml", "--format", "sarif").json["runs"][0]["results"]
-    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
     Path("plan.yaml").write_text(f"{todo}}}\n")
-    [finding] = command("validate", "plan.yaml", "--format", "json").json["findings"]
+    [finding] = command("validate", "plan.yaml", "--json").json["findings"]
     assert (finding["path"], finding["line"]) == ("sub.yaml", 1)
     fixing = command("validate", "sub.yaml", "--fix", "fixed.yaml", "--json")
     assert (fixing.status, len(fixing.json["findings"])) == (4, 1)
@@ -246,7 +201,7 @@ def test_an_artifact_of_a_parent_may_be_made_by_a_child(command: Command) -> Non
         "  acceptance_criteria: {expected_artifacts: [made.md, forgotten.md]}\n"
     )
 
-    out = command("validate", "plan.yaml", "--select", "parent-uncovered").out
+    out = command("validate", "plan.yaml").out
 
     assert "plan.yaml:6:55: warning parent-uncovered 'phase' must make forgotten.md" in out
     assert "made.md," not in out
