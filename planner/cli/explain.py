@@ -1,8 +1,7 @@
-"""``planner explain``: the meaning of a word or rule, the story of a run, and the review of a run.
+"""``planner explain``: the meaning of a word or rule, and the story of a run.
 
 Words come from :mod:`planner.cli.glossary`. The story is rendered by :func:`tell` from the recorded
-steps of a run: each event, the changes of state that it caused, and the actions that followed. The
-review comes from :mod:`planner.cli.figures`.
+steps of a run: each event, the changes of state that it caused, and the actions that followed.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import nearest, option, plan_or_usual, usual_plan
-from planner.cli.exits import Status, UsageMistake, as_called, complain, program
-from planner.cli.figures import count_run, review, verdict_of
+from planner.cli.arguments import nearest, plan_or_usual, usual_plan
+from planner.cli.exits import Status, as_called, complain, program
+from planner.cli.figures import verdict_of
 from planner.cli.glossary import load_glossary
 from planner.cli.runs import names_log, recorded_runs
 from planner.cli.screen import PLAN_STATES, Screen
@@ -60,27 +59,19 @@ def explain(
         str | None,
         typer.Argument(metavar="TODO", help="With a plan or a log: show only what concerns this todo."),
     ] = None,
-    review: Annotated[
-        bool,
-        option("--review", "Show the figures of that run instead: how well repairs and checks worked."),
-    ] = False,
 ) -> int:
     """Explain what something means, what the planner does about it, and what to check.
 
     For a run: show what happened, in order, and by which rules.
     """
     path = None if word is None else Path(word)
-    is_of_run = review or (
-        path is not None and (todo is not None or names_log(path) or path.suffix in PLAN_ENDINGS)
-    )
-    if not is_of_run:
-        return _show_topics() if word is None else _explain_word(word)
-    if review and todo is not None:
-        raise UsageMistake("--review needs a whole run; remove the todo")
-    if path is None or not names_log(path):
-        path = plan_or_usual(path)
-    *_, run = recorded_runs([path])  # the newest comes last
-    status = _show_review(run) if review else _show_story(run, None if names_log(path) else path, todo)
+    if word is None or path is None:
+        return _show_topics()
+    if todo is None and not names_log(path) and path.suffix not in PLAN_ENDINGS:
+        return _explain_word(word)
+    plan = None if names_log(path) else plan_or_usual(path)
+    *_, run = recorded_runs([plan or path])  # the newest comes last
+    status = _show_story(run, plan, todo)
     for remark in run.remarks:
         complain(remark)
     return status
@@ -175,18 +166,6 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
     screen.paragraph(f"{program()} explain RULE explains a rule in brackets.")
     if plan is not None:
         screen.paragraph(f"{program()} status {shlex.quote(str(plan))} shows the state of each todo.")
-    screen.show()
-    return Status.OK
-
-
-def _show_review(run: RecordedRun) -> int:
-    """Print each figure of the review with a mark for met, missed or unknown."""
-    screen = Screen()
-    figures, _ = count_run(run.steps)
-    marks = {True: (screen.glyphs.done, "good"), False: (screen.glyphs.failed, "bad"), None: ("-", "quiet")}
-    for each in review(figures):
-        mark, style = marks[each.met]
-        screen.paragraph(each.sentence, indent=21, first=f"{screen.style(mark, style)} {each.id:<18} ")
     screen.show()
     return Status.OK
 

@@ -19,8 +19,6 @@ from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain
 from planner.cli.screen import Screen
-from planner.cli.status import show_tree
-from planner.engine.progress import status_tree
 from planner.errors import IllegalTransition, LogError, PlannerError, RefusedEvent
 from planner.model.verdicts import TodoLife
 from planner.store.chain import one_line
@@ -180,7 +178,7 @@ def _error(error: PlannerError) -> str:
 REPLAY_EPILOG = """\
 \b
 Exit status
-   0  the decisions are the same, byte for byte; with --until, the state is shown
+   0  the decisions are the same, byte for byte
    1  the decisions differ; the first difference is shown
    2  wrong usage
    4  the log cannot be read, or a line of it was changed, dropped, added or moved
@@ -193,33 +191,18 @@ _MOST_SHOWN = 1_000
 @command(REPLAY_EPILOG)
 def replay(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A log that planner step has written.")],
-    until: Annotated[
-        int | None, option("--until N", "Show the state after line N; the first line is 0.", min=0)
-    ] = None,
 ) -> int:
     """Replay a recorded log, and compare each decision with the recorded one, byte for byte.
 
     The log is only read. It has everything that is needed: plans, outcomes and times.
     """
-    found = Replay.of(log, until=until)
+    found, screen = Replay.of(log), Screen()
     for remark in found.remarks:
         complain(remark)
-    if found.events == 0 and found.difference is None:
-        raise LogError(f"{log}: the log is empty; name a log that planner step has written")
-    if until is not None and found.events > until:
-        _show_state(log, found)
-        return Status.OK
-    if until is not None and found.difference is None:
-        raise UsageMistake(f"--until {until}: the log ends with line {found.events - 1}")
-    _show_comparison(found)
-    return Status.OK if found.difference is None else Status.FOUND
-
-
-def _show_comparison(found: Replay) -> None:
-    """Print whether all decisions were the same, else the first difference."""
     difference = found.difference
-    screen = Screen()
     if difference is None:
+        if found.events == 0:
+            raise LogError(f"{log}: the log is empty; name a log that planner step has written")
         counts = f"{counted(found.events, 'event')}, {counted(found.actions, 'action')}"
         screen.line(f"{counts}: the same, byte for byte")
     else:
@@ -231,26 +214,4 @@ def _show_comparison(found: Replay) -> None:
         for label, text in (("logged", difference.logged), ("now", now)):
             screen.labelled(label, (text or "no such action")[:_MOST_SHOWN], room=8)
     screen.show()
-
-
-def _show_state(log: Path, found: Replay) -> None:
-    """Print the state after the last replayed line, as ``planner status`` does, and its actions."""
-    last, state = found.last, found.state
-    assert last is not None  # at least one event was replayed
-    assert state is not None
-    tree = status_tree(state)
-    screen = Screen()
-    if found.difference is not None:
-        screen.remark(
-            f"line {found.difference.n} has different decisions than are made now; the state follows from "
-            "those made now"
-        )
-    show_tree(screen, tree, f"{log}, after line {last.n} ({last.event.event})")
-    for asked in state.questions.values():
-        screen.paragraph(
-            f"waits for a person: {asked.question_id}: {asked.question} ({' | '.join(asked.options)})"
-        )
-    for action in found.last_actions:
-        text = f"{action.action}: {action.because} [{action.rule}]"
-        screen.paragraph(text, first=f"  {action.seq:>3}  ", indent=7)
-    screen.show()
+    return Status.OK if difference is None else Status.FOUND

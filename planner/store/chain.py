@@ -248,10 +248,10 @@ class ChainedFile:
             self._advance(text, digest)
 
     def _refuse(self, problem: str) -> NoReturn:
-        """Raise the error about a damaged line; it names the command that shows the state before it."""
+        """Raise the error about a damaged line; it names the command that shows what came before."""
         remedy = "restore the log from a copy, or name the log of a run"
         if self.count:
-            shown = f"planner replay {self.path} --until {self.count - 1} shows the state before it"
+            shown = f"planner explain {self.path} shows what came before it"
             remedy = f"{shown}; restore the log from a copy"
         raise log_error(self.path, problem, remedy)
 

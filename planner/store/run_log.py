@@ -158,41 +158,37 @@ class Replay:
 
     events: int = 0
     actions: int = 0
-    state: State | None = None
-    last: LogEntry | None = None
-    last_actions: tuple[Action, ...] = ()
     difference: ReplayDifference | None = None
     """The first difference, ``None`` if there is none; nothing after it was compared."""
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, path: Path, *, until: int | None = None) -> Self:
-        """Fold a log to its end or first difference; with ``until``, to that line despite differences.
+    def of(cls, path: Path) -> Self:
+        """Fold a log to its end or first difference.
 
-        An event that the engine refuses ends the fold in either case. Raises
-        :class:`planner.errors.LogError` if the log is damaged before the last folded line.
+        Raises :class:`planner.errors.LogError` if the log is damaged before the last folded line.
         """
         # Step by step, so that the memory used does not grow with the log.
-        replay = cls()
+        replay, state = cls(), None
         with RunLog.read(path) as log:
             for entry in log.entries():
                 try:
-                    taken = Step.take(replay.state, entry.event)
+                    taken = Step.take(state, entry.event)
                 except RefusedEvent as error:
                     replay._compare(entry, (), str(error))
                     break
                 replay._compare(entry, taken.actions, None)
                 replay.events += 1
                 replay.actions += len(taken.actions)
-                replay.state, replay.last, replay.last_actions = taken.after, entry, taken.actions
-                if entry.n == until or (replay.difference is not None and until is None):
+                state = taken.after
+                if replay.difference is not None:
                     break
             replay.remarks = tuple(log.remarks)
         return replay
 
     def _compare(self, entry: LogEntry, actions: tuple[Action, ...], refusal: str | None) -> None:
-        """Store the difference between a line's actions and ``actions``, if it is the first."""
-        if self.difference is None and (refusal is not None or not calls_for(entry.text, actions)):
+        """Store the difference between a line's actions and ``actions``, if there is one."""
+        if refusal is not None or not calls_for(entry.text, actions):
             # Only a different text is parsed: most lines are equal, byte for byte.
             pairs = zip_longest(logged_actions(entry.text), map(action_text, actions))
             logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))

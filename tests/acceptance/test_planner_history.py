@@ -15,7 +15,6 @@ from example_project import Example, todo
 from prometheus_client.parser import text_string_to_metric_families
 from real_planner import forked, planner
 
-from planner.cli.figures import LIMITS
 from planner.cli.history import app
 from planner.cli.metrics import exposition
 from planner.planfile.tree import load_tree
@@ -144,7 +143,7 @@ METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def test_every_command_on_the_metrics_page_prints_the_output_shown(tmp_path: Path) -> None:
-    assert live_through(METRICS_PAGE, tmp_path, "console metrics") == 7
+    assert live_through(METRICS_PAGE, tmp_path, "console metrics") == 6
 
     written = tmp_path / "planverify.prom"
     families = {
@@ -156,10 +155,9 @@ def test_every_command_on_the_metrics_page_prints_the_output_shown(tmp_path: Pat
     assert [each.name for each in tmp_path.glob("*.tmp")] == []
 
 
-def test_the_page_lists_every_metric_and_every_figure() -> None:
+def test_the_page_lists_every_metric() -> None:
     page = METRICS_PAGE.read_text(encoding="utf-8")
     named = set(re.findall(r"`(planverify_[a-z_]+)`", page))
     shown = set(re.findall(r"^# TYPE (\w+) ", exposition([])[0], re.MULTILINE))
 
     assert named == shown
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == set(LIMITS)

@@ -9,7 +9,6 @@ from engine_telling import START, Told, todo
 from simulation import Watcher
 
 from planner.cli.explain import tell
-from planner.cli.figures import Figures, count_run
 from planner.store.chain import GENESIS, chained
 from planner.store.lines import body
 from planner.store.run_log import Step
@@ -40,10 +39,6 @@ class Kept(Watcher):
     def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
         self.steps.append(Step(event, tuple(actions), before, after))
 
-    @property
-    def figures(self) -> Figures:
-        return count_run(self.steps)[0]
-
 
 class Story(Told):
     """A run whose events are ten seconds apart."""
@@ -51,10 +46,6 @@ class Story(Told):
     def tell(self, event: Event) -> tuple[Action, ...]:
         self.now += PAUSE
         return super().tell(event.model_copy(update={"at": self.now}))
-
-    @property
-    def figures(self) -> Figures:
-        return count_run(self.steps)[0]
 
     def told(self, only: str | None = None) -> list[str]:
         """Return the description of the last step."""

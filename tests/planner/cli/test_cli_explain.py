@@ -9,7 +9,6 @@ from planner_command import Command, with_test
 
 from planner.catalog import RECIPES
 from planner.cli.exits import INTERRUPTED, Status
-from planner.cli.figures import LIMITS
 from planner.cli.glossary import load_glossary, meanings
 from planner.engine import ENGINE_RULES
 from planner.lint import LINT_RULES
@@ -43,7 +42,6 @@ KINDS = load_glossary().kinds()
         ("comparison with the baseline", set(Since) - {Since.UNKNOWN}),
         ("rule of the revision", REVISION_RULES),
         ("rule of the engine", ENGINE_RULES.keys() - REVISION_RULES.keys()),
-        ("figure of the review", LIMITS),
         ("rule of planner validate", LINT_RULES),
         ("rule of the diagnosis", {LEARNED, *(rule.id for rule in RULES)}),
         ("exit status", {str(int(each)) for each in (*Status, *ExitStatus, INTERRUPTED)}),

@@ -262,12 +262,3 @@ def test_an_unknown_todo_is_reported_with_the_nearest(run: Command) -> None:
 
     assert ran.status == 1
     assert ran.err.startswith("planner: the run has no todo 't1_branch'; did you mean 't1_branch_01'")
-
-
-def test_the_review_of_a_run_shows_every_figure(run: Command) -> None:
-    ran = run("explain", "run.jsonl", "--review")
-
-    assert ran.status == 0
-    assert "- recovery-rate      repairs that fixed the failure: none yet" in ran.out
-    assert "✓ hierarchy-depth    levels of nested plans: 1 (goal: at most 3)" in ran.out
-    assert "✗ verification-time" in ran.out
