@@ -7,7 +7,6 @@
     ├── PlanTreeError      several files of a plan with sub-plans cannot be used
     ├── CommandSyntaxError a command of the plan cannot be run as an argument vector
     ├── ContractFileError  the contract file cannot be used; lists all faults of the file
-    ├── ModuleSourceError  the source of a module does not show its interface
     ├── DesignError        a design plan, or a file that belongs to it, cannot be used or changed
     ├── EditConflictError  an edit does not fit the plan that it should change
     ├── FileWriteError     a file cannot be written
@@ -123,10 +122,6 @@ class ContractFileError(PlannerError):
         self.path = path
         self.faults = faults
         super().__init__("\n".join(faults))
-
-
-class ModuleSourceError(PlannerError):
-    """There is no such module below the root, or its source does not show its interface."""
 
 
 class DesignError(PlannerError):

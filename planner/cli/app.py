@@ -48,7 +48,6 @@ COMMANDS: dict[str, Entry] = {
     "history": Entry("planner.cli.history", "Show earlier runs: branches, failures and repairs."),
     "serve": Entry("planner.cli.serve:serve", "Show runs and questions in a browser."),
     "schema": Entry("planner.cli.plan_file:schema", "Print the JSON Schema of a file format."),
-    "contract": Entry("planner.cli.contract", "Write contract files from code."),
     "tools": Entry("planner.cli.tools:tools", "List the tools and recipes that plans may name."),
     "gaps": Entry("planner.cli.iterate:gaps", "Report what is missing or failing in a project."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),

@@ -1,4 +1,4 @@
-"""Contract files: loaded, generated from code, and compared with code.
+"""Contract files: read, and compared with code.
 
 griffe reads the code statically: nothing of a project is imported or run.
 """

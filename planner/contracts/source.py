@@ -61,6 +61,9 @@ _KINDS: Mapping[type[ast.AST], str] = {
     ast.ClassDef: "class",
     ast.alias: "imported",
 }
+_MAY_NOT_RUN = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
+"""Statements of which a part may not run."""
+
 _EXTRA = "contracts"
 """Key of this module's data in griffe's ``extra``."""
 
@@ -292,10 +295,12 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
     # Iterative, as a sum of a thousand terms is a thousand levels deep.
     while pending:
         node, is_conditional = pending.pop()
-        children = list(ast.iter_child_nodes(node))
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name, node, is_conditional
+                continue
+            # An annotation without value binds nothing; lambdas and comprehensions have names of their own.
+            case ast.AnnAssign(value=None) | ast.Lambda() | ast.comprehension():
                 continue
             case ast.alias():
                 yield node.asname or node.name.partition(".")[0], node, is_conditional
@@ -308,25 +313,14 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
                 | ast.MatchMapping(rest=str(name))
             ):
                 yield name, node, is_conditional
-            case ast.AnnAssign(value=None) | ast.Lambda():
-                continue  # an annotation without value binds nothing, and a lambda has names of its own
-            case ast.comprehension():  # its target is local to the comprehension
-                children = [node.iter, *node.ifs]
             # For annotations, the imports under TYPE_CHECKING are the unconditional ones.
             case ast.If() if dotted(node.test) in _TYPE_CHECKING:
                 pending += [(each, is_conditional) for each in node.body]
                 pending += [(each, True) for each in node.orelse]
                 continue
             case _:
-                pass
-        is_block = isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case)
-        if is_block and not isinstance(node, ast.With | ast.AsyncWith):
-            # What a statement evaluates itself is as conditional as the statement; nested statements
-            # may not run.
-            immediate = ast.expr | ast.alias | ast.withitem
-            pending += [(each, is_conditional or not isinstance(each, immediate)) for each in children]
-        else:
-            pending += [(each, is_conditional) for each in children]
+                is_conditional = is_conditional or isinstance(node, _MAY_NOT_RUN)
+        pending += [(each, is_conditional) for each in ast.iter_child_nodes(node)]
 
 
 def dotted(node: ast.AST) -> str | None:

@@ -1,14 +1,12 @@
-"""Contracts end to end: generated from code, kept, broken and reported."""
+"""Contracts end to end: kept, broken and reported."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from example_project import Example, todo
-from real_planner import planner
 
 INDICATORS = """
 import pandas as pd
@@ -37,21 +35,36 @@ raise SystemExit("a contract never imports the module")
 """
 
 
+PERIOD = {"name": "period", "annotation": "int", "default": "14"}
+UPPER = {"name": "upper", "annotation": "float"}
+LOWER = {"name": "lower", "annotation": "float", "default": "0.0"}
+SERIES = {"name": "series", "annotation": "pd.Series"}
+ITEMS = {"name": "items", "kind": "var_positional"}
+CONTRACT = {
+    "contract_version": 1,
+    "module": "indicators.rsi",
+    "functions": [
+        {"name": "compute_rsi", "parameters": [SERIES, PERIOD], "returns": "pd.Series", "async": False},
+        {"name": "compute_atr", "parameters": [{"name": "bars"}, PERIOD | {"kind": "keyword_only"}]},
+    ],
+    "classes": [
+        {
+            "name": "Band",
+            "methods": [
+                {"name": "__init__", "parameters": [UPPER, LOWER]},
+                {"name": "stream", "parameters": [ITEMS], "async": True},
+            ],
+        }
+    ],
+}
+
+
 @pytest.fixture
 def example(tmp_path: Path) -> Example:
-    example = Example(tmp_path, {"src/indicators/rsi.py": INDICATORS})
+    files = {"src/indicators/rsi.py": INDICATORS, "contracts/rsi.json": json.dumps(CONTRACT)}
+    example = Example(tmp_path, files)
     example.plan(todo("t", expected_artifacts=["plan.yaml"], contract_path="contracts/rsi.json"))
     return example
-
-
-def write(example: Example, *more: str) -> dict[str, Any]:
-    done = planner(
-        "contract", "write", "indicators.rsi", "-o", "contracts/rsi.json", *more, cwd=example.root
-    )
-    assert done.status == 0, done.err
-    assert done.err == ""
-    assert done.out == "contracts/rsi.json: 2 functions and 1 class of indicators.rsi\n"
-    return json.loads((example.root / "contracts/rsi.json").read_text())
 
 
 def change(example: Example, old: str, new: str) -> None:
@@ -60,16 +73,12 @@ def change(example: Example, old: str, new: str) -> None:
     file.write_text(file.read_text().replace(old, new))
 
 
-def test_a_generated_contract_passes_verification(example: Example) -> None:
-    document = write(example)
-
-    assert [each["name"] for each in document["functions"]] == ["compute_rsi", "compute_atr"]
+def test_a_contract_that_the_code_fulfils_passes(example: Example) -> None:
     verified = example.verify()
     assert verified.states == {"t": "done"}, str(verified)
 
 
 def test_every_contract_mismatch_is_a_failure_with_both_signatures(example: Example) -> None:
-    write(example)
     change(example, "period: int = 14) ->", "window: int = 14) ->")
     change(example, "compute_atr(", "compute_atrs(")
     change(example, "lower: float = 0.0", "lower: float")
@@ -95,7 +104,6 @@ def test_every_contract_mismatch_is_a_failure_with_both_signatures(example: Exam
 
 
 def test_an_undeterminable_signature_is_inconclusive(example: Example) -> None:
-    write(example)
     change(example, "def compute_atr", "@traced\ndef compute_atr")
 
     verified = example.verify()
@@ -104,53 +112,7 @@ def test_an_undeterminable_signature_is_inconclusive(example: Example) -> None:
     assert verified.check("t", "contract_path")["verdict"] == "inconclusive"
 
 
-def test_functions_left_out_of_a_contract_are_reported(example: Example) -> None:
-    change(example, "def compute_atr", "@traced\ndef compute_atr")
-
-    done = planner("contract", "write", "indicators.rsi", cwd=example.root)
-
-    assert [each["name"] for each in json.loads(done.out)["functions"]] == ["compute_rsi"]
-    assert done.err == (
-        "planner: left out: compute_atr has the decorator traced, which may change its signature\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("args", "status", "said"),
-    [
-        (["write", "indicators.rsj"], 4, "there is no module indicators.rsj below the root; did you mean"),
-        (["write", "indicators/rsi.py"], 2, "is a path; write the module's dotted name: indicators.rsi"),
-        (["write", "empty"], 4, "empty defines no public function or class"),
-        (["write", "broken"], 4, "broken.py:1: SyntaxError: "),
-        (["write", "indicators.rsi", "--root", "gone"], 2, "--root gone is not a folder"),
-        (["write", "indicators.rsi", "-o", "plan.yaml"], 2, "plan.yaml exists already; replace it"),
-        (["write", "indicators.rsi", "-o", "src", "--force"], 2, "src exists already"),
-        (["write", "indicators.rsi", "-o", "plan.yaml/x"], 4, "a part of its path is not a folder"),
-        (["write"], 2, ""),
-    ],
-)
-def test_wrong_use_of_contract_write_is_refused_with_its_exit_status(
-    example: Example, args: list[str], status: int, said: str
-) -> None:
-    example.write({"empty.py": "x = 1\n", "broken.py": "def (\n"})
-
-    done = planner("contract", *args, cwd=example.root)
-
-    assert done.status == status, done.err
-    assert said in done.err
-    assert done.out == ""
-    assert "Traceback" not in done.err
-
-
-def test_a_contract_is_replaced_with_force(example: Example) -> None:
-    write(example)
-    change(example, "def compute_atr", "def compute_bands")
-    document = write(example, "--force")
-    assert [each["name"] for each in document["functions"]] == ["compute_rsi", "compute_bands"]
-
-
 def test_griffe_is_imported_only_for_contracts(example: Example) -> None:
-    write(example)
 
     def imported() -> set[str]:
         verified = example.verify(env={"PYTHONPROFILEIMPORTTIME": "1"})
@@ -173,8 +135,10 @@ def test_a_wrong_call_is_diagnosed_with_the_signature_of_the_contract(tmp_path: 
             "def test_method(): rsi.Band().grow()\n",
         },
     )
-    written = planner("contract", "write", "rsi", "-o", "rsi.json", cwd=tmp_path)
-    assert written.status == 0, written.err
+    rsi = {"name": "compute_rsi", "parameters": [{"name": "series"}, {"name": "period", "default": "14"}]}
+    band = {"name": "Band", "methods": [{"name": "grow", "parameters": [{"name": "by"}]}]}
+    contract = {"contract_version": 1, "module": "rsi", "functions": [rsi], "classes": [band]}
+    (tmp_path / "rsi.json").write_text(json.dumps(contract))
     example.plan(todo("t", "pytest test_rsi.py", contract_path="rsi.json"))
 
     verified = example.verify()

@@ -196,7 +196,6 @@ REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "planner-commands.md"
 ELSEWHERE = {
     **dict.fromkeys(("new", "decompose", "tools"), "new-plans.md"),
-    "contract": "contracts.md",
     "step": "engine-protocol.md",
     "replay": "engine-protocol.md",
     "history": "store.md",

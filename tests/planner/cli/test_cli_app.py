@@ -141,7 +141,7 @@ def test_help_lists_every_command_and_every_exit_status(command: Command) -> Non
 
     assert "Show what comes next" in ran.out
     assert command("--version").out.startswith("planner ")
-    for name in ("next", "validate", "status", "explain", "schema", "contract"):
+    for name in ("next", "validate", "status", "explain", "schema"):
         assert f"\n  {name} " in ran.out
     for status in (*Status, INTERRUPTED):
         assert f" {int(status)}  " in ran.out

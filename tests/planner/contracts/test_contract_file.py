@@ -1,4 +1,4 @@
-"""Contract files: faults have positions, and writing is reproducible."""
+"""Contract files: faults have positions, and types are compared by meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.contracts.comparison import Likeness, compare_annotations, compare_defaults
-from planner.contracts.file import MAX_BYTES, read_contract_file, render_contract
+from planner.contracts.file import MAX_BYTES, read_contract_file
 from planner.contracts.source import ModuleReader, ScopeNames
 from planner.errors import ContractFileError
 from planner.model.contract import Contract
@@ -43,11 +43,10 @@ def refused(text: str | bytes, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_written_contract_is_read_back(tmp_path: Path) -> None:
-    contract = Contract.model_validate(FULL)
+def test_every_key_of_a_contract_is_read(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
-    file.write_text(render_contract(contract))
-    assert read_contract_file(file) == contract
+    file.write_text(json.dumps(FULL))
+    assert read_contract_file(file) == Contract.model_validate(FULL)
 
 
 def started(rest: str, module: str = "a") -> str:
@@ -82,7 +81,7 @@ def started(rest: str, module: str = "a") -> str:
             "c.json:1:56 schemas[1]: this is not a JSON Schema: $.type: 'x' is not valid",
         ),
         ("[" * 100_000, "c.json:1:"),
-        ("  \n", "the file is not JSON; write it with: planner contract write MODULE"),
+        ("  \n", "the file is not JSON; write what planner schema contract describes"),
         (b'{"a": "\xe4"}', "c.json:1:8: the byte 0xe4 is not UTF-8"),
     ],
 )
@@ -169,14 +168,12 @@ VALUES = st.recursive(
 def test_any_file_is_a_contract_or_refused(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "c.json"
     file.write_bytes(data)
+    lines = list[str]()
     try:
-        contract = read_contract_file(file)
+        assert not read_contract_file(file).is_empty
     except ContractFileError as refused:
-        contract, lines = None, str(refused).split("\n")
-        assert all(line.startswith(str(file)) for line in lines)
-    if contract is not None:
-        file.write_text(render_contract(contract), encoding="utf-8")
-        assert read_contract_file(file) == contract
+        lines = str(refused).split("\n")
+    assert all(line.startswith(str(file)) for line in lines)
 
 
 def names_of(source: str) -> ScopeNames:

@@ -1,4 +1,4 @@
-"""Contracts made from code: the code satisfies them, and later changes to it are named."""
+"""Contracts compared with code: what the source shows is compared, what it does not is inconclusive."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.contracts.comparison import compare_contract, render, render_signature
-from planner.contracts.file import render_contract, write_contract
-from planner.errors import ModuleSourceError
+from planner.contracts.comparison import compare_contract
 from planner.model.contract import Contract, ContractDifference
 
 
@@ -30,11 +28,6 @@ class Project:
             file.write_text(textwrap.dedent(text))
         return self
 
-    def signatures(self, module: str = "m") -> list[str]:
-        contract = contract_of(module, self.root)
-        methods = [f"{each.name}.{render(one)}" for each in contract.classes for one in each.methods]
-        return [*map(render, contract.functions), *methods]
-
     def differences(self, module: str = "m", **promised: Any) -> tuple[ContractDifference, ...]:
         contract = Contract.model_validate({"contract_version": 1, "module": module, **promised})
         return compare_contract(contract, self.root)
@@ -43,9 +36,18 @@ class Project:
         promised = {"name": name, "parameters": [{"name": each} for each in parameters], **more}
         return self.differences(functions=[promised])
 
+    def wrong(self, *names: str, module: str = "m") -> list[ContractDifference]:
+        """Return the differences of functions and methods from a signature that none of them has."""
+        found: list[ContractDifference] = []
+        for name in names:
+            owner, _, last = name.rpartition(".")
+            promised = {"name": last, "parameters": [{"name": "none_such"}]}
+            whole = {"classes": [{"name": owner, "methods": [promised]}]} if owner else {}
+            found += self.differences(module, **(whole or {"functions": [promised]}))
+        return found
 
-def contract_of(module: str, root: Path) -> Contract:
-    return write_contract(module, root)[0]
+    def signatures(self, *names: str, module: str = "m") -> list[str | None]:
+        return [each.actual for each in self.wrong(*names, module=module)]
 
 
 @pytest.fixture
@@ -53,10 +55,10 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-# -- contents of a contract ---------------------------------------------------------------------------
+# -- signatures ---------------------------------------------------------------------------------------
 
 
-def test_a_signature_is_written_as_in_the_source(project: Project) -> None:
+def test_a_signature_is_shown_as_in_the_source(project: Project) -> None:
     source = """
         import pandas as pd
         from typing import Literal
@@ -65,77 +67,41 @@ def test_a_signature_is_written_as_in_the_source(project: Project) -> None:
                 key=lambda x: x + 1, **options: dict[str, int | None]) -> "list[pd.Series]": ...
         async def fetch(*, a, b=(1, 2)): ...
     """
-    assert project.write(m=source).signatures() == [
+    assert project.write(m=source).signatures("rsi", "fetch") == [
         "rsi(series: pd.Series, /, period: int = N, *rest: float, mode: Literal['a', 'b'] = 'a', "
         "key=lambda x: x + 1, **options: dict[str, int | None]) -> list[pd.Series]",
         "async fetch(*, a, b=(1, 2))",
     ]
 
 
-def test_only_public_names_are_included(project: Project) -> None:
+def test_methods_are_compared_as_a_caller_sees_them(project: Project) -> None:
     source = """
-        from os.path import join
-        def shown(): ...
-        def _hidden(): ...
-        class Shown:
-            def __init__(self): ...
-            def _hidden(self): ...
-            def __len__(self): ...
-            def __mangled(self): ...
-        class _Hidden: ...
-    """
-    assert project.write(m=source).signatures() == ["shown()", "Shown.__init__()", "Shown.__len__()"]
-
-
-def test_dunder_all_defines_the_public_names(project: Project) -> None:
-    project.write(
-        p____init__="from .impl import compute as run, Thing, LIMIT\nfrom os import sep\n"
-        "__all__ = ['run', 'own', 'Thing', 'LIMIT', 'gone']\n__all__ += ['_late']\n"
-        "def own(): ...\ndef other(): ...\ndef _late(): ...\n",
-        p__impl="LIMIT = 1\ndef compute(a): ...\nclass Thing:\n    def go(self): ...\n",
-    )
-    made, left_out = write_contract("p", project.root)
-    assert [render(each) for each in made.functions] == ["own()", "_late()", "run(a)"]
-    assert [each.name for each in made.classes] == ["Thing"]
-    assert left_out == ["LIMIT is assigned, not defined"]
-
-
-def test_a_contract_describes_bases_methods_and_inner_classes(project: Project) -> None:
-    source = """
-        import abc, functools
-        from dataclasses import dataclass
+        import abc
         class Strategy(Base[int], abc.ABC, metaclass=Meta):
-            size: int = 1
             def run(self, x: int) -> None: ...
             @staticmethod
             def parse(text): ...
             @classmethod
             def make(cls, *, n=1): ...
-            @property
-            def name(self) -> str: ...
-            @name.setter
-            def name(self, value): ...
-            @functools.cached_property
-            def length(self): ...
             class Inner:
                 async def go(self): ...
-        @dataclass(frozen=True)
-        class Candle:
-            open: float
-            close: float = 0.0
     """
-    strategy, inner, candle = contract_of("m", project.write(m=source).root).classes
-    assert strategy.bases == ("Base[int]", "abc.ABC")
-    methods = {each.name: [render(method) for method in each.methods] for each in (strategy, inner, candle)}
-    assert methods == {
-        "Strategy": ["run(x: int) -> None", "parse(text)", "make(*, n=1)"],
-        "Strategy.Inner": ["async go()"],
-        "Candle": ["__init__(open: float, close: float = 0.0) -> None"],
-    }
+    names = ("Strategy.run", "Strategy.parse", "Strategy.make", "Strategy.Inner.go")
+    assert project.write(m=source).signatures(*names) == [
+        "run(x: int) -> None",
+        "parse(text)",
+        "make(*, n=1)",
+        "async go()",
+    ]
+    assert project.differences(classes=[{"name": "Strategy", "bases": ["Base[int]", "abc.ABC"]}]) == ()
+    (difference,) = project.differences(classes=[{"name": "Strategy", "bases": ["int"]}])
+    assert "not a subclass of int" in difference.message
 
 
-def test_definitions_known_only_at_run_time_are_left_out_and_listed(project: Project) -> None:
-    source = f"""
+def test_definitions_known_only_at_run_time_are_inconclusive(project: Project) -> None:
+    source = """
+        import functools
+        from os import sep
         @traced(1)
         def a(): ...
         if FAST:
@@ -145,42 +111,38 @@ def test_definitions_known_only_at_run_time_are_left_out_and_listed(project: Pro
             def d(self): ...
             if FAST:
                 def e(self): ...
-                class F: ...
-        if FAST:
-            class H: ...
-        def i(x={'"' + "y" * 10_001 + '"'}): ...
-        class {"J" * 600}: ...
-        def kept(): ...
+            @property
+            def f(self) -> str: ...
+            @f.setter
+            def f(self, value): ...
+            @functools.cached_property
+            def g(self): ...
+        LIMIT = 1
     """
-    made, reasons = write_contract("m", project.write(m=source).root)
-    assert [each.name for each in made.functions] == ["kept"]
-    assert [each.name for each in made.classes] == ["C"]
-    assert made.classes[0].methods == ()
-    left_out = [reason.partition(" ")[0] for reason in reasons]
-    assert left_out == ["a", "b", "H", "i", "C.d", "C.e", "C.F", "J" * 600]
-    assert compare_contract(made, project.root) == ()
+    found = project.write(m=source).wrong("a", "b", "C.d", "C.e", "C.f", "C.g", "LIMIT", "sep")
+    assert [each.problem for each in found] == ["unresolved"] * 8
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "problem", "said"),
     [
-        (None, "there is no module m below the root"),
-        ("def (", "m.py:1: SyntaxError: "),
-        ("def f():\nreturn", "m.py:2: IndentationError: "),
-        ("a\0b", "m.py: "),
-        ("x = " + "(" * 300, "m.py:1: "),
-        ("x = " + "-" * 200_000 + "1", "m.py is nested too deeply to be read"),
-        ("# coding: nonsense\n", "m.py:"),
+        (None, "missing_module", "there is no module m below the root"),
+        ("def (", "unreadable", "m.py:1: SyntaxError: "),
+        ("def f():\nreturn", "unreadable", "m.py:2: IndentationError: "),
+        ("a\0b", "unreadable", "m.py: "),
+        ("x = " + "(" * 300, "unreadable", "m.py:1: "),
+        ("x = " + "-" * 200_000 + "1", "unresolved", "m.py is nested too deeply to be read"),
+        ("# coding: nonsense\n", "unreadable", "m.py:"),
     ],
 )
 def test_an_unreadable_module_is_reported_in_one_line(
-    project: Project, source: str | None, said: str
+    project: Project, source: str | None, problem: str, said: str
 ) -> None:
     if source is not None:
         project.write(m=source)
-    with pytest.raises(ModuleSourceError, match=r"^[^\n]*$") as caught:
-        contract_of("m", project.root)
-    assert said in str(caught.value)
+    (difference,) = project.function("f")
+    assert (difference.problem, difference.message.count("\n")) == (problem, 0)
+    assert said in difference.message
 
 
 def test_project_code_is_never_run_or_imported(project: Project) -> None:
@@ -188,7 +150,7 @@ def test_project_code_is_never_run_or_imported(project: Project) -> None:
         p____init__="open('ran', 'w').close(); raise SystemExit",
         p__m="import p\nopen('ran', 'w').close()\ndef f(a=open('ran', 'w')): ...",
     )
-    assert project.signatures("p.m") == ["f(a=open('ran', 'w'))"]
+    assert project.signatures("f", module="p.m") == ["f(a=open('ran', 'w'))"]
     assert not list(project.root.rglob("ran"))
     assert "p" not in sys.modules
 
@@ -203,7 +165,6 @@ def test_project_code_is_never_run_or_imported(project: Project) -> None:
         ("indicator", "; did you mean indicators?"),
         ("indicators", "only a folder without __init__.py"),
         ("away.m", "there is no module away.m"),
-        ("../away", "'../away' is not a module name; write it dotted"),
         ("link", "the module link leads out of the root"),
         ("fast", "fast exists only as fast.cpython-311-x86_64-linux-gnu.so"),
         ("stub", "stub exists only as stub.pyi"),
@@ -218,9 +179,8 @@ def test_a_missing_module_is_reported_with_the_reason_or_a_suggestion(
     (project.root / "link.py").symlink_to(elsewhere / "m.py")
     (project.root / "fast.cpython-311-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
     (project.root / "stub.pyi").write_text("def f(): ...")
-    with pytest.raises(ModuleSourceError) as caught:
-        contract_of(module, project.root)
-    assert said in str(caught.value)
+    (difference,) = project.differences(module, functions=[{"name": "f"}])
+    assert said in difference.message
 
 
 # -- differences --------------------------------------------------------------------------------------
@@ -317,12 +277,11 @@ def test_the_constructor_of_a_plain_dataclass_is_derived(
 ) -> None:
     imports = "from dataclasses import dataclass, field, KW_ONLY\nfrom typing import ClassVar\n"
     project.write(m=f"{imports}@dataclass\nclass D:\n    {fields}\n")
-    made, _ = write_contract("m", project.root)
-    methods = {each.name: render_signature(each) for each in made.classes[0].methods}
-    assert methods.get("__init__") == init
+    (difference,) = project.wrong("D.__init__")
     if init is None:
-        (difference,) = project.differences(classes=[{"name": "D", "methods": [{"name": "__init__"}]}])
         assert difference.problem in ("unresolved", "missing_function")
+    else:
+        assert difference.actual == f"__init__{init}"
 
 
 def test_an_inherited_method_is_found_across_the_project(project: Project) -> None:
@@ -434,18 +393,29 @@ def module(functions: dict[str, Any]) -> str:
     return "\n".join([*lines, *inside, ""])
 
 
+def promised(functions: dict[str, Any]) -> Contract:
+    """Return the contract that promises everything that the source of the functions shows."""
+    keys = ("kind", "name", "annotation", "default")
+    methods: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for name, (parameters, returns, is_async, is_method) in functions.items():
+        shown = [dict(zip(keys, each, strict=True)) for each in parameters]
+        one = {"name": name, "parameters": shown, "returns": returns, "async": is_async}
+        (methods if is_method else others).append(one)
+    classes = [{"name": "Holder", "methods": methods}]
+    return Contract.model_validate(
+        {"contract_version": 1, "module": "m", "functions": others, "classes": classes}
+    )
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FUNCTIONS, st.data())
-def test_a_generated_contract_matches_its_source_until_one_signature_changes(
+def test_a_contract_matches_its_source_until_one_signature_changes(
     tmp_path: Path, functions: dict[str, Any], data: st.DataObject
 ) -> None:
     (tmp_path / "m.py").write_text(module(functions))
-    contract, left_out = write_contract("m", tmp_path)
-    assert left_out == []
+    contract = promised(functions)
     assert compare_contract(contract, tmp_path) == ()
-    assert render_contract(contract) == render_contract(contract_of("m", tmp_path))
-    named = [each.name for each in (*contract.functions, *contract.classes[1].methods)]
-    assert sorted(named) == sorted(functions)
 
     name = data.draw(st.sampled_from(sorted(functions)))
     parameters, returns, is_async, is_method = functions[name]
