@@ -18,7 +18,6 @@ from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind
 from planner.text.glob_patterns import allowed, is_glob, matches
 from planner.text.markdown import code
-from planner.text.python_text import removed_definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -280,7 +279,7 @@ def _actions(
                 "Define it so that its interface can be read without running it, or report that it "
                 "cannot be."
             )
-        yield from _restore_removed(failure, evidence, tree)
+        yield from _restore_removed(failure, tree)
         yield from _make_missing(evidence, tree)
     yield from _edit_place(failure, evidence)
 
@@ -351,24 +350,12 @@ def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruct
     yield Instruction(f"Report that the module {code(name)} is missing: you may not edit that file.")
 
 
-def _restore_removed(failure: Failure, evidence: Evidence, tree: FailureContext) -> Iterator[Instruction]:
-    """Yield actions against a change that removed a file or a definition that is still used."""
-    error = next(iter(evidence.exceptions), None)
-    if error is None:
-        return
-    place = failure.location.path if failure.location else None
-    if failure.category is _C.ARTIFACT_MISSING and place and tree.exists(place) is False:
-        yield Instruction(f"Restore {code(place)}, which was removed or renamed.", makes=(place,))
-        yield Instruction(f"Report that {code(place)} is missing: you may not restore that file.")
-    # Outcomes keep the hunks of the candidates only.
-    hunks = [each.hunk for each in failure.candidates if each.hunk is not None]
-    name = error.name if error.type == "NameError" else None
-    for hunk in hunks:
-        if name and (line := removed_definition(name, hunk.text)):
-            yield Instruction(
-                f"Restore the removed {code(line)} in {code(hunk.path)}, or stop using {code(name)}.",
-                changes=(hunk.path,),
-            )
+def _restore_removed(failure: Failure, tree: FailureContext) -> Iterator[Instruction]:
+    """Yield actions against a change that removed a file which is still used."""
+    removed = failure.location.path if failure.location else None
+    if failure.category is _C.ARTIFACT_MISSING and removed and tree.exists(removed) is False:
+        yield Instruction(f"Restore {code(removed)}, which was removed or renamed.", makes=(removed,))
+        yield Instruction(f"Report that {code(removed)} is missing: you may not restore that file.")
 
 
 def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruction]:

@@ -88,26 +88,22 @@ def give_answer(
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name)
-    question = next(
-        (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
-    )
+    about = (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id))
     # An approval is bound to what was proposed, so only ``approve`` and its like decide it.
-    if question is not None and question.kind.is_approval:
-        question = None
+    question = next((each for each in about if not each.kind.is_approval), None)
     lines, option, because = list[str](), text, note
-    if check is not None or question is None or question.kind is QuestionKind.ANSWER:
-        # Written by a person, the word would close the question without any answer on file.
-        if question is not None and text == _ANSWERED in question.options:
-            raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
-        if check is None and question is not None and text in question.options:
-            pass  # the engine's own question is answered with one of its options
-        elif todo_id in state.records:
+    # Written by a person, the word would close the question without any answer on file.
+    if question is not None and text == _ANSWERED in question.options:
+        raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
+    is_of_plan = question is None or question.kind is QuestionKind.ANSWER
+    if check is not None or question is None or (is_of_plan and text not in question.options):
+        if todo_id in state.records:
             lines, option = _answer_checks(run, todo_id, text, by, check, note), _ANSWERED
-            if question is None or question.kind is not QuestionKind.ANSWER:
-                question = None
-            # The engine asks once for all questions of a todo, so it is answered with the last of them.
-            elif left := run.open_questions(todo_id):
-                return [*lines, *(f"still open: {each} {asked}" for each, asked in left.items())]
+        if not is_of_plan:
+            question = None
+        # The engine asks once for all questions of a todo, so it is answered with the last of them.
+        elif question is not None and (left := run.open_questions(todo_id)):
+            return [*lines, *(f"still open: {each} {words}" for each, words in left.items())]
     elif text not in question.options:
         last = "give_up" if "give_up" in question.options else "stop"
         short = {"yes": question.options[0], "no": last}

@@ -7,7 +7,7 @@ steps of a run: each event, the changes of state that it caused, and the actions
 from __future__ import annotations
 
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -148,7 +148,7 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
             run_id = f", run {screen.one_line(event.run_id)}" if event.run_id else ""
             title = screen.style(screen.one_line(whose), "strong")
             screen.line(f"{title}  times are relative to {began}{run_id}")
-        label = elapsed(state.now - since)
+        label = f"+{timedelta(seconds=int(state.now - since))}"
         for each in tell(step, todo):  # the time is printed beside the first line of a step
             first = screen.style(f"{label:<{max(_TIME_ROOM, len(label) + 1)}}", "quiet")
             screen.paragraph(each.text, indent=_TIME_ROOM, first=first)
@@ -168,14 +168,6 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
         screen.paragraph(f"{program()} status {shlex.quote(str(plan))} shows the state of each todo.")
     screen.show()
     return Status.OK
-
-
-def elapsed(seconds: float) -> str:
-    """Return the time since the start of a run: ``+0:00:04``, ``+1d 02:00:00``."""
-    days, rest = divmod(int(seconds), 86_400)
-    hours, rest = divmod(rest, 3_600)
-    minutes, rest = divmod(rest, 60)
-    return f"+{days}d {hours:02}:{minutes:02}:{rest:02}" if days else f"+{hours}:{minutes:02}:{rest:02}"
 
 
 # -- the story ----------------------------------------------------------------------------------------

@@ -14,15 +14,14 @@ import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual
-from planner.cli.exits import Status, UsageMistake, complain, say
+from planner.cli.exits import Status, UsageMistake, say
 from planner.cli.screen import Screen, print_json, write
 from planner.errors import PlanFileError, PlanTreeError
 from planner.model.findings import PlanFinding, Severity
 from planner.planfile.document import MAX_LINE
-from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
-from planner.planfile.validation import fix_plan, validate_plan_tree
+from planner.planfile.validation import validate_plan_tree
 from planner.text.display import counted
 from planner.text.sanitizing import one_line
 
@@ -42,9 +41,6 @@ _ALIKE = 3
 def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
-    fix: Annotated[
-        Path | None, option("--fix OUT", "Write the plan with all safe corrections; - is standard output.")
-    ] = None,
     strict: Annotated[bool, option("--strict", "Fail for warnings, too.")] = False,
     qualification: Annotated[
         Path | None,
@@ -58,23 +54,14 @@ def validate(
 
     Each finding shows its place and what to do. With an error, the plan cannot be verified; a warning
     should be looked at; advice improves the plan. Sub-plans are validated, too.
-
-    --fix adds files that a todo must make to its allowed_files, missing dependencies, and retries, and
-    shows the remaining findings.
     """
     qualified = None
     if qualification is not None:
         from planner.planfile.record_files import read_qualification
 
         qualified = read_qualification(qualification)
-    path = plan_or_usual(plan)
     try:
-        if fix is not None:
-            _write_fixed(path, fix)
-            if fix == STANDARD_OUTPUT:
-                return Status.OK
-            path = fix
-        tree = load_tree(path)
+        tree = load_tree(plan_or_usual(plan))
         findings = validate_plan_tree(tree, qualification=qualified)
         remark = _unprotected(tree.load_all().flat())
     except (PlanFileError, PlanTreeError) as error:
@@ -116,25 +103,6 @@ def _print_document(findings: Sequence[PlanFinding], *, ready: bool, remark: str
     documents = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
     remarks = [] if remark is None else [remark]
     print_json({"ready": ready, "findings": documents, "remarks": remarks}, sort_keys=True)
-
-
-def _write_fixed(path: Path, output: Path) -> None:
-    """Write the plan with the safe corrections, and report them on standard error.
-
-    Raises ``UsageMistake`` if the output file exists.
-    """
-    from planner.planfile.writer import rewrite
-
-    if output != STANDARD_OUTPUT and output.exists():
-        raise UsageMistake(f"--fix {output}: the file exists already; name a new file")
-    fixed = fix_plan(path)
-    # The paths in the plan are written relative to where it will stand.
-    target = path if output == STANDARD_OUTPUT else output
-    write_file(output, rewrite(fixed.loaded, fixed.plan, target=target).text, mode=None)
-    for each in fixed.made:
-        complain(f"corrected {each.rule} of '{each.todo_id}': {each.message}")
-    if not fixed.made:
-        complain("there is no safe correction")
 
 
 def _unprotected(flat: FlatPlan) -> str | None:

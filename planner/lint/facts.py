@@ -34,8 +34,6 @@ class LintFinding(NamedTuple):
     message: str
     fix: str = ""
     """The specific remedy; if empty, the one of the table of rules applies."""
-    change: tuple[str, str | int] | None = None
-    """A change that is safe to make automatically: the key of the todo, and its new value or list entry."""
 
 
 @dataclass
@@ -67,17 +65,9 @@ class LintFacts:
         """Return whether a test or another command is among the criteria of a todo."""
         return any(each.command is not None for each in self.criteria_of(todo))
 
-    def finding(
-        self,
-        rule: str,
-        todo: Todo,
-        place: Loc,
-        message: str,
-        fix: str = "",
-        change: tuple[str, str | int] | None = None,
-    ) -> LintFinding:
+    def finding(self, rule: str, todo: Todo, place: Loc, message: str, fix: str = "") -> LintFinding:
         """Return a finding about a todo; ``place`` is its location in the todo."""
-        return LintFinding(rule, ("items", self.at[todo.id], *place), todo.id, message, fix, change)
+        return LintFinding(rule, ("items", self.at[todo.id], *place), todo.id, message, fix)
 
     @cached_property
     def _before(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -132,12 +122,17 @@ class LintFacts:
         makers = self.makers_of(path)
         return path in self.made_before or any(self.comes_first(todo, maker) for maker in makers)
 
+    def or_near(self, path: str, fix: str) -> str:
+        """Return the remedy for a missing file; first the question about an existing one like it."""
+        near = self.project.near(path)
+        return f"did you mean {near}? else {fix}" if near else fix
+
     def unawaited(self, todo: Todo, path: str, place: Loc) -> LintFinding:
         """Return the finding that a missing file is created by a todo for which this one does not wait."""
         maker = self.makers_of(path)[0]
         message = f"{path} does not exist; '{maker}' makes it, but '{todo.id}' does not depend on that todo"
         fix = f"add '{maker}' to the dependencies of '{todo.id}'"
-        return self.finding("dependency-missing", todo, place, message, fix, ("dependencies", maker))
+        return self.finding("dependency-missing", todo, place, message, fix)
 
 
 def is_branch(todo: Todo) -> bool:

@@ -253,8 +253,7 @@ def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
             if todo.max_retries
             else f"'{todo.id}' has no retries, so its first failure makes a branch"
         )
-        loc = ("max_retries",)
-        yield facts.finding("retries-unreasonable", todo, loc, message, change=("max_retries", 2))
+        yield facts.finding("retries-unreasonable", todo, ("max_retries",), message)
 
 
 # -- files ---------------------------------------------------------------------------------------------
@@ -284,18 +283,10 @@ def _references(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
         elif makers:
             yield facts.unawaited(todo, path, loc)
         else:
-            near = facts.project.near(path)
-            who = f"'{todo.id}' or of a todo before it"
-            if noun == "contract":
-                before = (facts.by_id[each] for each in todo.dependencies if each in facts.by_id)
-                named_by = [
-                    f"the architect's '{each.id}'" for each in before if each.agent_role is Role.ARCHITECT
-                ]
-                who = named_by[0] if named_by else f"an architect's todo before '{todo.id}'"
-            fix = f"add the file, or list {path} among the expected_artifacts of {who}"
+            owner = "an architect's todo" if noun == "contract" else f"'{todo.id}' or of a todo"
+            fix = f"add the file, or list {path} among the expected_artifacts of {owner} before it"
             message = f"the {noun} {path} does not exist, and no todo is to make it"
-            fix = f"did you mean {near}? else {fix}" if near else fix
-            yield facts.finding(f"{noun}-missing", todo, loc, message, fix)
+            yield facts.finding(f"{noun}-missing", todo, loc, message, facts.or_near(path, fix))
 
 
 def _contract_problem(text: str | None) -> str | None:
@@ -347,8 +338,7 @@ def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
                 f"{listed(patterns) or 'it may change nothing'}"
             )
             fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or let another todo make {path}"
-            change = ("allowed_files", path)
-            yield facts.finding("outside-allowed-files", todo, loc, message, fix, change)
+            yield facts.finding("outside-allowed-files", todo, loc, message, fix)
     # To write tests is the work of a tester.
     if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
         yield from _changeable_judges(facts, todo, patterns)
@@ -389,17 +379,13 @@ def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) 
     own = set(made_by(todo))
     granted = [path for path in judges if path not in own and allowed(path, patterns)]
     if granted:
-        position = next(at for at, each in enumerate(patterns) if allowed(granted[0], (each,)))
-        pattern = patterns[position]
-        top = granted[0].partition("/")[0]
-        # A pattern for tests alone can go; a wider one is needed for the product, so it gets an
-        # exception.
-        narrow = pattern.startswith(f"{top}/") or pattern in (top, granted[0])
-        fix = f'remove "{pattern}"' if narrow else f'add "!{top}{"/**" if "/" in granted[0] else ""}"'
-        at = ("allowed_files", position)
-        message = f"'{pattern}' allows '{todo.id}' to change its own tests: {listed(granted, 3)}"
-        fix = f"{fix}, or list the file among its expected_artifacts if writing it is the work"
-        yield facts.finding("judge-in-reach", todo, at, message, fix)
+        at = next(at for at, each in enumerate(patterns) if allowed(granted[0], (each,)))
+        message = f"'{patterns[at]}' allows '{todo.id}' to change its own tests: {listed(granted, 3)}"
+        fix = (
+            f'add "!{granted[0]}" to them, or list the file among its expected_artifacts if writing it is '
+            "the work"
+        )
+        yield facts.finding("judge-in-reach", todo, ("allowed_files", at), message, fix)
 
 
 # -- criteria and their tests --------------------------------------------------------------------------
@@ -478,18 +464,16 @@ def _missing(
         elif facts.makers_of(path):
             yield facts.unawaited(todo, path, loc)
         else:
-            near = facts.project.near(path)
             may = todo.allowed_files is None or allowed(path, todo.allowed_files)
             # The work on the todo may still write it.
-            if near is None and may and todo.status is TodoStatus.OPEN:
+            if facts.project.near(path) is None and may and todo.status is TodoStatus.OPEN:
                 name = path.rpartition("/")[2].removesuffix(".py")
                 stem = name.removeprefix("test_").removesuffix("_test") or name
                 unwritten.setdefault(path, (todo.id, stem, loc))
             else:
                 message = f"{path} does not exist, and no todo is to write it"
                 fix = f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
-                fix = f"did you mean {near}? else {fix}" if near else fix
-                yield facts.finding("test-missing", todo, loc, message, fix)
+                yield facts.finding("test-missing", todo, loc, message, facts.or_near(path, fix))
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
             message = f"{path} contains no test '{name}'" if name else f"{path} contains no test"

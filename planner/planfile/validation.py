@@ -7,8 +7,6 @@ Faults that prevent a plan from being loaded are errors and no findings. The rul
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +17,13 @@ from planner.model.findings import PlanFinding
 from planner.planfile.loader import LoadedPlan, load_plan, shown_path
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.tree import SEPARATOR, FlatPlan, PlanTree
-from planner.policy.dependencies import dependency_order, reachable
+from planner.policy.dependencies import reachable
 from planner.text.glob_patterns import is_glob
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.model.plan import Plan
     from planner.model.qualification import Qualification
 
 MAX_TEXT = 1_500
@@ -72,43 +69,6 @@ def validate_plan_tree(
                 made_before=_made_before(flat, sub),
             )
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
-    """A plan with its safe corrections."""
-
-    loaded: LoadedPlan
-    plan: Plan
-    made: tuple[PlanFinding, ...]
-    """The corrected findings."""
-
-
-def fix_plan(path: Path) -> Fixed:
-    """Return a plan with corrections that affect nothing but their findings.
-
-    Adds files that a todo must create to its ``allowed_files``, their creators to its ``dependencies``
-    if that forms no cycle, and a number of retries if missing or too high. Sub-plans are not changed.
-    Writes nothing.
-    """
-    loaded = load_plan(path)
-    plan, made = loaded.plan, list[PlanFinding]()
-    # One by one: a later correction may form a cycle only because of an earlier one.
-    for found in check(LintFacts(plan, loaded.criteria, ProjectFiles(loaded.root))):
-        if found.change is None or found.todo_id is None:
-            continue
-        key, value = found.change
-        todo = plan.todo(found.todo_id)
-        value_now: Any = getattr(todo, key)
-        changed: Any = (*value_now, value) if isinstance(value_now, tuple) else value
-        if isinstance(value_now, tuple) and value in value_now:  # by the correction of another finding
-            continue
-        items = [each.model_copy(update={key: changed}) if each is todo else each for each in plan.items]
-        with suppress(ValueError):  # a dependency cycle: the correction is left out
-            dependency_order(items)
-            plan = plan.model_copy(update={"items": tuple(items)})
-            made.append(_place(found, loaded))
-    return Fixed(loaded=loaded, plan=plan, made=tuple(made))
 
 
 def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:

@@ -245,16 +245,3 @@ def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
     restore = "Restore `tests/data/rows.json`, which was removed or renamed."
     assert next_action(failure, fact, EditScope(tests=True), tree=tree) == restore
     assert next_action(failure, fact, EditScope(), tree=tree).startswith("Report that")
-
-
-def test_a_removed_import_is_to_be_restored() -> None:
-    hunk = Hunk(path="shop/cart.py", line=1, removed=1, text="-import io")
-    cause = Candidate(path="shop/cart.py", line=1, score=0.9, hunk=hunk)
-    failure = Failure(category=Category.TEST_REGRESSION, owner=Owner.PRODUCT, candidates=(cause,))
-    error = raised("NameError").model_copy(update={"name": "io"})
-    fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
-    tree = FailureContext(todo_id="t1", present=("shop/cart.py",))
-
-    action = next_action(failure, fact, EditScope(), tree=tree)
-
-    assert action == "Restore the removed `import io` in `shop/cart.py`, or stop using `io`."

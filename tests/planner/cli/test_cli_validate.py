@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from planner_command import Command, with_test
@@ -112,67 +111,6 @@ def test_a_parent_is_not_counted_as_a_todo_without_allowed_files(command: Comman
     assert remark.startswith("1 todo names no allowed_files")
 
 
-PLAN = """\
-# Ours.
-todo_list_id: shop
-items:
-  - id: make
-    title: Make the data  # by a script
-    max_retries: 0
-    acceptance_criteria:
-      expected_artifacts: [data/prices.json]
-      tests: [python make.py]
-  - id: use
-    title: Use the data
-    max_retries: 2
-    allowed_files: [shop.py]
-    acceptance_criteria:
-      expected_artifacts: [report.md]
-      tests: [{cmd: python -m json.tool data/prices.json, fixture: data/prices.json}]
-"""
-
-
-def test_safe_fixes_are_written_to_a_new_file_with_all_comments(command: Command) -> None:
-    Path("plan.yaml").write_text(PLAN)
-
-    ran = command("validate", "plan.yaml", "--fix", "better.yaml")
-
-    text = Path("better.yaml").read_text()
-    assert (ran.status, ran.out.splitlines()[-1]) == (0, "ready: no findings")
-    assert ran.err.count("planner: ") == len(ran.err.splitlines()) == 3
-    assert "# by a script" in text
-    lines = {line.strip() for line in text.splitlines()}
-    assert {"max_retries: 2", "allowed_files: [shop.py, report.md]"} <= lines
-    assert "make" in text.partition("id: use")[2]
-    assert Path("plan.yaml").read_text() == PLAN
-
-
-def test_fix_does_not_replace_an_existing_file(command: Command) -> None:
-    before = Path("plan.yaml").read_text()
-
-    ran = command("validate", "plan.yaml", "--fix", "plan.yaml")
-
-    assert ran.status == 2
-    assert "the file exists already; name a new file" in ran.err
-    assert Path("plan.yaml").read_text() == before
-
-
-def test_a_fix_does_not_create_a_dependency_cycle(command: Command) -> None:
-    def reads(name: str, other: str) -> dict[str, Any]:
-        test = {"cmd": f"python -m json.tool {other}.json", "fixture": f"{other}.json"}
-        return {
-            "id": name,
-            "acceptance_criteria": {"expected_artifacts": [f"{name}.json"], "tests": [test]},
-        }
-
-    command.plan(reads("a", "b"), reads("b", "a"))
-
-    ran = command("validate", "plan.yaml", "--fix", "better.yaml")
-
-    assert ran.err.count("corrected dependency-missing") == 1
-    assert "dependency-missing" in command("validate", "better.yaml").out
-
-
 def test_faults_of_an_unusable_plan_are_included_in_json(command: Command) -> None:
     Path("sub.yaml").write_text("items: [")
     todo = "todo_list_id: x\nitems:\n- {id: a, title: A, sub_plan: sub.yaml"
@@ -188,9 +126,6 @@ def test_faults_of_an_unusable_plan_are_included_in_json(command: Command) -> No
     Path("plan.yaml").write_text(f"{todo}}}\n")
     [finding] = command("validate", "plan.yaml", "--json").json["findings"]
     assert (finding["path"], finding["line"]) == ("sub.yaml", 1)
-    fixing = command("validate", "sub.yaml", "--fix", "fixed.yaml", "--json")
-    assert (fixing.status, len(fixing.json["findings"])) == (4, 1)
-    assert not Path("fixed.yaml").exists()
 
 
 def test_an_artifact_of_a_parent_may_be_made_by_a_child(command: Command) -> None:
