@@ -6,10 +6,11 @@ steps of a run: each event, the changes of state that it caused, and the actions
 
 from __future__ import annotations
 
+import re
 import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,7 +31,7 @@ from planner.text.display import counted, listed
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from planner.cli.glossary import Explanation
     from planner.engine import State
@@ -151,7 +152,7 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
         label = f"+{timedelta(seconds=int(state.now - since))}"
         for each in tell(step, todo):  # the time is printed beside the first line of a step
             first = screen.style(f"{label:<{max(_TIME_ROOM, len(label) + 1)}}", "quiet")
-            screen.paragraph(each.text, indent=_TIME_ROOM, first=first)
+            screen.paragraph(each, indent=_TIME_ROOM, first=first)
             label = ""
         # With a todo, the lines are kept back until it is known that the run has it. Otherwise they are
         # written step by step.
@@ -192,40 +193,25 @@ _FACTS = (
 )
 """Fields that are shown where they have a value, in this order."""
 
-_OF_EVERYBODY = ("plan_submitted", "run_started", "stop_requested", "halt", "finish")
-"""Events and actions that concern all todos: shown even where the story is restricted to one."""
+_OF_EVERYBODY = ("plan submitted", "run started", "stop requested", "halt", "finish")
+"""Beginnings of sentences that concern all todos: shown even where the story is restricted to one."""
 
 
-class Line(NamedTuple):
-    """One sentence of the story: sanitized, with the rule that decided it in brackets."""
+def tell(step: Step, only: str | None = None) -> Iterator[str]:
+    """Yield sentences: the event of a step, the changes of state by it, and the actions that it led to.
 
-    text: str
-    about: frozenset[str] = frozenset()
-    """The qualified ids of the todos that it concerns; empty where it concerns all."""
-
-
-def tell(step: Step, only: str | None = None) -> Iterator[Line]:
-    """Yield the event of a step, the changes of state that it caused, and the actions that it led to.
-
-    With ``only``, the qualified id of a todo, lines that concern neither it nor its branches are left
-    out; lines that concern all todos are kept.
+    Each is sanitized, and has the rule that decided it in brackets. With ``only``, the qualified id of a
+    todo, sentences that name neither it nor its branches are left out, unless they concern all todos.
     """
     event, actions, before, after = step
-    family = {only}
-    # The branches of the todo before and after the step: the step may make one.
-    for run in (before, after):
-        if only is not None and run is not None and only in run.records:
-            family |= {*run.records[only].branches}
-    shown = [(event, event.event), *((action, action.action) for action in actions)]
-    lines = [
-        Line(_describe(thing, kind), frozenset() if kind in _OF_EVERYBODY else _about(thing, before))
-        for thing, kind in shown
-        if kind != "clock_ticked"  # of no interest itself: only what it caused is shown
-    ]
-    changes = () if before is None else _changes(before, after)
-    for line in (*lines[:1], *changes, *lines[1:]):
-        if only is None or not line.about or not family.isdisjoint(line.about):
-            yield line
+    # A tick of the clock is of no interest itself: only what it caused is shown.
+    lines = [] if event.event == "clock_ticked" else [_describe(event, event.event)]
+    lines += [] if before is None else _changes(before, after)
+    lines += [_describe(action, action.action) for action in actions]
+    named = re.compile(rf"(?<![\w./-]){re.escape(only or '')}(?:_branch_\d+)*(?![\w/-])")
+    yield from (
+        each for each in lines if only is None or each.startswith(_OF_EVERYBODY) or named.search(each)
+    )
 
 
 def _describe(thing: Any, kind: str) -> str:
@@ -242,7 +228,9 @@ def _describe(thing: Any, kind: str) -> str:
         if name == "success" and value is not None:
             facts.append("reported as done" if value else "not done")
         elif name == "edits" and value:
-            facts.append(f"edits {listed(each.edit for each in value)}")
+            owners = (getattr(each, "todo_id", None) or each.todo.id for each in value)
+            names = dict.fromkeys(qualified(getattr(thing, "within", ""), each) for each in owners)
+            facts.append(f"edits {listed(each.edit for each in value)} of {listed(names)}")
         elif value:
             label = (
                 "" if name in ("role", "decision", "category", "result") else f"{name.replace('_', ' ')} "
@@ -280,44 +268,19 @@ def _finding(outcome: Outcome) -> str:
     return f"{verdict.replace('_', ' ')}, {listed(_text(each.title or each.id) for each in unproved)}"
 
 
-def _about(thing: Any, before: State | None) -> frozenset[str]:
-    """Return the qualified ids of the todos that an event or action concerns."""
-    # One reader for all kinds of events and actions: each has some of these fields.
-    names: set[str] = set(getattr(thing, "todo_ids", ()))
-    for name in ("todo_id", "parent_id", "question_id", "approval_id"):
-        if todo_id := getattr(thing, name, None):
-            names.add(todo_id)
-            # Approvals and answers name a question, which is open in the state before them only.
-            if before is not None and todo_id in before.questions:
-                names.add(before.questions[todo_id].todo_id)
-    if outcome := getattr(thing, "outcome", None):
-        names.add(outcome.todo_id)
-    for edit in getattr(thing, "edits", ()):
-        name = getattr(edit, "todo_id", None) or edit.todo.id
-        names.add(qualified(getattr(thing, "within", ""), name))
-    return frozenset(names)
-
-
-def _changes(before: State, after: State) -> Iterator[Line]:
+def _changes(before: State, after: State) -> Iterator[str]:
     """Yield which todos reached a final state, became blocked, or are no longer blocked."""
-    ended: dict[str, list[str]] = {}
+    changed: dict[str, list[str]] = {}
+    earlier_blocked, now = before.blocked(), after.blocked()
     for name, record in after.records.items():
         earlier = before.records.get(name)
         if record.life in _ENDS and (earlier is None or earlier.life is not record.life):
             unproved = record.life is TodoLife.DONE and not record.verified
-            state = f"{_ENDS[record.life]}{', but not verified' if unproved else ''}"
-            ended.setdefault(state, []).append(name)
-    for state, names in ended.items():
-        yield _change(names, state)
-    earlier_blocked, now = before.blocked(), after.blocked()
-    for cause in dict.fromkeys(now.values()):
-        names = [name for name, by in now.items() if by == cause and name not in earlier_blocked]
-        if names:
-            yield _change(names, f"blocked by {cause}", cause)
-    freed = [name for name in earlier_blocked if name not in now and not after.records[name].life.is_final]
-    if freed:
-        yield _change(freed, "no longer blocked")
-
-
-def _change(names: Iterable[str], state: str, *others: str) -> Line:
-    return Line(f"now {state}: {listed(names)}", frozenset((*names, *others)))
+            changed.setdefault(
+                f"{_ENDS[record.life]}{', but not verified' if unproved else ''}", []
+            ).append(name)
+        if name in now and name not in earlier_blocked:
+            changed.setdefault(f"blocked by {now[name]}", []).append(name)
+        elif name in earlier_blocked and name not in now and not record.life.is_final:
+            changed.setdefault("no longer blocked", []).append(name)
+    yield from (f"now {state}: {listed(names)}" for state, names in changed.items())

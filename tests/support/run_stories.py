@@ -49,11 +49,11 @@ class Story(Told):
 
     def told(self, only: str | None = None) -> list[str]:
         """Return the description of the last step."""
-        return [line.text for line in tell(self.steps[-1], only)]
+        return [*tell(self.steps[-1], only)]
 
     def whole(self, only: str | None = None) -> list[str]:
         """Return the descriptions of all steps."""
-        return [line.text for taken in self.steps for line in tell(taken, only)]
+        return [line for taken in self.steps for line in tell(taken, only)]
 
 
 def write_log(steps: Sequence[Step], path: Path, run_id: str | None = None) -> Path:
