@@ -15,7 +15,7 @@ import typing
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import griffe
 
@@ -24,7 +24,6 @@ from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
     ScopeNames,
-    bindings_of,
     bound_signature,
     decorators_of,
     definitions,
@@ -55,9 +54,6 @@ MAX_MESSAGE = 1_000
 """Limit in characters of each text of a difference."""
 MAX_NAMES = 20
 """Limit of the existing names that are listed when a promised name is missing."""
-
-MAX_ANCESTORS = 5
-"""Limit of the classes that are searched for a method: the class itself and those above it."""
 
 _PLAIN_BASES = frozenset({"object", "abc.ABC", "typing.Protocol", "typing.Generic"})
 """Base classes without methods that a contract would name."""
@@ -208,36 +204,18 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
 
 
 def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
-    """Return the module or class that defines a name, and the name there.
+    """Return the module or class that defines a name, and the name there; ``None`` if it may be inherited.
 
-    A name of a module is followed through its imports, a name of a class through single inheritance.
-    Returns ``None`` if the source does not show which class defines it, and ``place`` itself if nothing
-    does.
+    A name of a module is followed through its imports. ``place`` itself is returned if nothing defines it.
     """
-    reader, home = place.reader, place
-    if isinstance(place.owner, griffe.Module):
-        module, local = reader.follow(place.owner, name)
-        return _Place(reader, module), local
-    for _ in range(MAX_ANCESTORS):
-        owner = home.owner
-        assert isinstance(owner, griffe.Class)
-        if name in home.functions or uncertainty(owner, name):
-            return home, name
-        bases = [str(base) for base in owner.bases]
-        if not may_be_changed(owner) and set(bases) <= {"object"}:
-            # Nothing hidden above the class itself: the name is missing.
-            return (home, name) if home is place else None
-        names = ScopeNames(owner)
-        bases = [base for base in bases if resolve(base.partition("[")[0], names) not in _PLAIN_BASES]
-        # Of several bases, which one defines a name depends on all classes above them.
-        if may_be_changed(owner) or len(bases) != 1 or not bases[0].isidentifier():
-            return None
-        module, base = reader.follow(owner.module, bases[0])
-        above = _Place(reader, module).classes.get(base)
-        if above is None or base in bindings_of(module).unsure:
-            return None
-        home = _Place(reader, above, home.prefix)
-    return None
+    owner = place.owner
+    if isinstance(owner, griffe.Module):
+        module, local = place.reader.follow(owner, name)
+        return _Place(place.reader, module), local
+    names = ScopeNames(owner)
+    bases = {resolve(str(base).partition("[")[0], names) for base in owner.bases}
+    is_shown = name in place.functions or uncertainty(owner, name)
+    return (place, name) if is_shown or (bases <= _PLAIN_BASES and not may_be_changed(owner)) else None
 
 
 def _difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
@@ -258,10 +236,6 @@ MAX_NAMED = 5
 
 MAX_ALIASES = 5
 """Limit of the chain of type aliases through which a name is resolved."""
-
-_Meaning: TypeAlias = "str | tuple[_Meaning, ...] | frozenset[_Meaning]"
-"""Normalized type: a full name; a tuple of an operator or generic type and its arguments; or the set of the
-members of a union."""
 
 
 class Likeness(Enum):
@@ -389,19 +363,22 @@ def compare_annotations(expected: str, actual: str, names: ScopeNames) -> Likene
     ``expected`` is of the contract, ``actual`` of the code. Annotations that cannot be parsed are the same
     if their texts are, otherwise unknown.
     """
-    left, right = _SignatureReader(names), _SignatureReader(names)
+    left, right = _TypeReader(names), _TypeReader(names)
+
+    def match_end(name: str) -> str:
+        return next((each for each in sorted(left.loose) if name.endswith(f".{each}")), name)
+
     try:
-        wanted, found = left.read(expected), right.read(actual)
-        if wanted == found:
+        wanted = left.read(expected)
+        if wanted == right.read(actual):
             return Likeness.SAME
         if left.unresolved or right.unresolved:
             return Likeness.UNKNOWN
         # A name that neither the module nor convention knows matches any full name that ends with it.
-        ends = {name: f".{name}" for name in sorted(left.loose)}
-        if wanted == _renamed(found, lambda name: next((n for n in ends if name.endswith(ends[n])), name)):
+        if wanted == _TypeReader(names, match_end).read(actual):
             return Likeness.SAME
         # A library may expose one type by several paths: pandas.Series is pandas.core.series.Series.
-        same_ends = _renamed(wanted, _ends) == _renamed(found, _ends)
+        same_ends = len({_TypeReader(names, _ends).read(each) for each in (expected, actual)}) == 1
         return Likeness.UNKNOWN if same_ends or (right.loose and names.is_open) else Likeness.DIFFERENT
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _compare_texts(expected, actual)
@@ -443,11 +420,13 @@ def resolve(name: str, names: ScopeNames) -> str | None:
     return _SAME_AS.get(whole, whole) if full else None
 
 
-class _SignatureReader:
-    """Parser of one annotation into a normalized type."""
+class _TypeReader:
+    """Parser of an annotation into a normalized text, in which names are full, and unions are sorted."""
 
-    def __init__(self, names: ScopeNames) -> None:
-        self.names = names
+    def __init__(self, names: ScopeNames, rename: Callable[[str], str] = str) -> None:
+        self._names = names
+        self._rename = rename
+        """Converts each name."""
         self.unresolved = False
         """Whether it has an expression or a bound name that the source does not resolve."""
         self.loose: set[str] = set()
@@ -455,82 +434,60 @@ class _SignatureReader:
         self._steps = 0
         """Number of type aliases that are being resolved at the moment."""
 
-    def read(self, source: str) -> _Meaning:
-        """Return the normalized type. Raises ``SyntaxError`` and other errors of the parser."""
-        return self._expression(ast.parse(source.strip(), mode="eval").body)
+    def read(self, source: str) -> str:
+        """Return the normalized text. Raises ``SyntaxError`` and other errors of the parser."""
+        return self._text(ast.parse(source.strip(), mode="eval").body)
 
-    def _expression(self, node: ast.expr) -> _Meaning:
+    def _text(self, node: ast.expr) -> str:
+        return " | ".join(sorted(self._members(node)))
+
+    def _members(self, node: ast.expr) -> set[str]:
+        """Return the members of a union; any other type is its only member."""
         match node:
             case ast.Constant(value=str(text)):  # a quoted annotation
-                return self.read(text)
+                return self._members(ast.parse(text.strip(), mode="eval").body)
             case ast.Constant(value=value):
-                return ("constant", repr(value))
+                return {repr(value)}
             case ast.Name() | ast.Attribute() if name := dotted(node):
-                return self._name(name)
+                return self._resolved(name)
             case ast.BinOp(op=ast.BitOr()):
-                return _union(self._expression(node.left), self._expression(node.right))
+                return self._members(node.left) | self._members(node.right)
+            case ast.List(elts=elements):
+                return {f"[{', '.join(map(self._text, elements))}]"}
             case ast.Subscript():
                 return self._subscript(node)
-            case ast.List(elts=elements):
-                return ("list", *map(self._expression, elements))
             case _:
                 self.unresolved = True
-                return ast.unparse(node)
+                return {ast.unparse(node)}
 
-    def _name(self, name: str) -> _Meaning:
+    def _resolved(self, name: str) -> set[str]:
         """Resolve a dotted name, through type aliases of the module; record it if that fails."""
-        full = resolve(name, self.names)
-        if full is not None:
-            return full
-        value = self.names.value(name)
+        full, value = resolve(name, self._names), self._names.value(name)
         # Bounded, as aliases may refer to each other in a circle.
-        if value is not None and self._steps < MAX_ALIASES:
+        if full is None and value is not None and self._steps < MAX_ALIASES:
             self._steps += 1
-            meaning = self.read(value)
+            members = self._members(ast.parse(value, mode="eval").body)
             self._steps -= 1
-            return meaning
-        if self.names.find(name.partition(".")[0]) is None:
+            return members
+        if full is None and self._names.find(name.partition(".")[0]) is None:
             self.loose.add(name)
-        else:
+        elif full is None:
             self.unresolved = True
-        return name
+        return {self._rename(full or name)}
 
-    def _subscript(self, node: ast.Subscript) -> _Meaning:
-        base = self._expression(node.value)
+    def _subscript(self, node: ast.Subscript) -> set[str]:
+        base = self._text(node.value)
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         match base:
-            case "typing.Literal":
-                # Strings here are values, not quoted types.
-                return ("literal", frozenset(("constant", ast.unparse(each)) for each in inner))
+            case "typing.Literal":  # strings here are values, not quoted types
+                return {f"{base}[{', '.join(sorted(map(ast.unparse, inner)))}]"}
             case "typing.Annotated" if inner:
-                return self._expression(inner[0])
-            case "typing.Optional" if len(inner) == 1:
-                return _union(self._expression(inner[0]), ("constant", "None"))
-            case "typing.Union" if inner:
-                return _union(*map(self._expression, inner))
+                return self._members(inner[0])
+            case "typing.Optional" | "typing.Union" if inner:
+                none = {"None"} if base == "typing.Optional" else set[str]()
+                return none.union(*map(self._members, inner))
             case _:
-                return ("of", base, *map(self._expression, inner))
-
-
-def _union(*parts: _Meaning) -> _Meaning:
-    """Return the union of types: flat, without order and repetition; a single member is no union."""
-    flat = frozenset[_Meaning]().union(
-        *(part if isinstance(part, frozenset) else frozenset((part,)) for part in parts)
-    )
-    return flat if len(flat) > 1 else next(iter(flat))
-
-
-def _renamed(meaning: _Meaning, rename: Callable[[str], str]) -> _Meaning:
-    """Return a normalized type with each name replaced by ``rename`` of it."""
-    match meaning:
-        case str():
-            return rename(meaning)
-        case ("constant", _):
-            return meaning
-        case tuple():
-            return (meaning[0], *(_renamed(each, rename) for each in meaning[1:]))
-        case _:
-            return _union(*(_renamed(each, rename) for each in meaning))
+                return {f"{base}[{', '.join(map(self._text, inner))}]"}
 
 
 def _ends(name: str) -> str:

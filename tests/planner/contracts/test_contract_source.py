@@ -284,19 +284,20 @@ def test_the_constructor_of_a_plain_dataclass_is_derived(
         assert difference.actual == f"__init__{init}"
 
 
-def test_an_inherited_method_is_found_across_the_project(project: Project) -> None:
-    project.write(
-        base="import abc\nclass Base(abc.ABC):\n    def run(self, x): ...\n",
-        m="from base import Base\nclass Mid(Base): ...\nclass Leaf(Mid): ...\n"
-        "class Two(Base, Other): ...\n",
-    )
-    run = [{"name": "run", "parameters": [{"name": "x"}]}]
-    assert project.differences(classes=[{"name": "Leaf", "methods": run}]) == ()
-    run[0]["parameters"] = []
-    (difference,) = project.differences(classes=[{"name": "Leaf", "methods": run}])
-    assert (difference.name, difference.path, difference.line) == ("Leaf.run", "base.py", 3)
-    (difference,) = project.differences(classes=[{"name": "Two", "methods": run}])
-    assert difference.problem == "unresolved"
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        ("A", "missing_function"),
+        ("A(abc.ABC)", "missing_function"),
+        ("A(Base)", "unresolved"),
+        ("A(Base, abc.ABC)", "unresolved"),
+        ("A(metaclass=Meta)", "unresolved"),
+    ],
+)
+def test_a_method_that_may_be_inherited_is_inconclusive(project: Project, head: str, problem: str) -> None:
+    project.write(m=f"import abc\nfrom base import Base\nclass {head}: ...\n")
+    (difference,) = project.wrong("A.run")
+    assert difference.problem == problem
 
 
 def test_inner_classes_are_compared(project: Project) -> None:
