@@ -11,7 +11,6 @@
     ├── EditConflictError  an edit does not fit the plan that it should change
     ├── FileWriteError     a file cannot be written
     ├── BaselineError      the baseline cannot be created, read or trusted
-    ├── QualificationError the qualification cannot be read
     ├── OutcomeFileError   the outcome file cannot be read
     │   └── ForeignOutcomesError  the outcomes are of another plan
     ├── RefusedEvent       the engine refuses an event; nothing has changed
@@ -109,10 +108,6 @@ class FileWriteError(PlannerError):
 
 class BaselineError(PlannerError):
     """The baseline cannot be created, read or trusted, or it is of another plan."""
-
-
-class QualificationError(PlannerError):
-    """The qualification cannot be read, or it is of another plan."""
 
 
 class ContractFileError(PlannerError):

@@ -42,27 +42,15 @@ def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
     strict: Annotated[bool, option("--strict", "Fail for warnings, too.")] = False,
-    qualification: Annotated[
-        Path | None,
-        option(
-            "--qualification FILE",
-            "Report the checks that planverify qualify found bad; FILE is its output.",
-        ),
-    ] = None,
 ) -> int:
     """Check whether every todo of a plan can be verified by trustworthy checks, in a possible order.
 
     Each finding shows its place and what to do. With an error, the plan cannot be verified; a warning
     should be looked at; advice improves the plan. Sub-plans are validated, too.
     """
-    qualified = None
-    if qualification is not None:
-        from planner.planfile.record_files import read_qualification
-
-        qualified = read_qualification(qualification)
     try:
         tree = load_tree(plan_or_usual(plan))
-        findings = validate_plan_tree(tree, qualification=qualified)
+        findings = validate_plan_tree(tree)
         remark = _unprotected(tree.load_all().flat())
     except (PlanFileError, PlanTreeError) as error:
         if as_json:  # a program that reads it needs the faults, too

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from planner.catalog import PytestInvocation
     from planner.lint.selection import Project
     from planner.model.plan import Plan
-    from planner.model.qualification import Qualification
     from planner.policy.criteria import Criterion
 
 Loc: TypeAlias = tuple[str | int, ...]
@@ -44,9 +43,6 @@ class LintFacts:
     criteria: Mapping[str, tuple[Criterion, ...]]
     """The criteria of each todo, by its id."""
     project: Project
-    qualification: Qualification | None = None
-    qualified_prefix: str = ""
-    """Text that precedes the ids of the plan's todos in the qualification."""
     made_before: frozenset[str] = frozenset()
     """Files that todos of other plans create before this sub-plan starts."""
 

@@ -23,8 +23,7 @@ from planner.lint.facts import (
 from planner.model.findings import PathKind
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.taxonomy import Role
-from planner.model.verdicts import CheckKind
-from planner.policy.criteria import STAY_GREEN, criterion_place
+from planner.policy.criteria import criterion_place
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed, is_glob, plain
 from planner.text.python_text import uncalled_tests
@@ -57,7 +56,6 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
     yield from _globs(facts)
     yield from _template(facts)
     yield from _routing(facts)
-    yield from _qualified(facts)
     for todo in facts.plan.items:
         if todo.parent_id is not None:
             yield from _branch(facts, todo, todo.parent_id)
@@ -151,37 +149,6 @@ def _routing(facts: LintFacts) -> Iterator[LintFinding]:
         )
         # The finding is about the plan; the first of the todos gives it a place in the file.
         yield facts.finding("routing-missing", without[0], (), message)._replace(todo_id=None)
-
-
-def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield criteria that the qualification found bad, and those that it has not seen in this form."""
-    document = facts.qualification
-    if document is None:
-        return
-    known = {(each.todo_id, each.check_id, each.cmd) for each in document.checks}
-    bad = {(each.todo_id, each.check_id, each.cmd): each for each in document.bad_checks}
-    for todo in facts.plan.items:
-        name = facts.qualified_prefix + todo.id
-        for criterion in facts.criteria_of(todo):
-            spec = command_spec(criterion)
-            key = (name, criterion.id, None if spec is None else spec.cmd)
-            loc = criterion_place(criterion.id)
-            what = f"{criterion.id} of '{todo.id}'"
-            if key in bad:
-                found = bad[key]
-                message = f"{what} is {found.quality}: {found.because}"
-                yield facts.finding(f"check-{found.quality}", todo, loc, message, found.remedy or "")
-            elif (
-                # The qualification runs neither claimed todos, nor questions, nor tests that must stay
-                # green.
-                key not in known
-                and name not in document.skipped
-                and todo.status is not TodoStatus.CLAIMED
-                and criterion.kind is not CheckKind.MANUAL
-                and criterion.id != STAY_GREEN
-            ):
-                message = f"the qualification is older than {what}"
-                yield facts.finding("check-unqualified", todo, loc, message)
 
 
 # -- one todo ------------------------------------------------------------------------------------------
@@ -407,7 +374,7 @@ _IMPURE = {
 
 def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield findings about the criteria of all todos but branches, which borrow their criteria."""
-    unwritten: dict[str, tuple[str, str, Loc]] = {}
+    unwritten: set[str] = set()
     for todo in facts.primaries:
         if not facts.has_command(todo) and todo.requires_testing and not todo.has_sub_plan:
             place = ("acceptance_criteria",) if todo.acceptance_criteria else ()
@@ -422,18 +389,6 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             if script is not None and uncalled_tests(facts.project.text(script) or ""):
                 loc, message = criterion_place(criterion.id), f"python runs no test of {script}"
                 yield facts.finding("command-hollow", todo, loc, message, f"write pytest {script}")
-    # Missing tests of open todos are normal in a new plan, so they share one finding.
-    if unwritten:
-        path, (todo_id, stem, loc) = next(iter(unwritten.items()))
-        shown = listed([f"{path} ('{owner}')" for path, (owner, _, _) in unwritten.items()], 3)
-        fix = (
-            f"add {path} to the expected_artifacts of '{todo_id}', and its data to the test: "
-            f"fixture: fixtures/{stem}_cases.json; likewise for the others"
-        )
-        found = facts.finding(
-            "tests-unwritten", facts.by_id[todo_id], loc, f"not written yet: {shown}", fix
-        )
-        yield found._replace(todo_id=None)
 
 
 def _missing(
@@ -441,12 +396,11 @@ def _missing(
     todo: Todo,
     criterion_id: str,
     command: PytestInvocation,
-    unwritten: dict[str, tuple[str, str, Loc]],
+    unwritten: set[str],
 ) -> Iterator[LintFinding]:
     """Yield findings about selected files and tests that are missing or cannot be parsed.
 
-    Missing files that an open todo may create itself are added to ``unwritten`` instead: by path, the id
-    of the todo, the stem of the file's name and the location in the plan.
+    A missing file that an open todo may create itself is reported once, and added to ``unwritten``.
     """
     loc, selected = criterion_place(criterion_id), facts.selector.of(command)
     for path in dict.fromkeys(selected.missing_files):
@@ -465,15 +419,17 @@ def _missing(
             yield facts.unawaited(todo, path, loc)
         else:
             may = todo.allowed_files is None or allowed(path, todo.allowed_files)
+            fix = f"add {path} to the expected_artifacts of '{todo.id}'"
             # The work on the todo may still write it.
             if facts.project.near(path) is None and may and todo.status is TodoStatus.OPEN:
-                name = path.rpartition("/")[2].removesuffix(".py")
-                stem = name.removeprefix("test_").removesuffix("_test") or name
-                unwritten.setdefault(path, (todo.id, stem, loc))
+                if path not in unwritten:
+                    fix += f", and its data to the test: fixture: fixtures/{todo.id}_cases.json"
+                    yield facts.finding("tests-unwritten", todo, loc, f"{path} is not written yet", fix)
+                unwritten.add(path)
             else:
+                fix = facts.or_near(path, f"{fix} or of a todo before it")
                 message = f"{path} does not exist, and no todo is to write it"
-                fix = f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
-                yield facts.finding("test-missing", todo, loc, message, facts.or_near(path, fix))
+                yield facts.finding("test-missing", todo, loc, message, fix)
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
             message = f"{path} contains no test '{name}'" if name else f"{path} contains no test"

@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
 from planner.model.findings import PathKind
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _CHANGES_SELECTION = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
 """Options with which the selections of a command are not the test files of this root."""
 
-_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _RULES = {"chance": "unseeded-random", "clock": "wall-clock", "network": "network-access"}
 _GUARDS = re.compile(
     r"seed|patch|mock|freez|travel|cassette|vcr|responses|stub|fake|server|transport", re.IGNORECASE
@@ -82,22 +81,69 @@ class PytestSettings(NamedTuple):
     testpaths: tuple[str, ...] = ()
 
 
-@dataclass(slots=True, kw_only=True)
 class TestModule:
-    """The tests of one file."""
+    """The tests of one file, by its source; ``None`` for a file that cannot be read as text.
+
+    Any text is accepted: a syntax error is the ``problem``, other source that cannot be parsed makes the
+    module ``open_ended``.
+    """
 
     __test__ = False
 
-    tests: dict[str, range] = field(default_factory=dict[str, range])
-    """Lines of each test, by its name as in a node id: ``TestA::test_b``."""
-    impure: tuple[tuple[str, str, int], ...] = ()
-    """Calls by which a verdict depends on more than the code: rule, name and line of each."""
-    guarded: bool = False
-    """It seems to replace randomness, clock or network."""
-    open_ended: bool = False
-    """It may have tests that its source does not show: inherited, imported or generated ones."""
-    problem: str | None = None
-    """Why it cannot be parsed, as ``line: reason``."""
+    def __init__(self, source: str | None, settings: PytestSettings) -> None:
+        self.tests: dict[str, range] = {}
+        """Lines of each test, by its name as in a node id: ``TestA::test_b``."""
+        self.impure: list[tuple[str, str, int]] = []
+        """Calls by which a verdict depends on more than the code: rule, name and line of each."""
+        self.is_guarded = False
+        """It seems to replace randomness, clock or network."""
+        self.open_ended = source is None
+        """It may have tests that its source does not show: inherited, imported or generated ones."""
+        self.problem: str | None = None
+        """Why it cannot be parsed, as ``line: reason``."""
+        try:
+            # Of invalid escapes in the project's strings, which Python would print.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(source or "")
+            nodes = list(ast.walk(tree))
+            keys = ("name", "id", "attr", "arg")
+            names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
+            self.impure += _impure_calls(nodes)
+            self.is_guarded = any(map(_GUARDS.search, names))
+            self.open_ended |= not _GENERATES_TESTS.isdisjoint(names)
+            self._add_tests(tree.body, "", settings)
+        except SyntaxError as error:
+            self.problem = f"{error.lineno or 1}: it cannot be parsed: {error.msg}"
+        # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
+        except (ValueError, RecursionError, MemoryError):
+            self.open_ended = True
+
+    def _add_tests(self, body: Iterable[ast.AST], owner: str, settings: PytestSettings) -> None:
+        """Add the tests of the module, or of a class, whose name with ``::`` is ``owner`` then."""
+        functions, classes = settings.python_functions, settings.python_classes
+        for node in body:
+            if isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
+                self._add_tests(ast.iter_child_nodes(node), owner, settings)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                # pytest collects no fixture as a test, whatever its name.
+                is_fixture = any(_dotted(each, {}).endswith("fixture") for each in node.decorator_list)
+                if _is_named(node.name, functions) and not is_fixture:
+                    self.tests[f"{owner}{node.name}"] = range(node.lineno, (node.end_lineno or 0) + 1)
+            elif isinstance(node, ast.ClassDef):
+                bases = [_dotted(base, {}) for base in node.bases if _dotted(base, {}) != "object"]
+                of_unittest = any(base.endswith("TestCase") for base in bases)
+                if of_unittest or _is_named(node.name, classes):
+                    # Other base classes may have tests.
+                    self.open_ended |= not all(base.endswith("TestCase") for base in bases)
+                    # For these classes pytest asks unittest's loader, to which python_functions is unknown.
+                    own = settings._replace(python_functions=("test",)) if of_unittest else settings
+                    self._add_tests(node.body, f"{owner}{node.name}::", own)
+            elif isinstance(node, ast.ImportFrom | ast.Assign) and not owner:
+                # Tests may be imported, or created by an assignment.
+                names = [alias.asname or alias.name for alias in getattr(node, "names", ())]
+                names += [each.id for each in getattr(node, "targets", ()) if isinstance(each, ast.Name)]
+                self.open_ended |= any(_is_named(name, (*functions, *classes, "[*]")) for name in names)
 
 
 @dataclass(slots=True)
@@ -187,7 +233,7 @@ class TestSelector:
             if not name or test == name or test.startswith(f"{name}::")
         ]
         # Randomness, clock or network may also be replaced by a fixture of a conftest above.
-        if not any(self._module(each).guarded for each in (path, *conftests)):
+        if not any(self._module(each).is_guarded for each in (path, *conftests)):
             for rule, call, line in module.impure:
                 if any(line in each for each in lines):
                     selected.impure.setdefault(rule, []).append(f"{path}:{line} {call}()")
@@ -199,73 +245,8 @@ class TestSelector:
 
     def _module(self, path: str) -> TestModule:
         if path not in self._modules:
-            text = self.project.text(path)
-            unread = TestModule(open_ended=True)
-            self._modules[path] = unread if text is None else read_module(text, self.settings)
+            self._modules[path] = TestModule(self.project.text(path), self.settings)
         return self._modules[path]
-
-
-def read_module(text: str, settings: PytestSettings) -> TestModule:
-    """Parse the source of a test module.
-
-    Never raises: source with a syntax error gives a module with a ``problem``, any other that cannot be
-    parsed an ``open_ended`` one.
-    """
-    try:
-        # Of invalid escapes in the project's strings, which Python would print.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-        nodes = list(ast.walk(tree))
-        keys = ("name", "id", "attr", "arg")
-        names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
-        module = TestModule(
-            impure=tuple(_impure_calls(nodes)),
-            guarded=any(map(_GUARDS.search, names)),
-            open_ended=not _GENERATES_TESTS.isdisjoint(names),
-        )
-        _add_tests(module, tree.body, "", settings)
-    except SyntaxError as error:
-        return TestModule(problem=f"{error.lineno or 1}: it cannot be parsed: {error.msg}")
-    # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
-    except (ValueError, RecursionError, MemoryError):
-        return TestModule(open_ended=True)
-    return module
-
-
-def _add_tests(module: TestModule, body: Iterable[ast.stmt], owner: str, settings: PytestSettings) -> None:
-    """Add the tests of a module, or of a class, whose name with ``::`` is ``owner`` then."""
-    functions, classes = settings.python_functions, settings.python_classes
-    for node in _flat(body):
-        if isinstance(node, _Function):
-            # pytest collects no fixture as a test, whatever its name.
-            is_fixture = any(_dotted(each, {}).endswith("fixture") for each in node.decorator_list)
-            if _is_named(node.name, functions) and not is_fixture:
-                module.tests[f"{owner}{node.name}"] = range(node.lineno, (node.end_lineno or 0) + 1)
-        elif isinstance(node, ast.ClassDef):
-            bases = [_dotted(base, {}) for base in node.bases]
-            of_unittest = any(base.endswith("TestCase") for base in bases)
-            if of_unittest or _is_named(node.name, classes):
-                # Other base classes may have tests.
-                module.open_ended |= any(
-                    base != "object" and not base.endswith("TestCase") for base in bases
-                )
-                # For these classes pytest asks unittest's loader, to which python_functions is unknown.
-                own = settings._replace(python_functions=("test",)) if of_unittest else settings
-                _add_tests(module, node.body, f"{owner}{node.name}::", own)
-        elif isinstance(node, ast.ImportFrom | ast.Assign) and not owner:
-            # Tests may be imported, or created by an assignment.
-            names = [alias.asname or alias.name for alias in getattr(node, "names", ())]
-            names += [each.id for each in getattr(node, "targets", ()) if isinstance(each, ast.Name)]
-            module.open_ended |= any(_is_named(name, (*functions, *classes, "[*]")) for name in names)
-
-
-def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements, and the definitions within conditional, ``try`` and ``with`` statements."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, ast.If | ast.Try | ast.With):
-            yield from (each for each in ast.walk(statement) if isinstance(each, _Function | ast.ClassDef))
 
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:

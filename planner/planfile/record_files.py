@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
-from planner.errors import BaselineError, FileWriteError, OutcomeFileError, QualificationError
+from planner.errors import BaselineError, FileWriteError, OutcomeFileError
 from planner.model.outcome import Outcome, OutcomeDocument
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.plan_folder import HOME, make_home
@@ -56,7 +56,6 @@ _OUTCOMES = _Kind("outcome file", OutcomeFileError, "delete it and run again")
 _BASELINE = _Kind(
     "baseline", BaselineError, "record it again: planverify baseline PLAN --force --reason TEXT"
 )
-_QUALIFICATION = _Kind("qualification", QualificationError, "run it again: planverify qualify PLAN")
 _ANSWERS = _Kind("answers file", FileWriteError, "correct or remove it")
 
 
@@ -109,13 +108,6 @@ def baseline_bytes(document: Baseline) -> bytes:
     held = {"schema_version": document.schema_version}
     held |= document.model_dump(mode="json", exclude_defaults=True)
     return (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
-
-
-def read_qualification(path: Path) -> Qualification:
-    """Read a qualification. Raises :class:`planner.errors.QualificationError`."""
-    from planner.model.qualification import Qualification
-
-    return _parse(_read(path, _QUALIFICATION), path, Qualification, _QUALIFICATION)
 
 
 def write_qualification(document: Qualification, path: Path) -> None:

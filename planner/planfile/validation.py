@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import QualificationError
 from planner.lint import LINT_RULES, LintFacts, LintFinding, check
 from planner.lint.facts import made_by
 from planner.model.findings import PlanFinding
@@ -24,7 +23,6 @@ from planner.text.sanitizing import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.model.qualification import Qualification
 
 MAX_TEXT = 1_500
 """Limit of characters of a message or fix, which may quote the project."""
@@ -40,34 +38,20 @@ def validate_plan(path: Path, *, boundary: Path | None = None) -> tuple[PlanFind
     return _findings(load_plan(path, boundary=boundary))
 
 
-def validate_plan_tree(
-    top: PlanTree, *, qualification: Qualification | None = None
-) -> tuple[PlanFinding, ...]:
+def validate_plan_tree(top: PlanTree) -> tuple[PlanFinding, ...]:
     """Like :func:`validate_plan`, for a plan and then for its sub-plans, each file once.
 
-    With a ``qualification``, checks that it rated as bad are findings, too. Raises
-    :class:`planner.errors.PlannerError` if a file cannot be loaded or the qualification is of another
-    plan.
+    Raises :class:`planner.errors.PlannerError` if a file cannot be loaded.
     """
     loaded = top.loaded
-    if qualification is not None and qualification.plan != loaded.plan.todo_list_id:
-        raise QualificationError(
-            f"the qualification is of the plan '{qualification.plan}', and {shown_path(loaded.path)} is "
-            f"'{loaded.plan.todo_list_id}'; qualify this one: planverify qualify {shown_path(loaded.path)}"
-        )
-    found = [*_findings(loaded, qualification=qualification)]
+    found = [*_findings(loaded)]
     flat = top.load_all().flat()
     found += _uncovered(loaded, flat)
     seen = {loaded.path}
     for sub in top.sub_plans().values():
         if sub.loaded.path not in seen:
             seen.add(sub.loaded.path)
-            found += _findings(
-                sub.loaded,
-                qualification=qualification,
-                qualified_prefix=sub.prefix,
-                made_before=_made_before(flat, sub),
-            )
+            found += _findings(sub.loaded, made_before=_made_before(flat, sub))
     return tuple(found)
 
 
