@@ -24,7 +24,7 @@ from planner.model.events import BranchChanges
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from planner.web.app import DecisionForm
+    from collections.abc import Mapping
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -67,36 +67,35 @@ def serve(
         raise PlannerError(f"{host}:{port}: {error.strerror or error}; name another --port") from None
     name = f"[{host}]" if ":" in host else host
     say(f"http://{name}:{port}/?token={token}")
-    # Each page keeps a stream of events open, which never ends by itself: without a limit, a graceful
-    # shutdown would wait for it.
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
-    )
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     with suppress(KeyboardInterrupt):  # raised again after an orderly end
         uvicorn.Server(config).run(sockets=[listener])
     return Status.OK
 
 
-def record(plan: Path, name: str, given: DecisionForm) -> list[str]:
-    """Record the answer to a question, as ``planner approve`` and ``planner answer`` do.
+def record(plan: Path, form: Mapping[str, str]) -> list[str]:
+    """Record the answer in the fields of a form, as ``planner approve`` and ``planner answer`` do.
 
-    ``name`` is the id of a question or todo. Return lines that say what was recorded. Raises ``ValueError``
-    if nothing of that name is asked, or the form is not valid.
+    Return lines that say what was recorded. Raises ``ValueError`` if nothing of that name is asked, or a
+    field is not valid.
     """
     from planner.store.plan_run import PlanRun
 
-    run, by = PlanRun.open(plan), one_line(given.by or "", limit=100) or login_name()
+    run, name, because = PlanRun.open(plan), form.get("id", ""), form.get("because")
+    by = one_line(form.get("by", ""), limit=100) or login_name()
     try:
-        if given.decision is None:
-            lines = give_answer(run, name, given.answer or "", by, given.check, given.because)
+        if (decision := form.get("decision")) is None:
+            lines = give_answer(run, name, form.get("answer", ""), by, form.get("check"), because)
         else:
             changes: dict[str, object] = {}
-            if given.decision == "modify":
-                changes = given.model_dump(include=set(BranchChanges.model_fields), exclude_none=True)
+            if decision == "modify":
+                changes = {key: form[key] for key in BranchChanges.model_fields if key in form}
                 if not changes:
                     raise UsageMistake("no change is given; fill in a field, or approve it unchanged")
+                if "allowed_files" in form:
+                    changes["allowed_files"] = form["allowed_files"].split()
             # Never None: an answer without a digest must not count for whatever is proposed by now.
-            lines = [give_decision(run, name, given.decision, by, given.because, given.digest, changes)]
+            lines = [give_decision(run, name, decision, by, because, form.get("digest", ""), changes)]
     except UsageMistake as error:
         raise ValueError(str(error)) from None
     run.save()

@@ -42,15 +42,9 @@ _NEWEST_RUNS = (RUNS.c.opened.desc(), RUNS.c.run_id.desc(), RUNS.c.source.desc()
 _WORTH = {PlanState.COMPLETED.value: 0, PlanState.HALTED.value: 2, PlanState.REJECTED.value: 3}
 
 
-def runs(
-    connection: Connection, plan_id: str | None = None, *, limit: int | None = None, offset: int = 0
-) -> list[Found]:
-    """Return the engine's runs of a plan, or of all plans, newest first, with their branches and questions.
-
-    ``limit`` and ``offset`` select a page; without a limit, all are returned.
-    """
-    wanted = _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS)
-    found = _rows(connection, wanted if limit is None else wanted.limit(limit).offset(offset))
+def runs(connection: Connection, plan_id: str | None = None, *, limit: int | None = None) -> list[Found]:
+    """Return the runs of a plan, or of all plans, newest first, with their branches and questions."""
+    found = _rows(connection, _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS).limit(limit))
     # One query for each table, not for each run.
     sources = [run["source"] for run in found]
     for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
@@ -64,19 +58,6 @@ def runs(
         run["branches"] = [row for row in run["branches"] if row["branch_id"] is not None]
         run["average_resolution_seconds"] = mean_resolution(run["branches"])
     return found
-
-
-def count_runs(connection: Connection) -> tuple[int, int]:
-    """Return the number of the engine's runs, and how many of them are blocked."""
-    blocked = func.count(RUNS.c.blocked_since)
-    total, waiting = connection.execute(select(func.count(), blocked).select_from(RUNS)).one()
-    return total, waiting
-
-
-def repair_rates(connection: Connection) -> list[Found]:
-    """Return how often repairs were tried and fixed the failure, by category and role, most tries first."""
-    rates = _rows(connection, _success(REPAIRS.c.category, REPAIRS.c.role))
-    return sorted(rates, key=lambda each: -each["tried"])
 
 
 def verifications(

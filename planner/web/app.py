@@ -1,4 +1,4 @@
-"""Web application of ``planner serve``: pages for people, and an interface for programs below ``/api/``.
+"""Web application of ``planner serve``: the runs of a project, and a form for each open question.
 
 :class:`AccessGuard` checks each request first. Runs are read from the index, open questions from the run
 itself, as the command line does. Decisions are recorded by the function that the command line uses, too.
@@ -6,44 +6,34 @@ itself, as the command line does. Decisions are recorded by the function that th
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from fastapi import FastAPI, Query, Request
-from fastapi.responses import (
-    HTMLResponse,
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.brief.page import likeliest_change
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, QuestionKind
 from planner.planfile.writer import plain, yaml_text
 from planner.store import questions
-from planner.store.index import open_index, source_files
+from planner.store.index import open_index
 from planner.store.plan_run import PlanRun
 from planner.text.display import moment
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
 HERE = Path(__file__).parent
-PER_PAGE = 50
-# SQLite has no larger integers than 64 bits, and fails for a larger offset.
-MOST_PAGES = 1_000_000
+MOST_SHOWN = 50
+"""Limit of the runs, and of the verifications, on the page; ``planner history --json`` has all of them."""
 MAX_FORM_BYTES = 64 * 1024
 
 COOKIE = "planverify"
@@ -57,87 +47,25 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-LOOK_SECONDS = 0.5
-"""Interval in seconds at which the stream of changes checks the files."""
-QUIET = 30
-"""Number of checks without a change after which a comment is sent, which keeps the connection open."""
-
-
-# -- requests and responses of the interface for programs --------------------------------------------------
-
-
-class RunRow(BaseModel):
-    """A run of the engine."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    run_id: str
-    plan_id: str
-    path: str
-    goal: str
-    state: str
-    opened: str
-    """RFC 3339, as all times."""
-    closed: str | None
-    blocked: list[str]
-    """Todos that wait for a person or for something missing."""
-    blocked_since: str | None
-
-
-class DecisionForm(BaseModel):
-    """An answer to a question, or a decision on a proposal. Changes are applied with ``modify`` only."""
-
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
-
-    digest: str = ""
-    """Digest of the question as it was shown: a decision is valid for that question only."""
-    answer: str | None = Field(default=None, max_length=10_000)
-    check: str | None = Field(default=None, max_length=100)
-    """Which question of the plan is answered, if several are open, such as ``manual[0]``."""
-    decision: Literal["approve", "approve_similar", "reject", "modify"] | None = None
-    by: str | None = Field(default=None, max_length=100)
-    because: str | None = Field(default=None, max_length=10_000)
-    role: str | None = None
-    instructions: str | None = Field(default=None, max_length=10_000)
-    allowed_files: list[str] | None = None
-    max_debug_attempts: int | None = Field(default=None, ge=1, le=100)
-
-
-class ServerAnswer(BaseModel):
-    """Response to a decision: what was recorded, or why nothing was."""
-
-    messages: list[str]
-
-
-# -- the pages -------------------------------------------------------------------------------------------
-
 
 def create_app(
     plan: Path,
     root: Path,
     token: str,
     hosts: Collection[str],
-    record: Callable[[Path, str, DecisionForm], list[str]],
+    record: Callable[[Path, Mapping[str, str]], list[str]],
     person: str = "",
 ) -> FastAPI:
     """Create the application for a plan and the runs below ``root``.
 
     ``token`` is the login token, and ``hosts`` the accepted host names, empty for any. ``record`` records
-    an answer to a question (plan, question id), as the command line does, and returns messages on what was
-    recorded; it raises ``ValueError`` or :class:`planner.errors.PlannerError` with a message
-    for people. ``person`` is the name that forms suggest.
+    the answer in the fields of a form, as the command line does, and returns messages on what was recorded;
+    it raises ``ValueError`` or :class:`planner.errors.PlannerError` with a message for people. ``person``
+    is the name that forms suggest.
     """
-    app = FastAPI(
-        title="planner",
-        description="Runs of a plan, and the questions that wait for a person. Send the token of the "
-        "server as Authorization: Bearer TOKEN.",
-        # FastAPI's pages about the API load scripts from another host, which the policy above forbids.
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-    )
+    app = FastAPI(openapi_url=None)  # there are pages only, nothing for programs
     guard = AccessGuard(token, hosts)
-    # As middleware, the guard also covers static files, unknown paths and the API.
+    # As middleware, the guard also covers static files and unknown paths.
     app.middleware("http")(guard)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     pages = Environment(
@@ -145,7 +73,7 @@ def create_app(
         autoescape=True,
         undefined=StrictUndefined,
         # Applied to each inserted value: no template can forget to remove control characters.
-        finalize=_shown,
+        finalize=lambda value: clean(value) if isinstance(value, str) else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -156,105 +84,44 @@ def create_app(
         return HTMLResponse(text, status)
 
     @app.exception_handler(PlannerError)
-    def tell_error(request: Request, error: Exception) -> Response:
-        if request.url.path.startswith("/api/"):
-            return JSONResponse({"messages": [clean(str(error))]}, 500)
+    def tell_error(_: Request, error: Exception) -> Response:
         return page("message.html", 500, title="This cannot be shown", messages=[str(error)])
 
-    @app.get("/", include_in_schema=False)
-    def dashboard(at: int = 1) -> Response:
-        # Out of range, the nearest page is better than an error.
-        at = min(max(at, 1), MOST_PAGES)
+    @app.get("/")
+    def dashboard() -> Response:
         with open_index(root) as index, index.reading() as rows:
-            total, blocked = questions.count_runs(rows)
-            shown = questions.runs(rows, limit=PER_PAGE, offset=(at - 1) * PER_PAGE)
-            verified = questions.verifications(rows, limit=PER_PAGE)
-            rates = questions.repair_rates(rows)
-        return page(
-            "dashboard.html",
-            live=f"/?at={at}",
-            runs=shown,
-            total=total,
-            blocked=blocked,
-            verified=verified,
-            rates=rates,
-            at=at,
-            last=max(1, -(-total // PER_PAGE)),
-            remarks=index.remarks,
-        )
+            shown = questions.runs(rows, limit=MOST_SHOWN)
+            verified = questions.verifications(rows, limit=MOST_SHOWN)
+        return page("dashboard.html", runs=shown, verified=verified, remarks=index.remarks)
 
-    @app.get("/events", include_in_schema=False)
-    def events() -> Response:
-        return StreamingResponse(changes(root, plan), media_type="text/event-stream")
-
-    @app.get("/questions", include_in_schema=False)
+    @app.get("/questions")
     def waiting() -> Response:
         run = PlanRun.open(plan)
-        asked = list(run.state.questions.values())
-        return page(
-            "questions.html",
-            live="/questions",
-            person=person,
-            asked=[(each, _hunk(each), _proposal(each), _open_questions(run, each)) for each in asked],
-            remarks=run.remarks,
-        )
+        asked = [
+            (each, _hunk(each), _proposal(each), _open_questions(run, each))
+            for each in run.state.questions.values()
+        ]
+        return page("questions.html", person=person, asked=asked, remarks=run.remarks)
 
-    @app.get("/api/runs")
-    def api_runs(limit: int = Query(PER_PAGE, ge=1, le=1000), offset: int = Query(0, ge=0)) -> list[RunRow]:
-        """Return the runs of the engine, the newest first."""
-        with open_index(root) as index, index.reading() as rows:
-            found = questions.runs(rows, limit=limit, offset=offset)
-        return [RunRow.model_validate(each) for each in found]
-
-    @app.get("/api/questions")
-    def api_questions() -> list[AskHuman]:
-        """Return the open questions to people."""
-        return list(PlanRun.open(plan).state.questions.values())
-
-    @app.post("/api/questions/{question_id}", responses={409: {"model": ServerAnswer}})
-    def api_decide(question_id: str, decision: DecisionForm) -> Response:
-        """Answer a question, or decide on a branch or an edit; 409 and why if nothing was recorded."""
-        try:
-            messages = record(plan, question_id, decision)
-        except (PlannerError, ValueError) as error:
-            # Two people may have the page open: the second learns who has decided.
-            why = [*_decided(root, question_id, decision.digest), str(error)]
-            return JSONResponse({"messages": [clean(each) for each in why]}, 409)
-        return JSONResponse({"messages": [clean(each) for each in messages]})
-
-    @app.post("/questions", include_in_schema=False)
+    @app.post("/questions")
     async def decide(request: Request) -> Response:
-        # Read by hand: the parser of Starlette needs one more package, python-multipart.
         form = await _form(request)
         if form is None or not _same(form.get("csrf", ""), guard.csrf):
             messages = ["The form is not from this server, or from before its start: load the page again."]
             return page("message.html", 403, title="Nothing was recorded", messages=messages)
-        name = form.get("id", "")
-        given: dict[str, Any] = {
-            key: text for key, text in form.items() if key not in ("id", "csrf") and text
-        }
-        if "allowed_files" in given:
-            given["allowed_files"] = form["allowed_files"].split()
         try:
-            messages = record(plan, name, DecisionForm.model_validate(given))
-        except ValidationError as error:
-            faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-            return page("message.html", 409, title="Nothing was recorded", messages=faults)
+            messages = record(plan, form)
         except (PlannerError, ValueError) as error:
-            messages = [*_decided(root, name, form.get("digest", "")), str(error)]
+            # Two people may have the page open: the second learns who has decided.
+            messages = [*_decided(root, form), str(error)]
             return page("message.html", 409, title="Nothing was recorded", messages=messages)
         return page("message.html", title="Recorded", messages=messages)
 
-    @app.get("/favicon.ico", include_in_schema=False)
+    @app.get("/favicon.ico")
     def icon() -> Response:
         return RedirectResponse("/static/icon.svg")
 
     return app
-
-
-def _shown(value: object) -> object:
-    """Clean each text that a template inserts."""
-    return clean(value) if isinstance(value, str) else value
 
 
 def _open_questions(run: PlanRun, question: AskHuman) -> dict[str, str]:
@@ -279,38 +146,36 @@ def _proposal(question: AskHuman) -> str:
     return "\n".join(yaml_text(each) for each in shown)
 
 
-def _decided(root: Path, name: str, digest: str) -> list[str]:
-    """Return a message on an earlier decision of the same question; empty if there is none."""
+def _decided(root: Path, form: Mapping[str, str]) -> list[str]:
+    """Return a message on an earlier decision of the question of a form; empty if there is none."""
+    name = form.get("id", "")
     with suppress(PlannerError), open_index(root) as index, index.reading() as rows:
-        if (each := questions.decided(rows, name, digest)) is not None:
+        if (each := questions.decided(rows, name, form.get("digest", ""))) is not None:
             who = each["decided_by"] or "somebody"
             return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
     return []
 
 
 async def _form(request: Request) -> dict[str, str] | None:
-    """Return the fields of a form; ``None`` if it is too large or invalid."""
+    """Return the fields of a form that are filled in; ``None`` if it is too large or invalid."""
     body = b""
-    # The length that the request states may be missing or wrong, so the limit is applied while reading.
+    # Read by hand: the parser of Starlette needs one more package. The length that the request states may
+    # be missing or wrong, so the limit is applied while reading.
     async for part in request.stream():
         body += part
         if len(body) > MAX_FORM_BYTES:
             return None
     try:
-        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=50)
+        fields = parse_qs(body.decode(), max_num_fields=50)
     except ValueError:
         return None
-    return {name: values[-1].strip() for name, values in fields.items()}
-
-
-# -- access and changes ----------------------------------------------------------------------------------
+    return {name: text for name, values in fields.items() if (text := values[-1].strip())}
 
 
 class AccessGuard:
     """Middleware that checks host name and token of each request, and sets the security headers.
 
-    A browser logs in by an address with the token, and has a cookie from then on. Programs send the token
-    in a header.
+    A browser logs in by an address with the token, and has a cookie from then on.
     """
 
     def __init__(self, token: str, hosts: Collection[str]) -> None:
@@ -331,25 +196,18 @@ class AccessGuard:
     def _refuse(self, request: Request) -> Response | None:
         """Return the response to a request that must not reach a page; ``None`` if it may."""
         # Without this check, a page of another site could reach the server by DNS rebinding.
-        host = request.headers.get("host", "")
         try:
-            name = urlsplit(f"//{host}").hostname
+            name = urlsplit(f"//{request.headers.get('host', '')}").hostname
         except ValueError:
             name = None
         if self._hosts and name not in self._hosts:
             return PlainTextResponse("This server does not answer under that name.", 421)
-        offered = request.query_params.get("token")
-        if offered is not None and _same(offered, self._token) and request.method == "GET":
+        if request.method == "GET" and _same(request.query_params.get("token", ""), self._token):
             # Without the token in the address, so that it is not kept in the history of the browser.
             response = RedirectResponse(request.url.path, 303)
             response.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
             return response
-        # Writing requests below /api/ have no form token, so they need the header: browsers send cookies
-        # unasked.
-        is_program = _same(request.headers.get("authorization", ""), f"Bearer {self._token}")
-        if request.url.path.startswith("/api/") and request.method != "GET" and not is_program:
-            return PlainTextResponse("Send the token as Authorization: Bearer TOKEN.", 401)
-        if not is_program and not _same(request.cookies.get(COOKIE, ""), self._token):
+        if not _same(request.cookies.get(COOKIE, ""), self._token):
             return PlainTextResponse("Open the address that planner serve printed.", 401)
         return None
 
@@ -357,27 +215,3 @@ class AccessGuard:
 def _same(one: str, other: str) -> bool:
     """Compare in constant time, so that the time does not reveal a token."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
-
-
-async def changes(root: Path, plan: Path) -> AsyncIterator[str]:
-    """Yield server-sent events: ``changed`` whenever a file of the index or the plan's file has changed.
-
-    It ends when the client disconnects.
-    """
-
-    def look() -> dict[str, str]:
-        return source_files(root, [plan.resolve()])  # the plan may be a link
-
-    # In a thread, as looking at many files would block all other requests.
-    before = await asyncio.to_thread(look)
-    yield ": open\n\n"
-    quiet = 0
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        now, quiet = await asyncio.to_thread(look), quiet + 1
-        if now != before:
-            before, quiet = now, 0
-            yield "event: changed\ndata: \n\n"
-        elif quiet >= QUIET:
-            quiet = 0
-            yield ": quiet\n\n"

@@ -120,7 +120,7 @@ def test_a_waiting_run_continues_after_an_answer_on_a_page(browser: Any, shop: P
     assert "waiting 60 s for an answer" in out
     assert "completed: 1 of 1 todo done" in out
     page.get_by_role("link", name="Runs").click()
-    expect(page.get_by_text("Successful repairs")).to_be_visible()
+    expect(page.get_by_text("price_branch_01")).to_be_visible()
     assert violations(page) == []
     page.close()
 

@@ -359,7 +359,7 @@ def dashboard(folder: Path, rounds: int) -> list[Row]:
     ]
 
 
-def _record(_plan: Path, _question_id: str, _said: Mapping[str, str]) -> list[str]:
+def _record(_plan: Path, _form: Mapping[str, str]) -> list[str]:
     """Record nothing, since no question is answered here."""
     return []
 

@@ -40,8 +40,8 @@ def test_a_turn_granted_by_a_person_counts_as_a_repair_in_every_report(tmp_path:
     log.parent.mkdir(parents=True)
     write_log(story.steps, log)
     with open_index(tmp_path) as index, index.reading() as rows:
-        (found,) = questions.repair_rates(rows)
-    assert (found["tried"], found["fixed"]) == (1, 1)
+        (found,) = questions.past_records(rows, "", story.now, 5).repairs
+    assert found.fixed
 
 
 def test_every_event_and_action_is_described_in_printable_lines() -> None:

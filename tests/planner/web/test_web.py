@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -44,17 +45,11 @@ def client(asking: Path) -> TestClient:
     return client_of(asking)
 
 
-@pytest.fixture
-def program(client: TestClient) -> TestClient:
-    """Return a client that sends the token of the server in a header."""
-    return TestClient(client.app, headers={"Authorization": "Bearer secret"})
-
-
 def fields(text: str) -> dict[str, str]:
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', text))
 
 
-def decide(client: TestClient, **given: str) -> Response:
+def decide(client: TestClient, **given: Any) -> Response:
     """Send the form of the open question with these fields."""
     return client.post("/questions", data=fields(client.get("/questions").text) | given)
 
@@ -71,7 +66,8 @@ def test_pages_require_the_token(client: TestClient):
 
 
 def test_a_foreign_host_header_is_refused(client: TestClient):
-    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+    for name in ("evil.example", "[evil"):
+        assert client.get("/", headers={"host": name}).status_code == 421
 
 
 def test_foreign_scripts_are_escaped_and_forbidden_by_the_content_policy(client: TestClient):
@@ -121,7 +117,8 @@ def test_only_a_change_that_may_have_caused_the_failure_is_shown(
 
 
 def test_a_form_without_its_csrf_token_records_nothing(client: TestClient):
-    assert decide(client, decision="approve", csrf="other").status_code == 403
+    for form in ({"csrf": "other"}, {"because": "x" * 100_000}, {"x": ["1"] * 60}):
+        assert decide(client, decision="approve", **form).status_code == 403
     assert "a_branch_01" in client.get("/questions").text
 
 
@@ -132,7 +129,10 @@ def test_a_form_without_its_csrf_token_records_nothing(client: TestClient):
         ({"decision": "approve", "by": "Grace\x1b[31m Hopper"}, "approved: a_branch_01 (Grace Hopper)"),
         ({"decision": "approve_similar"}, "approved, with all of its class: a_branch_01 (ada)"),
         ({"decision": "reject", "because": "too early"}, "rejected: a_branch_01 (ada)"),
-        ({"decision": "modify", "role": "tester"}, "approved with changes: a_branch_01 (ada)"),
+        (
+            {"decision": "modify", "role": "tester", "allowed_files": "a.py b.py"},
+            "approved with changes: a_branch_01 (ada)",
+        ),
     ],
 )
 def test_a_decision_from_a_form_is_recorded_like_one_from_the_command(
@@ -149,11 +149,11 @@ def test_a_decision_from_a_form_is_recorded_like_one_from_the_command(
     ("given", "message"),
     [
         ({"decision": "modify"}, "Nothing was recorded"),
-        ({"decision": "perhaps"}, "decision: Input should be"),
+        ({"decision": "perhaps"}, "perhaps"),
         ({"decision": "modify", "role": "x"}, "Nothing was recorded"),
         (
             {"decision": "modify", "max_debug_attempts": "abc"},
-            "max_debug_attempts: Input should be a valid",
+            "max_debug_attempts: it must be a valid",
         ),
     ],
 )
@@ -183,6 +183,7 @@ def test_the_runs_page_shows_branches(client: TestClient):
     decide(client, decision="approve")
 
     assert "a_branch_01" in client.get("/").text
+    assert client.get("/favicon.ico").status_code == 200
 
 
 def test_a_public_address_requires_allow_remote(command: Command):
@@ -192,44 +193,3 @@ def test_a_public_address_requires_allow_remote(command: Command):
 
     assert ran.status == 2
     assert "--allow-remote" in ran.err
-
-
-def test_api_clients_read_and_decide_with_a_bearer_token(program: TestClient):
-    (asked,) = program.get("/api/questions").json()
-    assert asked["question_id"] == "a_branch_01"
-    wrong = program.post("/api/questions/a_branch_01", json={"decision": "approve", "digest": "sha256:0"})
-    assert wrong.status_code == 409
-    given = {"decision": "approve", "digest": asked["digest"], "by": "eve"}
-    assert program.post("/api/questions/a_branch_01", json=given).json() == {
-        "messages": ["approved: a_branch_01 (eve)"]
-    }
-    assert program.get("/api/questions").json() == []
-    assert [run["state"] for run in program.get("/api/runs").json()] == ["executing"]
-    again = program.post("/api/questions/a_branch_01", json=given)
-    assert again.status_code == 409
-    assert "was decided already: approve, by eve" in again.json()["messages"][0]
-
-
-def test_api_decisions_require_the_header_token_rather_than_the_cookie(client: TestClient):
-    assert client.get("/api/questions").status_code == 200
-    assert client.post("/api/questions/a_branch_01", json={"decision": "approve"}).status_code == 401
-    assert client.get("/api/questions", headers={"Authorization": "Bearer x"}).status_code == 200
-    assert TestClient(client.app).get("/api/openapi.json").status_code == 401
-
-
-@pytest.mark.parametrize("given", [{"decision": "perhaps"}, {"colour": "red"}, {"max_debug_attempts": 0}])
-def test_an_invalid_api_decision_is_refused(program: TestClient, given: dict[str, object]):
-    assert program.post("/api/questions/a_branch_01", json=given).status_code == 422
-
-
-def test_the_api_is_described_by_an_openapi_document(client: TestClient):
-    document = client.get("/api/openapi.json").json()
-
-    assert set(document["paths"]) == {"/api/runs", "/api/questions", "/api/questions/{question_id}"}
-    assert document["openapi"].startswith("3.")
-
-
-def test_runs_are_paginated(program: TestClient):
-    assert program.get("/api/runs?limit=1001").status_code == 422
-    assert program.get("/api/runs?offset=5").json() == []
-    assert program.get("/?at=99999999999").status_code == 200
