@@ -11,6 +11,7 @@ from planner.model.events import PlanSubmitted, Verified
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState, Verdict
 from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, state_of
+from planner.store.run_rows import PASSED, RunRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,14 +60,12 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
 
     ``steps`` must not be empty. Errors of reading the log are raised by its iterator, and pass through.
     """
-    from planner.store.run_rows import PASSED, RunRows  # SQLAlchemy takes long to import
-
     figures, rows, after = Figures(), None, None
     for step in steps:
         event, actions, _, after = step
         if rows is None:
             assert isinstance(event, PlanSubmitted)  # a run begins with its submission
-            rows = RunRows(event, "")
+            rows = RunRows(event)
         rows.add(step)
         if isinstance(event, Verified):
             verdict, failure = verdict_of(event.outcome)

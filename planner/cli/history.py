@@ -24,16 +24,15 @@ from planner.model.taxonomy import Category, Owner, Role
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan
 from planner.planfile.project_facts import repository_fingerprint
-from planner.store import questions
 from planner.store.corrections import append_correction
-from planner.store.index import Index, open_index
+from planner.store.index import Index, mean_resolution, open_index
 from planner.text.display import counted, listed, moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.planfile.loader import LoadedPlan
-    from planner.store.questions import Found
+    from planner.store.index import Found
 
 StoreOption = Annotated[
     str | None,
@@ -55,12 +54,8 @@ _RESOLUTIONS = {
     "parent_done": "its todo is done",
     "failure_gone": "its todo then failed differently",
     "parent_still_red": "its todo still failed",
-    "attempts_used_up": "no attempts were left",
-    "lifetime_over": "its lifetime ended",
-    "given_up": "a person gave up",
-    "run_halted": "the run was halted",
 }
-"""The words for the ways in which a branch can end."""
+"""The words for what the verification of a todo after its branch decided."""
 _MOST = 10
 
 
@@ -91,22 +86,14 @@ def show(
     if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
     root, plan_id, shown = _project_of(plan)
-    with open_index_of(root, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
-        runs = questions.runs(rows, plan_id)
-        verified = questions.verifications(rows, plan_id)
+    with open_index_of(root, store, rebuild=rebuild, imports=imports) as index:
+        runs, verified = index.runs(plan_id), index.verifications(plan_id)
     branches = [each for run in runs for each in run["branches"]]
-    mean = questions.mean_resolution(branches)
+    mean = mean_resolution(branches)
     stuck = [each["run_id"] for each in runs if each["blocked_since"]]
     if as_json:
-        print_json(
-            {
-                "plan": plan_id,
-                "average_resolution_seconds": mean,
-                "blocked_runs": stuck,
-                "runs": runs,
-                "verifications": verified,
-            }
-        )
+        known = {"plan": plan_id, "average_resolution_seconds": mean, "blocked_runs": stuck}
+        print_json({**known, "runs": runs, "verifications": verified})
         return _status(index)
     screen = Screen()
     parts = [counted(len(verified), "verification")] if verified else []
@@ -122,13 +109,8 @@ def show(
     screen.table(
         ("VERIFICATION", "WHEN", "DONE", "EXIT"),
         [
-            (
-                each["run_id"],
-                moment(each["started"]),
-                f"{each['done']} of {each['todos']}",
-                each["exit_status"],
-            )
-            for each in verified[:_MOST]
+            (at["run_id"], moment(at["started"]), f"{at['done']} of {at['todos']}", at["exit_status"])
+            for at in verified[:_MOST]
         ],
     )
     screen.show()
@@ -138,8 +120,8 @@ def show(
 @app.command(epilog=EPILOG)
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
-    with open_index_of(project_root(), store) as index, index.reading() as rows:
-        known, found = questions.signatures(rows), questions.failure(rows, signature)
+    with open_index_of(project_root(), store) as index:
+        known, found = index.signatures(), index.failure(signature)
     if as_json:
         print_json({"signature": signature, "known": False} if found is None else {**found, "known": True})
         return Status.FOUND if found is None else _status(index)
@@ -203,8 +185,8 @@ def correct(
             "that should have acted (--role)"
         )
     root = project_root()
-    with open_index_of(root) as index, index.reading() as rows:
-        others, known = questions.signatures(rows), questions.failure(rows, signature)
+    with open_index_of(root) as index:
+        others, known = index.signatures(), index.failure(signature)
     if known is None:
         near = nearest(signature, others, "the known ones are")
         raise UsageMistake(f"no run has seen a failure {signature}; {near}")

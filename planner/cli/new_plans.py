@@ -37,7 +37,7 @@ from planner.planfile.tree import load_flat
 from planner.planfile.validation import validate_plan
 from planner.planfile.writer import dump_plan, plain
 from planner.policy.outcomes import state_of
-from planner.store import questions
+from planner.store.run_log import RunLog
 from planner.text.display import counted, moment
 from planner.text.sanitizing import clean, one_line
 
@@ -392,20 +392,22 @@ def _ask(goal: Piece, reasons: list[str]) -> bool | None:
 def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
     """Return a plan for the same goal that was completed in this repository as it is now, and when.
 
-    Return ``None`` if there is none. Plans with sub-plans are not reused.
+    It is the plan as its run began. Return ``None`` if there is none. Plans with sub-plans are not reused.
     """
     from planner.cli.history import open_index_of, project_root
 
     here, root = Path.cwd(), project_root()
     if not (root / HOME).is_dir():
         return None
+    wanted = goal.casefold().split()
     try:
-        with open_index_of(root) as index, index.reading() as rows:
-            found = questions.plans_for(rows, goal)
+        with open_index_of(root) as index:
+            found = [each for each in index.runs() if each["goal"].casefold().split() == wanted]
         for each in (each for each in found if each["state"] == "completed"):
-            plan = Plan.model_validate_json(each["document"])
+            with RunLog.read(Path(each["log"])) as log:
+                plan: Plan = next(log.entries()).event.plan
             is_same = repository_fingerprint(here, plan) == each["fingerprint"]
-            if is_same and not any(todo.has_sub_plan for todo in plan.items):
+            if is_same and not any(todo.has_sub_plan or todo.is_temporary for todo in plan.items):
                 plan = _with_keys(plan, {"root": root_for(here / output, here), "x-goal": goal}, anew=True)
                 return plan, moment(each["opened"])
     except (PlannerError, OSError, ValueError):

@@ -3,7 +3,10 @@
 It is a cache: ``.planverify/planverify.db`` can be deleted at any time and is rebuilt from the files. Any
 other database that SQLAlchemy supports can collect the runs of several checkouts. :meth:`Index.sync`
 compares size and time of each file with those stored beside its rows, and replaces the rows of the files
-that changed; :mod:`.run_rows` derives the rows.
+that changed; :mod:`.run_rows` derives the rows. Only this module imports SQLAlchemy.
+
+Tables are portable between databases. Every row belongs to one source file (column ``source``) and can be
+derived again.
 """
 
 from __future__ import annotations
@@ -15,39 +18,33 @@ import stat
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
-from sqlalchemy import URL, Engine, create_engine, inspect, make_url, select
+import sqlalchemy as sql
+from pydantic import ValidationError
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from planner.errors import PlannerError, StoreError
-from planner.planfile.plan_folder import HOME, PLANS, make_home
+from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
+from planner.planfile.plan_folder import HOME, make_home
 from planner.store.chain import one_line
 from planner.store.corrections import CORRECTIONS
 from planner.store.run_log import FOLDER, is_superseded
-from planner.store.run_rows import (
-    INDEX,
-    METADATA,
-    OF_SOURCES,
-    SOURCES,
-    VERSION,
-    rows_of_corrections,
-    rows_of_log,
-    rows_of_outcomes,
-)
+from planner.store.run_rows import OUTCOMES, PASSED, moment, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
-
-    from sqlalchemy import Connection, Table
+    from datetime import datetime
 
     from planner.store.run_rows import Row, Rows
 
+VERSION = 11
+"""Version of the tables; a project's index with another version is rebuilt, other databases are refused."""
+
 USUAL = f"{HOME}/planverify.db"
 """Default path of a project's index, below the plan's root."""
-
-OUTCOMES = "outcomes.json"
 
 BUSY_SECONDS = 30.0
 """Seconds that SQLite waits for another writer."""
@@ -55,18 +52,108 @@ BUSY_SECONDS = 30.0
 _MOST_TRIES = 40
 """Attempts to create tables while other processes create them, too."""
 
-_AT_ONCE = 250
-"""Limit of the files whose rows are replaced in one transaction: each transaction waits for the disk, and
-holds all of its rows in memory."""
-
 _CREATED_MEANWHILE = ("already exists", "duplicate key")
 """Parts of the error messages of SQLite and PostgreSQL if another process created a table first."""
+
+Found: TypeAlias = "dict[str, Any]"
+"""A row that a query has found: values by column name, without the primary key."""
+
+_Past = TypeVar("_Past", PastRepair, PastTodo, Correction)
+
+# -- the tables -------------------------------------------------------------------------------------------
+
+METADATA = sql.MetaData()
+
+_TYPES: Mapping[str, Any] = {
+    "word": sql.String(100),
+    "text": sql.Text(),
+    "count": sql.BigInteger(),
+    "float": sql.Float(),
+    "bool": sql.Boolean(),
+    "json": sql.JSON(none_as_null=True),
+}
+
+
+def _table(name: str, columns: str) -> sql.Table:
+    """Return a table with an id, a source and ``columns``: ``name:type``, with ``?`` if nullable."""
+    made: list[sql.Column[Any]] = [sql.Column("id", sql.Integer, primary_key=True)]
+    for column in ("source:word", *columns.split()):
+        label, _, kind = column.partition(":")
+        made.append(sql.Column(label, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?")))
+    return sql.Table(f"planverify_{name}", METADATA, *made)
+
+
+INDEX = sql.Table("planverify_index", METADATA, sql.Column("version", sql.Integer, primary_key=True))
+"""One row: the version of the tables."""
+
+SOURCES = _table("sources", "origin:text name:text stamp:word")
+"""The files that the rows were derived from, with their stamps at that moment."""
+
+RUNS = _table(
+    "runs",
+    "run_id:text plan_id:text path:text fingerprint:text goal:text log:text opened:word closed:word? "
+    "state:word events:count blocked:json blocked_since:word?",
+)
+"""Runs of the engine; ``blocked_since`` is set while the run waits for an answer or has blocked todos."""
+
+VERIFICATIONS = _table(
+    "verifications",
+    "run_id:text plan_id:text started:word scope:word exit_status:count done:count todos:count",
+)
+"""Runs of ``pytest --planverify``."""
+
+REPAIRS = _table(
+    "repairs",
+    "branch_id:text? parent_id:text depth:count via:text? role:word category:word signature:text? "
+    "opened:word closed:word? attempts:count outcome:word? resolution:word? duration_seconds:float? "
+    "at:word fingerprint:text task_kind:word text:text strategy:text fixed:bool?",
+)
+"""Repairs of a failed todo ``parent_id``: by a branch, or by a retry (no ``branch_id``).
+
+``fixed`` is whether the failure vanished; null until that is known, and for branches that repair an
+undiagnosed failure, of which memory learns nothing. ``outcome`` is how a branch ended, ``resolution`` what
+the verification of its parent then decided."""
+
+FAILURES = _table(
+    "failures",
+    "run_id:text plan_id:text fingerprint:text? at:word todo_id:text category:word signature:text? "
+    "role:word? head:text?",
+)
+"""All failures of all verifications."""
+
+QUESTIONS = _table(
+    "questions",
+    "question_id:text kind:word todo_id:text question:text digest:text asked:word decision:text? "
+    "decided:word? decided_by:text? because:text?",
+)
+"""Questions and approval requests to people, with their decisions."""
+
+TODOS = _table(
+    "todos",
+    "todo_id:text at:word fingerprint:text task_kind:word text:text role:word done:bool first_time:bool "
+    "categories:json",
+)
+"""Memory: results of todos that were worked on until they were done or given up."""
+
+CORRECTED = _table(
+    "corrections",
+    "at:word fingerprint:text signature:text category:word role:word right_category:word? "
+    "right_owner:word? by:text? because:text?",
+)
+"""Memory: people's corrections of diagnoses."""
+
+OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTED)
+"""Tables with rows derived from files."""
+
+# For pages of the newest rows, as there may be ten thousand.
+sql.Index("planverify_runs_by_opened", RUNS.c.opened)
+sql.Index("planverify_repairs_by_source", REPAIRS.c.source)
 
 
 class Index:
     """One database. Its methods raise a :class:`planner.errors.StoreError` with a one-line message."""
 
-    def __init__(self, name: str, engine: Engine, *, is_shared: bool) -> None:
+    def __init__(self, name: str, engine: sql.Engine, *, is_shared: bool) -> None:
         """Create the tables if missing. Raises ``StoreError`` if they have another version."""
         self.name = name
         """Name in messages."""
@@ -75,26 +162,23 @@ class Index:
         self._engine = engine
         self._is_shared = is_shared
         """Whether it may have rows of other checkouts, whose files may be missing here."""
-        try:
-            for left in reversed(range(_MOST_TRIES)):
-                try:
-                    self._make_tables()
-                    break
-                # Several processes may find no tables and create them at once: the losers try again.
-                except StoreError as error:
-                    if not left or not any(words in str(error) for words in _CREATED_MEANWHILE):
-                        raise
-                    time.sleep(0.05)
-        except BaseException:
-            self.close()
-            raise
+        for left in reversed(range(_MOST_TRIES)):
+            try:
+                self._make_tables()
+                break
+            # Several processes may find no tables and create them at once: the losers try again.
+            except StoreError as error:
+                if not left or not any(words in str(error) for words in _CREATED_MEANWHILE):
+                    self.close()
+                    raise
+                time.sleep(0.05)
 
     def _make_tables(self) -> None:
         """Create the tables if the database has none; check the version of existing ones."""
-        with self.reading() as connection:
+        with self.connection() as connection:
             found = None
-            if inspect(connection).has_table(INDEX.name):
-                found = connection.execute(select(INDEX.c.version)).scalar()
+            if sql.inspect(connection).has_table(INDEX.name):
+                found = connection.execute(sql.select(INDEX.c.version)).scalar()
             if found is None:
                 METADATA.create_all(connection)
                 connection.execute(INDEX.delete())  # of a process that was killed, or created them, too
@@ -106,28 +190,38 @@ class Index:
                 )
 
     @classmethod
-    def open(cls, url_or_path: str | Path, *, create: bool = True) -> Self:
+    def open(cls, url_or_path: str, *, create: bool = True) -> Self:
         """Open a database named by a user, as URL or as path of an SQLite file.
 
         Raises :class:`planner.errors.StoreError` if it cannot be used, has tables of another version, or is
         a missing file and ``create`` is false.
         """
-        name, url = _url_of(url_or_path)
-        if url.get_backend_name() != "sqlite" or url.database is None:
-            try:
-                # A server may have closed a pooled connection that was idle.
-                return cls(name, create_engine(url, pool_pre_ping=True), is_shared=True)
-            except (NoSuchModuleError, ImportError):
-                raise StoreError(
-                    f"{name}: there is no driver for '{url.drivername}'; install one, or name an installed "
-                    f"one, as in {url.get_backend_name()}+DRIVER://…"
-                ) from None
-        path = Path(url.database)
-        if not create and not path.exists():
+        path = url_or_path.removeprefix("sqlite:///")
+        if "://" not in path and path:
+            if not create and not os.path.exists(path):
+                remedy = f"make it with planner history --import --store {path}"
+                raise StoreError(f"{path}: the index does not exist; {remedy}")
+            return cls(path, _sqlite_engine(Path(path)), is_shared=True)
+        try:
+            url = sql.make_url(url_or_path)
+        except ArgumentError:
+            url = None
+        if url is None or url.get_backend_name() == "sqlite":
+            # The text may contain a password, and SQLAlchemy can hide only that of a URL it understands.
+            shown = re.sub("//[^@]*@", "//…@", url_or_path)
             raise StoreError(
-                f"{path}: the index does not exist; make it with planner history --import --store {path}"
+                f"'{shown}' is not the URL of a database; write one like sqlite:///folder/file.db or "
+                "postgresql://user@host/database, or the path of a file"
             )
-        return cls(name, _sqlite_engine(path), is_shared=True)
+        name = url.render_as_string(hide_password=True)
+        try:
+            # A server may have closed a pooled connection that was idle.
+            return cls(name, sql.create_engine(url, pool_pre_ping=True), is_shared=True)
+        except (NoSuchModuleError, ImportError):
+            raise StoreError(
+                f"{name}: there is no driver for '{url.drivername}'; install one, or name an installed "
+                f"one, as in {url.get_backend_name()}+DRIVER://…"
+            ) from None
 
     def close(self) -> None:
         """Release the connections."""
@@ -140,17 +234,16 @@ class Index:
         self.close()
 
     @contextmanager
-    def reading(self) -> Generator[Connection]:
-        """Context with a connection in a transaction, for the queries of :mod:`.questions`.
-
-        Raises :class:`planner.errors.StoreError` in place of each database error inside it.
-        """
+    def connection(self) -> Generator[sql.Connection]:
+        """Context with a connection in a transaction; each database error becomes a ``StoreError``."""
         try:
             with self._engine.begin() as connection:
                 yield connection
         except (SQLAlchemyError, OSError) as error:
             cause = (error.orig or error) if isinstance(error, DBAPIError) else error
-            raise StoreError(_error_message(self.name, cause)) from error
+            raise _unusable(self.name, cause) from error
+
+    # -- update ------------------------------------------------------------------------------------------
 
     def sync(self, root: Path) -> None:
         """Update the rows of a project from its files.
@@ -159,37 +252,153 @@ class Index:
         """
         # In a database of several checkouts, rows are identified by machine and folder, too.
         origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
-        with self.reading() as connection:
-            wanted = select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
-            known = {row.name: row.stamp for row in connection.execute(wanted)}
+        wanted = sql.select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
+        known = {row["name"]: row["stamp"] for row in self._rows(wanted)}
         files = source_files(root)
-        stale = sorted(name for name, stamp in files.items() if known.get(name) != stamp)
-        # A shared database keeps the rows of removed files.
-        removed = [] if self._is_shared else sorted(known.keys() - files.keys())
         self.remarks = []
-        changed = [*removed, *stale]
-        for at in range(0, len(changed), _AT_ONCE):
-            # A removed or unreadable file keeps the value None, and its old rows are only deleted.
-            made: dict[str, Rows | None] = dict.fromkeys(changed[at : at + _AT_ONCE])
-            for name in made:
-                if name in files and (rows := _rows(root / name, self.remarks)) is not None:
-                    source = {"origin": origin, "name": name, "stamp": files[name]}
-                    made[name] = rows | {SOURCES: [source]}
-            self._replace({_key(origin, name): rows or {} for name, rows in made.items()})
+        # A shared database keeps the rows of removed files.
+        for name in [] if self._is_shared else sorted(known.keys() - files.keys()):
+            self._replace(_key(origin, name), {})
+        for name in sorted(name for name, stamp in files.items() if known.get(name) != stamp):
+            rows: Rows = {}  # of an unreadable file, whose old rows are deleted
+            try:
+                rows = rows_of(root / name, self.remarks)
+                rows["sources"] = [{"origin": origin, "name": name, "stamp": files[name]}]
+            except PlannerError as error:
+                self.remarks.append(str(error))
+            self._replace(_key(origin, name), rows)
 
-    def _replace(self, made: Mapping[str, Rows]) -> None:
-        """Replace the rows of files, by the value of their ``source`` column, in one transaction."""
-        with self.reading() as connection:
+    def _replace(self, key: str, rows: Rows) -> None:
+        """Replace the rows of a file, by the value of their ``source`` column, in one transaction."""
+        with self.connection() as connection:
             # The update comes first: it locks before anything is read, so that writers do not interleave.
             connection.execute(INDEX.update().values(version=VERSION))
-            known = select(SOURCES.c.source).where(SOURCES.c.source.in_(made))
-            if old := connection.execute(known).scalars().all():
-                for table in (*OF_SOURCES, SOURCES):
-                    connection.execute(table.delete().where(table.c.source.in_(old)))
             for table in (*OF_SOURCES, SOURCES):
-                rows = [{"source": key, **row} for key in made for row in made[key].get(table, ())]
-                if rows:
-                    connection.execute(table.insert(), _storable(table, rows))
+                connection.execute(table.delete().where(table.c.source == key))
+                if made := rows.get(table.name.removeprefix("planverify_")):
+                    connection.execute(table.insert(), [_storable(table, key, row) for row in made])
+
+    # -- queries -----------------------------------------------------------------------------------------
+
+    def _rows(self, wanted: sql.Executable) -> list[Found]:
+        with self.connection() as connection:
+            found = connection.execute(wanted).mappings()
+            return [{name: value for name, value in row.items() if name != "id"} for row in found]
+
+    def runs(self, plan_id: str | None = None, *, limit: int | None = None) -> list[Found]:
+        """Return the runs of a plan, or of all plans, newest first, with their branches and questions."""
+        at = RUNS.c
+        wanted = sql.select(RUNS).order_by(at.opened.desc(), at.run_id.desc(), at.source.desc())
+        found = self._rows(_of_plan(wanted, RUNS, plan_id).limit(limit))
+        # One query for each table, not for each run.
+        by_source: dict[str, Found] = {}
+        for run in found:
+            by_source[run["source"]] = run | {"branches": [], "questions": []}
+        for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
+            wanted = sql.select(table).where(table.c.source.in_(by_source)).order_by(table.c.id)
+            for row in self._rows(wanted):
+                if row.get("branch_id", "") is not None:  # a retry is no branch
+                    by_source[row["source"]][key].append(row)
+        for run in by_source.values():
+            run["average_resolution_seconds"] = mean_resolution(run["branches"])
+        return list(by_source.values())
+
+    def verifications(self, plan_id: str | None = None, *, limit: int | None = None) -> list[Found]:
+        """Return the runs of ``pytest --planverify`` for a plan, or for all plans, newest first."""
+        at = VERIFICATIONS.c
+        wanted = sql.select(VERIFICATIONS).order_by(at.started.desc(), at.run_id.desc(), at.source.desc())
+        return self._rows(_of_plan(wanted, VERIFICATIONS, plan_id).limit(limit))
+
+    def decided(self, question_id: str, digest: str) -> Found | None:
+        """Return the latest decided question with this id and digest; ``None`` if none was decided.
+
+        An equal digest means that the same was asked.
+        """
+        at = QUESTIONS.c
+        is_it = (at.question_id == question_id, at.digest == digest, at.decision.is_not(None))
+        wanted = sql.select(QUESTIONS).where(*is_it).order_by(at.decided.desc()).limit(1)
+        return next(iter(self._rows(wanted)), None)
+
+    def signatures(self) -> list[str]:
+        """Return all diagnosed failure signatures, the most recently seen first."""
+        at = FAILURES.c
+        wanted = sql.select(at.signature).where(at.signature.is_not(None)).group_by(at.signature)
+        wanted = wanted.order_by(sql.func.max(at.at).desc(), at.signature)
+        return [row["signature"] for row in self._rows(wanted)]
+
+    def failure(self, begin: str) -> Found | None:
+        """Return the history of a signature: its failures, repairs and corrections; ``None`` if unknown.
+
+        The start of a signature is enough where only one starts with it. ``repairs`` counts by role and
+        strategy how often they were tried and fixed it, the most successful first; ``branches`` and
+        ``corrections`` are rows. ``head``, ``role`` and ``last`` are those of the newest failure.
+        """
+        meant = [each for each in self.signatures() if begin and each.startswith(begin)]
+        signature = meant[0] if len(meant) == 1 else begin
+
+        def known(table: sql.Table, order: sql.Column[Any]) -> list[Found]:
+            wanted = sql.select(table).where(table.c.signature == signature)
+            return self._rows(wanted.order_by(order.desc(), table.c.source, table.c.id.desc()))
+
+        rows, corrected = known(FAILURES, FAILURES.c.at), known(CORRECTED, CORRECTED.c.at)
+        if not rows and not corrected:
+            return None
+        records, newest = [*rows, *corrected], rows[0] if rows else {}
+        repaired = known(REPAIRS, REPAIRS.c.opened)
+        rates: dict[tuple[str, str], Found] = {}
+        for each in (each for each in repaired if each["fixed"] is not None):
+            role, strategy = each["role"], each["strategy"]
+            rate = {"role": role, "strategy": strategy, "fixed": 0, "tried": 0, "last": ""}
+            rate = rates.setdefault((role, strategy), rate)
+            rate["fixed"] += each["fixed"]
+            rate["tried"] += 1
+            rate["last"] = max(rate["last"], each["at"])
+        return {
+            "signature": signature,
+            "category": records[0]["category"],
+            "head": newest.get("head"),
+            "times": len({(row["source"], row["at"]) for row in rows}),
+            "todos": list(dict.fromkeys(row["todo_id"] for row in rows)),
+            "last": newest.get("at"),
+            "fingerprint": next((row["fingerprint"] for row in records if row["fingerprint"]), None),
+            "role": newest.get("role"),
+            "repairs": sorted(rates.values(), key=lambda each: (-each["fixed"], each["tried"])),
+            "branches": [row for row in repaired if row["branch_id"] is not None],
+            "corrections": corrected,
+        }
+
+    def past_records(self, fingerprint: str, now: datetime, limit: int) -> PastRecords:
+        """Return the memory for a run: at most ``limit`` repairs, todos and corrections each.
+
+        None is later than ``now``. Records of this repository (``fingerprint``) come first, then those of
+        other repositories, which are worth less, but better than none; within each, the newest first.
+        """
+
+        def newest(kind: type[_Past], table: sql.Table) -> tuple[_Past, ...]:
+            at = table.c
+            wanted = sql.select(table).where(at.at <= moment(now))
+            if table is REPAIRS:
+                wanted = wanted.where(at.fixed.is_not(None))
+            elsewhere = sql.case((at.fingerprint == fingerprint, 0), else_=1)
+            wanted = wanted.order_by(elsewhere, at.at.desc(), at.source, at.id.desc()).limit(limit)
+            found: list[_Past] = []
+            for row in self._rows(wanted):
+                with suppress(ValidationError):  # a role or category of another version of the program
+                    found.append(kind.model_validate({**row, "attempts": row.get("attempts") or 1}))
+            return tuple(found)
+
+        return PastRecords(
+            fingerprint=fingerprint,
+            repairs=newest(PastRepair, REPAIRS),
+            todos=newest(PastTodo, TODOS),
+            corrections=newest(Correction, CORRECTED),
+        )
+
+
+def mean_resolution(branches: Iterable[Found]) -> float | None:
+    """Return the mean duration in seconds of the branches that passed; ``None`` if none passed."""
+    times = [each["duration_seconds"] for each in branches if each["outcome"] == PASSED]
+    return fmean(times) if times else None
 
 
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
@@ -215,7 +424,8 @@ def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> 
             make_home(root)
             return _up_to_date(Index(str(path), _sqlite_engine(path), is_shared=False), root)
     # One connection for all threads: each connection to SQLite's memory has a database of its own.
-    in_memory = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    arguments = {"check_same_thread": False}
+    in_memory = sql.create_engine("sqlite://", poolclass=StaticPool, connect_args=arguments)
     return _up_to_date(Index(str(path), in_memory, is_shared=False), root)
 
 
@@ -228,23 +438,27 @@ def _up_to_date(index: Index, root: Path) -> Index:
     return index
 
 
-def source_files(root: Path, logs: Iterable[Path] = ()) -> dict[str, str]:
+def source_files(root: Path) -> dict[str, str]:
     """Return the stamps of the files that rows are derived from, by name relative to the root.
 
-    Equal stamps (size, time, and whether a later log exists) mean equal rows. ``logs`` are further files.
+    Equal stamps (size, time, and whether a later log exists) mean equal rows.
     """
-    base = os.path.realpath(root)
-    globs = (CORRECTIONS, f"{FOLDER}/*.jsonl", f"{HOME}/runs/*/{OUTCOMES}", f"{PLANS}/*/{OUTCOMES}")
     files: dict[str, str] = {}
-    for path in (*logs, *(each for glob in globs for each in root.glob(glob))):
+    for path in (each for glob in (CORRECTIONS, f"{FOLDER}/*.jsonl", _RUNS) for each in root.glob(glob)):
         with suppress(OSError):
             facts = path.lstat()
             # Skip links, and empty files, which a kill may leave.
             if stat.S_ISREG(facts.st_mode) and facts.st_size:
-                name = os.path.relpath(os.path.realpath(path), base).replace(os.sep, "/")
                 later = " superseded" if is_superseded(path) else ""
-                files[name] = f"{facts.st_size} {facts.st_mtime_ns}{later}"
+                files[path.relative_to(root).as_posix()] = f"{facts.st_size} {facts.st_mtime_ns}{later}"
     return files
+
+
+_RUNS = f"{HOME}/runs/*/{OUTCOMES}"
+
+
+def _of_plan(wanted: sql.Select[Any], table: sql.Table, plan_id: str | None) -> sql.Select[Any]:
+    return wanted if plan_id is None else wanted.where(table.c.plan_id == plan_id)
 
 
 def _key(origin: str, name: str) -> str:
@@ -253,53 +467,19 @@ def _key(origin: str, name: str) -> str:
     return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _rows(path: Path, remarks: list[str]) -> Rows | None:
-    """Return the rows of a file; ``None`` if it is unreadable, with the reason added to ``remarks``."""
-    try:
-        if path.name == OUTCOMES:
-            return rows_of_outcomes(path)
-        if path.name == Path(CORRECTIONS).name:
-            return rows_of_corrections(path)
-        return rows_of_log(path, remarks)
-    except PlannerError as error:
-        remarks.append(str(error))
-        return None
-
-
-def _storable(table: Table, rows: list[Row]) -> list[Row]:
-    """Return the rows with all columns of the table, and with texts that every database accepts."""
+def _storable(table: sql.Table, key: str, row: Row) -> Row:
+    """Return a row of a source with all columns of the table, with texts that every database accepts."""
 
     def storable(value: Any) -> Any:
         # Databases reject lone surrogates and null characters.
         is_text = isinstance(value, str)
         return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd") if is_text else value
 
-    columns = [column.name for column in table.columns if column.name != "id"]
-    return [{name: storable(row.get(name)) for name in columns} for row in rows]
+    columns = (column.name for column in table.columns if column.name not in ("id", "source"))
+    return {"source": key, **{name: storable(row.get(name)) for name in columns}}
 
 
-def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
-    """Return the name for messages, without password, and the URL of a database.
-
-    Raises ``StoreError`` if the text is no URL of a database.
-    """
-    if isinstance(url_or_path, Path) or "://" not in url_or_path:
-        return str(url_or_path), URL.create("sqlite", database=str(url_or_path))
-    with suppress(ArgumentError):
-        url = make_url(url_or_path)
-        if url.get_backend_name() != "sqlite":
-            return url.render_as_string(hide_password=True), url
-        if url.database and url.database != ":memory:" and not url.query:
-            return url.database, url
-    # The text may contain a password, and SQLAlchemy can hide only that of a URL that it understands.
-    shown = re.sub(r"//[^@]*@", "//…@", url_or_path)
-    raise StoreError(
-        f"'{shown}' is not the URL of a database; write one like sqlite:///folder/file.db or "
-        "postgresql://user@host/database, or the path of a file"
-    )
-
-
-def _sqlite_engine(path: Path) -> Engine:
+def _sqlite_engine(path: Path) -> sql.Engine:
     """Return an engine for an SQLite file, created readable for its owner only if it is missing.
 
     Raises ``StoreError`` if the path is a link or no regular file, or cannot be created.
@@ -314,16 +494,18 @@ def _sqlite_engine(path: Path) -> Engine:
                 "another with --store, or remove it"
             ) from None
     except (OSError, ValueError) as error:
-        raise StoreError(_error_message(str(path), error)) from None
-    url = URL.create("sqlite", database=os.path.abspath(path))
+        raise _unusable(str(path), error) from None
+    url = sql.URL.create("sqlite", database=os.path.abspath(path))
     # No pooling: another process may replace the file, and a pooled connection would keep the old one.
-    return create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+    return sql.create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
 
 
-def _error_message(name: str, error: BaseException) -> str:
-    """Return the message about a database error, with the first line of its text."""
+def _unusable(name: str, error: BaseException) -> StoreError:
+    """Return the error about a database, with the first line of the driver's text."""
     first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return one_line(
-        f"{name}: the index cannot be used: {first[:300]}; nothing is lost, because the logs have "
-        "everything; check the database, or name another with --store"
+    return StoreError(
+        one_line(
+            f"{name}: the index cannot be used: {first[:300]}; nothing is lost, because the logs have "
+            "everything; check the database, or name another with --store"
+        )
     )

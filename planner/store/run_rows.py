@@ -1,225 +1,89 @@
-"""Tables of the index, and the rows derived from run logs, outcomes and corrections.
+"""Rows of the index, derived from run logs, outcome files and the log of corrections.
 
-Tables are portable between databases. Every row belongs to one source file (column ``source``) and can be
-derived again. Times are RFC 3339 in UTC with microseconds, so that text order is time order. The rows of a
-log are derived while it is folded: :class:`RunRows` compares the states before and after each event.
-:mod:`.index` stores the rows, :mod:`.questions` queries them.
+A row is a dictionary by column; a column that is not known is missing. Rows are grouped by the names of
+their tables, which :mod:`.index` declares. The rows of a log are derived while it is folded:
+:class:`RunRows` compares the states before and after each event.
 """
 
 from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
-
 from planner.engine.intake import time_of
-from planner.engine.state import current_plan
 from planner.memory import task_kind, text_of
 from planner.model.actions import Implement, PublishPlan
 from planner.model.base import qualified
 from planner.model.edits import AddBranch
-from planner.model.events import (
-    ApprovalGiven,
-    Decision,
-    PlanSubmitted,
-    QuestionAnswered,
-    Verified,
-    WorkFinished,
-)
+from planner.model.events import ApprovalGiven, Decision, PlanSubmitted, QuestionAnswered, Verified
 from planner.model.taxonomy import Category, Family
-from planner.model.verdicts import PlanState, TodoLife, TodoState
+from planner.model.verdicts import TodoLife, TodoState
 from planner.planfile.record_files import read_outcomes
 from planner.policy.outcomes import failures_of
-from planner.store.corrections import corrections_of
+from planner.store.corrections import CORRECTIONS, corrections_of
 from planner.store.run_log import INTERRUPTED, run_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
-
-    from sqlalchemy.types import TypeEngine
 
     from planner.engine import TodoRecord
     from planner.model.actions import AskHuman
     from planner.model.events import Event
     from planner.model.outcome import Failure, Outcome
-    from planner.model.plan import Plan
     from planner.model.taxonomy import Role
     from planner.store.run_log import RecordedRun, Step
 
-VERSION = 10
-"""Version of the tables; a project's index with another version is rebuilt, other databases are refused."""
+Row: TypeAlias = "dict[str, Any]"
+Rows: TypeAlias = "dict[str, list[Row]]"
 
+OUTCOMES = "outcomes.json"
 PASSED = "passed"
 """Value of ``outcome`` for a branch whose own criteria passed."""
-
-METADATA = MetaData()
-
-_TYPES: Mapping[str, TypeEngine[Any]] = {
-    "word": String(100),
-    "text": Text(),
-    "count": BigInteger(),
-    "float": Float(),
-    "bool": Boolean(),
-    "json": JSON(none_as_null=True),
-}
-
-
-def moment(at: datetime | float) -> str:
-    """Return a time, a datetime or seconds since the epoch, as text that is stored in tables."""
-    known = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
-    return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _table(name: str, columns: str) -> Table:
-    """Return a table with an id, a source and ``columns``: ``name:type``, with ``?`` if nullable."""
-    made: list[Column[Any]] = [Column("id", Integer, primary_key=True)]
-    for column in ("source:word", *columns.split()):
-        label, _, kind = column.partition(":")
-        made.append(Column(label, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?")))
-    return Table(f"planverify_{name}", METADATA, *made)
-
-
-INDEX = Table("planverify_index", METADATA, Column("version", Integer, primary_key=True))
-"""One row: the version of the tables."""
-
-SOURCES = _table("sources", "origin:text name:text stamp:word")
-"""The files that the rows were derived from, with their stamps at that moment."""
-
-RUNS = _table(
-    "runs",
-    """
-    run_id:text plan_id:text path:text digest:word fingerprint:text goal:text log:text opened:word
-    changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:text
-    """,
-)
-"""Runs of the engine. ``document`` is the plan as JSON, without branches.
-
-``blocked_since`` is set while the run waits for an answer or has blocked todos."""
-
-VERIFICATIONS = _table(
-    "verifications",
-    """
-    run_id:text plan_id:text path:text digest:word started:word finished:word scope:word
-    exit_status:count done:count todos:count
-    """,
-)
-"""Runs of ``pytest --planverify``."""
-
-REPAIRS = _table(
-    "repairs",
-    """
-    branch_id:text? parent_id:text depth:count via:text? role:word category:word signature:text?
-    opened:word closed:word? attempts:count outcome:word? resolution:word? duration_seconds:float?
-    at:word fingerprint:text task_kind:word text:text strategy:text fixed:bool?
-    """,
-)
-"""Repairs of a failed todo ``parent_id``: by a branch, or by a retry (no ``branch_id``).
-
-``fixed`` is whether the failure vanished; null until that is known, and for branches that repair an
-undiagnosed failure, of which memory learns nothing. ``outcome`` is how a branch ended, ``resolution`` what
-its end or the verification of its parent decided."""
-
-FAILURES = _table(
-    "failures",
-    """
-    run_id:text plan_id:text fingerprint:text? n:count at:word todo_id:text category:word
-    signature:text? role:word? head:text?
-    """,
-)
-"""All failures of all verifications; ``n`` distinguishes the verifications in one log."""
-
-QUESTIONS = _table(
-    "questions",
-    """
-    question_id:text kind:word todo_id:text question:text rule:text digest:text asked:word
-    decision:text? decided:word? decided_by:text? because:text?
-    """,
-)
-"""Questions and approval requests to people, with their decisions."""
-
-TODOS = _table(
-    "todos",
-    """
-    todo_id:text at:word fingerprint:text task_kind:word text:text role:word done:bool first_time:bool
-    categories:json
-    """,
-)
-"""Memory: results of todos that were worked on until they were done or given up."""
-
-CORRECTIONS = _table(
-    "corrections",
-    """
-    at:word fingerprint:text signature:text category:word role:word right_category:word?
-    right_owner:word? by:text? because:text?
-    """,
-)
-"""Memory: people's corrections of diagnoses."""
-
-OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTIONS)
-"""Tables with rows derived from files."""
-
-# Indexes for pages of the newest rows, as there may be ten thousand.
-for _columns in (
-    (RUNS.c.opened, RUNS.c.run_id, RUNS.c.source),
-    (RUNS.c.blocked_since,),
-    (VERIFICATIONS.c.started, VERIFICATIONS.c.run_id, VERIFICATIONS.c.source),
-    (REPAIRS.c.source,),
-):
-    Index(f"{_columns[0].table.name}_by_{_columns[0].name}", *_columns)
-
-
-# -- rows ----------------------------------------------------------------------------------------------
-
-Row: TypeAlias = "dict[str, Any]"
-Rows: TypeAlias = "dict[Table, list[Row]]"
-
 RETRY = "retry"
 """Strategy name of a repair without a branch: another turn of work on the todo."""
-
-_UNKNOWN = datetime.fromtimestamp(0, UTC)
-"""Time of verifications that name none."""
 WITHDRAWN = "withdrawn"
 """Decision on a question that the engine dropped unanswered."""
 SIMILAR = "approved_as_similar"
 """Decision on a question that the answer to a similar one decided, too."""
 
+_UNKNOWN = datetime.fromtimestamp(0, UTC)
+"""Time of verifications that name none."""
 
-def rows_of_log(path: Path, remarks: list[str]) -> Rows:
-    """Return the rows of a run; append its remarks for people to ``remarks``.
 
-    Raises :class:`planner.errors.LogError` if the log cannot be folded.
+def moment(at: datetime | float) -> str:
+    """Return a time, a datetime or seconds since the epoch, as text that is stored in tables.
+
+    It is RFC 3339 in UTC with microseconds, so that text order is time order.
     """
-    run = run_of_log(path)
-    rows: RunRows | None = None
+    known = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
+    return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def rows_of(path: Path, remarks: list[str]) -> Rows:
+    """Return the rows of a file; append remarks for people on a run to ``remarks``.
+
+    Raises :class:`planner.errors.PlannerError` if the file cannot be read, or its log not folded.
+    """
+    if path.name == OUTCOMES:
+        return _rows_of_outcomes(path)
+    if path.name == Path(CORRECTIONS).name:
+        rows = [each.model_dump(mode="json") | {"at": moment(each.at)} for each in corrections_of(path)]
+        return {"corrections": rows}
+    run, collector = run_of_log(path), None
     for step in run.steps:
-        if rows is None:
+        if collector is None:
             assert isinstance(step.event, PlanSubmitted)  # the log refuses any other first line
-            rows = RunRows(step.event, os.path.realpath(path))
-        rows.add(step)
-    assert rows is not None  # a log without a line cannot be folded
+            collector = RunRows(step.event, os.path.realpath(path))
+        collector.add(step)
+    assert collector is not None  # a log without a line cannot be folded
     remarks += run.remarks
-    return rows.finish(run)
+    return collector.finish(run)
 
 
 class RunRows:
     """Collector of the rows of one run, fed step by step.
-
-    ``log`` is the path that the row of the run names.
 
     A repair is opened by a branch or by a turn of work after a failure. It is closed by the next
     verification of its todo that can decide it: fixed if the todo is done or its deciding failure has
@@ -229,30 +93,29 @@ class RunRows:
     _step: Step
     _at: str
 
-    def __init__(self, event: PlanSubmitted, log: str) -> None:
-        plan = self._plan = event.plan
-        goal = plan.extensions.get("x-goal")
+    def __init__(self, event: PlanSubmitted, log: str = "") -> None:
+        """Begin the rows of the run that ``event`` submits; ``log`` is the path in the row of the run."""
+        plan, goal = event.plan, event.plan.extensions.get("x-goal")
         has_goal = isinstance(goal, str) and goal.strip()
         self._run: Row = {
             "run_id": event.run_id or f"{plan.todo_list_id}-{event.digest[7:19]}",
             "plan_id": plan.todo_list_id,
             "path": event.path,
-            "digest": event.digest,
             "fingerprint": event.policy.fingerprint or event.memory.fingerprint,
             "goal": goal if has_goal else plan.workflow_name or plan.todo_list_id,
             "log": log,
             "opened": moment(event.at),
             "blocked_since": None,
         }
-        self._rows: Rows = {table: [] for table in (REPAIRS, FAILURES, QUESTIONS, TODOS)}
-        self._turns: dict[str, int] = {}
-        """Number of the latest turn of work, by todo."""
+        self.repairs: list[Row] = []
+        """The rows of the repairs so far."""
+        self._failures: list[Row] = []
+        self._asked: list[Row] = []
+        self._todos: list[Row] = []
         self._failure: dict[str, Failure] = {}
         """Deciding failure of the last verification, by todo."""
         self._categories: dict[str, list[str]] = {}
         """Categories of all deciding failures, by todo."""
-        self._verified: set[str] = set()
-        """Todos that a verification found done."""
         self._branches: dict[str, Row] = {}
         """Rows of all branches, by their id."""
         self._retries: dict[str, Row] = {}
@@ -281,32 +144,29 @@ class RunRows:
         is_blocked = not after.plan_state.is_final and (after.questions or after.blocked())
         self._run["blocked_since"] = (self._run["blocked_since"] or self._at) if is_blocked else None
 
-    @property
-    def repairs(self) -> list[Row]:
-        """The rows of the repairs so far; columns that are not known yet are missing."""
-        return self._rows[REPAIRS]
-
     def finish(self, run: RecordedRun) -> Rows:
         """Return the rows after the last step of the run."""
         after, state = self._step.after, run.state_name(self._step.after)
-        is_over = after.plan_state.is_final or state == INTERRUPTED
-        plan = current_plan(after) if after.plan_state is PlanState.COMPLETED else self._plan
         self._run |= {
             "state": state,
-            "changed": self._at,
             "events": after.events,
             "blocked": [] if state == INTERRUPTED else sorted(after.blocked()),
-            "closed": self._at if is_over else None,
-            "blocked_since": None if is_over else self._run["blocked_since"],
-            "document": _without_branches(plan).model_dump_json(exclude_unset=True),
         }
-        return {**self._rows, RUNS: [self._run]}
+        if after.plan_state.is_final or state == INTERRUPTED:
+            self._run |= {"closed": self._at, "blocked_since": None}
+        return {
+            "runs": [self._run],
+            "repairs": self.repairs,
+            "failures": self._failures,
+            "questions": self._asked,
+            "todos": self._todos,
+        }
 
     def _add_verification(self, outcome: Outcome) -> None:
         """Process a verification: add its failures, and close the repairs that it decides."""
-        name, run, after = outcome.todo_id, self._run, self._step.after
-        facts = {key: run[key] for key in ("run_id", "plan_id", "fingerprint")}
-        self._rows[FAILURES] += _failure_rows(outcome, {**facts, "n": after.events, "at": self._at})
+        name, after = outcome.todo_id, self._step.after
+        facts = {key: self._run[key] for key in ("run_id", "plan_id", "fingerprint")} | {"at": self._at}
+        self._failures += _failure_rows(outcome, facts)
         record = after.records.get(name)
         # A branch passes by the criteria of its todo, whose own verification then decides about it.
         if record is None or record.is_branch:
@@ -319,9 +179,7 @@ class RunRows:
         is_fixed = is_done or before is None or (now is not None and now.signature != before.signature)
         resolution = "parent_done" if is_done else "failure_gone" if is_fixed else "parent_still_red"
         self._close_repairs(name, fixed=is_fixed, resolution=resolution)
-        if is_done:
-            self._verified.add(name)
-        elif now is not None:
+        if not is_done and now is not None:
             self._failure[name] = now
             self._categories.setdefault(name, []).append(now.category.value)
 
@@ -336,21 +194,21 @@ class RunRows:
                 "depth": todo.branch_depth or 1,
                 "via": None if todo.via is None else qualified(action.within, todo.via),
             }
-            self._rows[REPAIRS].append(self._branches[name])
+            self.repairs.append(self._branches[name])
 
     def _begin_turn(self, action: Implement) -> None:
         """Process a turn of work: count it for its branch, or open or extend a retry."""
-        name = action.todo_id
-        if action.attempt <= self._turns.get(name, 0):
+        name, before = action.todo_id, self._step.before
+        was = None if before is None else before.records.get(name)
+        if was is not None and action.attempt <= was.turns:
             return  # requested again, after a restart
-        self._turns[name] = action.attempt
         if name in self._branches:
             self._branches[name] |= {"attempts": action.attempt, "role": action.role.value}
         elif name in self._retries:  # not verified since the last turn: both belong to one repair
             self._retries[name]["attempts"] += 1
         elif name in self._failure:
             self._retries[name] = self._open_repair(name, RETRY, action.role) | {"attempts": 1}
-            self._rows[REPAIRS].append(self._retries[name])
+            self.repairs.append(self._retries[name])
 
     def _open_repair(self, name: str, strategy: str, role: Role) -> Row:
         """Return a new row for the repair of a todo's current failure."""
@@ -393,12 +251,13 @@ class RunRows:
             if record.life is TodoLife.SKIPPED:  # nobody worked on it: memory learns nothing
                 branch |= {"fixed": None, "at": self._at, "resolution": "parent_done"}
             elif not is_done:
-                self._close_branch(branch, fixed=False, resolution=self._reason(event))
+                self._close_branch(branch, fixed=False, resolution="parent_still_red")
             return
         if not is_done:
             self._close_repairs(name, fixed=False, resolution="parent_still_red")
         # Only todos with evidence: done by a verification, or given up after somebody worked on them.
-        if name in (self._verified if is_done else self._turns) and not record.todo.has_sub_plan:
+        is_verified = isinstance(event, Verified) and event.outcome.todo_id == name
+        if (is_verified if is_done else record.turns) and not record.todo.has_sub_plan:
             categories = list(dict.fromkeys(self._categories.get(name, ())))
             row = {
                 "todo_id": name,
@@ -407,15 +266,7 @@ class RunRows:
                 "first_time": is_done and not categories,
                 "categories": categories,
             }
-            self._rows[TODOS].append(self._experience(record) | row)
-
-    def _reason(self, event: Event) -> str:
-        """Return why a branch ended that did not pass, judging by the event that ended it."""
-        if self._step.after.plan_state is PlanState.HALTED:
-            return "run_halted"
-        if isinstance(event, QuestionAnswered | ApprovalGiven):
-            return "given_up"
-        return "attempts_used_up" if isinstance(event, Verified | WorkFinished) else "lifetime_over"
+            self._todos.append(self._experience(record) | row)
 
     def _experience(self, record: TodoRecord, failure: Failure | None = None) -> Row:
         """Return the columns by which :mod:`planner.memory` finds similar work."""
@@ -448,44 +299,29 @@ class RunRows:
                     "kind": question.kind.value,
                     "todo_id": question.todo_id,
                     "question": f"{question.question} ({question.because})",
-                    "rule": question.rule,
                     "digest": question.digest,
                     "asked": self._at,
                 }
-                self._rows[QUESTIONS].append(self._questions[name])
+                self._asked.append(self._questions[name])
 
 
-def rows_of_outcomes(path: Path) -> Rows:
-    """Return the rows of one run of ``pytest --planverify``.
-
-    Raises :class:`planner.errors.OutcomeFileError` if the file is unreadable.
-    """
+def _rows_of_outcomes(path: Path) -> Rows:
+    """Return the rows of one run of ``pytest --planverify`` for one plan."""
     document = read_outcomes(path)
     run, outcomes = document.run, document.outcomes
-    plan = next(iter(document.plans), None)
-    plan_id = next((each.plan or "" for each in outcomes), "") if plan is None else plan.todo_list_id
-    finished = moment(time_of(run.finished_at, _UNKNOWN))
-    verification: Row = {
-        "run_id": run.run_id,
-        "plan_id": plan_id,
-        "path": "" if plan is None else plan.path,
-        "digest": "" if plan is None else plan.digest,
+    plan_id = document.plans[0].todo_list_id if document.plans else ""
+    facts = {"run_id": run.run_id, "plan_id": plan_id}
+    verification = {
+        **facts,
         "started": moment(time_of(run.started_at, _UNKNOWN)),
-        "finished": finished,
         "scope": run.scope,
         "exit_status": run.exit_status,
         "done": sum(each.state is TodoState.DONE for each in outcomes),
         "todos": len(outcomes),
     }
-    facts = {"run_id": run.run_id, "plan_id": plan_id, "fingerprint": None, "n": 0, "at": finished}
+    facts["at"] = moment(time_of(run.finished_at, _UNKNOWN))
     failures = [row for each in outcomes for row in _failure_rows(each, facts)]
-    return {VERIFICATIONS: [verification], FAILURES: failures}
-
-
-def rows_of_corrections(path: Path) -> Rows:
-    """Return the rows of a log of corrections. Raises :class:`planner.errors.LogError`."""
-    rows = [each.model_dump(mode="json") | {"at": moment(each.at)} for each in corrections_of(path)]
-    return {CORRECTIONS: rows}
+    return {"verifications": [verification], "failures": failures}
 
 
 def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
@@ -501,19 +337,3 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
         }
         for each in failures_of(outcome)
     ]
-
-
-def _without_branches(plan: Plan) -> Plan:
-    """Return a plan without branches and without dependencies on them."""
-    branches = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
-    kept = [
-        # Unchanged todos are not copied: a copy would set ``dependencies`` where the plan omits them.
-        todo
-        if branches.isdisjoint(todo.dependencies)
-        else todo.model_copy(
-            update={"dependencies": tuple(each for each in todo.dependencies if each not in branches)}
-        )
-        for todo in plan.items
-        if todo.id not in branches
-    ]
-    return plan.model_copy(update={"items": tuple(kept)})

@@ -238,12 +238,11 @@ class RunSession:
         if self._settings.log is not None:
             return PastRecords(fingerprint=fingerprint)
         from planner.store.index import open_index
-        from planner.store.questions import past_records
 
         try:
-            with open_index(self._tree.loaded.root) as index, index.reading() as rows:
+            with open_index(self._tree.loaded.root) as index:
                 self._log.remarks += index.remarks
-                return past_records(rows, fingerprint, at, MAX_REMEMBERED)
+                return index.past_records(fingerprint, at, MAX_REMEMBERED)
         except LogError as error:
             self._log.remarks.append(f"{error}; earlier runs are not used")
             return PastRecords(fingerprint=fingerprint)

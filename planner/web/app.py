@@ -22,7 +22,6 @@ from planner.brief.page import likeliest_change
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, QuestionKind
 from planner.planfile.writer import plain, yaml_text
-from planner.store import questions
 from planner.store.index import open_index
 from planner.store.plan_run import PlanRun
 from planner.text.display import moment
@@ -73,7 +72,7 @@ def create_app(
         autoescape=True,
         undefined=StrictUndefined,
         # Applied to each inserted value: no template can forget to remove control characters.
-        finalize=lambda value: clean(value) if isinstance(value, str) else value,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -89,9 +88,8 @@ def create_app(
 
     @app.get("/")
     def dashboard() -> Response:
-        with open_index(root) as index, index.reading() as rows:
-            shown = questions.runs(rows, limit=MOST_SHOWN)
-            verified = questions.verifications(rows, limit=MOST_SHOWN)
+        with open_index(root) as index:
+            shown, verified = index.runs(limit=MOST_SHOWN), index.verifications(limit=MOST_SHOWN)
         return page("dashboard.html", runs=shown, verified=verified, remarks=index.remarks)
 
     @app.get("/questions")
@@ -124,6 +122,11 @@ def create_app(
     return app
 
 
+def _shown(value: object) -> object:
+    """Clean each text that a template inserts."""
+    return clean(value) if isinstance(value, str) else value
+
+
 def _open_questions(run: PlanRun, question: AskHuman) -> dict[str, str]:
     """Return the questions of the plan that are asked, by check; empty for a question of the engine."""
     is_of_plan = question.kind is QuestionKind.ANSWER and question.todo_id in run.state.records
@@ -149,8 +152,8 @@ def _proposal(question: AskHuman) -> str:
 def _decided(root: Path, form: Mapping[str, str]) -> list[str]:
     """Return a message on an earlier decision of the question of a form; empty if there is none."""
     name = form.get("id", "")
-    with suppress(PlannerError), open_index(root) as index, index.reading() as rows:
-        if (each := questions.decided(rows, name, form.get("digest", ""))) is not None:
+    with suppress(PlannerError), open_index(root) as index:
+        if (each := index.decided(name, form.get("digest", ""))) is not None:
             who = each["decided_by"] or "somebody"
             return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
     return []

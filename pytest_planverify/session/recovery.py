@@ -103,6 +103,7 @@ def recover_command(plan: Path) -> int:
         loaded = found.flat.loaded
         place = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
         keep_outcomes(found.document, place)
+        keep_outcomes(found.document, RunFolder(loaded.root, found.run.folder.name).outcomes)
         runs = (each.name for each in found.run.folder.parent.iterdir() if each.is_dir())
         if max(runs).partition(".")[0] == found.run.run_id:  # no other plan was verified since
             keep_outcomes(found.document, loaded.root / LATEST)

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sample_documents import run_info
 from simulation import Mood, Simulation, Watcher
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from planner.engine import State, start, step
 from planner.model.actions import Action
@@ -22,10 +22,8 @@ from planner.model.past import PastRecords
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import TodoState
-from planner.store import questions
-from planner.store.index import Index, open_index
+from planner.store.index import OF_SOURCES, Index, open_index
 from planner.store.run_log import FOLDER, RunLog, Step
-from planner.store.run_rows import OF_SOURCES
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 
@@ -57,25 +55,24 @@ class Project:
         return self.root / FOLDER / f"{run_id}.jsonl"
 
     @contextmanager
-    def rows(self, *, rebuild: bool = False) -> Generator[Connection]:
-        """Yield a connection to the updated index."""
+    def index(self, *, rebuild: bool = False) -> Generator[Index]:
+        """Yield the updated index."""
         with open_index(self.root, rebuild=rebuild) as index:
             assert index.remarks == []
-            with index.reading() as connection:
-                yield connection
+            yield index
 
     def runs(self, plan_id: str | None = None) -> list[dict[str, Any]]:
-        with self.rows() as rows:
-            return questions.runs(rows, plan_id)
+        with self.index() as index:
+            return index.runs(plan_id)
 
     def past(self, fingerprint: str, now: datetime, limit: int) -> PastRecords:
-        with self.rows() as rows:
-            return questions.past_records(rows, fingerprint, now, limit)
+        with self.index() as index:
+            return index.past_records(fingerprint, now, limit)
 
 
 def everything(index: Index) -> dict[str, list[str]]:
     """Return every row of every source table, without the ids of the database."""
-    with index.reading() as connection:
+    with index.connection() as connection:
         return {
             table.name: sorted(
                 repr({name: value for name, value in row._mapping.items() if name != "id"})
@@ -179,12 +176,12 @@ def failure(signature: str, category: Category = Category.TYPE_ERROR, **facts: A
     return Failure(category=category, owner=Owner.PRODUCT, signature=signature, **facts)
 
 
-def verified(root: Path, run_id: str, *failures: Failure, path: str = "", plan_id: str = "shop") -> Path:
-    """Write the outcome file of a `pytest --planverify` run, by default in its run folder."""
+def verified(root: Path, run_id: str, *failures: Failure) -> Path:
+    """Write the outcome file of a `pytest --planverify` run."""
     state = TodoState.TEST_FAILED if failures else TodoState.DONE
     outcome = Outcome(
         todo_id="tax",
-        plan=plan_id,
+        plan="shop",
         state=state,
         success=not failures,
         tests_passed=not failures,
@@ -193,9 +190,9 @@ def verified(root: Path, run_id: str, *failures: Failure, path: str = "", plan_i
     )
     at = f"2026-11-21T{run_id[9:11] if run_id[8:9] == 'T' else '10'}:00:00.000Z"
     run = run_info(run_id=run_id, started_at=at, finished_at=at, exit_status=int(bool(failures)))
-    plan = PlanRef(todo_list_id=plan_id, path="plan.yaml", digest="sha256:1")
+    plan = PlanRef(todo_list_id="shop", path="plan.yaml", digest="sha256:1")
     document = OutcomeDocument(plans=(plan,), run=run, summary=Summary(), outcomes=(outcome,))
-    target = root / (path or f".planverify/runs/{run_id}/outcomes.json")
+    target = root / f".planverify/runs/{run_id}/outcomes.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(document.model_dump_json())
     return target

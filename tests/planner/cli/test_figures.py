@@ -22,7 +22,6 @@ from planner.model.events import (
 )
 from planner.model.outcome import Outcome
 from planner.model.verdicts import Verdict
-from planner.store import questions
 from planner.store.index import open_index
 from planner.store.run_log import FOLDER
 
@@ -39,8 +38,8 @@ def test_a_turn_granted_by_a_person_counts_as_a_repair_in_every_report(tmp_path:
     log = tmp_path / FOLDER / "p1.jsonl"
     log.parent.mkdir(parents=True)
     write_log(story.steps, log)
-    with open_index(tmp_path) as index, index.reading() as rows:
-        (found,) = questions.past_records(rows, "", story.now, 5).repairs
+    with open_index(tmp_path) as index:
+        (found,) = index.past_records("", story.now, 5).repairs
     assert found.fixed
 
 
