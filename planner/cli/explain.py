@@ -17,8 +17,8 @@ import typer
 from planner.cli.app import command
 from planner.cli.arguments import nearest, plan_or_usual, usual_plan
 from planner.cli.exits import Status, as_called, complain, program
-from planner.cli.figures import verdict_of
 from planner.cli.glossary import load_glossary
+from planner.cli.metrics import verdict_of
 from planner.cli.runs import names_log, recorded_runs
 from planner.cli.screen import PLAN_STATES, Screen
 from planner.model.base import qualified

@@ -1,4 +1,4 @@
-"""``planner metrics``: the figures of runs in the exposition format of Prometheus, from their logs alone.
+"""``planner metrics``: totals of runs in the exposition format of Prometheus, from their logs alone.
 
 Counters add up over the runs of one plan; the rest of the budget is that of the latest run. A registry of
 its own keeps the metrics of this process, which the library would add by default, out of the text.
@@ -6,28 +6,34 @@ its own keeps the metrics of this process, which the library would add by defaul
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import option
 from planner.cli.exits import Status, complain
-from planner.cli.figures import Figures, count_run
 from planner.cli.runs import recorded_runs
 from planner.cli.screen import write
 from planner.engine import State
 from planner.errors import PlannerError
-from planner.model.verdicts import PlanState
+from planner.model.actions import Halt
+from planner.model.events import ApprovalGiven, PlanSubmitted, Verified, WorkFinished
+from planner.model.taxonomy import Category
+from planner.model.verdicts import PlanState, TodoState, Verdict
 from planner.planfile.file_writer import READABLE, write_file
 from planner.policy.limits import left
+from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, state_of
 from planner.store.run_log import INTERRUPTED
+from planner.store.run_rows import PASSED, RunRows
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
+    from planner.model.outcome import Failure, Outcome
     from planner.store.run_log import RecordedRun
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)
@@ -48,6 +54,10 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
         "Counter verdict category",
         "Verifications, by verdict and category of the deciding failure.",
     ),
+    "repairs": ("Counter result", "Repairs by branches and retries, by whether the failure was gone."),
+    "decisions": ("Counter decision", "Decisions of people on proposals."),
+    "work_seconds": ("Counter", "Reported time of work."),
+    "verification_seconds": ("Counter", "Reported time of verification."),
     "budget_left": ("Gauge kind", "The rest of each budget in the latest run."),
 }
 """Every metric of a plan by its name without ``planverify_``: its kind and labels, and its help text.
@@ -108,19 +118,20 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
     unreadable, latest = 0, dict[str, State]()
     for run in runs:
         try:
-            figures, state = count_run(run.steps)
+            totals = count_run(run)
         except PlannerError as error:
             unreadable += 1
             complain(str(error))
             continue
+        state = totals.last
         # For Prometheus an empty label is a missing one.
         plan = one_line(state.plan_id, limit=1_000)[:_LONGEST_LABEL] or "_"
-        for name, value, *labels in (*_counts(figures), *_states(state, run.state_name(state))):
+        for (name, *labels), value in totals.counts.items():
             families[name].labels(plan, *labels).inc(value)
         # Both series are exported from the start, even empty: a missing one cannot be told from zero.
         for result in ("passed", "failed"):
             times = families["branch_resolution_seconds"].labels(plan, result)
-            for has_passed, seconds in figures.resolutions:
+            for has_passed, seconds in totals.resolutions:
                 if has_passed is (result == "passed"):
                     times.observe(seconds)
         if plan not in latest or latest[plan].now <= state.now:
@@ -135,16 +146,74 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
     return client.generate_latest(registry).decode(), unreadable
 
 
-def _counts(figures: Figures) -> Iterator[tuple[Any, ...]]:
-    """Yield the counters of a run: name, value, labels."""
-    yield from (("halts", count, rule) for rule, count in sorted(figures.halts.items()))
-    yield "branches", figures.branches
-    yield from (("verdicts", count, *labels) for labels, count in sorted(figures.verdicts.items()))
+class Totals(NamedTuple):
+    """Totals of one run."""
+
+    counts: Mapping[tuple[str, ...], float]
+    """Values by the name of the metric and its labels but the plan."""
+    resolutions: list[tuple[bool, float]]
+    """For each branch that ended: whether it passed, and the seconds since it was created."""
+    last: State
+    """The state after the run."""
 
 
-def _states(last: State, name: str) -> Iterator[tuple[Any, ...]]:
-    """Yield 1 for the state in which a run is and for what blocks it, 0 for all others."""
-    yield from (("runs", state == name, state) for state in (*map(str, PlanState), INTERRUPTED))
-    is_over = name == INTERRUPTED or last.plan_state.is_final
-    blocked = "" if is_over else "person" if last.questions else "failure" if last.blocked() else ""
-    yield from (("blocked_workflows", cause == blocked, cause) for cause in ("person", "failure"))
+def count_run(run: RecordedRun) -> Totals:
+    """Return the totals of a run. Raises :class:`planner.errors.LogError` if its log cannot be read."""
+    rows, after, counts = None, None, defaultdict[tuple[str, ...], float](float)
+    for step in run.steps:
+        event, actions, _, after = step
+        if rows is None:
+            assert isinstance(event, PlanSubmitted)  # a run begins with its submission
+            rows = RunRows(event)
+        rows.add(step)
+        match event:
+            case Verified(outcome=outcome):
+                verdict, failure = verdict_of(outcome)
+                category = "none" if failure is None else failure.category.value
+                counts["verdicts", verdict.value, category] += 1
+                counts["verification_seconds",] += (outcome.metrics.duration_ms or 0) / 1000
+            case WorkFinished():
+                counts["work_seconds",] += (event.duration_ms or 0) / 1000
+            case ApprovalGiven():
+                counts["decisions", event.decision.value] += 1
+            case _:
+                pass
+        for halt in (action for action in actions if isinstance(action, Halt)):
+            counts["halts", halt.rule] += 1
+    assert rows is not None
+    assert after is not None
+    branches = [row for row in rows.repairs if "branch_id" in row]
+    counts["branches",] = len(branches)
+    # Repairs whose verification is outstanding have no result yet.
+    for is_fixed in (row["fixed"] for row in rows.repairs if row.get("fixed") is not None):
+        counts["repairs", "fixed" if is_fixed else "failed"] += 1
+    # The state in which the run is and what blocks it are 1, all others 0.
+    name, is_over = run.state_name(after), after.plan_state.is_final
+    blocked = "person" if after.questions else "failure" if after.blocked() else ""
+    for state in (*map(str, PlanState), INTERRUPTED):
+        counts["runs", state] = int(state == name)
+    for cause in ("person", "failure"):
+        counts["blocked_workflows", cause] = int(cause == blocked and not is_over and name != INTERRUPTED)
+    ended = [(row["outcome"] == PASSED, row["duration_seconds"]) for row in branches if "closed" in row]
+    return Totals(counts, ended, after)
+
+
+def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
+    """Return the verdict of a verification of a todo, and the failure that decided it, if there is one.
+
+    The verdict is ``passed``, ``failed``, ``flaky``, ``needs_human`` or ``inconclusive``. It is
+    inconclusive where only the environment or the verifier failed, or the outcome contradicts itself.
+    """
+    state = state_of(outcome)
+    if state is TodoState.DONE:
+        return Verdict.PASSED, None
+    failure = next(failures_of(outcome), None)
+    if failure is not None and is_unowned(failure):
+        return Verdict.INCONCLUSIVE, failure
+    if state is TodoState.TEST_FAILED:
+        is_flaky = failure is not None and failure.category is Category.FLAKY_TEST
+        return (Verdict.FLAKY if is_flaky else Verdict.FAILED), failure
+    verdicts = {check.counts_as for check in outcome.checks}
+    if Verdict.NEEDS_HUMAN in verdicts and not verdicts & UNDECIDED:
+        return Verdict.NEEDS_HUMAN, None
+    return Verdict.INCONCLUSIVE, None

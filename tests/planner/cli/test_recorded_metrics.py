@@ -17,6 +17,7 @@ from run_stories import PAUSE, START, Kept, Story, todo, write_log
 from simulation import Simulation
 
 from planner.cli.metrics import exposition
+from planner.engine.progress import status_tree
 from planner.errors import LogError
 from planner.model.events import Decision, StopRequested
 from planner.model.taxonomy import Category
@@ -91,6 +92,34 @@ def test_metrics_are_computed_from_the_steps_of_a_run() -> None:
     assert value(found, "verdicts_total", verdict="failed", category="TEST_REGRESSION") == 2
     assert value(found, "verdicts_total", verdict="failed", category="TEST_CRASH") == 1
     assert value(found, "verdicts_total", verdict="passed", category="none") == 3
+
+
+def test_repairs_decisions_and_reported_times_are_counted() -> None:
+    story = Story(todo("t1"), todo("t2", risk_level="HIGH"), auto_fix_mode=False, max_branch_depth=1)
+    start_of_t2 = next(action for action in story.all if getattr(action, "question_id", ""))
+    story.works("t1", duration_ms=4_000)
+    story.fails("t1")
+    story.decides(Decision.APPROVE_SIMILAR, story.questions[0])
+    story.decides(Decision.REJECT, start_of_t2)  # type: ignore[arg-type]
+    story.is_done("t1_branch_01")
+    story.passes("t1")
+    found = of(story.steps)
+
+    assert value(found, "decisions_total", decision="approve_similar") == 1
+    assert value(found, "decisions_total", decision="reject") == 1
+    assert value(found, "repairs_total", result="fixed") == 1
+    assert value(found, "work_seconds_total") == 4
+    assert value(found, "verification_seconds_total") is not None
+
+
+def test_a_turn_granted_by_a_person_counts_as_a_repair() -> None:
+    story = Story(todo("t1"), max_branch_depth=0, run={"driven": False})
+    story.is_red("t1")
+    story.answers("retry", story.questions[0])
+    assert status_tree(story.state).nodes[0].waits == "another turn, granted by a person, by the coder"
+    story.is_done("t1")
+
+    assert value(of(story.steps), "repairs_total", result="fixed") == 1
 
 
 def test_a_halted_run_reports_its_reason_and_waits_for_no_person() -> None:

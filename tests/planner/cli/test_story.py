@@ -1,46 +1,21 @@
-"""Stories and figures derived from run logs."""
+"""The story of a run, derived from its log."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from run_stories import START, Kept, Story, todo, write_log
+from run_stories import START, Kept, Story, todo
 from simulation import Simulation
 
 from planner.cli.explain import tell
-from planner.cli.figures import verdict_of
-from planner.engine.progress import status_tree
+from planner.cli.metrics import verdict_of
 from planner.model.edits import NarrowFiles
-from planner.model.events import (
-    ConflictFound,
-    Decision,
-    PlanRevised,
-    QuestionAnswered,
-    StopRequested,
-)
+from planner.model.events import ConflictFound, Decision, PlanRevised, QuestionAnswered, StopRequested
 from planner.model.outcome import Outcome
 from planner.model.verdicts import Verdict
-from planner.store.index import open_index
-from planner.store.run_log import FOLDER
 
 NARROWED = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
-
-
-def test_a_turn_granted_by_a_person_counts_as_a_repair_in_every_report(tmp_path: Path) -> None:
-    story = Story(todo("t1"), max_branch_depth=0, run={"driven": False})
-    story.is_red("t1")
-    story.answers("retry", story.questions[0])
-    assert status_tree(story.state).nodes[0].waits == "another turn, granted by a person, by the coder"
-    story.is_done("t1")
-
-    log = tmp_path / FOLDER / "p1.jsonl"
-    log.parent.mkdir(parents=True)
-    write_log(story.steps, log)
-    with open_index(tmp_path) as index:
-        (found,) = index.past_records("", story.now, 5).repairs
-    assert found.fixed
 
 
 def test_every_event_and_action_is_described_in_printable_lines() -> None:
@@ -48,7 +23,7 @@ def test_every_event_and_action_is_described_in_printable_lines() -> None:
         kept = Kept()
         Simulation.begin(seed, kept).run()
         for step in kept.steps:
-            lines = [*tell(step)]
+            lines = [line.text for line in tell(step)]
             assert len(lines) >= len(step.actions) + (step.event.event != "clock_ticked")
             assert all(line.isprintable() and "\n" not in line for line in lines), f"seed {seed}"
             for action in step.actions:
@@ -73,7 +48,7 @@ CONFLICT = ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",))
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        (PlanRevised(at=START, edits=(NARROWED,)), "plan revised: edits narrow_files of t1"),
+        (PlanRevised(at=START, by="Ada", edits=(NARROWED,)), "plan revised: edits narrow_files, by Ada"),
         (CONFLICT, "conflict found t1, t2: files a.py"),
     ],
 )
