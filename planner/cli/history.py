@@ -29,8 +29,6 @@ from planner.store.index import Index, mean_resolution, open_index
 from planner.text.display import counted, listed, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from planner.planfile.loader import LoadedPlan
     from planner.store.index import Found
 
@@ -49,7 +47,7 @@ EPILOG = (
     "used; the results of the others are shown anyway."
 )
 
-_NOTHING_YET = "These commands record history: pytest --planverify PLAN and planner step PLAN"
+_NOTHING_YET = "these commands record history: pytest --planverify PLAN and planner step PLAN"
 _RESOLUTIONS = {
     "parent_done": "its todo is done",
     "failure_gone": "its todo then failed differently",
@@ -101,7 +99,7 @@ def show(
         parts += [counted(len(runs), "run"), counted(len(branches), "branch")]
     parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
-    screen.paragraph(f"{shown}: {', '.join(parts) or f'no run is known. {_NOTHING_YET}'}")
+    screen.paragraph(f"{shown}: {', '.join(parts) or f'no run is known; {_NOTHING_YET}'}")
     for run in runs[:_MOST]:
         _show_run(screen, run)
     if len(runs) > _MOST:
@@ -121,16 +119,14 @@ def show(
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
     with open_index_of(project_root(), store) as index:
-        known, found = index.signatures(), index.failure(signature)
+        found = index.failure(signature)
+        if found is None:
+            complain(_unknown(index, signature))
+            return Status.FOUND
     if as_json:
-        print_json({"signature": signature, "known": False} if found is None else {**found, "known": True})
-        return Status.FOUND if found is None else _status(index)
+        print_json(found)
+        return _status(index)
     screen = Screen()
-    if found is None:
-        latest = f"The latest signatures: {listed(known)}" if known else _NOTHING_YET
-        screen.paragraph(f"No run has seen a failure {signature}. {latest}")
-        screen.show()
-        return Status.FOUND
     # A log of another version may have a category that this one does not know.
     means = next((each.means for each in load_glossary().find(found["category"])), "of another version")
     screen.paragraph(f"{found['signature']}: {found['category']}. {means}")
@@ -150,7 +146,6 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
             for each in found["repairs"]
         ],
     )
-    _show_branches(screen, found["branches"], apart=True)
     for each in found["corrections"]:
         was = _corrected(each["right_category"], each["right_owner"])
         why = f": {each['because']}" if each["because"] else ""
@@ -186,10 +181,9 @@ def correct(
         )
     root = project_root()
     with open_index_of(root) as index:
-        others, known = index.signatures(), index.failure(signature)
-    if known is None:
-        near = nearest(signature, others, "the known ones are")
-        raise UsageMistake(f"no run has seen a failure {signature}; {near}")
+        known = index.failure(signature)
+        if known is None:
+            raise UsageMistake(_unknown(index, signature))
     diagnosed = Category(known["category"])
     usual = category.facts.default_role if category else known["role"] or diagnosed.facts.default_role
     loaded = usual_loaded()
@@ -210,6 +204,13 @@ def correct(
     was = _corrected(category, owner).removeprefix(",")
     typer.echo(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{was}")
     return Status.OK
+
+
+def _unknown(index: Index, signature: str) -> str:
+    """Return the message about a failure that the index does not have, with the nearest that it has."""
+    known = index.signatures()
+    near = nearest(signature, known, "the latest are") if known else _NOTHING_YET
+    return f"no run has seen a failure {signature}; {near}"
 
 
 def _corrected(category: str | None, owner: str | None) -> str:
@@ -233,19 +234,14 @@ def _show_run(screen: Screen, run: Found) -> None:
         if each["decision"] is None and run["closed"] is None:
             text = f"waiting for a person since {moment(each['asked'])}: {each['question']}"
             screen.paragraph(text, indent=2)
-    _show_branches(screen, run["branches"], apart=False)
-
-
-def _show_branches(screen: Screen, branches: Sequence[Found], *, apart: bool) -> None:
-    """Add a table of branches, with who repaired what, how it ended, and how long it took."""
     rows: list[tuple[Any, ...]] = []
-    for each in branches:
+    for each in run["branches"]:
         resolution = _RESOLUTIONS.get(each["resolution"] or "", "")
         outcome = ", ".join(filter(None, (each["outcome"] or "open", resolution)))
         took = "" if each["duration_seconds"] is None else duration(each["duration_seconds"])
         out_of = each["via"] or each["parent_id"]
         rows.append((each["branch_id"], out_of, each["role"], each["attempts"], outcome, took))
-    screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=apart)
+    screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=False)
 
 
 # -- the subject of a query ----------------------------------------------------------------------------
@@ -282,16 +278,8 @@ def usual_loaded() -> LoadedPlan | None:
 def open_index_of(
     root: Path, store: str | None = None, *, rebuild: bool = False, imports: bool = False
 ) -> Index:
-    """Open the index of a project, or the database ``store``; report on standard error what it cannot read.
-
-    ``rebuild`` discards the index and builds it from the files; ``imports`` updates ``store`` from the
-    project.
-    """
-    if imports and store is not None:
-        index = Index.open(store)
-        index.sync(root)
-    else:
-        index = open_index(root, store, rebuild=rebuild)
+    """Call :func:`open_index`; report on standard error what it cannot read."""
+    index = open_index(root, store, rebuild=rebuild, imports=imports)
     for remark in index.remarks:
         complain(remark)
     return index

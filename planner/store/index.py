@@ -52,6 +52,10 @@ BUSY_SECONDS = 30.0
 _MOST_TRIES = 40
 """Attempts to create tables while other processes create them, too."""
 
+_AT_ONCE = 250
+"""Limit of the files whose rows are replaced in one transaction: each transaction waits for the disk, and
+holds all of its rows in memory."""
+
 _CREATED_MEANWHILE = ("already exists", "duplicate key")
 """Parts of the error messages of SQLite and PostgreSQL if another process created a table first."""
 
@@ -255,28 +259,34 @@ class Index:
         wanted = sql.select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
         known = {row["name"]: row["stamp"] for row in self._rows(wanted)}
         files = source_files(root)
-        self.remarks = []
+        stale = {name for name, stamp in files.items() if known.get(name) != stamp}
         # A shared database keeps the rows of removed files.
-        for name in [] if self._is_shared else sorted(known.keys() - files.keys()):
-            self._replace(_key(origin, name), {})
-        for name in sorted(name for name, stamp in files.items() if known.get(name) != stamp):
-            rows: Rows = {}  # of an unreadable file, whose old rows are deleted
-            try:
-                rows = rows_of(root / name, self.remarks)
-                rows["sources"] = [{"origin": origin, "name": name, "stamp": files[name]}]
-            except PlannerError as error:
-                self.remarks.append(str(error))
-            self._replace(_key(origin, name), rows)
+        changed = sorted(stale if self._is_shared else stale | (known.keys() - files.keys()))
+        self.remarks = []
+        for at in range(0, len(changed), _AT_ONCE):
+            made: dict[str, Rows] = {}
+            for name in changed[at : at + _AT_ONCE]:
+                # Of a removed or unreadable file, the old rows are only deleted.
+                rows = made.setdefault(_key(origin, name), {})
+                try:
+                    if name in files:
+                        rows |= rows_of(root / name, self.remarks)
+                        rows["sources"] = [{"origin": origin, "name": name, "stamp": files[name]}]
+                except PlannerError as error:
+                    self.remarks.append(str(error))
+            self._replace(made)
 
-    def _replace(self, key: str, rows: Rows) -> None:
-        """Replace the rows of a file, by the value of their ``source`` column, in one transaction."""
+    def _replace(self, made: Mapping[str, Rows]) -> None:
+        """Replace the rows of files, by the value of their ``source`` column, in one transaction."""
         with self.connection() as connection:
             # The update comes first: it locks before anything is read, so that writers do not interleave.
             connection.execute(INDEX.update().values(version=VERSION))
             for table in (*OF_SOURCES, SOURCES):
-                connection.execute(table.delete().where(table.c.source == key))
-                if made := rows.get(table.name.removeprefix("planverify_")):
-                    connection.execute(table.insert(), [_storable(table, key, row) for row in made])
+                connection.execute(table.delete().where(table.c.source.in_(made)))
+                name = table.name.removeprefix("planverify_")
+                rows = [_storable(table, key, row) for key in made for row in made[key].get(name, ())]
+                if rows:
+                    connection.execute(table.insert(), rows)
 
     # -- queries -----------------------------------------------------------------------------------------
 
@@ -309,16 +319,6 @@ class Index:
         wanted = sql.select(VERIFICATIONS).order_by(at.started.desc(), at.run_id.desc(), at.source.desc())
         return self._rows(_of_plan(wanted, VERIFICATIONS, plan_id).limit(limit))
 
-    def decided(self, question_id: str, digest: str) -> Found | None:
-        """Return the latest decided question with this id and digest; ``None`` if none was decided.
-
-        An equal digest means that the same was asked.
-        """
-        at = QUESTIONS.c
-        is_it = (at.question_id == question_id, at.digest == digest, at.decision.is_not(None))
-        wanted = sql.select(QUESTIONS).where(*is_it).order_by(at.decided.desc()).limit(1)
-        return next(iter(self._rows(wanted)), None)
-
     def signatures(self) -> list[str]:
         """Return all diagnosed failure signatures, the most recently seen first."""
         at = FAILURES.c
@@ -330,8 +330,8 @@ class Index:
         """Return the history of a signature: its failures, repairs and corrections; ``None`` if unknown.
 
         The start of a signature is enough where only one starts with it. ``repairs`` counts by role and
-        strategy how often they were tried and fixed it, the most successful first; ``branches`` and
-        ``corrections`` are rows. ``head``, ``role`` and ``last`` are those of the newest failure.
+        strategy how often they were tried and fixed it, the most successful first. ``head``, ``role`` and
+        ``last`` are those of the newest failure.
         """
         meant = [each for each in self.signatures() if begin and each.startswith(begin)]
         signature = meant[0] if len(meant) == 1 else begin
@@ -344,9 +344,8 @@ class Index:
         if not rows and not corrected:
             return None
         records, newest = [*rows, *corrected], rows[0] if rows else {}
-        repaired = known(REPAIRS, REPAIRS.c.opened)
         rates: dict[tuple[str, str], Found] = {}
-        for each in (each for each in repaired if each["fixed"] is not None):
+        for each in (each for each in known(REPAIRS, REPAIRS.c.opened) if each["fixed"] is not None):
             role, strategy = each["role"], each["strategy"]
             rate = {"role": role, "strategy": strategy, "fixed": 0, "tried": 0, "last": ""}
             rate = rates.setdefault((role, strategy), rate)
@@ -363,7 +362,6 @@ class Index:
             "fingerprint": next((row["fingerprint"] for row in records if row["fingerprint"]), None),
             "role": newest.get("role"),
             "repairs": sorted(rates.values(), key=lambda each: (-each["fixed"], each["tried"])),
-            "branches": [row for row in repaired if row["branch_id"] is not None],
             "corrections": corrected,
         }
 
@@ -401,15 +399,18 @@ def mean_resolution(branches: Iterable[Found]) -> float | None:
     return fmean(times) if times else None
 
 
-def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
+def open_index(
+    root: Path, url: str | None = None, *, rebuild: bool = False, imports: bool = False
+) -> Index:
     """Open the index of a project, updated from its files, or the database that ``url`` names.
 
     The project's own index is built again with ``rebuild``, or if it is damaged or of another version; it
-    is kept in memory if it cannot be written. A named database is returned as it is: only an import updates
-    it. Raises :class:`planner.errors.StoreError`.
+    is kept in memory if it cannot be written. A named database is updated with ``imports`` only. Raises
+    :class:`planner.errors.StoreError`.
     """
     if url is not None:
-        return Index.open(url, create=False)
+        named = Index.open(url, create=imports)
+        return _up_to_date(named, root) if imports else named
     path = root / USUAL
     # The second attempt is made with a new file, as the first one is damaged or of another version.
     for deletes in (rebuild, True):

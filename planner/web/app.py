@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -110,9 +109,7 @@ def create_app(
         try:
             messages = record(plan, form)
         except (PlannerError, ValueError) as error:
-            # Two people may have the page open: the second learns who has decided.
-            messages = [*_decided(root, form), str(error)]
-            return page("message.html", 409, title="Nothing was recorded", messages=messages)
+            return page("message.html", 409, title="Nothing was recorded", messages=[str(error)])
         return page("message.html", title="Recorded", messages=messages)
 
     @app.get("/favicon.ico")
@@ -147,16 +144,6 @@ def _proposal(question: AskHuman) -> str:
         {key: each[key] for key in each if key != "extensions" and key[:2] != "x-"} for each in proposed
     ]
     return "\n".join(yaml_text(each) for each in shown)
-
-
-def _decided(root: Path, form: Mapping[str, str]) -> list[str]:
-    """Return a message on an earlier decision of the question of a form; empty if there is none."""
-    name = form.get("id", "")
-    with suppress(PlannerError), open_index(root) as index:
-        if (each := index.decided(name, form.get("digest", ""))) is not None:
-            who = each["decided_by"] or "somebody"
-            return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
-    return []
 
 
 async def _form(request: Request) -> dict[str, str] | None:

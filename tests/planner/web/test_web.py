@@ -167,14 +167,14 @@ def test_an_incomplete_or_invalid_decision_is_refused(
     assert "pydantic" not in refused.text
 
 
-def test_a_second_decision_is_refused_with_the_first_one(client: TestClient):
+def test_a_second_decision_is_refused(client: TestClient):
     form = fields(client.get("/questions").text)
     client.post("/questions", data=form | {"decision": "reject"})
 
     second = client.post("/questions", data=form | {"decision": "approve"})
 
     assert second.status_code == 409
-    assert "a_branch_01 was decided already: reject, by ada" in second.text
+    assert "a_branch_01: there is no such request for approval" in second.text
 
 
 def test_the_runs_page_shows_branches(client: TestClient):
