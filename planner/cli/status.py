@@ -22,7 +22,7 @@ from planner.store.plan_run import PlanRun
 from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from planner.engine import TodoRecord
     from planner.engine.progress import StatusNode, StatusTree
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
 _MOST_CHECKS = 40
 _NARROWEST_NAME = 12
+_ALL_LEVELS = 1_000
 
 
 @command(
@@ -59,8 +60,9 @@ def status(
     by_id = {each.id: each for each in tree.walk()}
     named = (*(choice.todo_ids or ()), *([] if todo is None else [todo]))
     nodes = [by_id[known_todo(run.state, each)] for each in named]
+    levels = _ALL_LEVELS if depth is None else depth
     if not as_json:
-        _show(run, tree, nodes, depth)
+        _show(run, tree, nodes, levels)
         return Status.OK
     print_json(
         {
@@ -73,19 +75,18 @@ def status(
             "run_id": None if run.found.document is None else run.found.document.run.run_id or None,
             "remarks": list(readiness(run).remarks),
             "progress": {"done": tree.done, "total": tree.total},
-            "todos": [plain(each, depth) for each in nodes or tree.nodes] if depth != 0 else [],
+            "todos": [plain(each, levels) for each in nodes or tree.nodes if levels],
         },
         sort_keys=True,
     )
     return Status.OK
 
 
-def plain(node: StatusNode, depth: int | None = None) -> dict[str, Any]:
+def plain(node: StatusNode, levels: int) -> dict[str, Any]:
     """Return a todo with its branches and children as a JSON object; empty members are left out.
 
-    ``depth`` is the number of levels to include, counted from this todo; ``None`` includes all of them.
+    ``levels`` is the number of levels to include, counted from this todo.
     """
-    below = None if depth is None else depth - 1
     document: dict[str, Any] = {
         "todo_id": node.id,
         "title": node.title,
@@ -96,64 +97,58 @@ def plain(node: StatusNode, depth: int | None = None) -> dict[str, Any]:
         "unproved": node.unproved or None,
         "progress": {"done": node.done, "total": node.total} if node.children else None,
     }
-    if below != 0:
-        document["branches"] = [plain(each, below) for each in node.branches]
-        document["todos"] = [plain(each, below) for each in node.children]
+    if levels > 1:
+        document["branches"] = [plain(each, levels - 1) for each in node.branches]
+        document["todos"] = [plain(each, levels - 1) for each in node.children]
     return {key: value for key, value in document.items() if value not in (None, [])}
 
 
 # -- the screen ----------------------------------------------------------------------------------------
 
 
-def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], depth: int | None) -> None:
+def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], levels: int) -> None:
     """Print the tree of the plan, or each of the ``named`` todos in detail."""
     screen = Screen()
     show_remarks(screen, run)
     if not named:
-        show_tree(screen, tree, screen.one_line(shown_path(run.tree.loaded.path)), depth)
+        show_tree(screen, tree, screen.one_line(shown_path(run.tree.loaded.path)), levels)
     for position, node in enumerate(named):
         if position:
             screen.line()
         _todo(screen, run, node)
-        _tree(screen, (*node.branches, *node.children), depth)
+        _tree(screen, (*node.branches, *node.children), levels)
     screen.show()
 
 
-def show_tree(screen: Screen, tree: StatusTree, path: str, depth: int | None = None) -> None:
+def show_tree(screen: Screen, tree: StatusTree, path: str, levels: int = _ALL_LEVELS) -> None:
     """Add a plan: its progress, the tree of its todos, and the number of todos by state."""
     title = screen.one_line(tree.title)
     screen.line(f"{screen.style(f'{title} ({tree.done}/{tree.total})', 'strong')}  {path}")
-    _tree(screen, tree.nodes, depth)
+    _tree(screen, tree.nodes, levels)
     parts = [f"{count} {TODO_STATES[state][1]}" for state, count in tree.counts().items()]
     branches = sum(node.is_branch for node in tree.walk())
     screen.line(", ".join([*parts, *([counted(branches, "branch")] if branches else [])]))
 
 
-def _tree(screen: Screen, nodes: Sequence[StatusNode], depth: int | None) -> None:
+def _tree(screen: Screen, nodes: Sequence[StatusNode], levels: int) -> None:
     """Add the tree of todos; names are padded so that the states are aligned, and cut if too long."""
-    rows: list[tuple[StatusNode, str, str, str]] = []  # the todo, its stem, its name, and why it waits
 
-    def collect(nodes: Sequence[StatusNode], stem: str, level: int) -> None:
-        for node in nodes if depth is None or level <= depth else ():
+    def collect(nodes: Sequence[StatusNode], stem: str, left: int) -> Iterator[tuple[StatusNode, str]]:
+        for node in nodes if left else ():
             is_last = node is nodes[-1]
-            glyph = screen.glyphs.last if is_last else screen.glyphs.tee
-            why = node.waits or ("not verified" if node.unproved else _blocked(node))
-            tail = f"  {screen.one_line(why)}" if why else ""
-            rows.append((node, stem + glyph, _name(screen, node), tail))
+            yield node, stem + (screen.glyphs.last if is_last else screen.glyphs.tee)
             below = stem + ("   " if is_last else screen.glyphs.stem)
-            collect((*node.branches, *node.children), below, level + 1)
+            yield from collect((*node.branches, *node.children), below, left - 1)
 
-    collect(nodes, "", 1)
-    widest = max((cells(stem) + cells(name) for _, stem, name, _ in rows), default=0)
-    # A glyph is one cell wide, as the x that stands for it here.
-    tails = (len(f"  x {TODO_STATES[node.state][1]}") + cells(tail) for node, _, _, tail in rows)
-    # The states should fit on the screen, but names keep half of it.
-    room = min(widest, max(screen.width - max(tails, default=0), screen.width // 2))
-    for node, stem, name, tail in rows:
+    rows = [(node, stem, _name(screen, node)) for node, stem in collect(nodes, "", levels)]
+    # The states should fit on the screen, too.
+    room = min(max((cells(stem + name) for _, stem, name in rows), default=0), screen.width * 2 // 3)
+    for node, stem, name in rows:
         left = max(room - cells(stem), _NARROWEST_NAME)
         text = padded(screen.clip(name, left), left)
-        mark = f"{_mark(screen, node)}{screen.style(tail, 'quiet')}"
-        screen.line(f"{screen.style(stem, 'quiet')}{text}  {mark}")
+        why = node.waits or ("not verified" if node.unproved else _blocked(node))
+        tail = screen.style(f"  {screen.one_line(why)}" if why else "", "quiet")
+        screen.line(f"{screen.style(stem, 'quiet')}{text}  {_mark(screen, node)}{tail}")
 
 
 def _name(screen: Screen, node: StatusNode, *, is_long: bool = False) -> str:
@@ -212,12 +207,8 @@ def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord, protected: tu
     for check in shown:
         verdict = check.verdict.value
         word = screen.style(f"{verdict:<12}", _VERDICTS.get(verdict, "warn"))
-        lead, text = f"  {word} {screen.one_line(check.id):<{room}}", screen.one_line(_check(check))
-        if 2 + 13 + room + 2 + cells(text) <= screen.width:
-            screen.line(f"{lead}  {text}")
-        else:  # the text is often a command to copy, so it gets a line of its own instead of being cut
-            screen.line(lead)
-            screen.paragraph(text, indent=6)
+        lead = f"  {word} {screen.one_line(check.id):<{room}}  "
+        screen.paragraph(_check(check), indent=2 + 12 + 1 + room + 2, first=lead)
     if len(outcome.checks) > _MOST_CHECKS:
         screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)
     failure = outcome.failure_evidence
