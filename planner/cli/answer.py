@@ -135,8 +135,7 @@ def _answer_checks(
     Any reply but yes and no counts as a no with the reply as its reason. Return a line for each answer.
     Raises ``UsageMistake`` if ``check`` is no question of the todo, or is missing where several are open.
     """
-    specs = run.state.records[todo_id].todo.acceptance_criteria.manual
-    known = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
+    known = run.manual_questions(todo_id)
     if known and check is not None and check not in known:
         its = f"its questions are {listed(known)}"
         raise UsageMistake(f"--check {check}: {todo_id} has no such question; {its}")

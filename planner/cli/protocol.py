@@ -208,10 +208,7 @@ def replay(
     else:
         event = screen.one_line(difference.event.event)
         screen.line(f"line {difference.n} ({event}): {screen.style('different decisions', 'bad')}")
-        now = difference.now
-        if difference.refusal is not None:
-            now = f"the event is refused: {difference.refusal}"
-        for label, text in (("logged", difference.logged), ("now", now)):
+        for label, text in (("logged", difference.logged), ("now", difference.now)):
             screen.labelled(label, (text or "no such action")[:_MOST_SHOWN], room=8)
     screen.show()
     return Status.OK if difference is None else Status.FOUND

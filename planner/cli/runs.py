@@ -10,9 +10,10 @@ from planner.cli.arguments import nearest, plan_or_usual
 from planner.cli.exits import UsageMistake
 from planner.engine.intake import time_of
 from planner.model.verdicts import TodoLife
+from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
-from planner.store.run_log import is_log, plan_logs, run_of_log
+from planner.store.run_log import plan_logs, run_of_log
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -115,11 +116,8 @@ def _answered_since(run: PlanRun) -> list[str]:
 
 
 def names_log(path: Path) -> bool:
-    """Return whether a path is the log of a run rather than a plan.
-
-    The suffix ``.jsonl`` is enough, so that a damaged log is reported as such and not as an invalid plan.
-    """
-    return path.suffix == ".jsonl" or is_log(path)
+    """Return whether a path is the log of a run: ``*.jsonl``, or another file that has no plan's suffix."""
+    return path.suffix == ".jsonl" or (path.suffix not in ("", *PLAN_ENDINGS) and path.is_file())
 
 
 def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:

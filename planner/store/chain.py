@@ -51,14 +51,12 @@ class LogEntry(NamedTuple):
     """The line as written, without newline."""
 
 
-def digest_of(body: str, previous: str) -> str:
-    """Return the digest of a line's body in the chain after ``previous``."""
-    return "sha256:" + sha256(f"{previous}\n{body}".encode()).hexdigest()
-
-
 def chained(body: str, previous: str) -> tuple[str, str]:
-    """Append the digest to a body. Return the complete line, without newline, and the digest."""
-    digest = digest_of(body, previous)
+    """Append the digest in the chain after ``previous`` to a line's body.
+
+    Return the complete line, without newline, and the digest.
+    """
+    digest = "sha256:" + sha256(f"{previous}\n{body}".encode()).hexdigest()
     return f'{body}{_DIGEST_KEY}{digest}"}}', digest
 
 
@@ -69,19 +67,13 @@ def body_of(text: str) -> str:
 
 def check_link(text: str, n: int, previous: str) -> str:
     """Return the digest of line ``n``. Raises :class:`planner.errors.LogError` if it breaks the chain."""
+    if not text.startswith(f'{{"n":{n},'):
+        raise LogError(f"line {n} is no line {n} of a log: lines were dropped, added or moved")
     # The whole line is compared, so that nothing can be hidden around the digest.
     expected, digest = chained(body_of(text), previous)
-    if text == expected and text.startswith(f'{{"n":{n},'):
-        return digest
-    # RecursionError: json raises it for deeply nested input.
-    try:
-        number = json.loads(text)["n"]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        raise LogError(f"line {n} cannot be read: it is not a line of a log") from None
-    if number != n:
-        # A wrong number is reported before a wrong digest: it identifies the kind of damage.
-        raise LogError(f"line {n} has the number {number}: a line was dropped, added or moved")
-    raise LogError(f"line {n} was changed, or the line before it: its digest does not fit")
+    if text != expected:
+        raise LogError(f"line {n} was changed, or the line before it: its digest does not fit")
+    return digest
 
 
 class ChainedFile:
@@ -169,16 +161,13 @@ class ChainedFile:
                 raise log_error(self.path, problem, remedy) from None
         try:
             # A line written to a file that was unlinked meanwhile would be acknowledged, and lost.
-            try:
-                is_there = os.path.samestat(os.fstat(self._handle), os.stat(self.path))
-            except OSError:
-                is_there = False
-            if not is_there:
-                problem = "the log was removed or replaced during a run"
-                raise log_error(self.path, problem, "restore it, or start a new run")
-            if os.fstat(self._handle).st_size < self._end:
-                problem = f"the log has lost lines during a run: {self.count} were read"
-                raise log_error(self.path, problem, "restore it from a copy")
+            is_whole = False
+            with contextlib.suppress(OSError):
+                held, named = os.fstat(self._handle), os.stat(self.path)
+                is_whole = os.path.samestat(held, named) and held.st_size >= self._end
+            if not is_whole:
+                problem = "the log was removed, replaced or shortened during a run"
+                raise log_error(self.path, problem, "restore it from a copy, or start a new run")
             yield
         finally:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
@@ -283,34 +272,31 @@ class ChainedFile:
             raise log_error(self.path, problem, "check the disk") from None
 
     def _is_torn(self, tail: bytes) -> bool:
-        """Return whether a last line without newline is incomplete JSON.
+        """Return whether a last line without newline is only the beginning of a line, left by a kill.
 
-        A writer cuts an incomplete line off, and appends the newline to a complete one. Raises ``LogError``
-        if the text cannot be the beginning of a log line.
+        A writer cuts such a line off. Raises ``LogError`` if no log line begins like that.
         """
         try:
             length = json.JSONDecoder().raw_decode(tail.decode("ascii"))[1]
         except (ValueError, RecursionError):
             length = 0
-        is_torn = length == 0
+        if length:  # complete but for its newline, or with something after it, which its digest shows
+            if self._writable and length == len(tail):
+                os.pwrite(self._handle, b"\n", self._end + length)
+            return False
         # Only text that begins like the next line is cut off, so that no foreign file is truncated.
         start = f'{{"n":{self.count},{self.first_key}'.encode()
         # After a crash of the machine, blocks that were allocated but never written read as null bytes.
         written = tail.rstrip(b"\0")
-        if is_torn and not written.startswith(start) and not start.startswith(written):
+        if not written.startswith(start) and not start.startswith(written):
             self._refuse(f"line {self.count} is not a line of a log")
-        if 0 < length < len(tail):
-            self._refuse(f"line {self.count} does not end where it should")
         # Only writers hold the lock; to a reader, the line may look torn because it is just being written.
-        if self._writable and is_torn:
+        if self._writable:
             os.ftruncate(self._handle, self._end)
-        elif self._writable:
-            os.pwrite(self._handle, b"\n", self._end + len(tail))
-        if is_torn:
-            does = "was cut off" if self._writable else "is left out"
-            torn = f"line {self.count} was torn by a kill, and {does}: its event was not recorded"
-            self.remarks.append(one_line(f"{self.path}: {torn}"))
-        return is_torn
+        does = "was cut off" if self._writable else "is left out"
+        torn = f"line {self.count} was torn by a kill, and {does}: its event was not recorded"
+        self.remarks.append(one_line(f"{self.path}: {torn}"))
+        return True
 
 
 def log_error(path: Path, problem: str, remedy: str) -> LogError:

@@ -181,18 +181,14 @@ _START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
 def read_event(raw: bytes) -> Event:
     """Parse a line that a driver sent.
 
-    Raises :class:`planner.errors.RefusedEvent` if it is too long, not UTF-8, not an event, or a
-    ``plan_submitted``.
+    Raises :class:`planner.errors.RefusedEvent` if it is too long, not an event, or a ``plan_submitted``.
     """
     if len(raw) > MAX_EVENT_BYTES:
         problem = f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB"
         raise RefusedEvent("unreadable-line", problem, "split the event")
     try:
-        # utf-8-sig, as some programs begin their output with a byte order mark.
-        event = parse_event(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        problem = f"the line is not UTF-8 at byte {error.start}"
-        raise RefusedEvent("unreadable-line", problem, "write UTF-8") from None
+        # Some programs begin their output with a byte order mark.
+        event = _EVENTS.validate_json(raw.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False, include_input=False)) from None
     if isinstance(event, PlanSubmitted):
@@ -203,22 +199,15 @@ def read_event(raw: bytes) -> Event:
 
 def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     """Return the refusal for an event that pydantic rejected; it quotes at most three errors."""
-    # An error without a place concerns the choice of the event; then it is the only one.
-    kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
-    if not place and kind == "union_tag_invalid":
-        name = one_line(context["tag"], limit=_LONGEST)
+    first = errors[0]
+    if first["loc"]:  # its first part is the name of the event, which precedes all of them
+        quoted = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3])
+        problem = f"{first['loc'][0]}: {'; '.join(quoted)}"
+        remedy = f"planner schema event shows the fields of events; write times as in {_START}"
+        return RefusedEvent("unfit-event", one_line(problem, limit=_LONGEST), remedy)
+    if first["type"].startswith("union_tag"):  # without a name, or with an unknown one
+        name = one_line(first.get("ctx", {}).get("tag", ""), limit=_LONGEST)
         remedy = did_you_mean(name, EVENT_NAMES, f"the events are {', '.join(EVENT_NAMES)}")
         return RefusedEvent("unknown-event", f"there is no event '{name}'", remedy)
-    if not place and kind == "union_tag_not_found":
-        return RefusedEvent("unknown-event", "the line names no event", f"write it like {_START}")
-    if not place:
-        problem = one_line(f"the line is not a JSON object: {errors[0]['msg']}", limit=_LONGEST)
-        return RefusedEvent("unreadable-line", problem, f"write one object on one line, like {_START}")
-    # The first part of a place is the name of the event, which precedes all of them.
-    quoted = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3]]
-    more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
-    return RefusedEvent(
-        "unfit-event",
-        one_line(f"{place[0]}: {'; '.join(quoted)}{more}", limit=_LONGEST),
-        f"planner schema event shows the fields of events; write times as in {_START}",
-    )
+    problem = one_line(f"the line is not a JSON object: {first['msg']}", limit=_LONGEST)
+    return RefusedEvent("unreadable-line", problem, f"write one object on one line, like {_START}")

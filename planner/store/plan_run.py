@@ -18,14 +18,12 @@ from planner.engine.transaction import moment
 from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
-from planner.planfile.loader import shown_path
 from planner.planfile.record_files import load_answers
 from planner.planfile.tree import load_tree
 from planner.store.run_log import RecordedRun, RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from planner.engine import State
@@ -147,21 +145,23 @@ class PlanRun:
         except FileWriteError:
             return ()
 
-    def open_questions(self, todo_id: str) -> dict[str, str]:
-        """Return the questions of a todo that nobody has answered, by the ids of their checks."""
+    def manual_questions(self, todo_id: str) -> dict[str, str]:
+        """Return the questions of a todo's manual criteria, by the ids of their checks."""
         specs = self.state.records[todo_id].todo.acceptance_criteria.manual
-        given = {(each.plan, each.todo_id, each.check_id, each.question) for each in self.answers()}
-        return {
-            check_id: spec.question
-            for at, spec in enumerate(specs)
-            if (self.state.plan_id, todo_id, check_id := f"manual[{at}]", spec.question) not in given
+        return {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
+
+    def open_questions(self, todo_id: str) -> dict[str, str]:
+        """Return the questions of a todo that nobody has answered."""
+        given = {
+            (each.check_id, each.question)
+            for each in self.answers()
+            if (each.plan, each.todo_id) == (self.state.plan_id, todo_id)
         }
+        return dict(each for each in self.manual_questions(todo_id).items() if each not in given)
 
     def asked_questions(self, todo_id: str) -> dict[str, str]:
         """Return the open questions of a todo; all of them if each has an answer, as a new one counts."""
-        specs = self.state.records[todo_id].todo.acceptance_criteria.manual
-        every = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
-        return self.open_questions(todo_id) or every
+        return self.open_questions(todo_id) or self.manual_questions(todo_id)
 
     def recorded(self) -> RecordedRun:
         """Return the steps that are not in a log yet, to be iterated once, for the story and metrics.
@@ -169,14 +169,10 @@ class PlanRun:
         The run must be new: it has no log.
         """
 
-        def steps() -> Iterator[Step]:
-            state = None
-            for event, _ in self._new:  # their states were not kept
-                applied = Step.take(state, event)
-                state = applied.after
-                yield applied
-
-        return RecordedRun(shown_path(self.tree.loaded.path), steps(), self.remarks)
+        steps: list[Step] = []
+        for event, _ in self._new:  # their states were not kept
+            steps.append(Step.take(steps[-1].after if steps else None, event))
+        return RecordedRun(iter(steps), self.remarks)
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Apply an event, without writing it; return the actions that the engine requests.
@@ -202,8 +198,7 @@ class PlanRun:
             # Lines of another process were not folded: the new events may be wrong, or refused, after them.
             if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: another process has written to the log; try again")
-            # Only event and actions of a step are written.
-            log.append(*(Step(event, actions, None, self.state) for event, actions in self._new))
+            log.append(*self._new)
         self._new.clear()
 
     def _continue(self, given: Path | None) -> None:

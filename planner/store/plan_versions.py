@@ -51,20 +51,15 @@ class PlanVersions:
         if state is None or newest == self._written:
             return []
         try:
-            for path, text in self._texts(state).items():
-                write_file(path, text, mode=None, durable=True)
+            tree = load_tree(self._source)
+            with suppress(PlannerError):  # a sub-plan without a file is written completely
+                tree.load_all()
+            own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
+            for each in plans_beside(tree, revised_plans(state, own_policies), self._target):
+                write_file(each.path, each.text, mode=None, durable=True)
         except PlannerError as error:
             remark = f"the newest plan could not be written: {error}"
             is_new, self._reported = remark != self._reported, remark
             return [remark] if is_new else []
         self._written = newest
         return []
-
-    def _texts(self, state: State) -> dict[Path, str]:
-        """Return the text of each file. Raises ``PlannerError`` if the source cannot be read or edited."""
-        tree = load_tree(self._source)
-        with suppress(PlannerError):  # a sub-plan without a file is written completely
-            tree.load_all()
-        own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
-        texts = plans_beside(tree, revised_plans(state, own_policies), self._target)
-        return {each.path: each.text for each in texts}

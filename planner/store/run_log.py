@@ -17,7 +17,7 @@ from planner.errors import LogError, RefusedEvent
 from planner.model.events import PlanSubmitted
 from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import HOME, file_name, make_home
-from planner.store.chain import ChainedFile, LogEntry, log_error
+from planner.store.chain import ChainedFile, log_error
 from planner.store.lines import action_text, body, calls_for, logged_actions, parse_line
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ FOLDER = f"{HOME}/logs"
 INTERRUPTED = "interrupted"
 """State that is shown of a run without an end, in whose place another one has begun."""
 
-_FIRST_BYTES = b'{"n":0,"event":'
-"""Beginning of every log of a run."""
 _TAIL_BYTES = 4 * 1024 * 1024
 """Size of the end of a log that :func:`is_over` reads."""
 _ENDS = ("finish", "halt")
@@ -70,12 +68,13 @@ class RunLog(ChainedFile):
 
     first_key = '"event":{"event":"'
 
-    def append(self, *steps: Step) -> None:
-        """Append steps and sync them to disk; the caller is in :meth:`hold` and has read all lines.
+    def append(self, *steps: Step | tuple[Event, tuple[Action, ...]]) -> None:
+        """Append events with their actions, and sync them to disk.
 
-        Raises :class:`planner.errors.LogError` if that fails; the log is unchanged then.
+        The caller is in :meth:`hold` and has read all lines. Raises :class:`planner.errors.LogError` if
+        that fails; the log is unchanged then.
         """
-        self.write([body(self.count + at, *step[:2]) for at, step in enumerate(steps)])
+        self.write([body(self.count + at, step[0], step[1]) for at, step in enumerate(steps)])
 
     def parse(self, text: str) -> Event:
         """Return the event of the next line. Raises ``LogError``; only the first line may submit a plan."""
@@ -86,8 +85,8 @@ class RunLog(ChainedFile):
             )
         return event
 
-    def steps(self, state: State | None) -> Iterator[tuple[LogEntry, Step]]:
-        """Apply the events written since the last read to ``state``; yield each line with its step.
+    def steps(self, state: State | None) -> Iterator[Step]:
+        """Apply the events written since the last read to ``state``; yield each step.
 
         ``state`` is ``None`` if nothing was read before. Raises :class:`planner.errors.LogError` if a line
         is damaged, or if this version of the engine refuses its event.
@@ -99,14 +98,12 @@ class RunLog(ChainedFile):
                 problem = f"line {entry.n} has an event that this version refuses: {error.problem}"
                 raise log_error(self.path, problem, "use the version that wrote the log") from None
             state = taken.after
-            yield entry, taken
+            yield taken
 
 
 class RecordedRun(NamedTuple):
     """A run whose steps can be iterated once; ``remarks`` is complete afterwards."""
 
-    name: str
-    """Name in messages."""
     steps: Iterator[Step]
     """Raises :class:`planner.errors.LogError` if the log cannot be read or folded further."""
     remarks: list[str]
@@ -125,17 +122,17 @@ def run_of_log(path: Path) -> RecordedRun:
     The file is opened on iteration: :class:`planner.errors.LogError` is raised by the steps, also for an
     empty log.
     """
-    name, remarks = shown_path(path), list[str]()
+    remarks: list[str] = []
 
     # Opened on iteration, so that a caller meets all errors of a log in one place.
     def steps() -> Iterator[Step]:
         with RunLog.read(path) as log:
-            yield from (taken for _, taken in log.steps(None))
+            yield from log.steps(None)
             remarks.extend(log.remarks)
             if log.count == 0:
-                raise LogError(f"{name}: the file is empty; name the log of a run")
+                raise LogError(f"{shown_path(path)}: the file is empty; name the log of a run")
 
-    return RecordedRun(name, steps(), remarks, is_superseded(path))
+    return RecordedRun(steps(), remarks, is_superseded(path))
 
 
 class ReplayDifference(NamedTuple):
@@ -147,9 +144,7 @@ class ReplayDifference(NamedTuple):
     logged: str | None
     """The logged action as JSON; ``None`` if there is none."""
     now: str | None
-    """The action that the engine produces now."""
-    refusal: str | None = None
-    """Reason why the event is refused now, if it is."""
+    """The action that the engine produces now, or the reason why it refuses the event."""
 
 
 @dataclass(slots=True)
@@ -171,13 +166,18 @@ class Replay:
         # Step by step, so that the memory used does not grow with the log.
         replay, state = cls(), None
         with RunLog.read(path) as log:
-            for entry in log.entries():
+            for n, event, text in log.entries():
                 try:
-                    taken = Step.take(state, entry.event)
+                    taken = Step.take(state, event)
                 except RefusedEvent as error:
-                    replay._compare(entry, (), str(error))
+                    refusal = f"the event is refused: {error}"
+                    replay.difference = ReplayDifference(n, event, None, refusal)
                     break
-                replay._compare(entry, taken.actions, None)
+                if not calls_for(text, taken.actions):
+                    # Only a different text is parsed: most lines are equal, byte for byte.
+                    pairs = zip_longest(logged_actions(text), map(action_text, taken.actions))
+                    logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
+                    replay.difference = ReplayDifference(n, event, logged, now)
                 replay.events += 1
                 replay.actions += len(taken.actions)
                 state = taken.after
@@ -186,29 +186,8 @@ class Replay:
             replay.remarks = tuple(log.remarks)
         return replay
 
-    def _compare(self, entry: LogEntry, actions: tuple[Action, ...], refusal: str | None) -> None:
-        """Store the difference between a line's actions and ``actions``, if there is one."""
-        if refusal is not None or not calls_for(entry.text, actions):
-            # Only a different text is parsed: most lines are equal, byte for byte.
-            pairs = zip_longest(logged_actions(entry.text), map(action_text, actions))
-            logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
-            self.difference = ReplayDifference(
-                n=entry.n, event=entry.event, logged=logged, now=now, refusal=refusal
-            )
-
 
 # -- where logs are -------------------------------------------------------------------------------------
-
-
-def is_log(path: Path) -> bool:
-    """Return whether a file starts like the log of a run; ``False`` if it is unreadable."""
-    try:
-        if not path.is_file():  # opening a pipe would block
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
-    except OSError:
-        return False
 
 
 def log_to_continue(loaded: LoadedPlan) -> Path:

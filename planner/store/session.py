@@ -75,18 +75,16 @@ class RunSettings:
     """Function that restricts the submitted plan to some todos or lower limits."""
 
 
-def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmitted:
-    """Return the event that submits a plan, with the tools that its project has configured."""
+def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy, **facts: Any) -> PlanSubmitted:
+    """Return the event that submits a plan, with the tools that its project has configured.
+
+    ``facts`` are further fields of the event.
+    """
     from planner.planfile.project_facts import configured_tools
 
     tools = tuple(sorted(configured_tools(loaded.root)))
-    return PlanSubmitted(
-        at=at,
-        plan=loaded.plan,
-        digest=loaded.digest,
-        path=shown_path(loaded.path),
-        policy=policy.model_copy(update={"tools": tools}),
-    )
+    given = {"plan": loaded.plan, "digest": loaded.digest, "path": shown_path(loaded.path), **facts}
+    return PlanSubmitted(at=at, policy=policy.model_copy(update={"tools": tools}), **given)
 
 
 class RunSession:
@@ -202,7 +200,7 @@ class RunSession:
 
     def _catch_up(self) -> None:
         """Fold the lines that other writers have appended."""
-        for _, step in self._log.steps(self.state):
+        for step in self._log.steps(self.state):
             if isinstance(step.event, PlanSubmitted):  # only the first line
                 self._recognise(step.event)
             self._unanswered += step.actions
@@ -212,24 +210,18 @@ class RunSession:
         """Return the event that submits the plan, with all facts that decisions depend on."""
         from planner.planfile.project_facts import repository_fingerprint
 
-        loaded, settings = self._tree.loaded, self._settings
+        loaded, given = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
-        problems: tuple[str, ...] = ()
-        if settings.validates:
-            problems = problems_of(loaded.path, self._tree.boundary)
         # Derived from plan and start time, not random, so that equal runs have equal logs.
         digits = loaded.digest.rpartition(":")[2][:6]
-        run_id = f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
-        policy = RunPolicy(
-            jobs=settings.jobs, allow_unproved=settings.allow_unproved, fingerprint=fingerprint
-        )
-        return submission(loaded, at, policy).model_copy(
-            update={
-                "plan": loaded.plan if settings.adjust is None else settings.adjust(loaded.plan),
-                "problems": problems,
-                "memory": self._past(fingerprint, at),
-                "run_id": run_id,
-            }
+        return submission(
+            loaded,
+            at,
+            RunPolicy(jobs=given.jobs, allow_unproved=given.allow_unproved, fingerprint=fingerprint),
+            plan=loaded.plan if given.adjust is None else given.adjust(loaded.plan),
+            problems=problems_of(loaded.path, self._tree.boundary) if given.validates else (),
+            memory=self._past(fingerprint, at),
+            run_id=f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}",
         )
 
     def _past(self, fingerprint: str, at: datetime) -> PastRecords:

@@ -9,7 +9,7 @@ import pytest
 from real_planner import planner
 from stepping import FAILED, PASSED, event, shop, told
 
-from planner.store.chain import GENESIS, digest_of
+from planner.store.chain import GENESIS, chained
 
 SAME = "7 events, 6 actions: the same, byte for byte\n"
 
@@ -44,8 +44,8 @@ def forge(log: Path, change: Callable[[int, str], str]) -> None:
     digest, lines = GENESIS, list[str]()
     for n, line in enumerate(log.read_text().splitlines()):
         body = change(n, line.rpartition(',"digest":"')[0])
-        digest = digest_of(body, digest)
-        lines.append(f'{body},"digest":"{digest}"}}\n')
+        text, digest = chained(body, digest)
+        lines.append(f"{text}\n")
     log.write_text("".join(lines))
 
 
@@ -122,7 +122,7 @@ def test_an_event_edited_without_rebuilding_the_chain_is_damage(log: Path) -> No
             "none.jsonl: the log cannot be opened (No such file or directory); name the log of a run",
         ),
         (b"", ("log",), 4, "log: the log is empty; name a log that planner step has written"),
-        (b"what\n", ("log",), 4, "log: line 0 cannot be read"),
+        (b"what\n", ("log",), 4, "log: line 0 is no line 0 of a log"),
         (b"\x00\xff", ("log",), 4, "log: line 0 is not a line of a log"),
         (b'{"n":0,"ev', ("log",), 4, "line 0 was torn by a kill"),
     ],

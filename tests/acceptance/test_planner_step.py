@@ -210,9 +210,9 @@ def test_a_kill_at_any_moment_loses_no_acknowledged_event(folder: Path) -> None:
     assert last.kinds == ["implement"]
     kept = sum(each.event == "budget_spent" for each in logged(folder))
     assert 0 < acknowledged <= kept <= sent
-    state = Replay.of(folder / "run.jsonl", until=kept).state
-    assert state is not None
-    assert state.spent.tokens == kept - 1
+    replayed = Replay.of(folder / "run.jsonl", until=kept).last
+    assert replayed is not None
+    assert replayed.after.spent.tokens == kept - 1
     assert planner("replay", "run.jsonl", cwd=folder).status == 0
 
 
@@ -222,7 +222,7 @@ def test_a_kill_at_any_moment_loses_no_acknowledged_event(folder: Path) -> None:
         (("plan.yaml", "--log", "no/such/run.jsonl"), "(No such file or directory); name another file"),
         (("plan.yaml", "--log", "tests"), "tests: the log cannot be opened (Is a directory); name another"),
         (("other.yaml", "--log", "run.jsonl"), "other.yaml"),
-        (("plan.yaml", "--log", "damaged.jsonl"), "damaged.jsonl: line 1 cannot be read"),
+        (("plan.yaml", "--log", "damaged.jsonl"), "damaged.jsonl: line 1 was changed"),
         (("plan.yaml", "--plan-out", "plan.yaml"), "plan.yaml: this is the plan itself; name another file"),
         (
             ("plan.yaml", "--plan-out", "shop.py"),

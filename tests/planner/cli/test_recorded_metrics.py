@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from planner.engine.progress import status_tree
 from planner.errors import LogError
 from planner.model.events import Decision, StopRequested
 from planner.model.taxonomy import Category
-from planner.store.run_log import RecordedRun, is_log, run_of_log
+from planner.store.run_log import RecordedRun, run_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +42,7 @@ def samples(text: str) -> Samples:
 
 
 def of(*runs: Iterable[Step]) -> Samples:
-    recorded = (RecordedRun("run", iter(steps), []) for steps in runs)
+    recorded = (RecordedRun(iter(steps), []) for steps in runs)
     return samples(exposition(recorded)[0])
 
 
@@ -160,7 +159,7 @@ def test_metrics_of_simulated_runs_are_parsable_and_consistent() -> None:
 
 
 def test_metric_names_units_and_help_follow_prometheus_conventions() -> None:
-    text = exposition([RecordedRun("run", iter(repaired().steps), [])])[0]
+    text = exposition([RecordedRun(iter(repaired().steps), [])])[0]
     for family in text_string_to_metric_families(text):
         assert re.fullmatch(r"planverify_[a-z]+(_[a-z]+)*", family.name.removesuffix("_total"))
         assert family.documentation.endswith("."), family.name
@@ -192,13 +191,6 @@ def test_a_file_that_is_not_a_run_log_is_refused(kept: list[int], said: str, tmp
 
     with pytest.raises(LogError, match=said):
         list(run_of_log(log).steps)
-
-
-def test_an_unreadable_path_is_not_a_log(tmp_path: Path) -> None:
-    assert not is_log(tmp_path)
-    assert not is_log(tmp_path / "nothing")
-    os.mkfifo(tmp_path / "pipe")
-    assert not is_log(tmp_path / "pipe")
 
 
 # -- the command -------------------------------------------------------------------------------------

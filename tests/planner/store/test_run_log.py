@@ -36,7 +36,7 @@ from planner.model.edits import AddContext, AddDependency
 from planner.model.events import Event, PlanSubmitted
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Role
-from planner.store.chain import GENESIS, LogEntry, chained, check_link, digest_of
+from planner.store.chain import GENESIS, LogEntry, chained, check_link
 from planner.store.lines import (
     action_text,
     body,
@@ -157,15 +157,6 @@ def test_a_last_line_that_lacks_only_its_newline_is_complete(log: RunLog, path: 
     assert writer.remarks == []
 
 
-def test_a_last_line_with_a_wrong_terminator_is_damage(log: RunLog, path: Path) -> None:
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + b" ")
-
-    with pytest.raises(LogError, match="line 2 does not end where it should"):
-        list(RunLog.append_to(path).entries())
-    assert path.read_bytes() == whole[:-1] + b" "
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int, byte: int) -> None:
@@ -183,10 +174,8 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda lines: [lines[0], lines[2]], "line 1 has the number 2: a line was dropped"),
-        (lambda lines: lines[1:], "line 0 has the number 1"),
+        (lambda lines: [lines[0], lines[2]], "line 1 is no line 1 of a log: lines were dropped"),
         (lambda lines: [lines[0], lines[1].replace("ticked", "tucked"), lines[2]], "line 1 was changed"),
-        (lambda lines: [lines[0], "", *lines[1:]], "line 1 cannot be read"),
         (lambda lines: [lines[0], "é", *lines[1:]], "line 1 cannot be read: byte 0 is not ASCII"),
         (lambda lines: [lines[0] + "\r", *lines[1:]], "line 0"),
         (
@@ -194,19 +183,8 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
             "line 3 has plan_submitted",
         ),
         (lambda _: [chained(body(0, TICK, ()), GENESIS)[0]], "line 0 has clock_ticked"),
-        (lambda _: ['{"n": 0}'], "line 0 was changed"),
     ],
-    ids=[
-        "dropped",
-        "first dropped",
-        "changed",
-        "blank",
-        "no ASCII",
-        "CRLF",
-        "two plans",
-        "no plan",
-        "no digest",
-    ],
+    ids=["dropped", "changed", "no ASCII", "CRLF", "two plans", "no plan"],
 )
 def test_other_damage_is_refused_with_its_line_number(
     log: RunLog, path: Path, damage: Any, problem: str
@@ -277,7 +255,7 @@ def test_a_removed_replaced_or_shortened_log_is_not_written_to(log: RunLog, path
     if how == "replaced":
         path.write_bytes(content)
 
-    with pytest.raises(LogError, match=r"lost lines|removed or replaced"):
+    with pytest.raises(LogError, match="removed, replaced or shortened"):
         write(log, TICK)
 
 
@@ -396,15 +374,6 @@ def test_an_event_survives_encoding_and_decoding(given: dict[str, Any]) -> None:
     assert "\n" not in line
 
 
-def test_extension_keys_survive_decoding_at_every_level() -> None:
-    plan = decode(chained(body(0, made(EVENTS[0]), ()), GENESIS)[0], 0, GENESIS).plan  # type: ignore[union-attr]
-
-    assert plan.extensions == {"x-team": TWO["x-team"]}
-    assert plan.items[0].extensions == {"x-ticket": 7}
-    assert plan.items[0].acceptance_criteria.tests[0].extensions == {"x-note": "slow"}
-    assert plan.metadata.halt.identical_failures is None, "null is not the same as nothing"
-
-
 def test_actions_survive_encoding_and_decoding() -> None:
     line, _ = chained(body(0, made(EVENTS[1]), ACTIONS), GENESIS)
     held = [json.loads(each) for each in logged_actions(line)]
@@ -440,15 +409,6 @@ def _held_models() -> set[type[Value]]:
 def _unloosened(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     actions[2]["branch"]["extensions"] = {"x-a": actions[2]["branch"].pop("x-a")}
     return actions
-
-
-def test_a_forged_line_with_a_valid_digest_is_exposed_by_its_actions() -> None:
-    line, _ = chained(body(1, made(EVENTS[1]), ACTIONS[:1]), GENESIS)
-    forgery = line[: line.rfind(',"digest":')].replace('"role":"coder"', '"role":"tester"')
-    forged = f'{forgery},"digest":"{digest_of(forgery, GENESIS)}"}}'
-
-    assert decode(forged, 1, GENESIS) == made(EVENTS[1])
-    assert not calls_for(forged, ACTIONS[:1])
 
 
 def test_too_deeply_nested_extension_keys_are_refused() -> None:
