@@ -1,4 +1,4 @@
-"""``planner history``: earlier runs, failures and repairs, and corrections of wrong diagnoses.
+"""``planner history``: earlier runs with their repairs, and corrections of wrong diagnoses.
 
 Everything is queried from an index (:mod:`planner.store.index`) that is built from the logs and outcome
 files below ``.planverify``, and can be rebuilt from them at any time; ``--store`` names another database.
@@ -16,7 +16,6 @@ import typer
 from planner.cli.app import DefaultGroup, command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain
-from planner.cli.glossary import load_glossary
 from planner.cli.screen import PLAN_STATES, Screen, duration, print_json
 from planner.errors import PlannerError
 from planner.model.past import Correction
@@ -38,16 +37,12 @@ StoreOption = Annotated[
         "--store URL", "The database to read, an SQLite file or a URL. Default: the index of the project."
     ),
 ]
-SignatureArgument = Annotated[
-    str, typer.Argument(metavar="SIGNATURE", help="The signature of a failure, or the start of it.")
-]
-
 EPILOG = (
-    "Exit status: 0 shown, 1 nothing is known, 2 wrong usage, 4 a file or the database cannot be "
-    "used; the results of the others are shown anyway."
+    "Exit status: 0 shown, 2 wrong usage, 4 a file or the database cannot be used; the results of the "
+    "others are shown anyway."
 )
 
-_NOTHING_YET = "these commands record history: pytest --planverify PLAN and planner step PLAN"
+_NOTHING_YET = "no run is known; these commands record one: pytest --planverify PLAN, planner step PLAN"
 _RESOLUTIONS = {
     "parent_done": "its todo is done",
     "failure_gone": "its todo then failed differently",
@@ -62,7 +57,7 @@ app = command_app(cls=DefaultGroup)
 
 @app.callback()
 def history() -> None:
-    """Tell what is known of earlier runs; `planner history PLAN` shows those of a plan.
+    """Show earlier runs; `planner history PLAN` shows those of a plan.
 
     It is read from the logs and outcome files below .planverify, by way of an index that can be deleted.
     """
@@ -99,7 +94,7 @@ def show(
         parts += [counted(len(runs), "run"), counted(len(branches), "branch")]
     parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
-    screen.paragraph(f"{shown}: {', '.join(parts) or f'no run is known; {_NOTHING_YET}'}")
+    screen.paragraph(f"{shown}: {', '.join(parts) or _NOTHING_YET}")
     for run in runs[:_MOST]:
         _show_run(screen, run)
     if len(runs) > _MOST:
@@ -115,49 +110,11 @@ def show(
     return _status(index)
 
 
-@app.command(epilog=EPILOG)
-def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
-    """Tell what repaired a failure before, who did, and how often."""
-    with open_index_of(project_root(), store) as index:
-        found = index.failure(signature)
-        if found is None:
-            complain(_unknown(index, signature))
-            return Status.FOUND
-    if as_json:
-        print_json(found)
-        return _status(index)
-    screen = Screen()
-    # A log of another version may have a category that this one does not know.
-    means = next((each.means for each in load_glossary().find(found["category"])), "of another version")
-    screen.paragraph(f"{found['signature']}: {found['category']}. {means}")
-    if found["head"]:
-        screen.clipped(f"  {screen.one_line(found['head'])}")
-    if found["times"]:
-        times = counted(found["times"], "verification")
-        screen.paragraph(
-            f"seen in {times} of {listed(found['todos'])}, last {moment(found['last'])}", indent=2
-        )
-    if not found["repairs"]:
-        screen.line("The logs show no repair of it.", indent=2)
-    screen.table(
-        ("ROLE", "FIXED", "STRATEGY", "LAST"),
-        [
-            (each["role"], f"{each['fixed']} of {each['tried']}", each["strategy"], moment(each["last"]))
-            for each in found["repairs"]
-        ],
-    )
-    for each in found["corrections"]:
-        was = _corrected(each["right_category"], each["right_owner"])
-        why = f": {each['because']}" if each["because"] else ""
-        note = f"{each['by'] or 'somebody'} corrected it on {moment(each['at'])}"
-        screen.paragraph(f"{note}: it is for the {each['role']}{was}{why}", indent=2)
-    screen.show()
-    return _status(index)
-
-
 @app.command(epilog="Exit status: 0 recorded, 2 wrong usage, 4 the correction cannot be written.")
 def correct(
-    signature: SignatureArgument,
+    signature: Annotated[
+        str, typer.Argument(metavar="SIGNATURE", help="The signature of a failure, or the start of it.")
+    ],
     category: Annotated[
         Category | None, option("--category CATEGORY", "The right category.", case_sensitive=False)
     ] = None,
@@ -181,18 +138,22 @@ def correct(
         )
     root = project_root()
     with open_index_of(root) as index:
-        known = index.failure(signature)
-        if known is None:
-            raise UsageMistake(_unknown(index, signature))
-    diagnosed = Category(known["category"])
-    usual = category.facts.default_role if category else known["role"] or diagnosed.facts.default_role
+        rows = index.failures()
+    known = list(dict.fromkeys(row["signature"] for row in rows))
+    meant = [each for each in known if each == signature or (signature and each.startswith(signature))]
+    if signature not in meant and len(meant) != 1:
+        problem = "several failures begin so" if meant else "no run has seen that failure"
+        raise UsageMistake(f"{signature}: {problem}; {nearest(signature, known, 'the latest are')}")
+    seen = [row for row in rows if row["signature"] == (signature if signature in meant else meant[0])]
+    newest, diagnosed = seen[0], Category(seen[0]["category"])
+    usual = category.facts.default_role if category else newest["role"] or diagnosed.facts.default_role
     loaded = usual_loaded()
     # Outcome files, unlike logs, have no fingerprint of the repository.
     here = "" if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
     correction = Correction(
         at=datetime.now(UTC),
-        fingerprint=known["fingerprint"] or here,
-        signature=known["signature"],
+        fingerprint=next((row["fingerprint"] for row in seen if row["fingerprint"]), here),
+        signature=newest["signature"],
         category=diagnosed,
         role=role or Role(usual),
         right_category=category,
@@ -201,22 +162,10 @@ def correct(
         because=because,
     )
     append_correction(root, correction)
-    was = _corrected(category, owner).removeprefix(",")
-    typer.echo(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{was}")
+    was = f"{f' {category}' if category else ''}{f' of the {owner}' if owner else ''}"
+    really = f" and was{was}" if was else ""
+    typer.echo(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{really}")
     return Status.OK
-
-
-def _unknown(index: Index, signature: str) -> str:
-    """Return the message about a failure that the index does not have, with the nearest that it has."""
-    known = index.signatures()
-    near = nearest(signature, known, "the latest are") if known else _NOTHING_YET
-    return f"no run has seen a failure {signature}; {near}"
-
-
-def _corrected(category: str | None, owner: str | None) -> str:
-    """Return ``, and was SPEC_MISMATCH of the plan`` with what was corrected, or an empty text."""
-    really = f"{f' {category}' if category else ''}{f' of the {owner}' if owner else ''}"
-    return f", and was{really}" if really else ""
 
 
 def _show_run(screen: Screen, run: Found) -> None:

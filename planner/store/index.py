@@ -319,51 +319,11 @@ class Index:
         wanted = sql.select(VERIFICATIONS).order_by(at.started.desc(), at.run_id.desc(), at.source.desc())
         return self._rows(_of_plan(wanted, VERIFICATIONS, plan_id).limit(limit))
 
-    def signatures(self) -> list[str]:
-        """Return all diagnosed failure signatures, the most recently seen first."""
+    def failures(self) -> list[Found]:
+        """Return all diagnosed failures with a signature, the newest first."""
         at = FAILURES.c
-        wanted = sql.select(at.signature).where(at.signature.is_not(None)).group_by(at.signature)
-        wanted = wanted.order_by(sql.func.max(at.at).desc(), at.signature)
-        return [row["signature"] for row in self._rows(wanted)]
-
-    def failure(self, begin: str) -> Found | None:
-        """Return the history of a signature: its failures, repairs and corrections; ``None`` if unknown.
-
-        The start of a signature is enough where only one starts with it. ``repairs`` counts by role and
-        strategy how often they were tried and fixed it, the most successful first. ``head``, ``role`` and
-        ``last`` are those of the newest failure.
-        """
-        meant = [each for each in self.signatures() if begin and each.startswith(begin)]
-        signature = meant[0] if len(meant) == 1 else begin
-
-        def known(table: sql.Table, order: sql.Column[Any]) -> list[Found]:
-            wanted = sql.select(table).where(table.c.signature == signature)
-            return self._rows(wanted.order_by(order.desc(), table.c.source, table.c.id.desc()))
-
-        rows, corrected = known(FAILURES, FAILURES.c.at), known(CORRECTED, CORRECTED.c.at)
-        if not rows and not corrected:
-            return None
-        records, newest = [*rows, *corrected], rows[0] if rows else {}
-        rates: dict[tuple[str, str], Found] = {}
-        for each in (each for each in known(REPAIRS, REPAIRS.c.opened) if each["fixed"] is not None):
-            role, strategy = each["role"], each["strategy"]
-            rate = {"role": role, "strategy": strategy, "fixed": 0, "tried": 0, "last": ""}
-            rate = rates.setdefault((role, strategy), rate)
-            rate["fixed"] += each["fixed"]
-            rate["tried"] += 1
-            rate["last"] = max(rate["last"], each["at"])
-        return {
-            "signature": signature,
-            "category": records[0]["category"],
-            "head": newest.get("head"),
-            "times": len({(row["source"], row["at"]) for row in rows}),
-            "todos": list(dict.fromkeys(row["todo_id"] for row in rows)),
-            "last": newest.get("at"),
-            "fingerprint": next((row["fingerprint"] for row in records if row["fingerprint"]), None),
-            "role": newest.get("role"),
-            "repairs": sorted(rates.values(), key=lambda each: (-each["fixed"], each["tried"])),
-            "corrections": corrected,
-        }
+        wanted = sql.select(FAILURES).where(at.signature.is_not(None))
+        return self._rows(wanted.order_by(at.at.desc(), at.source, at.id.desc()))
 
     def past_records(self, fingerprint: str, now: datetime, limit: int) -> PastRecords:
         """Return the memory for a run: at most ``limit`` repairs, todos and corrections each.

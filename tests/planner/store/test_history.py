@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from planner.cli.screen import duration
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
 from planner.store.corrections import CORRECTIONS, corrections_of
+from planner.store.index import open_index
 
 
 @pytest.fixture
@@ -89,49 +90,13 @@ def test_a_finished_run_shows_its_blocked_todos_without_a_duration(planner: Comm
     assert "  blocked: bill, mail\n" in shown.out
 
 
-def test_fixed_shows_the_repairs_of_a_failure_with_human_corrections(planner: Command) -> None:
-    repaired(planner)
-    corrected = planner(
-        "history", "correct", "a1b2", "--role", "ARCHITECT", "--category", "spec_mismatch", "--by", "ann",
-        "--because", "the contract says otherwise",
-    )  # fmt: skip
-    assert corrected.out == (
-        "remembered: a1b2c3d4e5f6 (TEST_REGRESSION) is for the architect and was SPEC_MISMATCH\n"
-    )
-    assert planner("history", "correct", "a1b2c3d4e5f6", "--role", "debugger").status == 0
-
-    shown = planner("history", "fixed", "a1b2c3d4e5f6")
-
-    assert shown.status == 0
-    flat = " ".join(shown.out.split())
-    assert flat.startswith("a1b2c3d4e5f6: TEST_REGRESSION. An assertion of a test")
-    assert "AssertionError: assert 110 == 119 seen in 3 verifications of tax, last 2026-11-21 10:07" in flat
-    assert "coder 1 of 1 context-for-the-repair" in flat
-    assert "coder 0 of 2 retry" in flat
-    assert "somebody corrected it on" in flat
-    assert "it is for the architect, and was SPEC_MISMATCH: the contract says otherwise" in flat
-    told = planner("history", "fixed", "a1b2c3d4e5f6", "--json").json
-    assert (told["times"], told["repairs"][0]["fixed"]) == (3, 1)
-    assert [each["role"] for each in told["corrections"]] == ["debugger", "architect"]
-
-
-def test_a_failure_without_a_repair_is_reported_as_such(planner: Command) -> None:
-    repaired(planner)
-    shown = planner("history", "fixed", "e1")
-    assert "The logs show no repair of it." in shown.out
-    unknown = planner("history", "fixed", "zz")
-    assert (unknown.status, unknown.out) == (1, "")
-    assert unknown.err == "planner: no run has seen a failure zz; the latest are e1, a1b2c3d4e5f6\n"
-
-
 def test_an_empty_history_shows_the_commands_that_record_it(planner: Command) -> None:
     shown = planner("history")
     assert (shown.status, shown.err) == (0, "")
-    assert shown.out.startswith("shop (plan.yaml): no run is known; these commands record history: pytest")
-    unknown = planner("history", "fixed", "a1")
-    assert (unknown.status, unknown.out) == (1, "")
-    assert "no run has seen a failure a1; these commands record history: pytest" in unknown.err
-    assert planner("history", "correct", "x", "--role", "coder").status == 2
+    assert shown.out.startswith("shop (plan.yaml): no run is known; these commands record one: pytest")
+    unknown = planner("history", "correct", "x", "--role", "coder")
+    assert (unknown.status, unknown.out) == (2, "")
+    assert "x: no run has seen that failure; there are none" in unknown.err
     assert not (planner.folder / ".planverify").exists(), "nothing is made by asking"
 
 
@@ -155,11 +120,10 @@ def test_a_team_database_imports_the_runs_of_several_checkouts(planner: Command)
 
 
 def test_a_missing_database_is_reported_in_one_line(planner: Command) -> None:
-    for words in (("show",), ("fixed", "a")):
-        refused = planner("history", *words, "--store", "none.db")
-        assert (refused.status, refused.out) == (4, "")
-        assert refused.err.startswith("planner: none.db: the index does not exist")
-        assert refused.err.count("\n") == 1
+    refused = planner("history", "--store", "none.db")
+    assert (refused.status, refused.out) == (4, "")
+    assert refused.err.startswith("planner: none.db: the index does not exist")
+    assert refused.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [(), ("--store", "team.db", "--import")], ids=["own", "imported"])
@@ -182,18 +146,10 @@ def test_corrupt_index_contents_do_not_break_the_output(planner: Command) -> Non
     repaired(planner).tell("stop_requested")
     planner("history")
     raw = sqlite3.connect(planner.folder / ".planverify" / "planverify.db")
-    raw.execute(
-        "UPDATE planverify_failures SET category = 'NEW_ONE', "
-        "head = char(27) || '[31mred' || char(10) || 'x'"
-    )
     raw.execute("UPDATE planverify_runs SET state = 'asleep'")
     raw.execute("UPDATE planverify_repairs SET branch_id = 'a' || char(10) || 'b', outcome = 'failed'")
     raw.commit()
     raw.close()
-    shown = planner("history", "fixed", "a1b2c3d4e5f6")
-    assert "NEW_ONE. of another version" in shown.out
-    assert "\x1b" not in shown.out
-    assert "\n  red x\n" in shown.out
     shown = planner("history")
     assert "  a b " in shown.out
     assert "failed, its todo is done" in shown.out
@@ -223,10 +179,10 @@ def test_a_failure_outside_of_a_run_can_be_corrected(planner: Command) -> None:
     assert kept.fingerprint.startswith("sha256:")
     planner("history", "correct", "a1b2", "--owner", "environment")
     assert corrections(planner)[1].role is Role.TESTER, "who was to act on it stays"
-    shown = " ".join(planner("history", "fixed", "a1b2").out.split())
-    assert "it is for the tester, and was of the environment" in shown
     planner("history", "--rebuild")
-    assert " ".join(planner("history", "fixed", "a1b2").out.split()) == shown
+    with open_index(planner.folder) as index:
+        learned = index.past_records("", datetime.now(UTC), 5).corrections
+    assert [each.right_owner for each in learned] == [Owner.ENVIRONMENT, Owner.TEST]
 
 
 def test_an_incomplete_or_unknown_correction_is_refused_with_the_options(planner: Command) -> None:
@@ -237,7 +193,9 @@ def test_an_incomplete_or_unknown_correction_is_refused_with_the_options(planner
         "planner: a correction needs the right category (--category), the right owner"
     )
     assert "(--role)" in done.err
-    assert planner("history", "correct", "ab", "--role", "coder").status == 2, "two begin so"
+    several = planner("history", "correct", "ab", "--role", "coder")
+    assert several.status == 2
+    assert "ab: several failures begin so; " in several.err
     assert not (planner.folder / CORRECTIONS).exists()
 
 
