@@ -1,12 +1,11 @@
-"""Planning of one iteration: collect gaps, and choose the most critical one that has not failed too often.
+"""Iterations: the gaps of a project, the plan that closes one of them, and the log of their outcomes.
 
-The planner reads ``CONTRACT.md`` and ``SPEC.md`` of the modules concerned through a port and changes
-nothing. It is deterministic: the same gaps, records, state and documents give the same plan. Target files
-are found by rules on the words of a description: paths, names of modules, and a few fixed beginnings.
+The :class:`Planner` is deterministic: the same gaps, records, files and documents give the same plan. It
+finds target files by rules on the words of a description: paths, names of modules, and the beginnings with
+which a roadmap says what kind of change it wants.
 
-The log, ``.planverify/iterations.jsonl``, has a line for each iteration that was planned and one for each
-that ended. Whether an iteration succeeded is decided by the outcomes of its plan alone; only a rollback is
-recorded on a person's word.
+The log, ``.planverify/iterations.jsonl``, has a line for each iteration. Whether one succeeded is decided
+by the outcomes of its plan alone; only a rollback is recorded on a person's word.
 """
 
 from __future__ import annotations
@@ -19,30 +18,32 @@ from collections import Counter
 from collections.abc import Sequence  # noqa: TC003 - the port is used at run time
 from datetime import UTC, datetime
 from enum import StrEnum
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar, cast
+from fnmatch import filter as matching
+from itertools import takewhile
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
+from planner.authoring.first_plan import fresh_id, make_plan, short_title
 from planner.authoring.outline import read_outline
 from planner.catalog.commands import accepted_command
 from planner.catalog.test_paths import is_test_path
 from planner.errors import PlannerError
 from planner.model.base import ReadValue, Value
-from planner.model.plan import Plan
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.project_files import read_regular
+from planner.text.glob_patterns import matches
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from planner.authoring.outline import Piece
     from planner.model.outcome import OutcomeDocument
+    from planner.model.plan import Plan
 
 
 MOST_RECORDS = 5
@@ -51,42 +52,49 @@ MOST_RECORDS = 5
 MOST_FAILURES = 3
 """The number of failures in a row after which a gap is passed over in favour of the others."""
 
-PROTECTED_FILES = ("seed.py", "VISION.md")
-PROTECTED_FOLDERS = ("kernel/",)
+PROTECTED = ("seed.py", "VISION.md", "kernel/**")
+"""The files that no iteration may change."""
+
 TOOL_CRITERIA = {
     "All new/modified files pass ruff check": "ruff check",
     "All new/modified files pass pyright strict": "pyright",
 }
 """The criteria of every iteration, each with the command that checks it where the tool is installed."""
 
-# Not inside of URLs and longer paths, and neither of the abbreviations that look like a file.
+MOST_BYTES = 8 * 1024 * 1024
+"""The size from which on files are refused."""
+
+MOST_FILES = 50
+"""The most files that a gap names."""
+
+MOST_TEXT = 300
+"""The most characters of a description that is made here."""
+
+# A file, but neither inside of a URL nor an abbreviation that looks like one; or a folder in back quotes.
 _PATH = re.compile(
     r"(?<![\w./:-])(?!e\.g\b|i\.e\b)"
     r"((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
+    r"|`((?:[\w.+-]+/)+)`"
 )
-_FOLDER = re.compile(r"`((?:[\w.+-]+/)+)`")
-_MODULE = re.compile(r"\bmodules?\s+[`'\"]?([A-Za-z_]\w*)", re.IGNORECASE)
-_OTHER_MODULE = re.compile(r"\b([A-Za-z_]\w*)[`'\"]?\s+module\b", re.IGNORECASE)
+# The first that occurs: "Create module prices" would match the last one, too.
+_MODULES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"^\W*tests for (?:(?:the|module) )*`?(\w+)",
+        r"\bmodules?\s+[`'\"]?([a-z_]\w*)",
+        r"\b([a-z_]\w*)[`'\"]?\s+module\b",
+    )
+)
 _FORBIDDING = re.compile(r"\b(?:not|never|no|without|unchanged|untouched)\b", re.IGNORECASE)
-_TOOLS = ("ruff", "pyright", "mypy", "pytest", "flake8", "black", "basedpyright", "planverify")
 _ARTICLES = frozenset({"a", "an", "the", "this", "that", "each", "every", "new", "of", "in", "for", "and"})
 _DOCUMENTS = ("CONTRACT.md", "SPEC.md")
-_GENERATED = ("build/", "dist/", "node_modules/")
 
-
-class IterationOutcome(StrEnum):
-    """The result of an iteration."""
-
-    SUCCESS = "success"
-    FAILURE = "failure"
-    ROLLBACK = "rollback"
-
-
-def _texts(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
-Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+_Parsed = TypeVar("_Parsed")
+Risk = Literal["low", "medium", "high"]
+ActionType = Literal["create", "modify"]
+Texts = Annotated[
+    tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
+]
 """A list of texts; a single text is accepted as a list of one."""
 
 
@@ -101,38 +109,39 @@ class Gap(Value):
     """Conditions that an inbox item sets for the change."""
     commands: Texts = ()
     """Commands that fail as long as the gap exists."""
-    tool: str | None = None
-
-    def is_same(self, category: str, description: str) -> bool:
-        """Return whether a record of that category and description is about this gap."""
-        texts = {" ".join(each.split()).casefold() for each in (self.description, description)}
-        return self.category == category and len(texts) == 1
 
 
 class GapReport(Value):
     """The gaps of a project, the most critical first unless ``most_critical`` names another."""
 
     gaps: tuple[Gap, ...] = ()
-    most_critical: Gap | None = None
+    # A null that is stated stays: then nothing is planned.
+    most_critical: Gap | None = Field(default_factory=lambda given: next(iter(given.get("gaps", ())), None))
 
-    @model_validator(mode="before")
-    @classmethod
-    def _name_the_first(cls, value: Any) -> Any:
-        fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        # A null that is stated stays: then nothing is planned.
-        if fields.get("gaps") and "most_critical" not in fields:
-            return {**fields, "most_critical": fields["gaps"][0]}
-        return cast("Any", value)
+
+class IterationOutcome(StrEnum):
+    """The result of an iteration."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ROLLBACK = "rollback"
 
 
 class IterationRecord(Value):
-    """The record of an iteration and its outcome."""
+    """An iteration: a line of the log."""
 
     iteration_id: str
     gap_category: str
     gap_description: str
-    outcome: IterationOutcome
+    outcome: IterationOutcome | None = None
+    """``None`` as long as the iteration is open."""
     note: str = ""
+    file: str = ""
+    """Its plan file, relative to the root."""
+
+    def is_about(self, gap: Gap) -> bool:
+        """Return whether the iteration was to close this gap."""
+        return (self.gap_category, self.gap_description) == (gap.category, gap.description)
 
 
 class ProjectState(Value):
@@ -147,7 +156,7 @@ class ProjectState(Value):
 class IterationAction(Value):
     """A change of files."""
 
-    action_type: Literal["create", "modify"]
+    action_type: ActionType
     target_files: tuple[str, ...] = ()
     """Files, or folders that end in ``/``; empty where the implementer has to determine them."""
     description: str
@@ -162,7 +171,7 @@ class IterationPlan(Value):
     gap: Gap
     actions: tuple[IterationAction, ...]
     acceptance_criteria: tuple[str, ...]
-    estimated_risk: Literal["low", "medium", "high"]
+    estimated_risk: Risk
 
 
 class FileSystemPort(Protocol):
@@ -173,8 +182,11 @@ class FileSystemPort(Protocol):
         ...
 
 
+# -- from a gap report to an iteration -----------------------------------------------------------------
+
+
 class Planner:
-    """Chooses a gap and plans the iteration that closes it."""
+    """Chooses a gap and plans the iteration that closes it; reads documents through a port."""
 
     def __init__(self, fs: FileSystemPort) -> None:
         self._fs = fs
@@ -192,32 +204,21 @@ class Planner:
         first = gap_report.most_critical
         if first is None:
             return None
-        candidates = [first, *(each for each in gap_report.gaps if each != first)]
         records = recent_records[-MOST_RECORDS:]
-        gap = next((each for each in candidates if failures_in_a_row(each, records) < MOST_FAILURES), None)
-        is_exhausted = gap is None
-        gap = gap or first
+        fresh = (each for each in (first, *gap_report.gaps) if _failures(each, records) < MOST_FAILURES)
+        gap = next(fresh, first)
         actions = [
             each for each in self._actions(gap, state) if not any(map(is_protected, each.target_files))
         ]
         if not actions:
             return None
-        if is_exhausted:
-            count = failures_in_a_row(gap, records)
+        if (count := _failures(gap, records)) >= MOST_FAILURES:
             warning = f"Warning: this gap and all others have failed {count} times in a row. "
             actions[0] = actions[0].model_copy(update={"description": warning + actions[0].description})
         # Of all records: an old failure no longer postpones the gap, but is a risk as before.
         has_failed = any(
-            each.outcome is not IterationOutcome.SUCCESS
-            and gap.is_same(each.gap_category, each.gap_description)
-            for each in recent_records
+            each.is_about(gap) and each.outcome is not IterationOutcome.SUCCESS for each in recent_records
         )
-        own = {
-            "quality": (f"{tool_of(gap)} no longer reports the failures: {gap.description}",),
-            "inbox": (gap.description, *gap.constraints),
-            "roadmap": (f"The roadmap item is done: {gap.description}",),
-        }[gap.category]
-        documents = dict.fromkeys(each for action in actions for each in action.context)
         now = state.now or datetime.now(UTC)
         return IterationPlan(
             iteration_id=f"iter-{len(recent_records) + 1:04d}-{now:%Y%m%d-%H%M%S}",
@@ -225,144 +226,91 @@ class Planner:
             actions=tuple(actions),
             acceptance_criteria=(
                 *TOOL_CRITERIA,
-                *own,
-                *(f"The changes respect {each}" for each in documents),
+                f"{'No longer true' if gap.category == 'quality' else 'Done'}: {gap.description}",
+                *gap.constraints,
+                *(f"The changes respect {each}" for each in _documents_in(actions)),
             ),
-            estimated_risk="high" if has_failed or is_exhausted else _risk(actions, state),
+            estimated_risk="high" if has_failed else _risk(actions, state),
         )
-
-    # -- actions ------------------------------------------------------------------------------------------
 
     def _actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
         """Return the actions for a gap, by its category and the first words of its description."""
         description = gap.description
         begin = description.casefold().lstrip("-*[] ")
-        evident = _known(_paths_in(*gap.evidence), state)
         if gap.category == "quality":
-            return [self._action("modify", evident, f"Fix {tool_of(gap)} failures")]
-        if gap.category == "inbox":
-            pages = [each for each in _paths_in(*gap.evidence) if each.endswith(".md")]
-            texts = (self._fs.read_text(page) for page in pages)
-            written = (each for text in texts for each in constraints_of(text or ""))
-            constraints = gap.constraints or tuple(written)
-            # "Do not change cart.py" names a file that has to stay as it is.
-            kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
-            targets = self._targets(description, constraints, state)
-            if constraints:
-                description += f". Constraints: {'; '.join(constraints)}"
-            return self._split([each for each in targets if each not in kept], description, state)
-        # These beginnings are the words with which a roadmap says what kind of change it wants.
-        if begin.startswith("all code passes"):
-            return [self._action("modify", evident, description)]
-        if begin.startswith("tests for"):
-            return [self._action("create", _test_targets(description, begin, state), description)]
-        targets = self._targets(description, (), state)
-        if begin.startswith("create"):
-            return [self._action("create", targets, description)]
-        return self._split(targets, description, state)
-
-    def _split(self, targets: list[str], description: str, state: ProjectState) -> list[IterationAction]:
-        """Return one action for the targets that do not exist, and one for those that do.
-
-        Without targets, return a single ``create`` action.
-        """
+            tool = description.split(" ")[0]
+            return [self._action("modify", _evident(gap, state), f"Fix {tool} failures")]
+        if gap.category == "roadmap" and begin.startswith("all code passes"):
+            return [self._action("modify", _evident(gap, state), description)]
+        if gap.category == "roadmap" and begin.startswith("tests for"):
+            return [self._action("create", _test_targets(description, state), description)]
+        targets = self._targets(gap, state)
         folders = {f"{folder}/" for file in state.files for folder in _folders_above(file)}
-        existing = [each for each in targets if each in state.files or each in folders]
+        existing = [each for each in targets if each in folders or each in state.files]
+        if not existing or (gap.category == "roadmap" and begin.startswith("create")):
+            return [self._action("create", targets, description)]
         new = [each for each in targets if each not in existing]
-        actions = [self._action("create", new, description)] if new or not existing else []
-        return [*actions, self._action("modify", existing, description)] if existing else actions
+        actions = [self._action("create", new, description)] if new else []
+        return [*actions, self._action("modify", existing, description)]
 
-    def _action(
-        self, kind: Literal["create", "modify"], targets: Iterable[str], description: str
-    ) -> IterationAction:
-        found = tuple(dict.fromkeys(targets))
+    def _action(self, kind: ActionType, targets: Sequence[str], description: str) -> IterationAction:
+        documents = dict.fromkeys(each for target in targets for each in self._documents_of(target))
         return IterationAction(
-            action_type=kind if found else "create",
-            target_files=found,
+            # Files that are still to be found cannot be said to exist.
+            action_type=kind if targets else "create",
+            target_files=tuple(targets),
             description=description,
-            context=tuple(dict.fromkeys(doc for each in found for doc in self._documents_of(each))),
+            context=tuple(documents),
         )
 
-    # -- targets ------------------------------------------------------------------------------------------
+    def _targets(self, gap: Gap, state: ProjectState) -> list[str]:
+        """Return the files and folders that a gap names.
 
-    def _targets(self, description: str, constraints: Sequence[str], state: ProjectState) -> list[str]:
-        """Return the files and folders that a description names.
-
-        If it or a constraint that forbids nothing has paths, these are the targets. Else each module that
-        it names contributes the files of its specification, or its existing files, or its folder. A
-        description without either that mentions ``domain`` means the Python files of that folder.
+        If it or a constraint that forbids nothing has paths, these are the targets, but for those that a
+        constraint forbids. Else each module that it names, or the domain, contributes the files that its
+        documents name, or its existing Python files, or its folder.
         """
-        allowed = [each for each in constraints if not _forbids(each)]
-        found = _paths_in(description, *allowed) + _FOLDER.findall(description)
-        if found:
-            return [each for each in map(_normal, found) if each is not None]
-        for name in _modules_in(description):
-            folder = _module_folder(name, state)
-            files = [each for each in state.files if each.startswith(folder)]
-            files = [each for each in files if posixpath.basename(each) not in _DOCUMENTS]
-            found += self._files_of_spec(folder) or files
-            found = found or [folder]
-        if not found and re.search(r"\bdomain\b", description, re.IGNORECASE):
-            files = [each for each in state.files if fnmatchcase(each, "domain/*.py")]
-            found = files or ["domain/"]
+        kept = _paths_in(*(each for each in gap.constraints if _FORBIDDING.search(each)))
+        wanted = (each for each in gap.constraints if not _FORBIDDING.search(each))
+        if found := _paths_in(gap.description, *wanted):
+            return [each for each in found if each not in kept and not _is_outside(each)]
+        for folder in _module_folders(gap.description, state):
+            files = self._files_of_spec(folder) or matching(state.files, f"{folder}*.py")
+            found += files or [folder]
         return list(dict.fromkeys(found))
 
     def _files_of_spec(self, folder: str) -> list[str]:
         """Return the files in the folder that a module's contract or specification names in back quotes."""
-        for document in self._documents_of(folder):
-            names = re.findall(r"`([\w/]+\.\w{1,5})`", self._fs.read_text(document) or "")
-            files = [posixpath.join(folder, each) for each in names if "/" not in each]
-            if files:
-                return files
-        return []
+        texts = (self._fs.read_text(each) or "" for each in self._documents_of(folder))
+        names = (re.findall(r"`(\w+\.\w{1,5})`", text) for text in texts)
+        return [f"{folder}{each}" for each in next(filter(None, names), [])]
 
-    def _documents_of(self, target: str) -> Iterator[str]:
-        """Yield ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""
-        for folder in _folders_above(target):
-            paths = [f"{folder}/{name}" for name in _DOCUMENTS]
-            if found := [each for each in paths if self._fs.read_text(each) is not None]:
-                yield from found
-                return
-
-
-# -- rules -------------------------------------------------------------------------------------------------
-
-
-def failures_in_a_row(gap: Gap, records: Sequence[IterationRecord]) -> int:
-    """Return how many of these records are failures or rollbacks of the gap since its last success."""
-    count = 0
-    for record in reversed(records):
-        if gap.is_same(record.gap_category, record.gap_description):
-            if record.outcome is IterationOutcome.SUCCESS:
-                break
-            count += 1
-    return count
+    def _documents_of(self, target: str) -> list[str]:
+        """Return ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""
+        around = ([f"{folder}/{name}" for name in _DOCUMENTS] for folder in _folders_above(target))
+        found = ([each for each in both if self._fs.read_text(each) is not None] for both in around)
+        return next(filter(None, found), [])
 
 
 def is_protected(target: str) -> bool:
     """Return whether no iteration may change the path; paths that lead out of the project are protected."""
-    path = _normal(target)
-    if path is None:
-        return True
-    folded = path.casefold()  # file systems without case distinction: Seed.py is seed.py there
-    return folded in {each.casefold() for each in PROTECTED_FILES} or f"{folded}/".startswith(
-        PROTECTED_FOLDERS
-    )
+    path = posixpath.normpath(target)
+    # File systems without case distinction: Seed.py is seed.py there.
+    patterns = (each.casefold() for each in PROTECTED)
+    return _is_outside(path) or any(matches(path.casefold(), each) for each in patterns)
 
 
-def constraints_of(text: str) -> list[str]:
-    """Return the items of the list below a heading ``Constraints`` of a Markdown text."""
-    section = re.search(r"^#+ *constraints?\b.*$\n((?:(?!#).*\n?)*)", text, re.IGNORECASE | re.MULTILINE)
-    return re.findall(r"^\s*[-*+] +(.*\S)", section[1], re.MULTILINE) if section else []
+def _is_outside(path: str) -> bool:
+    return path.startswith(("/", "../")) or path == ".."
 
 
-def tool_of(gap: Gap) -> str:
-    """Return the tool that the gap names, or else mentions in its texts; ``quality`` if there is none."""
-    text = " ".join((gap.description, *gap.evidence)).casefold()
-    return gap.tool or next((each for each in _TOOLS if re.search(rf"\b{each}\b", text)), "quality")
+def _failures(gap: Gap, records: Sequence[IterationRecord]) -> int:
+    """Return how many of these records are failures or rollbacks of the gap since its last success."""
+    outcomes = [each.outcome for each in reversed(records) if each.is_about(gap)]
+    return len([*takewhile(lambda each: each is not IterationOutcome.SUCCESS, outcomes)])
 
 
-def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["low", "medium", "high"]:
+def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Risk:
     """Return ``high`` for changes of existing files in ``domain/``, ``medium`` for others but tests."""
     changed = [
         target
@@ -370,52 +318,49 @@ def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["l
         for target in action.target_files
         if action.action_type == "modify" or target in state.files
     ]
-    if any(each.startswith("domain/") or "/domain/" in each for each in changed):
+    if any("/domain/" in f"/{each}" for each in changed):
         return "high"
     return "medium" if any(not is_test_path(each) for each in changed) else "low"
 
 
-def _known(paths: Iterable[str], state: ProjectState) -> list[str]:
-    """Return paths that a tool printed, maybe absolute, as the project has them; no generated files."""
+def _evident(gap: Gap, state: ProjectState) -> list[str]:
+    """Return the files of the project that a tool printed, whose paths may be absolute."""
     found: list[str] = []
-    for path in paths:
-        tails = [each for each in state.files if path == each or path.endswith(f"/{each}")]
-        name = max(tails, key=len, default=_normal(path))
-        if name is not None and not name.startswith(_GENERATED):
-            found.append(name)
-    return list(dict.fromkeys(found))
+    for path in _paths_in(*gap.evidence):
+        known = (each for each in state.files if f"/{path}".endswith(f"/{each}"))
+        found.append(max(known, key=len, default=path))
+    return [each for each in dict.fromkeys(found) if not _is_outside(each)]
 
 
 def _paths_in(*texts: str) -> list[str]:
-    return list(dict.fromkeys(path for text in texts for path in _PATH.findall(text)))
+    """Return the paths in texts, normalized; folders end in ``/``."""
+    found = (each for text in texts for each in _PATH.finditer(text))
+    paths = (posixpath.normpath(each[1]) if each[1] else each[2] for each in found)
+    return list(dict.fromkeys(paths))
 
 
-def _modules_in(description: str) -> Iterator[str]:
-    for pattern in (_MODULE, _OTHER_MODULE):
-        yield from (name for name in pattern.findall(description) if name.casefold() not in _ARTICLES)
-
-
-def _test_targets(description: str, begin: str, state: ProjectState) -> list[str]:
-    """Return the test files that a description names, else the ``tests/`` folders of its modules."""
+def _test_targets(description: str, state: ProjectState) -> list[str]:
+    """Return the test files that a description names, else ``tests/`` beside its files and modules."""
     paths = _paths_in(description)
     if tests := [each for each in paths if is_test_path(each)]:
         return tests
-    names = [
-        parts[1] if parts[0] == "modules" and len(parts) > 2 else parts[-1].partition(".")[0]
-        for parts in (each.split("/") for each in paths)
-    ]
-    names = names or list(_modules_in(description))
-    names = names or re.findall(r"^tests for (?:the )?`?(\w+)", begin)[:1]
-    return [f"{_module_folder(name, state)}tests/" for name in names]
+    beside = [posixpath.dirname(each) for each in paths] or _module_folders(description, state)
+    return list(dict.fromkeys(posixpath.join(each, "tests/") for each in beside))
 
 
-def _module_folder(name: str, state: ProjectState) -> str:
-    """Return the folder of a module: ``modules/NAME/``, or an existing package of that name elsewhere."""
-    usual = f"modules/{name}/"
-    if any(each.startswith(usual) for each in state.files):
-        return usual
-    package = re.compile(rf"(?:^|.*/){re.escape(name)}/(?=__init__\.py$)")
-    return next((found[0] for each in state.files if (found := package.match(each))), usual)
+def _module_folders(description: str, state: ProjectState) -> list[str]:
+    """Return the folders of the modules that a description names, else that of the domain it mentions.
+
+    The folder of a module is ``modules/NAME/``, or an existing package of that name elsewhere.
+    """
+    found: list[str] = []
+    names = next(filter(None, (each.findall(description) for each in _MODULES)), [])
+    for name in (each for each in names if each.casefold() not in _ARTICLES):
+        usual = f"modules/{name}/"
+        inits = [each for each in state.files if f"/{each}".endswith(f"/{name}/__init__.py")]
+        is_usual = not inits or any(each.startswith(usual) for each in state.files)
+        found.append(usual if is_usual else inits[0].removesuffix("__init__.py"))
+    return found or (["domain/"] if re.search(r"\bdomain\b", description, re.IGNORECASE) else [])
 
 
 def _folders_above(path: str) -> Iterator[str]:
@@ -424,201 +369,110 @@ def _folders_above(path: str) -> Iterator[str]:
         yield path
 
 
-def _forbids(constraint: str) -> bool:
-    return _FORBIDDING.search(constraint) is not None
+def _documents_in(actions: Iterable[IterationAction]) -> list[str]:
+    return list(dict.fromkeys(each for action in actions for each in action.context))
 
 
-def _normal(path: str) -> str | None:
-    """Return a path normalized, with ``/``; ``None`` if it is absolute or leads out of the project."""
-    path = path.replace("\\", "/")
-    found = posixpath.normpath(path)
-    if path.startswith(("/", "~")) or found == ".." or found.startswith("../"):
-        return None
-    return f"{found}/" if path.endswith("/") and found != "." else found
+# -- from an iteration to a plan file ------------------------------------------------------------------
 
 
-# -- the plan file and the log of iterations -----------------------------------------------------------
-
-
-_LOG = "iterations.jsonl"
-_SLUG_WORDS = 5
-_LONGEST_SLUG = 100  # an id may have 200 characters, a file name 255
-
-
-class Planned(Value):
-    """A line of the log: an iteration was planned; ``file`` is its plan file, relative to the root."""
-
-    kind: Literal["planned"] = "planned"
-    plan: IterationPlan
-    file: str
-
-
-class Ended(Value):
-    """A line of the log: an iteration has ended."""
-
-    kind: Literal["ended"] = "ended"
-    record: IterationRecord
-
-
-_LINE: TypeAdapter[Planned | Ended] = TypeAdapter(Planned | Ended)
-
-
-class IterationLog:
-    """The log of a project's iterations, read once and rewritten for each line that is added."""
-
-    def __init__(self, root: Path) -> None:
-        """Read the log. Raises :class:`planner.errors.PlannerError` if one of its lines is not valid."""
-        self._root = root
-        self._path = root / HOME / _LOG
-        self._lines: list[Planned | Ended] = []
-        # As bytes, as lines of text also end at characters that JSON does not escape, such as U+2028.
-        data = self._path.read_bytes() if self._path.exists() else b""
-        for number, line in enumerate(data.splitlines(), 1):
-            try:
-                self._lines.append(_LINE.validate_json(line))
-            except ValidationError:
-                raise PlannerError(
-                    f"{self._path}:{number}: this line is not an iteration; delete it, or move the file "
-                    "away"
-                ) from None
-
-    @property
-    def records(self) -> list[IterationRecord]:
-        """The iterations that have ended, oldest first."""
-        return [each.record for each in self._lines if isinstance(each, Ended)]
-
-    @property
-    def open(self) -> Planned | None:
-        """The iteration that was planned last, if it has not ended."""
-        last = self._lines[-1] if self._lines else None
-        return last if isinstance(last, Planned) else None
-
-    def begin(self, plan: IterationPlan, file: str) -> None:
-        """Record that an iteration was planned in ``file``."""
-        self._add(Planned(plan=plan, file=file))
-
-    def end(self, outcome: IterationOutcome, note: str = "") -> IterationRecord:
-        """Record how the open iteration ended; return the record. There must be an open one."""
-        assert self.open is not None  # callers check ``open`` first
-        plan = self.open.plan
-        record = IterationRecord(
-            iteration_id=plan.iteration_id,
-            gap_category=plan.gap.category,
-            gap_description=plan.gap.description,
-            outcome=outcome,
-            note=note,
-        )
-        self._add(Ended(record=record))
-        return record
-
-    def judged(self) -> tuple[IterationOutcome, str] | None:
-        """Return the result of the open iteration by the outcomes of its plan, and a note.
-
-        Return ``None`` if the plan was not verified, not completely, or has changed since. Raises
-        :class:`planner.errors.PlannerError` if the plan or its outcomes cannot be read.
-        """
-        assert self.open is not None
-        loaded = load_plan(self._root / self.open.file)
-        found = find_outcomes(loaded)
-        if found.document is None or found.plan_change is not None:
-            return None
-        red = [each.todo_id for each in found.document.outcomes if not each.success]
-        # A run of only some todos decides nothing.
-        if len(found.document.outcomes) < len(loaded.plan.items):
-            return None
-        if red:
-            return IterationOutcome.FAILURE, f"red: {', '.join(red)}"
-        return IterationOutcome.SUCCESS, ""
-
-    def _add(self, line: Planned | Ended) -> None:
-        make_home(self._root)
-        self._lines.append(line)
-        # Written as a whole, so that an interruption cannot leave half a line.
-        text = "".join(f"{each.model_dump_json()}\n" for each in self._lines)
-        replace_file(self._path, text)
-
-
-def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str]) -> Plan:
+def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: str = ".") -> Plan:
     """Return the plan that ``pytest --planverify`` verifies for an iteration; it has one todo.
 
     Its criteria are the gap's own commands and those of ``tools``: ``ruff check`` and ``pyright``, if they
     are installed. Where the gap names no usable command, the tests of its target folders must pass, or else
     a new test file. The files that no iteration may change are protected.
     """
-    actions = iteration.actions
-    targets = list(dict.fromkeys(each for action in actions for each in action.target_files))
-    created = {each for action in actions if action.action_type == "create" for each in action.target_files}
+    description = iteration.gap.description
+    todo_id = fresh_id(description, set())
+    targets = [each for action in iteration.actions for each in action.target_files]
+    created = (each for each in iteration.actions if each.action_type == "create")
+    made = [each for action in created for each in action.target_files if not each.endswith("/")]
     allowed = [f"{each}**" if each.endswith("/") else each for each in targets]
-    made = [each for each in targets if each in created and not each.endswith("/")]
     # A gap report may come from another program; with a refused command the plan could not be loaded.
     own = [each for each in iteration.gap.commands if accepted_command(each)]
     if not own:
-        folders = [each for each in targets if each.endswith("tests/")]
-        test = f"tests/test_{_slug(iteration.gap.description)}.py"
-        own = [f"pytest {shlex.quote(each)}" for each in folders or [test]]
-        if not folders:
-            allowed.append(test)
-            made.append(test)
-    checked = [each for each in targets if each.endswith(("/", ".py"))]
-    checks = [*own, *(f"{command} {shlex.join(checked or ['.'])}" for command in tools)]
+        places = [each for each in targets if each.endswith("tests/")]
+        if not places:
+            module = re.sub(r"\W", "_", todo_id)
+            places = [f"tests/test_{module}.py"]
+            allowed += places
+            made += places
+        own = [f"pytest {shlex.quote(each)}" for each in places]
+    checked = [each for each in targets if each.endswith(("/", ".py"))] or ["."]
+    checks = [*own, *(f"{command} {shlex.join(checked)}" for command in tools)]
     todo: dict[str, Any] = {
-        "id": _slug(iteration.gap.description),
-        "title": iteration.gap.description,
+        "id": todo_id,
+        "title": short_title(description),
         "intent": _instructions(iteration, tools),
-        "acceptance_criteria": {"tests": [{"cmd": each} for each in checks], "expected_artifacts": made},
+        "acceptance_criteria": {"tests": checks, "expected_artifacts": made},
         "risk_level": iteration.estimated_risk.upper(),
     }
     # Without targets, whoever works on it has to find the files.
-    if targets:
-        todo["allowed_files"] = allowed
-    protected = [*PROTECTED_FILES, *(f"{each}**" for each in PROTECTED_FOLDERS)]
-    return Plan.model_validate(
-        {
-            "todo_list_id": iteration.iteration_id,
-            "workflow_name": iteration.gap.description,
-            "metadata": {"protected_files": protected},
-            "items": [todo],
-        }
-    )
+    todo |= {"allowed_files": allowed} if targets else {}
+    policy = {"protected_files": list(PROTECTED)}
+    return make_plan(description, [todo], root=root, todo_list_id=iteration.iteration_id, metadata=policy)
 
 
 def _instructions(iteration: IterationPlan, tools: Sequence[str]) -> str:
     """Return the todo's intent: the actions, the documents to read first, and what no command checks."""
-    lines = [
-        f"{each.action_type} {', '.join(each.target_files) or 'files to be determined'}: {each.description}"
-        for each in iteration.actions
-    ]
-    documents = dict.fromkeys(each for action in iteration.actions for each in action.context)
-    lines += [f"Read first: {', '.join(documents)}."] if documents else []
-    unchecked = [each for each in iteration.acceptance_criteria if TOOL_CRITERIA.get(each) not in tools]
+    documents = _documents_in(iteration.actions)
+    unchecked = (each for each in iteration.acceptance_criteria if TOOL_CRITERIA.get(each) not in tools)
     return "\n".join(
-        [*lines, "Required, but not checked by a command:", *(f"- {each}" for each in unchecked)]
+        [
+            *(f"{shown_action(each)}: {each.description}" for each in iteration.actions),
+            *([f"Read first: {', '.join(documents)}."] if documents else []),
+            "Required, but not checked by a command:",
+            *(f"- {each}" for each in unchecked),
+        ]
     )
 
 
-def _slug(text: str) -> str:
-    """Return the first significant words of a text, joined by underscores; at most ``_LONGEST_SLUG``."""
-    words = re.findall(r"[a-z0-9]+", text.casefold())
-    kept = [each for each in words if each not in ("a", "an", "the", "is", "of", "for", "to")]
-    return "_".join((kept or words or ["iteration"])[:_SLUG_WORDS])[:_LONGEST_SLUG]
+def shown_action(action: IterationAction) -> str:
+    """Return the type of an action and its files, for people."""
+    return f"{action.action_type} {', '.join(action.target_files) or 'files to be determined'}"
 
 
-# -- collection of gaps --------------------------------------------------------------------------------
+# -- the log -------------------------------------------------------------------------------------------
 
 
-MOST_BYTES = 8 * 1024 * 1024
-"""The size from which on files are refused."""
+def read_log(root: Path) -> list[IterationRecord]:
+    """Return the iterations of a project, oldest first; only the last one may be open.
 
-MOST_FILES = 50
-"""The most files that a gap names."""
+    Raises :class:`planner.errors.PlannerError` if a line of the log is not valid.
+    """
+    path = root / HOME / "iterations.jsonl"
+    # As bytes, as lines of text also end at characters that JSON does not escape, such as U+2028.
+    lines = _read(path).splitlines() if path.exists() else []
+    remedy = "this is not an iteration; delete the line, or move the file away"
+    return [_parse(each, IterationRecord, f"{path}:{at}", remedy) for at, each in enumerate(lines, 1)]
 
-MOST_TEXT = 300
-"""The most characters of a description."""
 
-_Output = TypeVar("_Output")
+def write_log(root: Path, records: Iterable[IterationRecord]) -> None:
+    """Replace the log; as a whole, so that an interruption cannot leave half a line."""
+    text = "".join(f"{each.model_dump_json(exclude_defaults=True)}\n" for each in records)
+    replace_file(make_home(root) / "iterations.jsonl", text)
 
-INBOX = "inbox"
-ROADMAP = "ROADMAP.md"
+
+def judge(root: Path, record: IterationRecord) -> tuple[IterationOutcome, str] | None:
+    """Return the result of an iteration by the outcomes of its plan, and a note.
+
+    Return ``None`` if the plan was not verified, not completely, or has changed since. Raises
+    :class:`planner.errors.PlannerError` if the plan or its outcomes cannot be read.
+    """
+    loaded = load_plan(root / record.file)
+    found = find_outcomes(loaded)
+    outcomes = found.document.outcomes if found.document is not None and found.plan_change is None else ()
+    # A run of only some todos decides nothing.
+    if len(outcomes) < len(loaded.plan.items):
+        return None
+    red = [each.todo_id for each in outcomes if not each.success]
+    if red:
+        return IterationOutcome.FAILURE, f"red: {', '.join(red)}"
+    return IterationOutcome.SUCCESS, ""
+
+
+# -- the sources of gaps -------------------------------------------------------------------------------
 
 
 def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
@@ -629,94 +483,44 @@ def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
         if outcome.success or failure is None or (failure.signature or outcome.todo_id) in seen:
             continue
         seen.add(failure.signature or outcome.todo_id)
-        head = one_line(
-            failure.stack_trace_head or failure.because or failure.category.value, limit=MOST_TEXT
-        )
+        category = failure.category.value
+        head = one_line(failure.stack_trace_head or failure.because or category, limit=MOST_TEXT)
         place = failure.location
-        where = [] if place is None else [f"{place.path}:{place.line}" if place.line else place.path]
+        where = () if place is None else (f"{place.path}:{place.line}" if place.line else place.path,)
+        red = (each.cmd for each in outcome.checks if each.counts_as.is_red)
         yield Gap(
             category="quality",
-            description=f"{outcome.todo_id} fails: {failure.category.value}",
+            description=f"{outcome.todo_id} fails: {category}",
             evidence=(*where, head),
-            commands=tuple(
-                each.cmd for each in outcome.checks if each.cmd is not None and each.counts_as.is_red
-            ),
-            tool="planverify",
+            commands=tuple(each for each in red if each is not None),
         )
 
 
-class _RuffFinding(ReadValue):
-    filename: str = ""
-
-
-class _PyrightFinding(ReadValue):
-    severity: str = ""
-    file: str = ""
+class _Finding(ReadValue):
+    # ruff names the key ``filename``, pyright ``file``.
+    file: str = Field("", alias="filename")
+    severity: str = "error"
 
 
 class _PyrightOutput(ReadValue):
-    found: tuple[_PyrightFinding, ...] = Field(alias="generalDiagnostics")
+    findings: tuple[_Finding, ...] = Field(alias="generalDiagnostics")
 
 
 def gaps_of_ruff(path: Path) -> Iterator[Gap]:
     """Yield one gap for the output of ``ruff check --output-format json``, if it has findings."""
-    found = _parse(path, tuple[_RuffFinding, ...], "the output of ruff check --output-format json")
-    yield from _gap_of_tool("ruff", "ruff check", (each.filename for each in found))
+    remedy = "this is not the output of ruff check --output-format json; write the file again"
+    found = _parse(_read(path), tuple[_Finding, ...], shown_path(path), remedy)
+    yield from _gap_of_tool("ruff check", (each.file for each in found))
 
 
 def gaps_of_pyright(path: Path) -> Iterator[Gap]:
     """Yield one gap for the output of ``pyright --outputjson``, if it has errors."""
-    found = _parse(path, _PyrightOutput, "the output of pyright --outputjson").found
-    yield from _gap_of_tool("pyright", "pyright", (each.file for each in found if each.severity == "error"))
+    remedy = "this is not the output of pyright --outputjson; write the file again"
+    found = _parse(_read(path), _PyrightOutput, shown_path(path), remedy).findings
+    yield from _gap_of_tool("pyright", (each.file for each in found if each.severity == "error"))
 
 
-def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
-    """Yield a gap for each Markdown file of a folder but a README; its first line is the description."""
-    for path in sorted(folder.glob("*.md")):
-        text = _read(path).decode("utf-8", "replace")
-        lines = (line.strip().lstrip("#").strip() for line in text.splitlines())
-        title = next(filter(None, lines), "")
-        if title and path.name.casefold() != "readme.md":
-            yield Gap(
-                category="inbox",
-                description=one_line(title, limit=MOST_TEXT),
-                evidence=(_relative(path, root),),
-                constraints=tuple(one_line(each, limit=MOST_TEXT) for each in constraints_of(text)),
-                commands=tuple(each for item in read_outline(text).boxes() for each in item.commands),
-            )
-
-
-def gaps_of_roadmap(path: Path, root: Path) -> Iterator[Gap]:
-    """Yield a gap for each unchecked box all of whose sub-boxes are checked."""
-
-    def innermost(items: Iterable[Piece]) -> Iterator[Piece]:
-        for item in items:
-            yield from innermost(item.parts)
-            if not item.is_checked and all(each.is_checked for each in item.parts):
-                yield item
-
-    for item in innermost(read_outline(_read(path).decode("utf-8", "replace")).boxes()):
-        yield Gap(
-            category="roadmap",
-            description=one_line(item.title, limit=MOST_TEXT),
-            evidence=(f"{_relative(path, root)}:{item.line}",),
-            commands=tuple(item.commands),
-        )
-
-
-def read_gap_report(path: Path) -> GapReport:
-    """Read a gap report in JSON, as ``planner gaps -o`` writes it. Raises :class:`PlannerError`."""
-    try:
-        return GapReport.model_validate_json(_read(path))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the report"
-        raise PlannerError(
-            f"{shown_path(path)}: {place}: {first['msg']}; write it with planner gaps -o FILE"
-        ) from None
-
-
-def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]:
+def _gap_of_tool(command: str, files: Iterable[str]) -> Iterator[Gap]:
     """Yield one gap for the findings of a tool, given the file of each; the most frequent come first.
 
     The gap's command checks only these files, or everything where they are more than ``MOST_FILES``.
@@ -730,16 +534,67 @@ def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]
             description=f"{command} fails",
             evidence=tuple(named[:MOST_FILES]),
             commands=(f"{command} {shlex.join(named)}" if len(named) <= MOST_FILES else command,),
-            tool=tool,
         )
 
 
-def _parse(path: Path, kind: type[_Output], what: str) -> _Output:
-    """Parse the JSON output of a tool. Raises :class:`PlannerError` if it is not ``what``."""
+def gaps_of_inbox(folder: Path) -> Iterator[Gap]:
+    """Yield a gap for each Markdown file of a folder but a README; its first line is the description.
+
+    The list below a heading *Constraints* sets conditions for the change.
+    """
+    if not folder.is_dir():
+        raise PlannerError(f"{shown_path(folder)}: the folder does not exist; name another")
+    for path in sorted(folder.glob("*.md")):
+        text = _read(path).decode("utf-8", "replace")
+        title = next(filter(None, (line.strip(" \t#") for line in text.splitlines())), "")
+        if title and path.name.casefold() != "readme.md":
+            page = read_outline(text)
+            headings = (each for each in page.walk() if each.title.casefold().startswith("constraint"))
+            constraints = (part.title for heading in headings for part in heading.parts)
+            yield Gap(
+                category="inbox",
+                description=one_line(title, limit=MOST_TEXT),
+                evidence=(shown_path(path),),
+                constraints=tuple(one_line(each, limit=MOST_TEXT) for each in constraints),
+                commands=tuple(each for box in page.boxes() for each in box.commands),
+            )
+
+
+def gaps_of_roadmap(path: Path) -> Iterator[Gap]:
+    """Yield a gap for each unchecked box all of whose sub-boxes are checked."""
+    page = read_outline(_read(path).decode("utf-8", "replace"))
+    for item in (each for box in page.boxes() for each in box.walk()):
+        if not item.is_checked and all(each.is_checked for each in item.parts):
+            yield Gap(
+                category="roadmap",
+                description=one_line(item.title, limit=MOST_TEXT),
+                evidence=(f"{shown_path(path)}:{item.line}",),
+                commands=tuple(item.commands),
+            )
+
+
+SOURCES: Mapping[str, Callable[[Path], Iterator[Gap]]] = {
+    "ruff": gaps_of_ruff,
+    "pyright": gaps_of_pyright,
+    "inbox": gaps_of_inbox,
+    "roadmap": gaps_of_roadmap,
+}
+"""The files and folders with gaps, the most critical first. Each raises ``PlannerError`` for a bad file."""
+
+
+def read_gap_report(path: Path) -> GapReport:
+    """Read a gap report in JSON, as ``planner gaps -o`` writes it. Raises :class:`PlannerError`."""
+    return _parse(_read(path), GapReport, shown_path(path), "write it with planner gaps -o FILE")
+
+
+def _parse(data: bytes, kind: type[_Parsed], shown: str, remedy: str) -> _Parsed:
+    """Parse JSON. Raises :class:`PlannerError`, which names the first fault and ends with ``remedy``."""
     try:
-        return TypeAdapter(kind).validate_json(_read(path))
-    except ValidationError:
-        raise PlannerError(f"{shown_path(path)}: this is not {what}; write the file again") from None
+        return TypeAdapter(kind).validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"{each}: " for each in (".".join(map(str, first["loc"])),) if each)
+        raise PlannerError(f"{shown}: {place}{first['msg']}; {remedy}") from None
 
 
 def _read(path: Path) -> bytes:
@@ -748,7 +603,3 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         problem = f"it cannot be read ({error.strerror}); name a readable file"
         raise PlannerError(f"{shown_path(path)}: {problem}") from None
-
-
-def _relative(path: Path, root: Path) -> str:
-    return os.path.relpath(path, root).replace(os.sep, "/")

@@ -62,12 +62,17 @@ def test_gaps_come_from_ruff_pyright_the_inbox_and_open_boxes_of_a_roadmap(
     assert done.json["most_critical"] == gaps[0]
 
 
-def test_the_suggested_iterate_command_repeats_the_options(project: Path) -> None:
-    (project / "to do.md").write_text("- [ ] Create shop/taxes.py\n")
+def test_a_report_of_named_sources_is_planned_from(project: Path) -> None:
+    (project / "TODO.md").write_text("- [ ] Create shop/taxes.py\n")
 
-    done = planner("gaps", "--roadmap", "to do.md", cwd=project)
+    shown = planner("gaps", "--roadmap", "TODO.md", cwd=project)
+    written = planner("gaps", "--roadmap", "TODO.md", "-o", "gaps.json", cwd=project)
+    (project / "inbox/rounding.md").unlink()
 
-    assert done.out.splitlines()[-1] == "next: planner iterate --roadmap 'to do.md'"
+    *_, last = shown.out.splitlines()
+    assert last == "next: write them with -o gaps.json, then: planner iterate --gaps gaps.json"
+    assert written.err.endswith("planner iterate --gaps gaps.json\n")
+    assert "Round in" in planner("iterate", "--gaps", "gaps.json", cwd=project).out
 
 
 def test_an_iteration_is_judged_by_its_outcomes_before_the_next_begins(project: Path) -> None:
@@ -123,7 +128,7 @@ def test_failed_todos_come_first_and_a_rollback_counts_as_a_failure(project: Pat
         (("gaps", "--ruff", "none.json"), 4, "cannot be read"),
         (("gaps", "--ruff", "pyproject.toml"), 4, "not the output of ruff"),
         (("gaps", "--pyright", "odd.json"), 4, "not the output of pyright"),
-        (("gaps", "--inbox", "nowhere"), 2, "the folder does not exist; name another"),
+        (("gaps", "--inbox", "nowhere"), 4, "the folder does not exist; name another"),
         (("iterate", "--gaps", "odd.json"), 4, "odd.json: gapz"),
         (("iterate", "--rollback", "x"), 2, "no iteration is open"),
     ],
