@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,8 @@ from planner.authoring.first_plan import fresh_id, make_plan, root_for, short_ti
 from planner.authoring.plan_templates import values_of_goal
 from planner.catalog.tables import load_table
 from planner.lint.rules import MANY_TODOS
+from planner.model.plan import CommandSpec
 from planner.planfile.loader import load_plan_text
-from planner.planfile.writer import plain
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -50,46 +49,36 @@ class Decomposer:
     """The template for every piece; ``None`` chooses one for each piece by its words."""
     done_before: str = ""
     """The results of earlier work, which are added to the intent of every todo."""
-    _taken: set[str] = field(default_factory=set[str], init=False)
-    """The ids in use in the plans that are being made."""
+    only_first: bool = False
+    """Whether only the first phase is broken into todos; each other has one todo, to plan it later."""
+    _todo_ids: set[str] = field(default_factory=set[str], init=False)
+    _phase_ids: set[str] = field(default_factory=set[str], init=False)
+    """The ids in use in the plans that are being made; names of files follow from both."""
 
-    def flat(self, goal: Piece, output: Path) -> Plan:
-        """Return one plan for all pieces of a goal."""
-        self._taken.clear()
-        return self._plan(goal, self._todos(goal, output), output)
+    def plans(self, goal: Piece, output: Path, *, depth: int) -> dict[Path, Plan]:
+        """Return the plan for a goal, and with a ``depth`` above 1 a plan for each phase, by their files.
 
-    def phased(
-        self,
-        goal: Piece,
-        output: Path,
-        *,
-        depth: int,
-        detailed: int | None = None,
-        taken: defaultdict[int, set[str]] | None = None,
-    ) -> dict[Path, Plan]:
-        """Return a plan for a goal whose todos are phases, and a plan for each phase, by their files.
-
-        The plan of ``output``, which must be inside the repository, comes first. ``depth`` is the greatest
-        number of levels of plans. Only the first ``detailed`` phases are broken into todos, by default all;
-        the plan of any other has one todo: to plan that phase from the results of those before. ``taken``
-        are the ids of the phases so far, by depth.
+        The plan of ``output`` comes first. ``depth`` is the greatest number of levels of plans; the todos
+        of a plan with levels below are the goal's phases. ``output`` must be inside the repository then.
         """
+        self._todo_ids.clear()
+        self._phase_ids.clear()
+        return self._plans(goal, output, depth)
+
+    def _plans(self, goal: Piece, output: Path, depth: int) -> dict[Path, Plan]:
+        if depth == 1:
+            return {output: self._plan(goal, self._todos(goal, output), output)}
         plans: dict[Path, Plan] = {}
-        if taken is None:
-            self._taken.clear()
-        # Phases of one depth are files of one folder, even if they belong to different phases above.
-        taken = defaultdict(set[str]) if taken is None else taken
         items: list[dict[str, Any]] = []
         for number, phase in enumerate(goal.parts, 1):
-            phase_id = fresh_id(phase.title, taken[depth])
+            phase_id = fresh_id(phase.title, self._phase_ids)
             below = output.parent / PHASES / f"{phase_id}.yaml"
-            if detailed is not None and number > detailed:
+            if self.only_first and number > 1:
                 plans[below] = self._to_be_planned(phase, below, output)
-            elif depth > 2 and any(part.parts for part in phase.parts):
-                plans |= self.phased(phase, below, depth=depth - 1, taken=taken)
             else:
-                # The ids of all phases are different, as the names of test files follow from them.
-                plans[below] = self._plan(phase, self._todos(phase, below), below)
+                # A phase whose parts have none of their own is small enough for one plan.
+                inner = depth - 1 if any(part.parts for part in phase.parts) else 1
+                plans |= self._plans(phase, below, inner)
             items.append(
                 {
                     "id": phase_id,
@@ -100,12 +89,8 @@ class Decomposer:
             )
         return {output: self._plan(goal, items, output), **plans}
 
-    def estimate(self, goal: Piece) -> int:
-        """Return the number of todos that a flat plan of the goal has."""
-        return len(self.flat(goal, self.folder / "plan.yaml").items)
-
-    def _todos(self, goal: Piece, output: Path) -> list[dict[str, Any]]:
-        """Return the todos of all leaves, as a plan file has them.
+    def _todos(self, goal: Piece, output: Path) -> list[Todo]:
+        """Return the todos of all leaves.
 
         Numbered leaves depend on the leaf before. The commands of a piece are criteria of its last todo.
         The last leaf also runs the checks of the whole repository, and depends on all others.
@@ -115,7 +100,7 @@ class Decomposer:
         for piece in goal.walk():
             *_, final = piece.leaves()  # a command of a heading proves all parts below it
             proofs.setdefault(id(final), []).extend(piece.commands)
-        found: list[dict[str, Any]] = []
+        found: list[Todo] = []
         ends: list[str] = []
         for leaf in leaves:
             is_end = leaf is leaves[-1]
@@ -128,42 +113,47 @@ class Decomposer:
             for todo in todos:
                 # The others wait for the leaf before by way of these.
                 before = after if not todo.dependencies else []
-                if is_end and todo.id in last:
-                    before = [*before, *(each for each in ends if each not in before)]
-                # Earlier todos, such as that of the tests, are done while the commands still fail.
-                commands = proofs[id(leaf)] if todo.id in last else []
-                found.append(_file_form(todo, before, commands, self.done_before))
+                commands: list[str] = []
+                if todo.id in last:
+                    before = [*before, *(ends if is_end else [])]
+                    # Earlier todos, such as that of the tests, are done while the commands still fail.
+                    commands = proofs[id(leaf)]
+                found.append(_extended(todo, before, commands, self.done_before))
             ends += last
         return found
 
     def _fill_template(self, leaf: Piece, goal: Piece, *, is_end: bool, output: Path) -> Sequence[Todo]:
         """Return the todos of the template for a leaf; repository-wide checks only where ``is_end``."""
         text = leaf.goal if leaf is goal else f"{leaf.goal}\n(Part of: {one_line(goal.title, limit=300)})"
-        of_goal = values_of_goal(leaf.title, self.facts, taken=self._taken)
+        of_goal = values_of_goal(leaf.title, self.facts, taken=self._todo_ids)
         values = {**self.facts, **of_goal, "goal": text, "root": root_for(output, self.folder)}
-        if not is_end:
-            values |= {"every_test": [], "checks": []}
+        values |= {} if is_end else {"every_test": [], "checks": []}
         name = self.template or template_for(leaf.title)
         loaded = load_plan_text(self.templates.fill(name, values), output, boundary=self.folder)
-        self._taken.update(todo.id for todo in loaded.plan.items)
+        self._todo_ids.update(todo.id for todo in loaded.plan.items)
         return loaded.plan.items
 
-    def _plan(self, goal: Piece, items: Sequence[Mapping[str, Any]], output: Path) -> Plan:
+    def _plan(self, goal: Piece, items: Sequence[Any], output: Path) -> Plan:
         root, tools = root_for(output, self.folder), self.facts["tools"]
         return make_plan(goal.title, items, root=root, tools=tools, **{"x-goal": goal.title})
 
     def _to_be_planned(self, phase: Piece, below: Path, output: Path) -> Plan:
         """Return a placeholder plan for a phase, whose only todo is to plan it."""
-        here = [os.path.relpath(each, self.folder) for each in (below, output)]
-        words = f"planner decompose - -o {here[0]} --force --after {here[1]}"
-        proofs = [f"A criterion of it: {cmd}" for each in phase.walk() for cmd in each.commands]
+        file, parent = (os.path.relpath(each, self.folder) for each in (below, output))
+        proofs = (f"A criterion of it: {cmd}" for each in phase.walk() for cmd in each.commands)
+        intent = [
+            "Replace this plan by a plan of the phase, based on the earlier results: "
+            f"planner decompose - -o {file} --force --after {parent}",
+            f"The goal: {phase.goal}",
+            *(f"- {part.title}" for part in phase.parts),
+            *proofs,
+        ]
         todo = {
             "id": "plan_this_phase",
             "title": short_title(f"Plan the phase: {phase.title}"),
-            "intent": f"Replace this plan by a plan of the phase, based on the earlier results: {words}\n"
-            + "\n".join([f"The goal: {phase.goal}", *(f"- {part.title}" for part in phase.parts), *proofs]),
+            "intent": "\n".join(intent),
             "agent_role": "architect",
-            "allowed_files": [here[0]],
+            "allowed_files": [file],
             "requires_testing": False,
             "acceptance_criteria": {
                 "manual": [{"question": "Is this phase completely planned?", "role": "human"}]
@@ -172,27 +162,18 @@ class Decomposer:
         return self._plan(phase, [todo], below)
 
 
-def _file_form(
-    todo: Todo, before: Sequence[str], commands: Sequence[str], done_before: str
-) -> dict[str, Any]:
-    """Return a todo as a plan file has it, with further dependencies and criteria.
-
-    ``done_before`` is added to its intent.
-    """
-    values: dict[str, Any] = plain(todo)
-    stated = {spec.cmd for spec in todo.acceptance_criteria.tests}
-    new = [cmd for cmd in dict.fromkeys(commands) if cmd not in stated]
-    if new:
-        criteria = values.setdefault("acceptance_criteria", {})
-        criteria["tests"] = [*criteria.get("tests", []), *new]
+def _extended(todo: Todo, before: Sequence[str], commands: Sequence[str], results: str) -> Todo:
+    """Return a todo with further dependencies and criteria, and with earlier results in its intent."""
+    changes: dict[str, Any] = {}
     if before:
-        values["dependencies"] = [*before, *values.get("dependencies", [])]
-    # Templates may write an empty list.
-    if not values.get("dependencies"):
-        values.pop("dependencies", None)
-    if done_before:
-        values["intent"] = f"{values.get('intent', '')}\n{done_before}".strip()
-    return values
+        changes["dependencies"] = tuple(dict.fromkeys([*before, *todo.dependencies]))
+    criteria = todo.acceptance_criteria
+    stated = {spec.cmd for spec in criteria.tests}
+    if new := [CommandSpec(cmd=each) for each in dict.fromkeys(commands) if each not in stated]:
+        changes["acceptance_criteria"] = criteria.model_copy(update={"tests": (*criteria.tests, *new)})
+    if results:
+        changes["intent"] = f"{todo.intent or ''}\n{results}".strip()
+    return todo.model_copy(update=changes)
 
 
 def template_for(text: str) -> str:

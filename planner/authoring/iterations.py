@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from planner.authoring.first_plan import fresh_id, make_plan, short_title
-from planner.authoring.outline import read_outline
+from planner.authoring.outline import read_bounded, read_page
 from planner.catalog.commands import accepted_command
 from planner.catalog.test_paths import is_test_path
 from planner.errors import PlannerError
@@ -34,7 +34,6 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.plan_folder import HOME, make_home
-from planner.planfile.project_files import read_regular
 from planner.text.glob_patterns import matches
 from planner.text.sanitizing import one_line
 
@@ -60,9 +59,6 @@ TOOL_CRITERIA = {
     "All new/modified files pass pyright strict": "pyright",
 }
 """The criteria of every iteration, each with the command that checks it where the tool is installed."""
-
-MOST_BYTES = 8 * 1024 * 1024
-"""The size from which on files are refused."""
 
 MOST_FILES = 50
 """The most files that a gap names."""
@@ -443,7 +439,7 @@ def read_log(root: Path) -> list[IterationRecord]:
     """
     path = root / HOME / "iterations.jsonl"
     # As bytes, as lines of text also end at characters that JSON does not escape, such as U+2028.
-    lines = _read(path).splitlines() if path.exists() else []
+    lines = read_bounded(path).splitlines() if path.exists() else []
     remedy = "this is not an iteration; delete the line, or move the file away"
     return [_parse(each, IterationRecord, f"{path}:{at}", remedy) for at, each in enumerate(lines, 1)]
 
@@ -509,14 +505,14 @@ class _PyrightOutput(ReadValue):
 def gaps_of_ruff(path: Path) -> Iterator[Gap]:
     """Yield one gap for the output of ``ruff check --output-format json``, if it has findings."""
     remedy = "this is not the output of ruff check --output-format json; write the file again"
-    found = _parse(_read(path), tuple[_Finding, ...], shown_path(path), remedy)
+    found = _parse(read_bounded(path), tuple[_Finding, ...], shown_path(path), remedy)
     yield from _gap_of_tool("ruff check", (each.file for each in found))
 
 
 def gaps_of_pyright(path: Path) -> Iterator[Gap]:
     """Yield one gap for the output of ``pyright --outputjson``, if it has errors."""
     remedy = "this is not the output of pyright --outputjson; write the file again"
-    found = _parse(_read(path), _PyrightOutput, shown_path(path), remedy).findings
+    found = _parse(read_bounded(path), _PyrightOutput, shown_path(path), remedy).findings
     yield from _gap_of_tool("pyright", (each.file for each in found if each.severity == "error"))
 
 
@@ -538,17 +534,16 @@ def _gap_of_tool(command: str, files: Iterable[str]) -> Iterator[Gap]:
 
 
 def gaps_of_inbox(folder: Path) -> Iterator[Gap]:
-    """Yield a gap for each Markdown file of a folder but a README; its first line is the description.
+    """Yield a gap for each Markdown file of a folder but a README; its title is the description.
 
     The list below a heading *Constraints* sets conditions for the change.
     """
     if not folder.is_dir():
         raise PlannerError(f"{shown_path(folder)}: the folder does not exist; name another")
     for path in sorted(folder.glob("*.md")):
-        text = _read(path).decode("utf-8", "replace")
-        title = next(filter(None, (line.strip(" \t#") for line in text.splitlines())), "")
+        page = read_page(path)
+        title = next((each.title for each in page.walk() if each.title), "")
         if title and path.name.casefold() != "readme.md":
-            page = read_outline(text)
             headings = (each for each in page.walk() if each.title.casefold().startswith("constraint"))
             constraints = (part.title for heading in headings for part in heading.parts)
             yield Gap(
@@ -562,8 +557,7 @@ def gaps_of_inbox(folder: Path) -> Iterator[Gap]:
 
 def gaps_of_roadmap(path: Path) -> Iterator[Gap]:
     """Yield a gap for each unchecked box all of whose sub-boxes are checked."""
-    page = read_outline(_read(path).decode("utf-8", "replace"))
-    for item in (each for box in page.boxes() for each in box.walk()):
+    for item in (each for box in read_page(path).boxes() for each in box.walk()):
         if not item.is_checked and all(each.is_checked for each in item.parts):
             yield Gap(
                 category="roadmap",
@@ -584,7 +578,7 @@ SOURCES: Mapping[str, Callable[[Path], Iterator[Gap]]] = {
 
 def read_gap_report(path: Path) -> GapReport:
     """Read a gap report in JSON, as ``planner gaps -o`` writes it. Raises :class:`PlannerError`."""
-    return _parse(_read(path), GapReport, shown_path(path), "write it with planner gaps -o FILE")
+    return _parse(read_bounded(path), GapReport, shown_path(path), "write it with planner gaps -o FILE")
 
 
 def _parse(data: bytes, kind: type[_Parsed], shown: str, remedy: str) -> _Parsed:
@@ -595,11 +589,3 @@ def _parse(data: bytes, kind: type[_Parsed], shown: str, remedy: str) -> _Parsed
         first = error.errors(include_url=False)[0]
         place = "".join(f"{each}: " for each in (".".join(map(str, first["loc"])),) if each)
         raise PlannerError(f"{shown}: {place}{first['msg']}; {remedy}") from None
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_regular(path, MOST_BYTES)
-    except OSError as error:
-        problem = f"it cannot be read ({error.strerror}); name a readable file"
-        raise PlannerError(f"{shown_path(path)}: {problem}") from None

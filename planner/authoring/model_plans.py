@@ -8,9 +8,8 @@ of control sequences and secrets.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import warnings
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from planner.authoring.first_plan import root_for
@@ -18,7 +17,7 @@ from planner.catalog import RECIPES
 from planner.errors import PlannerError
 from planner.model.findings import Severity
 from planner.model.plan import Plan, ToolSpec
-from planner.planfile.project_files import walk
+from planner.planfile.project_files import RootedFiles, walk
 from planner.planfile.validation import validate_plan
 from planner.planfile.writer import dump_plan
 from planner.text.markdown import fence
@@ -27,6 +26,7 @@ from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _MOST_FILES = 200
 _LONGEST_README = 4_000
@@ -75,17 +75,16 @@ def plan_by_model(
             "--model needs pydantic-ai, which is not installed; install pytest-planverify[llm]"
         ) from None
     findings: list[str] = []
-    root = root_for(output, folder)
-    tools = tuple(ToolSpec.model_validate(each) for each in facts.get("tools", ()))
+    tools = tuple(ToolSpec.model_validate(each) for each in facts["tools"])
 
     def check(plan: Plan) -> Plan:
         # The repository's tools and the root are added here: the model need not know them, and the commands
         # that use these tools are valid only with them.
         policy = plan.metadata.model_copy(update={"tools": (*plan.metadata.tools, *tools)})
-        rooted = plan.model_copy(update={"metadata": policy} if tools else {})
-        rooted = rooted.model_copy(update={} if root == "." else {"root": root})
+        changes = {"root": root_for(output, folder), **({"metadata": policy} if tools else {})}
+        rooted = plan.model_copy(update=changes)
         # Kept beyond this call, for the error after the last try.
-        findings[:] = _findings(rooted, folder)
+        findings[:] = _findings(rooted, output)
         if findings:
             raise ModelRetry("The plan is not valid yet. Correct this:\n" + "\n".join(findings))
         return rooted
@@ -94,64 +93,41 @@ def plan_by_model(
     try:
         agent: Any = Agent(model, output_type=Plan, instructions=INSTRUCTIONS, retries=retries)
         agent.output_validator(check)
-        prompt = _prompt(goal, facts, folder, phases, done_before)
-        return asyncio.run(agent.run(prompt)).output
+        return asyncio.run(agent.run(_prompt(goal, facts, folder, phases, done_before))).output
     except Exception as error:  # each provider's client raises errors of its own
-        why = (
-            f"no valid plan in {retries + 1} tries; the last one has: {findings[0]}"
-            if findings
-            else str(error)
-        )
-        raise ModelFault(
-            f"--model {name}: {one_line(redact(why), limit=400)}; try again, use another model, or "
-            "leave it out"
-        ) from None
+        no_plan = f"no valid plan in {retries + 1} tries; the last one has: "
+        why = one_line(redact(no_plan + findings[0] if findings else str(error)), limit=400)
+        raise ModelFault(f"--model {name}: {why}; try again, use another model, or leave it out") from None
 
 
-def _findings(plan: Plan, folder: Path) -> list[str]:
+def _findings(plan: Plan, output: Path) -> list[str]:
     """Return the errors and warnings of a plan, a line each, at most ``_MOST_FINDINGS``."""
-    # The validator reads a file, and compares paths with the repository: the draft is written inside of it.
-    with tempfile.TemporaryDirectory(prefix=".planverify-", dir=folder) as place:
-        draft = Path(place) / "plan.yaml"
-        # The draft is one folder below the repository.
-        draft.write_text(dump_plan(plan.model_copy(update={"root": ".."}), format="yaml"), encoding="utf-8")
-        try:
-            found = validate_plan(draft)
-        except PlannerError as error:
-            return [clean(str(error), limit=2_000)]
-    return [
-        f"- {each.place}: {each.message} {each.fix}"
-        for each in found
-        if each.severity is not Severity.ADVICE
-    ][:_MOST_FINDINGS]
+    try:
+        found = validate_plan(output, dump_plan(plan, format="yaml"))
+    except PlannerError as error:
+        return [clean(str(error), limit=2_000)]
+    serious = (each for each in found if each.severity is not Severity.ADVICE)
+    return [f"- {each.place}: {each.message} {each.fix}" for each in islice(serious, _MOST_FINDINGS)]
 
 
 def _prompt(goal: str, facts: Mapping[str, Any], folder: Path, phases: str, done_before: str) -> str:
     """Return the prompt: the goal, then facts, file names and README of the repository as fenced data."""
     files = list(walk(folder))
-    shown = "\n".join(files[:_MOST_FILES])
-    more = f"\n… and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-    lines = [
-        f"{name}: {facts[name]}"
-        for name in ("repository", "language", "files", "test_files", "tests", "pytest", "sources")
-        if facts.get(name)
-    ]
-    lines += [f"{name}: {', '.join(facts[name])}" for name in ("checks", "markers") if facts.get(name)]
-    readme = next((folder / each for each in files if each.lower() in ("readme.md", "readme.rst")), None)
-    parts = [
-        f"The goal:\n{clean(goal).strip()}",
-        *([f"Plan it in these phases, each a run of todos:\n{phases}"] if phases else []),
-        *([f"Done before:\n{_data(done_before)}"] if done_before else []),
-        f"The repository:\n{_data(chr(10).join(lines))}",
-        f"Its files:\n{_data(shown + more)}",
-    ]
-    if readme is not None:
-        text = readme.read_text(encoding="utf-8", errors="replace")
-        parts.append(f"The beginning of its README:\n{_data(text[:_LONGEST_README])}")
-    parts.append(f"verify may also be the name of a recipe: {', '.join(RECIPES)}.")
-    return "\n\n".join(parts)
-
-
-def _data(text: str) -> str:
-    """Return text of the repository in a fence that it cannot close, without secrets."""
-    return fence(redact(clean(text)), "data")
+    shown = ("repository", "language", "tests", "pytest", "sources", "checks")
+    readme = next((each for each in files if each.lower() in ("readme.md", "readme.rst")), None)
+    page = None if readme is None else RootedFiles(folder).read(readme)
+    data = {
+        "Done before": done_before,
+        "The repository": "\n".join(f"{name}: {facts[name]}" for name in shown if facts[name]),
+        f"Its first {_MOST_FILES} files of {len(files)}": "\n".join(files[:_MOST_FILES]),
+        "The beginning of its README": "" if page is None else page.text[:_LONGEST_README],
+    }
+    return "\n\n".join(
+        [
+            f"The goal:\n{clean(goal).strip()}",
+            *([f"Plan it in these phases, each a run of todos:\n{phases}"] if phases else []),
+            # A text of the repository cannot close its fence, and its secrets are not sent.
+            *(f"{name}:\n{fence(redact(clean(text)), 'data')}" for name, text in data.items() if text),
+            f"verify may also be the name of a recipe: {', '.join(RECIPES)}.",
+        ]
+    )

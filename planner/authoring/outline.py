@@ -13,11 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.catalog.commands import accepted_command
+from planner.errors import PlannerError
+from planner.planfile.loader import shown_path
+from planner.planfile.project_files import read_regular
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+MAX_BYTES = 8 * 1024 * 1024
+"""The size from which on files are refused."""
 LONGEST_GOAL = 20_000
 """The most characters of a goal."""
 MAX_PIECES = 200
@@ -27,10 +33,12 @@ MAX_ITEMS = 100_000
 MAX_DEPTH = 50
 """The deepest nesting; items below it become siblings of the deepest."""
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
-_ITEM = re.compile(r"^(\s*)(?:[-*+]|(\d{1,9}[.)]))\s+(?:\[([ xX])\]\s+)?(\S.*)$")
-_PHASE = re.compile(r"^(?:phase|stage|milestone|step)\s+\w+\s*[:.–-]\s*(.+)$", re.IGNORECASE)
-_FENCE = re.compile(r"^\s*(```+|~~~+)")
+_PIECE = re.compile(
+    r"(?P<indent>\s*)(?:(?P<level>#{1,6})|[-*+]|(?P<number>\d{1,9}[.)]))\s+"
+    r"(?:\[(?P<box>[ xX])\]\s+)?(?P<words>\S.*)"
+)
+_PHASE = re.compile(r"(?:phase|stage|milestone|step)\s+\w+\s*[:.–-]\s*(.+)", re.IGNORECASE)
+_FENCE = re.compile(r"\s*(```+|~~~+)")
 _SPAN = re.compile(r"(`+)(.+?)\1")
 _TAB = 4
 _BELOW_HEADINGS = 10
@@ -58,12 +66,7 @@ class Piece:
     @property
     def goal(self) -> str:
         """The title and the text, as instructions for the piece."""
-        return f"{self.title}\n{self.text}".strip()
-
-    @property
-    def text(self) -> str:
-        """The text below the title."""
-        return "\n".join(self.lines).strip()
+        return "\n".join([self.title, *self.lines]).strip()
 
     def walk(self) -> Iterator[Piece]:
         """Yield the piece and all pieces below it, in order."""
@@ -80,24 +83,34 @@ class Piece:
 
         The commands of pieces without a box belong to the box above them.
         """
-        found: list[Piece] = []
+        return self._split()[0]
+
+    def _split(self) -> tuple[list[Piece], list[str]]:
+        """Return the check boxes below this piece, and the commands that belong to it or a box above."""
+        boxes: list[Piece] = []
+        commands = list(self.commands)
         for part in self.parts:
+            below, own = part._split()
             if part.is_checked is None:
-                found += part.boxes()
+                boxes += below
+                commands += own
             else:
-                found.append(replace(part, parts=part.boxes(), commands=[*part._commands_to_next_box()]))
-        return found
+                boxes.append(replace(part, parts=below, commands=own))
+        return boxes, commands
 
-    def count_boxes(self) -> int:
-        """Return the number of pieces with check boxes below this one, at any depth."""
-        return sum(each.is_checked is not None for each in self.walk() if each is not self)
 
-    def _commands_to_next_box(self) -> Iterator[str]:
-        """Yield the commands of this piece and those below it, except of boxes and what is below them."""
-        yield from self.commands
-        for part in self.parts:
-            if part.is_checked is None:
-                yield from part._commands_to_next_box()
+def read_bounded(path: Path) -> bytes:
+    """Return the content of a file. Raises :class:`planner.errors.PlannerError`, also if it is large."""
+    try:
+        return read_regular(path, MAX_BYTES)
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror}); name a readable file"
+        raise PlannerError(f"{shown_path(path)}: {problem}") from None
+
+
+def read_page(path: Path) -> Piece:
+    """Return the outline of a Markdown file. Raises :class:`planner.errors.PlannerError`."""
+    return read_outline(read_bounded(path).decode("utf-8", "replace"))
 
 
 def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
@@ -111,20 +124,29 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
     fence, count = "", 0
     for number, raw in enumerate(clean(text).splitlines(), 1):
         line = raw.expandtabs(_TAB).rstrip()
+        depth = _BELOW_HEADINGS + len(line) - len(line.lstrip())
         marker = _FENCE.match(line)
-        heading, item = _HEADING.match(line), _ITEM.match(line)
-        if fence or marker:
+        found = None if fence or marker or count >= most else _PIECE.fullmatch(line)
+        if found is not None:
+            depth = len(found["level"]) if found["level"] else depth
+            # Bounded, as walk() and boxes() descend by recursion.
+            while above[-1][0] >= depth or len(above) > MAX_DEPTH:
+                above.pop()
+            piece, parent = _piece(found, number), above[-1][1]
+            parent.parts.append(piece)
+            parent.in_order |= piece.is_phase or found["number"] is not None
+            above.append((depth, piece))
+            count += 1
+        elif fence or marker:
             current = above[-1][1]
+            current.lines += [line] if line else []
             if fence:
                 _add_commands(current, [line.strip().removeprefix("$ ")])
-                # A fence is closed by one of the same characters that is not shorter.
-                fence = "" if marker and marker[1].startswith(fence) else fence
-            elif marker:
-                fence = marker[1]
-            current.lines += [line] if line else []
-        elif line and ((heading is None and item is None) or count >= most):
+            # A fence is closed by one of the same characters that is not shorter.
+            if marker:
+                fence = "" if fence and marker[1].startswith(fence) else fence or marker[1]
+        elif line:
             # A line continues the nearest item above with a smaller indent, but never leaves its heading.
-            depth = _BELOW_HEADINGS + len(line) - len(line.lstrip())
             while above[-1][0] >= depth and above[-2][0] >= _BELOW_HEADINGS:
                 above.pop()
             current = above[-1][1]
@@ -133,19 +155,6 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
             else:
                 current.lines.append(line.strip())
                 _add_commands(current, [span for _, span in _SPAN.findall(line)])
-        elif heading is not None or item is not None:
-            depth = len(heading[1]) if heading else _BELOW_HEADINGS + len(item[1] if item else "")
-            # Bounded, as walk() and boxes() descend by recursion.
-            while above[-1][0] >= depth or len(above) > MAX_DEPTH:
-                above.pop()
-            piece = _piece(heading[2] if heading else item[4] if item else "", number)
-            if item is not None and item[3] is not None:
-                piece.is_checked = item[3] != " "
-            piece.is_phase |= heading is not None
-            above[-1][1].parts.append(piece)
-            above[-1][1].in_order |= piece.is_phase or bool(item and item[2])
-            above.append((depth, piece))
-            count += 1
     return root
 
 
@@ -154,7 +163,7 @@ def read_goal(goal: str) -> Piece:
     root = read_outline(clean(goal, limit=LONGEST_GOAL).strip(), most=MAX_PIECES)
     if not root.title and len(root.parts) == 1:
         root = root.parts[0]  # the only heading above all others is the goal itself
-    title = root.title or "; ".join(each.title for each in root.parts) or root.text
+    title = root.title or "; ".join(each.title for each in root.parts) or root.goal
     root.title = one_line(title, limit=LONGEST_GOAL)
     sentences = [each.strip(" .") for each in root.title.split(";") if each.strip(" .")]
     if not root.parts and len(sentences) > 1:
@@ -162,26 +171,28 @@ def read_goal(goal: str) -> Piece:
     return root
 
 
-def _piece(words: str, line: int) -> Piece:
-    """Return the piece for the words of a heading or item: commands are moved out of its title."""
-    phase = _PHASE.match(words)
-    text = one_line(phase[1] if phase else words, limit=LONGEST_GOAL)
-    piece = Piece(title=text, line=line, is_phase=phase is not None)
+def _piece(found: re.Match[str], line: int) -> Piece:
+    """Return the piece of a heading or item: commands are moved out of its title."""
+    words = re.sub(r"\s*#+$", "", found["words"]) if found["level"] else found["words"]
+    phase = _PHASE.fullmatch(words)
+    text = title = one_line(phase[1] if phase else words, limit=LONGEST_GOAL)
+    piece = Piece(title="", line=line, is_phase=phase is not None or found["level"] is not None)
+    if found["box"] is not None:
+        piece.is_checked = found["box"] != " "
     for whole in _SPAN.finditer(text):
         # Other code, such as the name of a function, belongs to the title.
         if _add_commands(piece, [whole[2]]):
-            piece.title = piece.title.replace(whole[0], "")
+            title = title.replace(whole[0], "")
     # A title that was nothing but a command keeps it.
-    piece.title = _plain_title(piece.title) or _plain_title(text) or f"Line {line}"
+    piece.title = _plain_title(title) or _plain_title(text) or f"Line {line}"
     return piece
 
 
 def _plain_title(text: str) -> str:
     """Return a title without Markdown emphasis and links, and without the rest of a removed command."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"[*_]{2,3}(?=\S)|(?<=\S)[*_]{2,3}|`", "", text)
     # Where a command was removed, empty parentheses or punctuation at the end may remain.
-    text = re.sub(r"\s*\(\s*\)", "", text)
+    text = re.sub(r"[*_]{2,3}(?=\S)|(?<=\S)[*_]{2,3}|`|\s*\(\s*\)", "", text)
     return re.sub(r"[\s:;,\u2013\u2014-]+$", "", " ".join(text.split()))
 
 
@@ -189,8 +200,6 @@ def _add_commands(piece: Piece, texts: list[str]) -> bool:
     """Add those texts to the piece that the catalog accepts as commands; return whether there are any."""
     # A single word in a code span is more often a name than a command; ``pytest`` is the exception.
     words = (" ".join(text.split()) for text in texts)
-    found = [
-        each for each in words if (" " in each or each.startswith("pytest")) and accepted_command(each)
-    ]
+    found = [each for each in words if (" " in each or each[:6] == "pytest") and accepted_command(each)]
     piece.commands += [each for each in dict.fromkeys(found) if each not in piece.commands]
     return bool(found)

@@ -8,14 +8,13 @@ bounded.
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateNotFound
+from jinja2 import FunctionLoader, StrictUndefined, TemplateNotFound
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 from markupsafe import Markup
 
@@ -25,19 +24,19 @@ from planner.authoring.repository import LANGUAGES, read_repository
 from planner.errors import PlannerError
 from planner.model.verdicts import Purpose
 from planner.planfile.discovery import project_root
-from planner.planfile.project_files import read_regular
+from planner.planfile.project_files import RootedFiles
 from planner.planfile.writer import plain, yaml_flow
+from planner.text.display import did_you_mean
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ENDING = ".yaml"
-MAX_BYTES = 1 << 20
-"""The size limit of one template, in bytes, and of the plan made of it, in characters."""
+MAX_CHARACTERS = 1 << 20
+"""The size limit of a plan that is made of a template."""
+_OWN = Path(__file__).with_name("templates")
 _MOST_FACTOR = 10_000
-_MOST_PLACES = 20
-"""The most test folders that a command names."""
 
 
 class TemplateFault(PlannerError):
@@ -51,7 +50,9 @@ class PlanTemplates:
         """Use the templates in ``folder``, too. Raises :class:`TemplateFault` if it is no folder."""
         if folder is not None and not folder.is_dir():
             raise TemplateFault(f"{folder}: the template folder does not exist; name another, or create it")
-        self._folder = folder
+        self._folders = (_OWN,) if folder is None else (folder, _OWN)
+        # Templates name further files to include, and are not trusted: nothing outside is read.
+        self._files = [RootedFiles(each) for each in self._folders]
         self._environment = _Sandbox(
             loader=FunctionLoader(self._source),
             undefined=StrictUndefined,
@@ -64,21 +65,13 @@ class PlanTemplates:
 
     def names(self) -> dict[str, str]:
         """Return the purpose of each template by its name: the comment in its first line."""
-        folders = [importlib.resources.files("planner.authoring") / "templates", self._folder]
-        found = {
-            each.name.removesuffix(ENDING)
-            for folder in folders
-            if folder is not None
-            for each in folder.iterdir()
-            if each.name.endswith(ENDING) and not each.name.startswith("_") and each.is_file()
+        found = {each.stem for folder in self._folders for each in folder.glob(f"[!_]*{ENDING}")}
+        texts = {name: self._source(f"{name}{ENDING}") for name in sorted(found)}
+        firsts = {name: text.partition("\n")[0] for name, text in texts.items() if text is not None}
+        return {
+            name: one_line(first.strip("{#} -"), limit=100) if first.startswith(("#", "{#")) else ""
+            for name, first in firsts.items()
         }
-        purposes: dict[str, str] = {}
-        for name in sorted(found):
-            first = (self._source(f"{name}{ENDING}") or "").partition("\n")[0]
-            purposes[name] = (
-                one_line(first.strip("{#} -"), limit=100) if first.startswith(("#", "{#")) else ""
-            )
-        return purposes
 
     def fill(self, name: str, values: Mapping[str, Any]) -> str:
         """Render a template; return the text of the plan.
@@ -86,48 +79,33 @@ class PlanTemplates:
         Raises ``TemplateFault`` if there is no such template, or it fails or makes too much text.
         """
         parts: list[str] = []
-        length = 0
+        room = MAX_CHARACTERS
         try:
             for part in self._environment.get_template(f"{name}{ENDING}").generate(**values):
-                length += len(part)
-                if length > MAX_BYTES:
-                    raise ValueError(f"it renders more than {MAX_BYTES:,} characters")
                 parts.append(part)
+                room -= len(part)
+                if room < 0:
+                    raise ValueError(f"it renders more than {MAX_CHARACTERS:,} characters")
         except TemplateNotFound as error:
-            raise TemplateFault(
-                f"template {name}: there is no template '{one_line(error.name or '', limit=100)}'; "
-                f"there are {', '.join(self.names())}"
-            ) from None
-        except TemplateError as error:
-            line = getattr(error, "lineno", None)
-            at = f", line {line}" if line else ""
-            why = (
-                "templates may not do that" if isinstance(error, SecurityError) else "correct the template"
-            )
-            raise TemplateFault(f"template {name}{at}: {one_line(error, limit=300)}; {why}") from None
+            missing = str(error).removesuffix(ENDING)
+            known = self.names()
+            hint = did_you_mean(missing, known, f"the templates are {', '.join(known)}")
+            problem = f"there is no template '{one_line(missing, limit=100)}'; {hint}"
+            raise TemplateFault(f"template {name}: {problem}") from None
         except Exception as error:  # an expression of a template can raise anything
-            raise TemplateFault(
-                f"template {name}: {one_line(error, limit=300) or type(error).__name__}; correct it"
-            ) from None
+            line = getattr(error, "lineno", None)
+            problem = one_line(error, limit=300) or type(error).__name__
+            at = f", line {line}" if line else ""
+            raise TemplateFault(f"template {name}{at}: {problem}; correct the template") from None
         # A line that had template statements only is left blank.
         return "".join(line for line in "".join(parts).splitlines(keepends=True) if line.strip())
 
     def _source(self, file: str) -> str | None:
-        """Return the text of a template file; ``None`` if there is none, or its path leaves the folders."""
-        parts = Path(file).parts
-        # Templates name further files to include, and are not trusted.
-        if not file.endswith(ENDING) or ".." in parts or Path(file).is_absolute():
+        """Return the text of a template file; ``None`` if there is none that may be read."""
+        if not file.endswith(ENDING):
             return None
-        if self._folder is not None:
-            path = (self._folder / file).resolve()
-            # Resolved, as a link may lead out of the folder.
-            if path.is_file() and path.is_relative_to(self._folder.resolve()):
-                try:
-                    return read_regular(path, MAX_BYTES).decode("utf-8-sig", "replace")
-                except OSError as error:
-                    raise TemplateFault(f"{path}: {error.strerror}; make it readable and short") from None
-        own = importlib.resources.files("planner.authoring").joinpath("templates", *parts)
-        return own.read_text(encoding="utf-8") if own.is_file() else None
+        found = (files.read(file) for files in self._files)
+        return next((each.text for each in found if each is not None and each.is_whole), None)
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -162,37 +140,23 @@ def _as_yaml(value: Any) -> Any:
 def read_values(goal: str, folder: Path) -> dict[str, Any]:
     """Return the variables of templates for a goal in the repository in ``folder``."""
     repository = read_repository(folder)
-    root = project_root(folder)
-
-    def existing(paths: list[str]) -> list[str]:
-        return [each for each in paths if (folder / each).is_file()]
-
+    places = [each.rstrip("/") for each in project_root(folder).words("testpaths")]
+    tops = sorted({each.place.partition("/")[0] for each in repository.tests})
     checks = (each for each in repository.checks if each.is_installed and each.purpose is not Purpose.TEST)
+    package = fresh_id(repository.name, set()).replace("-", "_")
     values: dict[str, Any] = {
         "repository": repository.name,
         "tools": [plain(each) for each in repository.tools],
         "language": repository.language,
-        "files": len(repository.files),
-        "test_files": repository.test_files,
-        "existing": existing,
-        "markers": [each.partition(":")[0].strip() for each in root.lines("markers")],
+        "existing": lambda paths: [each for each in paths if (folder / each).is_file()],
         "checks": [each.cmd for each in checks],
-        "tests": "tests",
+        "tests": next((each for each in places if (folder / each).is_dir()), "tests"),
         "pytest": repository.runner,
+        "sources": list(repository.sources) or [f"{package}/**"],
+        "every_test": [" ".join([repository.runner, *map(shlex.quote, tops)])] if tops else [],
     }
     if (rules := LANGUAGES.get(repository.language)) is not None:
         values |= {"sources": rules["sources"], "every_test": [rules["every_test"]]}
-    else:
-        package = fresh_id(repository.name, set()).replace("-", "_")
-        tops = sorted({each.place.partition("/")[0] for each in repository.tests})
-        # With more folders than that none is named: pytest finds the tests itself.
-        words = map(shlex.quote, tops if len(tops) <= _MOST_PLACES else ())
-        values |= {
-            "sources": list(repository.sources) or [f"{package}/**"],
-            "every_test": [" ".join([repository.runner, *words])] if tops else [],
-        }
-        places = (each.rstrip("/") for each in root.words("testpaths"))
-        values["tests"] = next((each for each in places if (folder / each).is_dir()), "tests")
     return values | values_of_goal(goal, values)
 
 

@@ -10,40 +10,38 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.authoring.decomposition import Decomposer, reasons_for_phases
-from planner.authoring.first_plan import plan_of_list, plan_of_repository, root_for
-from planner.authoring.outline import LONGEST_GOAL, read_goal, read_outline
+from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text, root_for
+from planner.authoring.outline import LONGEST_GOAL, read_goal, read_page
 from planner.authoring.plan_templates import PlanTemplates, read_values
-from planner.authoring.repository import LARGEST_READ, read_repository
+from planner.authoring.repository import read_repository
 from planner.cli.app import command
-from planner.cli.arguments import nearest, option, usual_plan
+from planner.cli.arguments import option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
 from planner.cli.screen import Screen
 from planner.errors import PlannerError
 from planner.model.findings import Severity
-from planner.model.plan import MAX_TODOS, Plan
+from planner.model.plan import Plan, TodoStatus
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
-from planner.planfile.loader import load_plan, load_plan_text
+from planner.planfile.loader import load_plan_text
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_facts import repository_fingerprint
 from planner.planfile.tree import load_flat
 from planner.planfile.validation import validate_plan
-from planner.planfile.writer import dump_plan, plain
+from planner.planfile.writer import dump_plan
 from planner.policy.outcomes import state_of
 from planner.store.run_log import RunLog
 from planner.text.display import counted, moment
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from planner.authoring.outline import Piece
 
 USUAL_OUTPUT = Path("planverify.yaml")
@@ -68,6 +66,9 @@ or anything in `.planverify/`. If a criterion is wrong, report it: `planverify n
 _MOST_DONE = 20
 """The most finished todos that ``--after`` lists for those who work on the new plan."""
 
+GoalArgument = Annotated[
+    str, typer.Argument(metavar="GOAL", help="The goal: a sentence, a page, or - for standard input.")
+]
 OutputOption = Annotated[Path, option("-o, --output FILE", "The file to write; - is standard output.")]
 ForceOption = Annotated[bool, option("--force", "Replace an existing plan.")]
 TemplatesOption = Annotated[Path | None, option("--templates DIR", "A folder with your templates.")]
@@ -103,85 +104,57 @@ def init(
         say(f"{standing} is unchanged")
         return _write_agents(standing)
     _refuse_existing(output, force=force)
-    text, summary = _plan_of_repository(output) if source is None else _plan_of_list(source, output)
-    if not text:
-        complain(summary)
-        return Status.FOUND
-    _load(output, text)
-    if source is None and output != STANDARD_OUTPUT:
-        # Validation reads the plan from its file, so it is written once before its todos are filtered.
-        write_file(output, text, mode=None)
-        if unproved := _find_unproved(output):
-            text, summary = _plan_of_repository(output, unproved)
-    _write({output: text}, summary)
-    return _write_agents(output) if agents and output != STANDARD_OUTPUT else Status.OK
-
-
-def _find_unproved(plan: Path) -> dict[str, str]:
-    """Return the todos with an error of validation, and its message; empty if all todos have one.
-
-    In that case the plan is kept as it is: without these todos it would be empty.
-    """
-    errors = [each for each in validate_plan(plan) if each.severity is Severity.ERROR]
-    found = {each.todo_id: each.message for each in errors if each.todo_id is not None}
-    return found if len(found) < len(load_plan(plan).plan.items) else {}
-
-
-def _plan_of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """Return the text of a plan for the repository and a summary of it.
-
-    The text is empty where the repository has neither tests nor checks; the summary gives the reason then.
-    ``unproved`` todos, as of :func:`_find_unproved`, are left out.
-    """
     here = Path.cwd()
-    repository = read_repository(here)
-    checks = [each.cmd for each in repository.checks if each.is_installed]
-    if not repository.tests and not checks:
-        return "", (
+    root = root_for(here / output, here)
+    notes: list[str] = []
+    if source is not None:
+        page = read_page(source)
+        plan = plan_of_list(page, here.name or "project", root=root)
+        nothing = f"{source}: it has no check boxes; write each todo as a line: - [ ] Write the parser"
+    else:
+        repository = read_repository(here)
+        plan = plan_of_repository(repository, root=root)
+        nothing = (
             "there are no tests here, and no checks whose tools are installed; write todos as a list with "
             f"check boxes, and run: {program()} init --from TODO.md"
         )
-    text, plan = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
-    files = repository.test_files
-    parts = ", ".join([*([f"{counted(files, 'file')} with tests"] if files else []), *checks])
-    left_out = f"; {len(unproved)} left out because they prove nothing" if unproved else ""
-    return text, f"{counted(len(plan.items), 'todo')} for {parts}{left_out}"
+        missing = [f"- {each.cmd} ({each.source})" for each in repository.checks if not each.is_installed]
+        notes += ["Left out, as their tools are not installed here:", *missing] if missing else []
+    if not plan.items:
+        complain(nothing)
+        return Status.FOUND
+    if source is None:
+        plan, unproved = _without_unproved(plan, output)
+        notes += ["Left out, as they would prove nothing:", *unproved] if unproved else []
+    heading = (
+        "Made by planverify init. Verify it: planverify verify. Show what comes next: planverify next.",
+        "Edit it freely: a todo is one piece of work, and verify is the command that proves it done.",
+        "A todo with requires_testing: false is not verified: replace that by verify: COMMAND.",
+    )
+    _write({output: plan_text(plan, heading, notes)})
+    return _write_agents(output) if agents and output != STANDARD_OUTPUT else Status.OK
 
 
-def _plan_of_list(source: Path, output: Path) -> tuple[str, str]:
-    """Return the text of a plan for the check boxes of a Markdown file, and a summary of it.
+def _without_unproved(plan: Plan, output: Path) -> tuple[Plan, list[str]]:
+    """Return the plan without the todos in which validation finds an error, and a note for each of them.
 
-    The text is empty if there are no check boxes. Raises ``UsageMistake`` if the file is too large or has
-    more check boxes than a plan can have todos.
+    If all have one, the plan is returned as it is: without these todos it would be empty.
     """
-    here = Path.cwd()
-    # Refused, not cut: a plan of half a list would look complete.
-    if source.stat().st_size > LARGEST_READ:
-        raise UsageMistake(
-            f"--from {source}: it is larger than {LARGEST_READ:,} bytes; name a shorter list"
-        )
-    page = read_outline(source.read_text(encoding="utf-8-sig", errors="replace"))
-    count = page.count_boxes()
-    if not count:
-        return "", f"{source}: it has no check boxes; write each todo as a line: - [ ] Write the parser"
-    if count > MAX_TODOS:
-        raise UsageMistake(
-            f"--from {source}: it has {count:,} check boxes, and a plan at most {MAX_TODOS:,} todos; "
-            "split the list"
-        )
-    root = root_for(here / output, here)
-    text, plan = plan_of_list(page, here.name or "project", str(source), root=root)
-    proved = sum(bool(each.verify or each.acceptance_criteria) for each in plan.items)
-    return text, f"{counted(count, 'todo')} of {source}, {proved} with a command"
+    findings = validate_plan(_path_of(output), dump_plan(plan, format="yaml"))
+    errors = {each.todo_id: each.message for each in findings if each.severity is Severity.ERROR}
+    proved = tuple(each for each in plan.items if each.id not in errors)
+    if not proved:
+        return plan, []
+    left_out = (each for each in plan.items if each.id in errors)
+    return plan.model_copy(update={"items": proved}), [
+        f"- {each.verify or each.title}: {errors[each.id]}" for each in left_out
+    ]
 
 
 def _write_agents(plan: Path) -> int:
     """Add the section on verification to ``AGENTS.md``, or update it."""
     before = AGENTS.read_text(encoding="utf-8") if AGENTS.exists() else ""
-    try:
-        page = with_section(before, str(plan))
-    except ValueError as error:
-        raise UsageMistake(f"{AGENTS}: {error}; add both lines, or remove them") from None
+    page = with_section(before, str(plan))
     if page == before:
         say(f"{AGENTS} is up to date")
         return Status.OK
@@ -195,17 +168,16 @@ def _write_agents(plan: Path) -> int:
 def with_section(page: str, plan: str) -> str:
     """Return the page with the section for ``plan``, in place of an earlier one, else at the end.
 
-    Raises ``ValueError`` if the page has one of the markers without the other.
+    Raises ``UsageMistake`` if the page has one of the markers without the other behind or before it.
     """
     section = SECTION.format(plan=plan)
     if BEGIN not in page and END not in page:
         gap = "" if not page else "\n" if page.endswith("\n") else "\n\n"
         return f"{page}{gap}{section}"
-    before, begun, rest = page.partition(BEGIN)
+    before, _, rest = page.partition(BEGIN)
     _, ended, after = rest.partition(END)
-    if not begun or not ended:
-        missing, there = (END, BEGIN) if begun else (BEGIN, END)
-        raise ValueError(f"there is {there} without {missing}")
+    if not ended:
+        raise UsageMistake(f"{AGENTS}: there is no {BEGIN} with {END} below it; add both lines, or none")
     return f"{before}{section.rstrip()}{after}"
 
 
@@ -216,7 +188,7 @@ def with_section(page: str, plan: str) -> str:
     "Exit status: 0 written, 2 wrong usage, or there is a plan already, 4 an unusable template or file."
 )
 def new(
-    goal: Annotated[str, typer.Argument(metavar="GOAL", help="The goal, in a sentence or a page.")] = "",
+    goal: GoalArgument = "",
     template: Annotated[str, option("-t, --template NAME", "The template; --list shows all.")] = "feature",
     output: OutputOption = USUAL_OUTPUT,
     templates: TemplatesOption = None,
@@ -228,39 +200,37 @@ def new(
     Every todo has criteria and allowed files. Tests are written first, by another role than the code.
     Nothing is executed.
     """
-    here = Path.cwd()
+    known = PlanTemplates(templates)
     if list_:
         screen = Screen()
-        names = _templates(templates).names()
+        names = known.names()
         for name, purpose in names.items():
             screen.labelled(name, purpose, indent=0, room=max(map(len, names)) + 2)
         screen.show()
         return Status.OK
-    _require_goal(goal, f"{program()} new 'Export as CSV' --template feature")
-    known = _templates(templates, template)
+    text = _checked_goal(goal)
     _refuse_existing(output, force=force)
-    values = read_values(goal, here) | {"root": root_for(here / output, here)}
-    text = f"# Made by {program()} new --template {template}. Edit it freely.\n"
-    text += known.fill(template, values)
-    _write({output: text}, counted(len(_load(output, text).items), "todo"))
+    here = Path.cwd()
+    values = read_values(text, here) | {"root": root_for(here / output, here)}
+    heading = f"# Made by {program()} new --template {template}. Edit it freely.\n"
+    _write({output: heading + known.fill(template, values)})
     return Status.OK
 
 
-def _require_goal(goal: str, example: str) -> None:
-    if not clean(goal).strip():
-        raise UsageMistake(f"name the goal: {example}")
+def _checked_goal(goal: str) -> str:
+    """Return a goal of the command line or, for ``-``, of standard input.
 
-
-def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
-    """Return the templates, including those in ``folder``.
-
-    Raises ``UsageMistake`` if there is no template ``name``.
+    Raises ``UsageMistake`` if it is empty or too long.
     """
-    known = PlanTemplates(folder)
-    if name is not None and name not in (names := known.names()):
-        hint = nearest(name, names, "the templates are")
-        raise UsageMistake(f"--template {name}: unknown template; {hint}")
-    return known
+    # One character more than allowed is enough to see that the goal is too long.
+    text = sys.stdin.read(LONGEST_GOAL + 1) if goal == "-" else goal
+    if not clean(text).strip():
+        raise UsageMistake(f"name the goal: {program()} new 'Export orders as CSV'")
+    if len(text) > LONGEST_GOAL:
+        raise UsageMistake(
+            f"the goal is longer than {LONGEST_GOAL:,} characters; split it into several plans"
+        )
+    return text
 
 
 # -- decompose -----------------------------------------------------------------------------------------
@@ -271,9 +241,7 @@ def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
     "model; 11 the goal could be planned in phases: add --phases or --flat."
 )
 def decompose(
-    goal: Annotated[
-        str, typer.Argument(metavar="GOAL", help="The goal: a sentence, a page, or - for standard input.")
-    ],
+    goal: GoalArgument,
     output: OutputOption = USUAL_OUTPUT,
     phases: Annotated[
         bool | None,
@@ -311,26 +279,25 @@ def decompose(
     phases, many todos or several domains, the command suggests a plan for each phase and asks. A goal that
     was completed here before gets its earlier plan. Nothing is executed.
     """
-    here = Path.cwd()
-    # One character more than allowed is enough to see that the goal is too long.
-    text = sys.stdin.read(LONGEST_GOAL + 1) if goal == "-" else goal
-    _require_goal(text, f"{program()} decompose 'Export orders as CSV'")
-    if len(text) > LONGEST_GOAL:
-        raise UsageMistake(
-            f"the goal is longer than {LONGEST_GOAL:,} characters; split it into several plans"
-        )
+    text = _checked_goal(goal)
     _refuse_existing(output, force=force)
-    known = _templates(templates, template)
-    piece = read_goal(text)
+    here, piece = Path.cwd(), read_goal(text)
+    heading = f"Made by {program()} decompose. Edit it freely."
     if not anew and after is None and (cached := _cached(piece.title, output)) is not None:
         plan, when = cached
-        _write_decomposed({output: plan}, f"# Completed here on {when}; --anew plans it again.\n")
+        _write({output: plan_text(plan, [f"Completed here on {when}; --anew plans it again."])})
         return Status.OK
-    facts = read_values(piece.title, here)
-    done = "" if after is None else _done_before(after)
-    decomposer = Decomposer(templates=known, facts=facts, folder=here, template=template, done_before=done)
-    reasons = reasons_for_phases(piece, decomposer.estimate(piece)) if max_depth > 1 else []
-    if phases is None and reasons:
+    decomposer = Decomposer(
+        templates=PlanTemplates(templates),
+        facts=read_values(piece.title, here),
+        folder=here,
+        template=template,
+        done_before="" if after is None else _done_before(after),
+        only_first=first,
+    )
+    plans = decomposer.plans(piece, here / output, depth=1)
+    reasons = reasons_for_phases(piece, sum(len(plan.items) for plan in plans.values()))
+    if phases is None and reasons and max_depth > 1:
         phases = _ask(piece, reasons)
         if phases is None:
             return Status.HUMAN_NEEDED
@@ -346,26 +313,25 @@ def decompose(
         plan = plan_by_model(
             model,
             text,
-            facts,
+            decomposer.facts,
             folder=here,
             output=here / output,
             phases=listed if in_phases else "",
-            done_before=done,
+            done_before=decomposer.done_before,
             retries=retries,
         )
-        plans = {output: _with_keys(plan, {"x-goal": piece.title, "x-model": model})}
+        keys = {**plan.extensions, "x-goal": piece.title, "x-model": model}
+        plans = {here / output: plan.model_copy(update={"extensions": keys})}
     elif in_phases:
         if not (here / output).resolve().is_relative_to(here):
             raise UsageMistake(
                 f"-o {output}: a plan with phases must be in the repository; name a file in it"
             )
-        phased = decomposer.phased(piece, here / output, depth=max_depth, detailed=1 if first else None)
-        plans = {Path(os.path.relpath(path, here)): plan for path, plan in phased.items()}
-        for path in plans:
-            _refuse_existing(path, force=force)
-    else:
-        plans = {output: decomposer.flat(piece, here / output)}
-    _write_decomposed(plans, f"# Made by {program()} decompose. Edit it freely.\n")
+        plans = decomposer.plans(piece, here / output, depth=max_depth)
+    shown = {Path(os.path.relpath(path, here)): plan for path, plan in plans.items()}
+    for path in shown:
+        _refuse_existing(path, force=force)
+    _write({path: plan_text(plan, [heading]) for path, plan in shown.items()})
     return Status.OK
 
 
@@ -408,24 +374,13 @@ def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
                 plan: Plan = next(log.entries()).event.plan
             is_same = repository_fingerprint(here, plan) == each["fingerprint"]
             if is_same and not any(todo.has_sub_plan or todo.is_temporary for todo in plan.items):
-                plan = _with_keys(plan, {"root": root_for(here / output, here), "x-goal": goal}, anew=True)
-                return plan, moment(each["opened"])
+                # Whether a todo was claimed to be done says nothing about the new work.
+                todos = (todo.model_copy(update={"status": TodoStatus.OPEN}) for todo in plan.items)
+                changes = {"root": root_for(here / output, here), "items": tuple(todos)}
+                return plan.model_copy(update=changes), moment(each["opened"])
     except (PlannerError, OSError, ValueError):
         return None  # an unreadable cache must not prevent planning
     return None
-
-
-def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Plan:
-    """Return the plan with further keys; with ``anew``, without the status of its todos."""
-    values: dict[str, Any] = {**plain(plan), **keys}
-    if anew:
-        values["items"] = [
-            {key: value for key, value in todo.items() if key != "status"} for todo in values["items"]
-        ]
-    # It is the default, and a plan file is read by people.
-    if values.get("root") == ".":
-        del values["root"]
-    return type(plan).model_validate(values)
 
 
 def _done_before(path: Path) -> str:
@@ -449,13 +404,6 @@ def _done_before(path: Path) -> str:
     return "\n".join(lines)
 
 
-def _write_decomposed(plans: Mapping[Path, Plan], heading: str) -> None:
-    leaves = sum(not todo.has_sub_plan for plan in plans.values() for todo in plan.items)
-    below = f" in {counted(len(plans) - 1, 'phase')}" if len(plans) > 1 else ""
-    texts = {path: heading + dump_plan(plan, format="yaml") for path, plan in plans.items()}
-    _write(texts, f"{counted(leaves, 'todo')}{below}")
-
-
 # -- the files -----------------------------------------------------------------------------------------
 
 
@@ -470,25 +418,26 @@ def _refuse_existing(output: Path, *, force: bool) -> None:
         raise UsageMistake(f"{known} exists already; name another file with -o, or add --force")
 
 
-def _load(output: Path, text: str) -> Plan:
-    """Parse the text of a plan. Raises ``PlanFileError`` if it could not be run."""
-    return load_plan_text(text, USUAL_OUTPUT if output == STANDARD_OUTPUT else output).plan
+def _write(texts: dict[Path, str]) -> None:
+    """Write plans once all of them have been parsed; print their size and the commands that continue.
 
-
-def _write(texts: dict[Path, str], summary: str) -> None:
-    """Write plans once all of them have been parsed; print ``summary`` and the commands that continue.
-
-    The first is the parent of the others.
+    The first is the parent of the others. Raises ``PlanFileError`` if one of them could not be run.
     """
-    for path, text in texts.items():
-        _load(path, text)
+    plans = [load_plan_text(text, _path_of(path)).plan for path, text in texts.items()]
     # The sub-plans first, so that the parent never names a file that does not exist.
     for path, text in reversed(texts.items()):
         write_file(path, text, mode=None)
     output = next(iter(texts))
     if output != STANDARD_OUTPUT:
+        todos = counted(sum(not todo.has_sub_plan for plan in plans for todo in plan.items), "todo")
+        below = f" in {counted(len(plans) - 1, 'phase')}" if len(plans) > 1 else ""
         # The commands find the usual plan by themselves.
         name = "" if usual_plan() == output else f" {shlex.quote(str(output))}"
-        say(f"wrote {output}: {summary}")
+        say(f"wrote {output}: {todos}{below}")
         say(f"read it, then:  {program()} next{name}")
         say(f"verify it:      planverify verify{name}")
+
+
+def _path_of(output: Path) -> Path:
+    """Return the path as which a plan is loaded; what goes to standard output has the usual one."""
+    return USUAL_OUTPUT if output == STANDARD_OUTPUT else output

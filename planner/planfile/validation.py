@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from planner.lint import LINT_RULES, LintFacts, LintFinding, check
 from planner.lint.facts import made_by
 from planner.model.findings import PlanFinding
-from planner.planfile.loader import LoadedPlan, load_plan, shown_path
+from planner.planfile.loader import LoadedPlan, load_plan, load_plan_text, shown_path
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.tree import SEPARATOR, FlatPlan, PlanTree
 from planner.policy.dependencies import reachable
@@ -30,11 +30,15 @@ MAX_TEXT = 1_500
 _MAX_PLACE = 300
 
 
-def validate_plan(path: Path, *, boundary: Path | None = None) -> tuple[PlanFinding, ...]:
-    """Return the findings about a plan, in file order.
+def validate_plan(
+    path: Path, text: str | None = None, *, boundary: Path | None = None
+) -> tuple[PlanFinding, ...]:
+    """Return the findings about a plan, in file order; about ``text`` if it is not written there yet.
 
     Raises :class:`planner.errors.PlanFileError` if the plan cannot be loaded.
     """
+    if text is not None:
+        return _findings(load_plan_text(text, path, boundary=boundary))
     return _findings(load_plan(path, boundary=boundary))
 
 

@@ -16,7 +16,7 @@ FILES = {
     "shop.py": "def x(): return 1\n",
     "tests/test_shop.py": "from shop import x\n\n\ndef test_x():\n    assert x() == 1\n",
     "tests/test_hollow.py": "def test_nothing():\n    assert True\n",
-    "pyproject.toml": "[project]\nname = 'my shop'\n\n[tool.ruff]\n",
+    "pyproject.toml": "[project]\nname = 'my shop'\n\n[tool.ruff]\n[tool.basedpyright]\n",
     "tox.ini": "[testenv]\ncommands =\n    python -m compileall -q shop.py\n    pytest {posargs}\n",
 }
 
@@ -43,6 +43,7 @@ def test_the_first_plan_of_a_repository_validates_and_is_verified(shop: Path) ->
     assert "4 todos" in made.stdout
     assert "todo_list_id: my-shop\n" in text
     assert "verify: python -m pytest tests/test_shop.py" in text
+    assert "# - basedpyright (pyproject.toml)\n" in text
     assert ": error" not in planverify("validate", cwd=shop).stdout
     assert "4 done" in ran("verify", cwd=shop).stdout
     assert not (shop / "AGENTS.md").exists()
@@ -80,7 +81,7 @@ def test_init_makes_a_plan_from_check_boxes_and_a_section_in_agents_md(shop: Pat
 
     made = ran("init", "--from", "TODO.md", "--agents", cwd=shop)
 
-    assert "3 todos of TODO.md, 1 with a command" in made.stdout
+    assert "wrote planverify.yaml: 3 todos" in made.stdout
     assert "1 done" in ran("verify", cwd=shop).stdout
     page = (shop / "AGENTS.md").read_text()
     assert page.startswith("Be kind.\n\n<!-- planverify: begin -->")
@@ -104,9 +105,9 @@ def test_the_commands_in_agents_md_work(shop: Path) -> None:
     ("words", "status", "text"),
     [
         (("init",), 1, "there are no tests here"),
-        (("init", "--from", "none.md"), 4, "none.md: No such file"),
+        (("init", "--from", "none.md"), 4, "none.md: it cannot be read (No such file"),
         (("init", "--from", "empty.md"), 1, "empty.md: it has no check boxes"),
-        (("init", "--from", "."), 4, "Is a directory"),
+        (("init", "--from", "."), 4, "it is a directory"),
     ],
 )
 def test_init_without_input_explains_why_in_one_line(

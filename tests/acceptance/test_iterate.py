@@ -55,7 +55,7 @@ def test_gaps_come_from_ruff_pyright_the_inbox_and_open_boxes_of_a_roadmap(
     assert [(each["category"], each["description"]) for each in gaps] == [
         ("quality", "ruff check fails"),
         ("quality", "pyright fails"),
-        ("inbox", "Round in `shop/cart.py`"),
+        ("inbox", "Round in shop/cart.py"),
         ("roadmap", "Create shop/prices.py"),
     ]
     assert gaps[0]["commands"] == ["ruff check shop/cart.py"]

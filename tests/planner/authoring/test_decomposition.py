@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from planner.authoring.decomposition import Decomposer, reasons_for_phases, template_for
 from planner.authoring.outline import MAX_PIECES, Piece, read_goal
 from planner.authoring.plan_templates import PlanTemplates, read_values
+from planner.model.plan import Plan
 from planner.planfile.loader import load_plan_text
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan_tree
@@ -29,8 +31,15 @@ EDITOR = """\
 """
 
 
-def decomposer(folder: Path, **settings: str) -> Decomposer:
-    return Decomposer(templates=PlanTemplates(), facts=read_values("x", folder), folder=folder, **settings)
+def plans_of(goal: str, folder: Path, *, depth: int = 1, **settings: Any) -> dict[Path, Plan]:
+    facts = read_values("x", folder)
+    maker = Decomposer(templates=PlanTemplates(), facts=facts, folder=folder, **settings)
+    return maker.plans(read_goal(goal), folder / "plan.yaml", depth=depth)
+
+
+def plan_of(goal: str, folder: Path, **settings: Any) -> Plan:
+    (plan,) = plans_of(goal, folder, **settings).values()
+    return plan
 
 
 def titles(piece: Piece) -> list[object]:
@@ -65,12 +74,12 @@ def test_headings_items_and_semicolons_split_a_goal_into_pieces(
 
 
 def test_a_command_in_a_goal_is_a_criterion_of_the_last_todo_of_its_piece(tmp_path: Path) -> None:
-    goal = read_goal(
+    goal = (
         "Shop:\n- totals: `pytest tests/test_cart.py`\n- # Pay\n  - by card\n  - later\n  `ruff check shop`"
     )
-    assert (goal.parts[0].title, goal.parts[0].commands) == ("totals", ["pytest tests/test_cart.py"])
 
-    plan = decomposer(tmp_path).flat(goal, tmp_path / "plan.yaml")
+    plan = plan_of(goal, tmp_path)
+
     cmds = {todo.id: [spec.cmd for spec in todo.acceptance_criteria.tests] for todo in plan.items}
     assert cmds["totals"] == ["pytest tests/test_totals.py", "pytest tests/test_cart.py"]
     assert cmds["later"][-1] == "ruff check shop"
@@ -132,7 +141,7 @@ def test_phases_are_suggested_for_many_todos_listed_phases_or_domains(
 def test_a_flat_plan_covers_every_piece_without_findings(tmp_path: Path, goal: str) -> None:
     piece, path = read_goal(goal), tmp_path / "plan.yaml"
 
-    plan = decomposer(tmp_path).flat(piece, path)
+    plan = plan_of(goal, tmp_path)
     path.write_text(dump_plan(plan, format="yaml"))
 
     assert validate_plan_tree(load_tree(path)) == ()
@@ -140,26 +149,25 @@ def test_a_flat_plan_covers_every_piece_without_findings(tmp_path: Path, goal: s
 
 
 def test_numbered_pieces_depend_on_one_another(tmp_path: Path) -> None:
-    plan = decomposer(tmp_path).flat(read_goal("1. cart\n2. pay"), tmp_path / "plan.yaml")
+    plan = plan_of("1. cart\n2. pay", tmp_path)
     before = {todo.id: todo.dependencies for todo in plan.items}
 
     assert before["pay-tests"] == ("cart",)
     assert before["cart-tests"] == ()
 
 
-def test_pieces_with_the_same_name_have_different_files(tmp_path: Path) -> None:
-    plan = decomposer(tmp_path).flat(read_goal("- cart\n- cart"), tmp_path / "plan.yaml")
-    files = [
-        each for todo in plan.items if todo.agent_role == "tester" for each in todo.allowed_files or ()
-    ]
+@pytest.mark.parametrize(("goal", "depth"), [("- cart\n- cart", 1), ("# G\n## a\n- cart\n## b\n- cart", 2)])
+def test_pieces_with_the_same_name_have_different_files(tmp_path: Path, goal: str, depth: int) -> None:
+    todos = [todo for plan in plans_of(goal, tmp_path, depth=depth).values() for todo in plan.items]
+    files = [todo.allowed_files for todo in todos if todo.agent_role == "tester"]
 
-    assert files == ["tests/test_cart.py", "tests/test_cart_2.py"]
+    assert files == [("tests/test_cart.py",), ("tests/test_cart_2.py",)]
 
 
 def test_each_phase_becomes_a_sub_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # a root may be above its plan, up to the current directory
-    path = tmp_path / "plans" / "plan.yaml"
-    plans = decomposer(tmp_path).phased(read_goal(EDITOR), path, depth=2)
+    path = tmp_path / "plan.yaml"
+    plans = plans_of(EDITOR, tmp_path, depth=2)
     for file, plan in plans.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(dump_plan(plan, format="yaml"))
@@ -175,33 +183,21 @@ def test_each_phase_becomes_a_sub_plan(tmp_path: Path, monkeypatch: pytest.Monke
     assert validate_plan_tree(load_tree(path)) == ()
 
 
-def test_the_depth_of_phases_is_bounded(tmp_path: Path) -> None:
-    goal = read_goal("# G\n## a\n- b\n  - c\n    - d\n  - e\n## f")
-    maker = decomposer(tmp_path)
+@pytest.mark.parametrize(("depth", "plans"), [(1, 1), (2, 3), (3, 4)])
+def test_the_depth_of_phases_is_bounded(tmp_path: Path, depth: int, plans: int) -> None:
+    goal = "# G\n## a\n- b\n  - c\n    - d\n  - e\n## f"
 
-    assert len(maker.phased(goal, tmp_path / "plan.yaml", depth=2)) == 3
-    assert len(maker.phased(goal, tmp_path / "plan.yaml", depth=3)) == 4
+    assert len(plans_of(goal, tmp_path, depth=depth)) == plans
 
 
 def test_inner_phases_of_one_name_have_plans_of_their_own(tmp_path: Path) -> None:
-    goal = read_goal("# G\n## a\n- b\n  - c\n## d\n- b\n  - e")
-    plans = decomposer(tmp_path).phased(goal, tmp_path / "plan.yaml", depth=3)
+    plans = plans_of("# G\n## a\n- b\n  - c\n## d\n- b\n  - e", tmp_path, depth=3)
 
     assert {"c", "e"} <= {todo.id for plan in plans.values() for todo in plan.items}
 
 
-def test_pieces_of_one_name_in_two_phases_have_different_test_files(tmp_path: Path) -> None:
-    goal = read_goal("# G\n## a\n- cart\n## b\n- cart")
-    plans = decomposer(tmp_path).phased(goal, tmp_path / "plan.yaml", depth=2)
-    files = [
-        todo.allowed_files for plan in plans.values() for todo in plan.items if todo.agent_role == "tester"
-    ]
-
-    assert files == [("tests/test_cart.py",), ("tests/test_cart_2.py",)]
-
-
 def test_later_phases_are_planned_from_the_results_of_the_first(tmp_path: Path) -> None:
-    plans = decomposer(tmp_path).phased(read_goal(EDITOR), tmp_path / "plan.yaml", depth=2, detailed=1)
+    plans = plans_of(EDITOR, tmp_path, depth=2, only_first=True)
     _, buffer, navigation, _ = plans.values()
 
     assert len(buffer.items) > 1
@@ -210,9 +206,7 @@ def test_later_phases_are_planned_from_the_results_of_the_first(tmp_path: Path) 
 
 
 def test_earlier_results_are_included_in_the_intent_of_every_todo(tmp_path: Path) -> None:
-    plan = decomposer(tmp_path, done_before="Done before:\n- Buffer").flat(
-        read_goal("Navigation"), tmp_path / "plan.yaml"
-    )
+    plan = plan_of("Navigation", tmp_path, done_before="Done before:\n- Buffer")
 
     assert all("- Buffer" in (todo.intent or "") for todo in plan.items)
 
@@ -223,6 +217,6 @@ def test_any_goal_gives_a_plan_that_loads(goal: str, tmp_path_factory: pytest.Te
     folder.mkdir(exist_ok=True)
     if not goal.strip():
         return
-    plan = decomposer(folder).flat(read_goal(goal), folder / "plan.yaml")
+    plan = plan_of(goal, folder)
 
     assert load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan.items
