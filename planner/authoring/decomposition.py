@@ -7,13 +7,12 @@ the piece before. Words and domains are data, in ``goal_words.toml``. No languag
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from planner.authoring.first_plan import fresh_id, make_plan, root_for, short_title
-from planner.authoring.plan_templates import values_of_goal
+from planner.authoring.plan_templates import fill_template, values_of_goal
 from planner.catalog.tables import load_table
 from planner.lint.rules import MANY_TODOS
 from planner.model.plan import CommandSpec
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.authoring.outline import Piece
-    from planner.authoring.plan_templates import PlanTemplates
     from planner.model.plan import Plan, Todo
 
 PHASES = "phases"
@@ -38,19 +36,14 @@ _WORDS = load_table("goal_words", "planner.authoring")
 
 @dataclass(slots=True, kw_only=True)
 class Decomposer:
-    """Decomposes goals with the templates and facts of one repository."""
+    """Decomposes goals with the facts of one repository."""
 
-    templates: PlanTemplates
     facts: Mapping[str, Any]
     """The facts of the repository, as :func:`planner.authoring.plan_templates.read_values` returns them."""
     folder: Path
     """The folder of the repository."""
-    template: str | None = None
-    """The template for every piece; ``None`` chooses one for each piece by its words."""
     done_before: str = ""
     """The results of earlier work, which are added to the intent of every todo."""
-    only_first: bool = False
-    """Whether only the first phase is broken into todos; each other has one todo, to plan it later."""
     _todo_ids: set[str] = field(default_factory=set[str], init=False)
     _phase_ids: set[str] = field(default_factory=set[str], init=False)
     """The ids in use in the plans that are being made; names of files follow from both."""
@@ -73,12 +66,9 @@ class Decomposer:
         for number, phase in enumerate(goal.parts, 1):
             phase_id = fresh_id(phase.title, self._phase_ids)
             below = output.parent / PHASES / f"{phase_id}.yaml"
-            if self.only_first and number > 1:
-                plans[below] = self._to_be_planned(phase, below, output)
-            else:
-                # A phase whose parts have none of their own is small enough for one plan.
-                inner = depth - 1 if any(part.parts for part in phase.parts) else 1
-                plans |= self._plans(phase, below, inner)
+            # A phase whose parts have none of their own is small enough for one plan.
+            inner = depth - 1 if any(part.parts for part in phase.parts) else 1
+            plans |= self._plans(phase, below, inner)
             items.append(
                 {
                     "id": phase_id,
@@ -128,38 +118,14 @@ class Decomposer:
         of_goal = values_of_goal(leaf.title, self.facts, taken=self._todo_ids)
         values = {**self.facts, **of_goal, "goal": text, "root": root_for(output, self.folder)}
         values |= {} if is_end else {"every_test": [], "checks": []}
-        name = self.template or template_for(leaf.title)
-        loaded = load_plan_text(self.templates.fill(name, values), output, boundary=self.folder)
+        filled = fill_template(template_for(leaf.title), values)
+        loaded = load_plan_text(filled, output, boundary=self.folder)
         self._todo_ids.update(todo.id for todo in loaded.plan.items)
         return loaded.plan.items
 
     def _plan(self, goal: Piece, items: Sequence[Any], output: Path) -> Plan:
         root, tools = root_for(output, self.folder), self.facts["tools"]
         return make_plan(goal.title, items, root=root, tools=tools, **{"x-goal": goal.title})
-
-    def _to_be_planned(self, phase: Piece, below: Path, output: Path) -> Plan:
-        """Return a placeholder plan for a phase, whose only todo is to plan it."""
-        file, parent = (os.path.relpath(each, self.folder) for each in (below, output))
-        proofs = (f"A criterion of it: {cmd}" for each in phase.walk() for cmd in each.commands)
-        intent = [
-            "Replace this plan by a plan of the phase, based on the earlier results: "
-            f"planner decompose - -o {file} --force --after {parent}",
-            f"The goal: {phase.goal}",
-            *(f"- {part.title}" for part in phase.parts),
-            *proofs,
-        ]
-        todo = {
-            "id": "plan_this_phase",
-            "title": short_title(f"Plan the phase: {phase.title}"),
-            "intent": "\n".join(intent),
-            "agent_role": "architect",
-            "allowed_files": [file],
-            "requires_testing": False,
-            "acceptance_criteria": {
-                "manual": [{"question": "Is this phase completely planned?", "role": "human"}]
-            },
-        }
-        return self._plan(phase, [todo], below)
 
 
 def _extended(todo: Todo, before: Sequence[str], commands: Sequence[str], results: str) -> Todo:

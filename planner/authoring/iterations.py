@@ -81,7 +81,6 @@ _MODULES = tuple(
         r"\b([a-z_]\w*)[`'\"]?\s+module\b",
     )
 )
-_FORBIDDING = re.compile(r"\b(?:not|never|no|without|unchanged|untouched)\b", re.IGNORECASE)
 _ARTICLES = frozenset({"a", "an", "the", "this", "that", "each", "every", "new", "of", "in", "for", "and"})
 _DOCUMENTS = ("CONTRACT.md", "SPEC.md")
 
@@ -156,8 +155,7 @@ class IterationAction(Value):
     target_files: tuple[str, ...] = ()
     """Files, or folders that end in ``/``; empty where the implementer has to determine them."""
     description: str
-    context: tuple[str, ...] = ()
-    """The documents with which the change has to comply."""
+    """The change, and the documents with which it has to comply."""
 
 
 class IterationPlan(Value):
@@ -224,7 +222,6 @@ class Planner:
                 *TOOL_CRITERIA,
                 f"{'No longer true' if gap.category == 'quality' else 'Done'}: {gap.description}",
                 *gap.constraints,
-                *(f"The changes respect {each}" for each in _documents_in(actions)),
             ),
             estimated_risk="high" if has_failed else _risk(actions, state),
         )
@@ -241,8 +238,7 @@ class Planner:
         if gap.category == "roadmap" and begin.startswith("tests for"):
             return [self._action("create", _test_targets(description, state), description)]
         targets = self._targets(gap, state)
-        folders = {f"{folder}/" for file in state.files for folder in _folders_above(file)}
-        existing = [each for each in targets if each in folders or each in state.files]
+        existing = [each for each in targets if any(_is_in(file, each) for file in state.files)]
         if not existing or (gap.category == "roadmap" and begin.startswith("create")):
             return [self._action("create", targets, description)]
         new = [each for each in targets if each not in existing]
@@ -251,24 +247,23 @@ class Planner:
 
     def _action(self, kind: ActionType, targets: Sequence[str], description: str) -> IterationAction:
         documents = dict.fromkeys(each for target in targets for each in self._documents_of(target))
+        description += f" (comply with {', '.join(documents)})" if documents else ""
         return IterationAction(
             # Files that are still to be found cannot be said to exist.
             action_type=kind if targets else "create",
             target_files=tuple(targets),
             description=description,
-            context=tuple(documents),
         )
 
     def _targets(self, gap: Gap, state: ProjectState) -> list[str]:
         """Return the files and folders that a gap names.
 
-        If it or a constraint that forbids nothing has paths, these are the targets, but for those that a
-        constraint forbids. Else each module that it names, or the domain, contributes the files that its
-        documents name, or its existing Python files, or its folder.
+        If its description has paths, these are the targets, but for those that its constraints mention,
+        such as "Do not change cart.py". Else each module that it names, or the domain, contributes the
+        files that its documents name, or its existing Python files, or its folder.
         """
-        kept = _paths_in(*(each for each in gap.constraints if _FORBIDDING.search(each)))
-        wanted = (each for each in gap.constraints if not _FORBIDDING.search(each))
-        if found := _paths_in(gap.description, *wanted):
+        if found := _paths_in(gap.description):
+            kept = _paths_in(*gap.constraints)
             return [each for each in found if each not in kept and not _is_outside(each)]
         for folder in _module_folders(gap.description, state):
             files = self._files_of_spec(folder) or matching(state.files, f"{folder}*.py")
@@ -283,9 +278,11 @@ class Planner:
 
     def _documents_of(self, target: str) -> list[str]:
         """Return ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""
-        around = ([f"{folder}/{name}" for name in _DOCUMENTS] for folder in _folders_above(target))
-        found = ([each for each in both if self._fs.read_text(each) is not None] for both in around)
-        return next(filter(None, found), [])
+        while target := posixpath.dirname(target):
+            paths = [f"{target}/{name}" for name in _DOCUMENTS]
+            if found := [each for each in paths if self._fs.read_text(each) is not None]:
+                return found
+        return []
 
 
 def is_protected(target: str) -> bool:
@@ -294,6 +291,10 @@ def is_protected(target: str) -> bool:
     # File systems without case distinction: Seed.py is seed.py there.
     patterns = (each.casefold() for each in PROTECTED)
     return _is_outside(path) or any(matches(path.casefold(), each) for each in patterns)
+
+
+def _is_in(file: str, target: str) -> bool:
+    return file == target or (target.endswith("/") and file.startswith(target))
 
 
 def _is_outside(path: str) -> bool:
@@ -359,16 +360,6 @@ def _module_folders(description: str, state: ProjectState) -> list[str]:
     return found or (["domain/"] if re.search(r"\bdomain\b", description, re.IGNORECASE) else [])
 
 
-def _folders_above(path: str) -> Iterator[str]:
-    """Yield the folders around a path, the innermost first."""
-    while path := posixpath.dirname(path):
-        yield path
-
-
-def _documents_in(actions: Iterable[IterationAction]) -> list[str]:
-    return list(dict.fromkeys(each for action in actions for each in action.context))
-
-
 # -- from an iteration to a plan file ------------------------------------------------------------------
 
 
@@ -411,13 +402,11 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: s
 
 
 def _instructions(iteration: IterationPlan, tools: Sequence[str]) -> str:
-    """Return the todo's intent: the actions, the documents to read first, and what no command checks."""
-    documents = _documents_in(iteration.actions)
+    """Return the todo's intent: the actions, and what no command checks."""
     unchecked = (each for each in iteration.acceptance_criteria if TOOL_CRITERIA.get(each) not in tools)
     return "\n".join(
         [
             *(f"{shown_action(each)}: {each.description}" for each in iteration.actions),
-            *([f"Read first: {', '.join(documents)}."] if documents else []),
             "Required, but not checked by a command:",
             *(f"- {each}" for each in unchecked),
         ]
@@ -587,5 +576,5 @@ def _parse(data: bytes, kind: type[_Parsed], shown: str, remedy: str) -> _Parsed
         return TypeAdapter(kind).validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = "".join(f"{each}: " for each in (".".join(map(str, first["loc"])),) if each)
-        raise PlannerError(f"{shown}: {place}{first['msg']}; {remedy}") from None
+        place = ".".join(map(str, first["loc"])) or "the document"
+        raise PlannerError(f"{shown}: {place}: {first['msg']}; {remedy}") from None

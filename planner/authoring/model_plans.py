@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+RETRIES = 3
+"""How often the model may correct its plan."""
 _MOST_FILES = 200
 _LONGEST_README = 4_000
 _MOST_FINDINGS = 20
@@ -55,16 +57,14 @@ def plan_by_model(
     *,
     folder: Path,
     output: Path,
-    phases: str,
     done_before: str,
-    retries: int,
 ) -> Plan:
     """Return the plan that a model makes of a goal, once it passes validation without errors and warnings.
 
     ``model`` is ``PROVIDER:NAME``, or a model of pydantic-ai; ``facts`` are those of
     :func:`planner.authoring.plan_templates.read_values`. Findings of the validator are returned to the
-    model at most ``retries`` times. ``output`` is where the plan will be, from which its ``root``
-    follows. ``phases`` and ``done_before`` are added to the prompt. Raises ``ModelFault``.
+    model at most ``RETRIES`` times. ``output`` is where the plan will be, from which its ``root``
+    follows. ``done_before`` is added to the prompt. Raises ``ModelFault``.
     """
     try:
         with warnings.catch_warnings():
@@ -91,11 +91,11 @@ def plan_by_model(
 
     name = model if isinstance(model, str) else type(model).__name__
     try:
-        agent: Any = Agent(model, output_type=Plan, instructions=INSTRUCTIONS, retries=retries)
+        agent: Any = Agent(model, output_type=Plan, instructions=INSTRUCTIONS, retries=RETRIES)
         agent.output_validator(check)
-        return asyncio.run(agent.run(_prompt(goal, facts, folder, phases, done_before))).output
+        return asyncio.run(agent.run(_prompt(goal, facts, folder, done_before))).output
     except Exception as error:  # each provider's client raises errors of its own
-        no_plan = f"no valid plan in {retries + 1} tries; the last one has: "
+        no_plan = f"no valid plan in {RETRIES + 1} tries; the last one has: "
         why = one_line(redact(no_plan + findings[0] if findings else str(error)), limit=400)
         raise ModelFault(f"--model {name}: {why}; try again, use another model, or leave it out") from None
 
@@ -110,7 +110,7 @@ def _findings(plan: Plan, output: Path) -> list[str]:
     return [f"- {each.place}: {each.message} {each.fix}" for each in islice(serious, _MOST_FINDINGS)]
 
 
-def _prompt(goal: str, facts: Mapping[str, Any], folder: Path, phases: str, done_before: str) -> str:
+def _prompt(goal: str, facts: Mapping[str, Any], folder: Path, done_before: str) -> str:
     """Return the prompt: the goal, then facts, file names and README of the repository as fenced data."""
     files = list(walk(folder))
     shown = ("repository", "language", "tests", "pytest", "sources", "checks")
@@ -125,7 +125,6 @@ def _prompt(goal: str, facts: Mapping[str, Any], folder: Path, phases: str, done
     return "\n\n".join(
         [
             f"The goal:\n{clean(goal).strip()}",
-            *([f"Plan it in these phases, each a run of todos:\n{phases}"] if phases else []),
             # A text of the repository cannot close its fence, and its secrets are not sent.
             *(f"{name}:\n{fence(redact(clean(text)), 'data')}" for name, text in data.items() if text),
             f"verify may also be the name of a recipe: {', '.join(RECIPES)}.",

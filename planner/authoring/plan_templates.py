@@ -1,9 +1,7 @@
-"""Plan templates: YAML with Jinja2, rendered in its sandbox, and the variables that templates can use.
+"""Plan templates: YAML with Jinja2, and the variables that they use.
 
 Every ``{{ expression }}`` is written as one YAML value, quoted where needed, so that no text that is
-inserted can become syntax. Templates are those of this package and those of a folder of the user. They
-are not trusted: they are rendered in a sandbox, and their size, their output and their arithmetic are
-bounded.
+inserted can become syntax.
 """
 
 from __future__ import annotations
@@ -14,112 +12,43 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import FunctionLoader, StrictUndefined, TemplateNotFound
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from planner.authoring.first_plan import fresh_id, short_title
 from planner.authoring.outline import LONGEST_GOAL
 from planner.authoring.repository import LANGUAGES, read_repository
-from planner.errors import PlannerError
 from planner.model.verdicts import Purpose
 from planner.planfile.discovery import project_root
-from planner.planfile.project_files import RootedFiles
 from planner.planfile.writer import plain, yaml_flow
-from planner.text.display import did_you_mean
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ENDING = ".yaml"
-MAX_CHARACTERS = 1 << 20
-"""The size limit of a plan that is made of a template."""
-_OWN = Path(__file__).with_name("templates")
-_MOST_FACTOR = 10_000
+_FOLDER = Path(__file__).with_name("templates")
 
 
-class TemplateFault(PlannerError):
-    """A template cannot be read or rendered; the message names it, the fault and a remedy."""
+def template_names() -> dict[str, str]:
+    """Return the purpose of each template by its name: the comment in its first line."""
+    files = sorted(_FOLDER.glob("[!_]*.yaml"))
+    return {each.stem: each.read_text(encoding="utf-8").partition("\n")[0].strip("# ") for each in files}
 
 
-class PlanTemplates:
-    """Templates by name; those in the user's folder replace those of the package with the same name."""
-
-    def __init__(self, folder: Path | None = None) -> None:
-        """Use the templates in ``folder``, too. Raises :class:`TemplateFault` if it is no folder."""
-        if folder is not None and not folder.is_dir():
-            raise TemplateFault(f"{folder}: the template folder does not exist; name another, or create it")
-        self._folders = (_OWN,) if folder is None else (folder, _OWN)
-        # Templates name further files to include, and are not trusted: nothing outside is read.
-        self._files = [RootedFiles(each) for each in self._folders]
-        self._environment = _Sandbox(
-            loader=FunctionLoader(self._source),
-            undefined=StrictUndefined,
-            autoescape=True,  # makes results of macros Markup, unlike inserted texts
-            finalize=_as_yaml,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
-
-    def names(self) -> dict[str, str]:
-        """Return the purpose of each template by its name: the comment in its first line."""
-        found = {each.stem for folder in self._folders for each in folder.glob(f"[!_]*{ENDING}")}
-        texts = {name: self._source(f"{name}{ENDING}") for name in sorted(found)}
-        firsts = {name: text.partition("\n")[0] for name, text in texts.items() if text is not None}
-        return {
-            name: one_line(first.strip("{#} -"), limit=100) if first.startswith(("#", "{#")) else ""
-            for name, first in firsts.items()
-        }
-
-    def fill(self, name: str, values: Mapping[str, Any]) -> str:
-        """Render a template; return the text of the plan.
-
-        Raises ``TemplateFault`` if there is no such template, or it fails or makes too much text.
-        """
-        parts: list[str] = []
-        room = MAX_CHARACTERS
-        try:
-            for part in self._environment.get_template(f"{name}{ENDING}").generate(**values):
-                parts.append(part)
-                room -= len(part)
-                if room < 0:
-                    raise ValueError(f"it renders more than {MAX_CHARACTERS:,} characters")
-        except TemplateNotFound as error:
-            missing = str(error).removesuffix(ENDING)
-            known = self.names()
-            hint = did_you_mean(missing, known, f"the templates are {', '.join(known)}")
-            problem = f"there is no template '{one_line(missing, limit=100)}'; {hint}"
-            raise TemplateFault(f"template {name}: {problem}") from None
-        except Exception as error:  # an expression of a template can raise anything
-            line = getattr(error, "lineno", None)
-            problem = one_line(error, limit=300) or type(error).__name__
-            at = f", line {line}" if line else ""
-            raise TemplateFault(f"template {name}{at}: {problem}; correct the template") from None
-        # A line that had template statements only is left blank.
-        return "".join(line for line in "".join(parts).splitlines(keepends=True) if line.strip())
-
-    def _source(self, file: str) -> str | None:
-        """Return the text of a template file; ``None`` if there is none that may be read."""
-        if not file.endswith(ENDING):
-            return None
-        found = (files.read(file) for files in self._files)
-        return next((each.text for each in found if each is not None and each.is_whole), None)
-
-
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja2's sandbox, without operators by which a short template could use unbounded time or memory."""
-
-    # The sandbox bounds range(), but not the size of 'a' * 10**9 or '%1000000000d' % 1.
-    intercepted_binops = frozenset(("*", "**", "%"))
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Apply ``*`` and ``%`` to small numbers. Raises ``SecurityError`` for others, and for ``**``."""
-        numbers = all(isinstance(each, int | float) and abs(each) <= _MOST_FACTOR for each in (left, right))
-        if operator == "**" or not numbers:
-            raise SecurityError(f"'{operator}' is for numbers up to {_MOST_FACTOR:,} here, and no powers")
-        return super().call_binop(context, operator, left, right)
+def fill_template(name: str, values: Mapping[str, Any]) -> str:
+    """Render the template of that name, which must exist; return the text of the plan."""
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        undefined=StrictUndefined,
+        autoescape=True,  # makes results of macros Markup, unlike inserted texts
+        finalize=_as_yaml,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    text = environment.get_template(f"{name}.yaml").render(**values)
+    # A line that had template statements only is left blank.
+    return "".join(line for line in text.splitlines(keepends=True) if line.strip())
 
 
 def _as_yaml(value: Any) -> Any:
@@ -132,9 +61,6 @@ def _as_yaml(value: Any) -> Any:
     # By way of JSON, tuples and other sequences become lists, and what YAML cannot hold raises here.
     data = value if isinstance(value, str) else json.loads(json.dumps(value, allow_nan=False, default=list))
     return Markup(yaml_flow(data))
-
-
-# -- the variables of templates ------------------------------------------------------------------------
 
 
 def read_values(goal: str, folder: Path) -> dict[str, Any]:

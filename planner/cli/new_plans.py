@@ -17,14 +17,13 @@ import typer
 from planner.authoring.decomposition import Decomposer, reasons_for_phases
 from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text, root_for
 from planner.authoring.outline import LONGEST_GOAL, read_goal, read_page
-from planner.authoring.plan_templates import PlanTemplates, read_values
+from planner.authoring.plan_templates import fill_template, read_values, template_names
 from planner.authoring.repository import read_repository
 from planner.cli.app import command
-from planner.cli.arguments import option, usual_plan
+from planner.cli.arguments import nearest, option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
 from planner.cli.screen import Screen
 from planner.errors import PlannerError
-from planner.model.findings import Severity
 from planner.model.plan import Plan, TodoStatus
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
@@ -34,8 +33,6 @@ from planner.planfile.loader import load_plan_text
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_facts import repository_fingerprint
 from planner.planfile.tree import load_flat
-from planner.planfile.validation import validate_plan
-from planner.planfile.writer import dump_plan
 from planner.policy.outcomes import state_of
 from planner.store.run_log import RunLog
 from planner.text.display import counted, moment
@@ -71,7 +68,6 @@ GoalArgument = Annotated[
 ]
 OutputOption = Annotated[Path, option("-o, --output FILE", "The file to write; - is standard output.")]
 ForceOption = Annotated[bool, option("--force", "Replace an existing plan.")]
-TemplatesOption = Annotated[Path | None, option("--templates DIR", "A folder with your templates.")]
 
 
 # -- init ----------------------------------------------------------------------------------------------
@@ -123,9 +119,6 @@ def init(
     if not plan.items:
         complain(nothing)
         return Status.FOUND
-    if source is None:
-        plan, unproved = _without_unproved(plan, output)
-        notes += ["Left out, as they would prove nothing:", *unproved] if unproved else []
     heading = (
         "Made by planverify init. Verify it: planverify verify. Show what comes next: planverify next.",
         "Edit it freely: a todo is one piece of work, and verify is the command that proves it done.",
@@ -133,22 +126,6 @@ def init(
     )
     _write({output: plan_text(plan, heading, notes)})
     return _write_agents(output) if agents and output != STANDARD_OUTPUT else Status.OK
-
-
-def _without_unproved(plan: Plan, output: Path) -> tuple[Plan, list[str]]:
-    """Return the plan without the todos in which validation finds an error, and a note for each of them.
-
-    If all have one, the plan is returned as it is: without these todos it would be empty.
-    """
-    findings = validate_plan(_path_of(output), dump_plan(plan, format="yaml"))
-    errors = {each.todo_id: each.message for each in findings if each.severity is Severity.ERROR}
-    proved = tuple(each for each in plan.items if each.id not in errors)
-    if not proved:
-        return plan, []
-    left_out = (each for each in plan.items if each.id in errors)
-    return plan.model_copy(update={"items": proved}), [
-        f"- {each.verify or each.title}: {errors[each.id]}" for each in left_out
-    ]
 
 
 def _write_agents(plan: Path) -> int:
@@ -184,14 +161,11 @@ def with_section(page: str, plan: str) -> str:
 # -- new -----------------------------------------------------------------------------------------------
 
 
-@command(
-    "Exit status: 0 written, 2 wrong usage, or there is a plan already, 4 an unusable template or file."
-)
+@command("Exit status: 0 written, 2 wrong usage, or there is a plan already, 4 an unusable file.")
 def new(
     goal: GoalArgument = "",
     template: Annotated[str, option("-t, --template NAME", "The template; --list shows all.")] = "feature",
     output: OutputOption = USUAL_OUTPUT,
-    templates: TemplatesOption = None,
     list_: Annotated[bool, option("--list", "List the templates.")] = False,
     force: ForceOption = False,
 ) -> int:
@@ -200,20 +174,22 @@ def new(
     Every todo has criteria and allowed files. Tests are written first, by another role than the code.
     Nothing is executed.
     """
-    known = PlanTemplates(templates)
+    names = template_names()
     if list_:
         screen = Screen()
-        names = known.names()
         for name, purpose in names.items():
             screen.labelled(name, purpose, indent=0, room=max(map(len, names)) + 2)
         screen.show()
         return Status.OK
     text = _checked_goal(goal)
+    if template not in names:
+        hint = nearest(template, names, "the templates are")
+        raise UsageMistake(f"--template {template}: unknown template; {hint}")
     _refuse_existing(output, force=force)
     here = Path.cwd()
     values = read_values(text, here) | {"root": root_for(here / output, here)}
     heading = f"# Made by {program()} new --template {template}. Edit it freely.\n"
-    _write({output: heading + known.fill(template, values)})
+    _write({output: heading + fill_template(template, values)})
     return Status.OK
 
 
@@ -237,7 +213,7 @@ def _checked_goal(goal: str) -> str:
 
 
 @command(
-    "Exit status: 0 written; 2 wrong usage, or there is a plan already; 4 an unusable file, template or "
+    "Exit status: 0 written; 2 wrong usage, or there is a plan already; 4 an unusable file or "
     "model; 11 the goal could be planned in phases: add --phases or --flat."
 )
 def decompose(
@@ -250,24 +226,13 @@ def decompose(
     max_depth: Annotated[
         int, option("--max-depth N", "The greatest number of levels of plans.", min=1, max=5)
     ] = 3,
-    first: Annotated[
-        bool, option("--first", "Plan only the first phase in detail; plan the others after it.")
-    ] = False,
     after: Annotated[
         Path | None, option("--after PLAN", "Add what was done in this plan to the instructions.")
     ] = None,
-    template: Annotated[
-        str | None,
-        option("-t, --template NAME", "The template for every part. Default: chosen by its words."),
-    ] = None,
-    templates: TemplatesOption = None,
     model: Annotated[
         str | None,
         option("--model PROVIDER:NAME", "Let a language model plan it; needs pytest-planverify[llm]."),
     ] = None,
-    retries: Annotated[
-        int, option("--retries N", "How often the model may correct its plan.", min=0, max=20)
-    ] = 3,
     anew: Annotated[
         bool, option("--anew", "Plan it again, even if a plan for this goal was completed here before.")
     ] = False,
@@ -287,51 +252,36 @@ def decompose(
         plan, when = cached
         _write({output: plan_text(plan, [f"Completed here on {when}; --anew plans it again."])})
         return Status.OK
-    decomposer = Decomposer(
-        templates=PlanTemplates(templates),
-        facts=read_values(piece.title, here),
-        folder=here,
-        template=template,
-        done_before="" if after is None else _done_before(after),
-        only_first=first,
-    )
+    facts = read_values(piece.title, here)
+    done = "" if after is None else _done_before(after)
+    if model is not None:
+        from planner.authoring.model_plans import plan_by_model
+
+        plan = plan_by_model(model, text, facts, folder=here, output=here / output, done_before=done)
+        keys = {**plan.extensions, "x-goal": piece.title, "x-model": model}
+        _write({output: plan_text(plan.model_copy(update={"extensions": keys}), [heading])})
+        return Status.OK
+    decomposer = Decomposer(facts=facts, folder=here, done_before=done)
     plans = decomposer.plans(piece, here / output, depth=1)
     reasons = reasons_for_phases(piece, sum(len(plan.items) for plan in plans.values()))
     if phases is None and reasons and max_depth > 1:
         phases = _ask(piece, reasons)
         if phases is None:
             return Status.HUMAN_NEEDED
-    in_phases = bool(phases) and max_depth > 1
-    if in_phases and len(piece.parts) < 2:
-        raise UsageMistake(
-            "--phases: the goal has no phases; write them as headings or a list, or use --flat"
-        )
-    if model is not None:
-        from planner.authoring.model_plans import plan_by_model
-
-        listed = "\n".join(f"{number}. {each.goal}" for number, each in enumerate(piece.parts, 1))
-        plan = plan_by_model(
-            model,
-            text,
-            decomposer.facts,
-            folder=here,
-            output=here / output,
-            phases=listed if in_phases else "",
-            done_before=decomposer.done_before,
-            retries=retries,
-        )
-        keys = {**plan.extensions, "x-goal": piece.title, "x-model": model}
-        plans = {here / output: plan.model_copy(update={"extensions": keys})}
-    elif in_phases:
+    if phases and max_depth > 1:
+        if len(piece.parts) < 2:
+            raise UsageMistake(
+                "--phases: the goal has no phases; write them as headings or a list, or use --flat"
+            )
         if not (here / output).resolve().is_relative_to(here):
             raise UsageMistake(
                 f"-o {output}: a plan with phases must be in the repository; name a file in it"
             )
         plans = decomposer.plans(piece, here / output, depth=max_depth)
-    shown = {Path(os.path.relpath(path, here)): plan for path, plan in plans.items()}
-    for path in shown:
+    texts = {Path(os.path.relpath(path, here)): plan_text(plan, [heading]) for path, plan in plans.items()}
+    for path in texts:
         _refuse_existing(path, force=force)
-    _write({path: plan_text(plan, [heading]) for path, plan in shown.items()})
+    _write(texts)
     return Status.OK
 
 

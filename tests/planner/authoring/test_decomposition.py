@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.authoring.decomposition import Decomposer, reasons_for_phases, template_for
 from planner.authoring.outline import MAX_PIECES, Piece, read_goal
-from planner.authoring.plan_templates import PlanTemplates, read_values
+from planner.authoring.plan_templates import read_values
 from planner.model.plan import Plan
 from planner.planfile.loader import load_plan_text
 from planner.planfile.tree import load_tree
@@ -33,8 +33,9 @@ EDITOR = """\
 
 def plans_of(goal: str, folder: Path, *, depth: int = 1, **settings: Any) -> dict[Path, Plan]:
     facts = read_values("x", folder)
-    maker = Decomposer(templates=PlanTemplates(), facts=facts, folder=folder, **settings)
-    return maker.plans(read_goal(goal), folder / "plan.yaml", depth=depth)
+    return Decomposer(facts=facts, folder=folder, **settings).plans(
+        read_goal(goal), folder / "plan.yaml", depth=depth
+    )
 
 
 def plan_of(goal: str, folder: Path, **settings: Any) -> Plan:
@@ -194,15 +195,6 @@ def test_inner_phases_of_one_name_have_plans_of_their_own(tmp_path: Path) -> Non
     plans = plans_of("# G\n## a\n- b\n  - c\n## d\n- b\n  - e", tmp_path, depth=3)
 
     assert {"c", "e"} <= {todo.id for plan in plans.values() for todo in plan.items}
-
-
-def test_later_phases_are_planned_from_the_results_of_the_first(tmp_path: Path) -> None:
-    plans = plans_of(EDITOR, tmp_path, depth=2, only_first=True)
-    _, buffer, navigation, _ = plans.values()
-
-    assert len(buffer.items) > 1
-    assert [todo.id for todo in navigation.items] == ["plan_this_phase"]
-    assert "--after plan.yaml" in (navigation.items[0].intent or "")
 
 
 def test_earlier_results_are_included_in_the_intent_of_every_todo(tmp_path: Path) -> None:
