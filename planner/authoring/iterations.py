@@ -10,11 +10,9 @@ by the outcomes of its plan alone; only a rollback is recorded on a person's wor
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 import shlex
-from collections import Counter
 from collections.abc import Sequence  # noqa: TC003 - the port is used at run time
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -22,14 +20,14 @@ from fnmatch import filter as matching
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from planner.authoring.first_plan import fresh_id, make_plan, short_title
 from planner.authoring.outline import read_bounded, read_page
 from planner.catalog.commands import accepted_command
 from planner.catalog.test_paths import is_test_path
 from planner.errors import PlannerError
-from planner.model.base import ReadValue, Value
+from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import load_plan, shown_path
@@ -38,7 +36,7 @@ from planner.text.glob_patterns import matches
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from planner.model.outcome import OutcomeDocument
@@ -60,9 +58,6 @@ TOOL_CRITERIA = {
 }
 """The criteria of every iteration, each with the command that checks it where the tool is installed."""
 
-MOST_FILES = 50
-"""The most files that a gap names."""
-
 MOST_TEXT = 300
 """The most characters of a description that is made here."""
 
@@ -72,19 +67,13 @@ _PATH = re.compile(
     r"((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
     r"|`((?:[\w.+-]+/)+)`"
 )
-# The first that occurs: "Create module prices" would match the last one, too.
-_MODULES = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"^\W*tests for (?:(?:the|module) )*`?(\w+)",
-        r"\bmodules?\s+[`'\"]?([a-z_]\w*)",
-        r"\b([a-z_]\w*)[`'\"]?\s+module\b",
-    )
+_MODULE = re.compile(
+    r"(?:^\W*tests for|\bmodules?) (?:(?:the|module) )*[`'\"]?(?!(?:that|for|of|in|and)\b)([a-z_]\w*)",
+    re.IGNORECASE,
 )
-_ARTICLES = frozenset({"a", "an", "the", "this", "that", "each", "every", "new", "of", "in", "for", "and"})
 _DOCUMENTS = ("CONTRACT.md", "SPEC.md")
 
-_Parsed = TypeVar("_Parsed")
+_Parsed = TypeVar("_Parsed", bound=Value)
 Risk = Literal["low", "medium", "high"]
 ActionType = Literal["create", "modify"]
 Texts = Annotated[
@@ -351,8 +340,7 @@ def _module_folders(description: str, state: ProjectState) -> list[str]:
     The folder of a module is ``modules/NAME/``, or an existing package of that name elsewhere.
     """
     found: list[str] = []
-    names = next(filter(None, (each.findall(description) for each in _MODULES)), [])
-    for name in (each for each in names if each.casefold() not in _ARTICLES):
+    for name in _MODULE.findall(description):
         usual = f"modules/{name}/"
         inits = [each for each in state.files if f"/{each}".endswith(f"/{name}/__init__.py")]
         is_usual = not inits or any(each.startswith(usual) for each in state.files)
@@ -468,57 +456,16 @@ def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
         if outcome.success or failure is None or (failure.signature or outcome.todo_id) in seen:
             continue
         seen.add(failure.signature or outcome.todo_id)
+        places = (each.location for each in (failure, *outcome.failures) if each.location is not None)
+        where = dict.fromkeys(f"{each.path}:{each.line}" if each.line else each.path for each in places)
         category = failure.category.value
         head = one_line(failure.stack_trace_head or failure.because or category, limit=MOST_TEXT)
-        place = failure.location
-        where = () if place is None else (f"{place.path}:{place.line}" if place.line else place.path,)
         red = (each.cmd for each in outcome.checks if each.counts_as.is_red)
         yield Gap(
             category="quality",
             description=f"{outcome.todo_id} fails: {category}",
             evidence=(*where, head),
             commands=tuple(each for each in red if each is not None),
-        )
-
-
-class _Finding(ReadValue):
-    # ruff names the key ``filename``, pyright ``file``.
-    file: str = Field("", alias="filename")
-    severity: str = "error"
-
-
-class _PyrightOutput(ReadValue):
-    findings: tuple[_Finding, ...] = Field(alias="generalDiagnostics")
-
-
-def gaps_of_ruff(path: Path) -> Iterator[Gap]:
-    """Yield one gap for the output of ``ruff check --output-format json``, if it has findings."""
-    remedy = "this is not the output of ruff check --output-format json; write the file again"
-    found = _parse(read_bounded(path), tuple[_Finding, ...], shown_path(path), remedy)
-    yield from _gap_of_tool("ruff check", (each.file for each in found))
-
-
-def gaps_of_pyright(path: Path) -> Iterator[Gap]:
-    """Yield one gap for the output of ``pyright --outputjson``, if it has errors."""
-    remedy = "this is not the output of pyright --outputjson; write the file again"
-    found = _parse(read_bounded(path), _PyrightOutput, shown_path(path), remedy).findings
-    yield from _gap_of_tool("pyright", (each.file for each in found if each.severity == "error"))
-
-
-def _gap_of_tool(command: str, files: Iterable[str]) -> Iterator[Gap]:
-    """Yield one gap for the findings of a tool, given the file of each; the most frequent come first.
-
-    The gap's command checks only these files, or everything where they are more than ``MOST_FILES``.
-    """
-    # In their JSON output, ruff and pyright print absolute paths.
-    counts = Counter(os.path.relpath(each) if os.path.isabs(each) else each for each in files if each)
-    named = sorted(counts, key=lambda each: (-counts[each], each))
-    if named:
-        yield Gap(
-            category="quality",
-            description=f"{command} fails",
-            evidence=tuple(named[:MOST_FILES]),
-            commands=(f"{command} {shlex.join(named)}" if len(named) <= MOST_FILES else command,),
         )
 
 
@@ -556,24 +503,15 @@ def gaps_of_roadmap(path: Path) -> Iterator[Gap]:
             )
 
 
-SOURCES: Mapping[str, Callable[[Path], Iterator[Gap]]] = {
-    "ruff": gaps_of_ruff,
-    "pyright": gaps_of_pyright,
-    "inbox": gaps_of_inbox,
-    "roadmap": gaps_of_roadmap,
-}
-"""The files and folders with gaps, the most critical first. Each raises ``PlannerError`` for a bad file."""
-
-
 def read_gap_report(path: Path) -> GapReport:
     """Read a gap report in JSON, as ``planner gaps -o`` writes it. Raises :class:`PlannerError`."""
     return _parse(read_bounded(path), GapReport, shown_path(path), "write it with planner gaps -o FILE")
 
 
-def _parse(data: bytes, kind: type[_Parsed], shown: str, remedy: str) -> _Parsed:
+def _parse(data: bytes, model: type[_Parsed], shown: str, remedy: str) -> _Parsed:
     """Parse JSON. Raises :class:`PlannerError`, which names the first fault and ends with ``remedy``."""
     try:
-        return TypeAdapter(kind).validate_json(data)
+        return model.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the document"

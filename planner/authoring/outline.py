@@ -26,10 +26,8 @@ MAX_BYTES = 8 * 1024 * 1024
 """The size from which on files are refused."""
 LONGEST_GOAL = 20_000
 """The most characters of a goal."""
-MAX_PIECES = 200
-"""The most pieces of a goal; what follows them is text of the last piece."""
-MAX_ITEMS = 100_000
-"""The most pieces of a page."""
+MAX_PIECES = 10_000
+"""The most pieces of a page; it is refused if it has more."""
 MAX_DEPTH = 50
 """The deepest nesting; items below it become siblings of the deepest."""
 
@@ -113,11 +111,11 @@ def read_page(path: Path) -> Piece:
     return read_outline(read_bounded(path).decode("utf-8", "replace"))
 
 
-def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
+def read_outline(text: str) -> Piece:
     """Return a page as a root piece whose parts are its headings and items, nested as they are written.
 
     Other lines are text of the piece above them; those before the first piece are title and text of the
-    root. After ``most`` pieces, headings and items are text, too.
+    root. Raises :class:`planner.errors.PlannerError` if it has more than ``MAX_PIECES``.
     """
     root = Piece(title="")
     above: list[tuple[int, Piece]] = [(-1, root)]
@@ -126,7 +124,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
         line = raw.expandtabs(_TAB).rstrip()
         depth = _BELOW_HEADINGS + len(line) - len(line.lstrip())
         marker = _FENCE.match(line)
-        found = None if fence or marker or count >= most else _PIECE.fullmatch(line)
+        found = None if fence or marker else _PIECE.fullmatch(line)
         if found is not None:
             depth = len(found["level"]) if found["level"] else depth
             # Bounded, as walk() and boxes() descend by recursion.
@@ -137,6 +135,8 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
             parent.in_order |= piece.is_phase or found["number"] is not None
             above.append((depth, piece))
             count += 1
+            if count > MAX_PIECES:
+                raise PlannerError(f"there are more than {MAX_PIECES:,} headings and items; split the page")
         elif fence or marker:
             current = above[-1][1]
             current.lines += [line] if line else []
@@ -160,7 +160,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
 
 def read_goal(goal: str) -> Piece:
     """Return the outline of a goal: a sentence, several separated by semicolons, or a page of Markdown."""
-    root = read_outline(clean(goal, limit=LONGEST_GOAL).strip(), most=MAX_PIECES)
+    root = read_outline(clean(goal, limit=LONGEST_GOAL).strip())
     if not root.title and len(root.parts) == 1:
         root = root.parts[0]  # the only heading above all others is the goal itself
     title = root.title or "; ".join(each.title for each in root.parts) or root.goal

@@ -37,16 +37,7 @@ def template_names() -> dict[str, str]:
 
 def fill_template(name: str, values: Mapping[str, Any]) -> str:
     """Render the template of that name, which must exist; return the text of the plan."""
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
-        undefined=StrictUndefined,
-        autoescape=True,  # makes results of macros Markup, unlike inserted texts
-        finalize=_as_yaml,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    text = environment.get_template(f"{name}.yaml").render(**values)
+    text = _ENVIRONMENT.get_template(f"{name}.yaml").render(**values)
     # A line that had template statements only is left blank.
     return "".join(line for line in text.splitlines(keepends=True) if line.strip())
 
@@ -61,6 +52,17 @@ def _as_yaml(value: Any) -> Any:
     # By way of JSON, tuples and other sequences become lists, and what YAML cannot hold raises here.
     data = value if isinstance(value, str) else json.loads(json.dumps(value, allow_nan=False, default=list))
     return Markup(yaml_flow(data))
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(_FOLDER),
+    undefined=StrictUndefined,
+    autoescape=True,  # makes results of macros Markup, unlike inserted texts
+    finalize=_as_yaml,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
 
 
 def read_values(goal: str, folder: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """``planner gaps`` and ``planner iterate``: collect what is missing, and plan one iteration to fix one gap.
 
-Gaps come from outcomes, ruff, pyright, an inbox folder and a roadmap; see
+Gaps come from outcomes, an inbox folder and a roadmap; see
 :mod:`planner.authoring.iterations`. The most critical one becomes a plan file; the next call first records
 how that iteration ended.
 """
@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from planner.authoring.first_plan import root_for
 from planner.authoring.iterations import (
-    SOURCES,
     TOOL_CRITERIA,
     GapReport,
     IterationOutcome,
     IterationRecord,
     Planner,
     ProjectState,
+    gaps_of_inbox,
     gaps_of_outcomes,
+    gaps_of_roadmap,
     judge,
     plan_of_iteration,
     read_gap_report,
@@ -39,20 +40,13 @@ from planner.planfile.project_files import RootedFiles, walk
 from planner.planfile.tree import load_flat
 from planner.planfile.writer import dump_plan
 
-if TYPE_CHECKING:
-    from planner.authoring.iterations import Gap
-
 FOLDER = Path("iterations")
-USUAL = {"inbox": Path("inbox"), "roadmap": Path("ROADMAP.md")}
-"""Where sources of gaps are read unasked."""
+INBOX = Path("inbox")
+ROADMAP = Path("ROADMAP.md")
 
 
 @command("Exit status: 0 no gaps, 1 gaps, 2 wrong usage, 4 a file cannot be read.")
 def gaps(
-    ruff: Annotated[
-        Path | None, option("--ruff FILE", "The output of ruff check --output-format json.")
-    ] = None,
-    pyright: Annotated[Path | None, option("--pyright FILE", "The output of pyright --outputjson.")] = None,
     inbox: Annotated[
         Path | None,
         option("--inbox DIR", "A folder with one Markdown file per request. Default: inbox, if it exists."),
@@ -72,10 +66,9 @@ def gaps(
 ) -> int:
     """List failures, requests and open items of the roadmap, the most critical first.
 
-    Root causes of failed todos come first, then findings of ruff and errors of pyright, the inbox, and the
-    roadmap. Nothing is executed.
+    Root causes of failed todos come first, then the inbox, and the roadmap. Nothing is executed.
     """
-    report = _collect_gaps(plan, ruff=ruff, pyright=pyright, inbox=inbox, roadmap=roadmap)
+    report = _collect_gaps(plan, inbox, roadmap)
     status = Status.FOUND if report.gaps else Status.OK
     if as_json or output is not None:
         path = output or STANDARD_OUTPUT
@@ -90,7 +83,7 @@ def gaps(
         where = f"  ({', '.join(gap.evidence[:2])})" if gap.evidence else ""
         screen.clipped(screen.one_line(f"{gap.category:<8} {gap.description}{where}"))
     then = f"{program()} iterate"
-    if any((ruff, pyright, inbox, roadmap, plan)):
+    if any((inbox, roadmap, plan)):
         then = f"write them with -o gaps.json, then: {then} --gaps gaps.json"
     screen.line(f"next: {then}" if report.gaps else "there are no gaps")
     screen.show()
@@ -182,30 +175,32 @@ class ProjectFolder(RootedFiles):
         return None if file is None else file.text
 
 
-def _collect_gaps(plan: Path | None = None, **named: Path | None) -> GapReport:
-    """Return the report of all gaps; an inbox and a roadmap at their usual places are used unasked.
+def _collect_gaps(
+    plan: Path | None = None, inbox: Path | None = None, roadmap: Path | None = None
+) -> GapReport:
+    """Return the report of all gaps; a plan, an inbox and a roadmap at their usual places are used unasked.
 
-    ``named`` are further sources by their names. Raises ``UsageMistake`` if there is nothing to read, or
-    the named plan was not verified.
+    Raises ``UsageMistake`` if there is nothing to read, or the named plan was not verified.
     """
-    usual = {name: place for name, place in USUAL.items() if place.exists()}
-    places = usual | {name: place for name, place in named.items() if place is not None}
     path = plan or usual_plan()
+    inbox = inbox or (INBOX if INBOX.is_dir() else None)
+    roadmap = roadmap or (ROADMAP if ROADMAP.is_file() else None)
     # Without sources, "there are no gaps" would be misleading.
-    if path is None and not places:
+    if not (path or inbox or roadmap):
         raise UsageMistake(
-            f"there is nothing to read gaps from: no plan, no {' and no '.join(map(str, USUAL.values()))}; "
-            f"make a plan: {program()} init, or name another source: {program()} gaps --help"
+            f"there is nothing to read gaps from: no plan, no {INBOX}/ and no {ROADMAP}; make a plan: "
+            f"{program()} init, or name another source: {program()} gaps --help"
         )
-    found: list[Gap] = []
-    if path is not None:
-        known = find_outcomes(load_flat(path).loaded)
-        problem = f"{path} was not verified, so its failures are unknown; run: {known.verify}"
-        if known.document is not None:
-            found += gaps_of_outcomes(known.document)
-        elif plan is not None:
+    found = None if path is None else find_outcomes(load_flat(path).loaded)
+    if found is not None and found.document is None:
+        problem = f"{path} was not verified, so its failures are unknown; run: {found.verify}"
+        if plan is not None:
             raise UsageMistake(problem)
-        else:
-            complain(problem)
-    found += (gap for name, read in SOURCES.items() if name in places for gap in read(places[name]))
-    return GapReport(gaps=tuple(found))
+        complain(problem)
+    return GapReport(
+        gaps=(
+            *(gaps_of_outcomes(found.document) if found and found.document else ()),
+            *(gaps_of_inbox(inbox) if inbox else ()),
+            *(gaps_of_roadmap(roadmap) if roadmap else ()),
+        )
+    )

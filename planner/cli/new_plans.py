@@ -373,7 +373,9 @@ def _write(texts: dict[Path, str]) -> None:
 
     The first is the parent of the others. Raises ``PlanFileError`` if one of them could not be run.
     """
-    plans = [load_plan_text(text, _path_of(path)).plan for path, text in texts.items()]
+    # What goes to standard output is loaded as the usual file.
+    places = [USUAL_OUTPUT if path == STANDARD_OUTPUT else path for path in texts]
+    plans = [load_plan_text(text, place).plan for place, text in zip(places, texts.values(), strict=True)]
     # The sub-plans first, so that the parent never names a file that does not exist.
     for path, text in reversed(texts.items()):
         write_file(path, text, mode=None)
@@ -386,8 +388,3 @@ def _write(texts: dict[Path, str]) -> None:
         say(f"wrote {output}: {todos}{below}")
         say(f"read it, then:  {program()} next{name}")
         say(f"verify it:      planverify verify{name}")
-
-
-def _path_of(output: Path) -> Path:
-    """Return the path as which a plan is loaded; what goes to standard output has the usual one."""
-    return USUAL_OUTPUT if output == STANDARD_OUTPUT else output

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text
-from planner.authoring.outline import read_outline
+from planner.authoring.outline import MAX_PIECES, read_outline
 from planner.authoring.plan_templates import fill_template, read_values, template_names
 from planner.authoring.repository import read_repository
 from planner.cli.exits import UsageMistake
 from planner.cli.new_plans import BEGIN, END, with_section
+from planner.errors import PlannerError
 from planner.model.plan import Plan, TodoStatus
 from planner.planfile.loader import load_plan_text
 from planner.planfile.validation import validate_plan
@@ -220,6 +221,11 @@ def test_a_deeply_nested_task_list_is_read_whole() -> None:
     page = read_outline("\n".join(f"{' ' * depth}- [ ] item {depth}" for depth in range(900)))
 
     assert len(loaded(plan_of_list(page, "x")).items) == 900
+
+
+def test_a_page_with_too_many_items_is_refused() -> None:
+    with pytest.raises(PlannerError, match="split the page"):
+        read_outline("- x\n" * (MAX_PIECES + 1))
 
 
 def test_the_generated_section_is_replaced_between_its_markers() -> None:

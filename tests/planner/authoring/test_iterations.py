@@ -189,7 +189,7 @@ def test_every_plan_requires_ruff_and_pyright_and_targets_nothing_protected(
         ("All code passes ruff", ("modify", ("shop/cart.py",))),
         ("Make everything better, e.g. the cart", ("create", ())),
         ("Create module `prices`", ("create", ("modules/prices/",))),
-        ("Implement the cart module", ("modify", ("src/shop/cart/__init__.py",))),
+        ("Implement module cart", ("modify", ("src/shop/cart/__init__.py",))),
     ],
 )
 def test_roadmap_items_map_to_files(description: str, expected: tuple[str, tuple[str, ...]]) -> None:
