@@ -1,27 +1,40 @@
-"""Decomposition of a goal into todos, as one flat plan or a plan with a sub-plan for each phase.
+"""Plans from templates: for a goal as a whole, or for its parts, in one plan or one for each phase.
 
-A goal is an outline of pieces (:mod:`planner.authoring.outline`). For each leaf a template is chosen by
-the leaf's words and filled with facts of the repository; the todos of numbered pieces depend on those of
-the piece before. Words and domains are data, in ``goal_words.toml``. No language model is involved.
+A template is YAML with Jinja2. Every ``{{ expression }}`` is written as one YAML value, quoted where
+needed, so that no text that is inserted can become syntax.
+
+To decompose a goal, which is an outline of pieces (:mod:`planner.authoring.outline`), a template is chosen
+for each leaf by the leaf's words and filled with facts of the repository; the todos of numbered pieces
+depend on those of the piece before. Words and domains are data, in ``goal_words.toml``. No language model
+is involved.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
 from planner.authoring.first_plan import fresh_id, make_plan, root_for, short_title
-from planner.authoring.plan_templates import fill_template, values_of_goal
+from planner.authoring.outline import LONGEST_GOAL
+from planner.authoring.repository import LANGUAGES, read_repository
 from planner.catalog.tables import load_table
 from planner.lint.rules import MANY_TODOS
 from planner.model.plan import CommandSpec
+from planner.model.verdicts import Purpose
+from planner.planfile.discovery import project_root
 from planner.planfile.loader import load_plan_text
-from planner.text.sanitizing import one_line
+from planner.planfile.writer import plain, yaml_flow
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from planner.authoring.outline import Piece
     from planner.model.plan import Plan, Todo
@@ -31,15 +44,99 @@ PHASES = "phases"
 MANY_DOMAINS = 3
 """The number of different domains from which on phases are suggested."""
 
+_TEMPLATES = Path(__file__).with_name("templates")
 _WORDS = load_table("goal_words", "planner.authoring")
+
+
+def template_names() -> dict[str, str]:
+    """Return the purpose of each template by its name: the comment in its first line."""
+    files = sorted(_TEMPLATES.glob("[!_]*.yaml"))
+    return {each.stem: each.read_text(encoding="utf-8").partition("\n")[0].strip("# ") for each in files}
+
+
+def fill_template(name: str, values: Mapping[str, Any]) -> str:
+    """Render the template of that name, which must exist; return the text of the plan."""
+    text = _ENVIRONMENT.get_template(f"{name}.yaml").render(**values)
+    # A line that had template statements only is left blank.
+    return "".join(line for line in text.splitlines(keepends=True) if line.strip())
+
+
+def _as_yaml(value: Any) -> Any:
+    """Return a value as YAML on one line, as ``Markup``; the result of a macro is YAML already."""
+    if isinstance(value, Markup):
+        return value
+    # By way of JSON, tuples become lists, and what YAML cannot hold raises here.
+    data = value if isinstance(value, str) else json.loads(json.dumps(value, allow_nan=False))
+    return Markup(yaml_flow(data))
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(_TEMPLATES),
+    undefined=StrictUndefined,
+    autoescape=True,  # makes results of macros Markup, unlike inserted texts
+    finalize=_as_yaml,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+def read_values(goal: str, folder: Path) -> dict[str, Any]:
+    """Return the variables of templates for a goal in the repository in ``folder``."""
+    repository = read_repository(folder)
+    places = [each.rstrip("/") for each in project_root(folder).words("testpaths")]
+    tops = sorted({each.place.partition("/")[0] for each in repository.tests})
+    checks = (each for each in repository.checks if each.is_installed and each.purpose is not Purpose.TEST)
+    package = fresh_id(repository.name, set()).replace("-", "_")
+    values: dict[str, Any] = {
+        "repository": repository.name,
+        "tools": [plain(each) for each in repository.tools],
+        "language": repository.language,
+        "existing": lambda paths: [each for each in paths if (folder / each).is_file()],
+        "checks": [each.cmd for each in checks],
+        "tests": next((each for each in places if (folder / each).is_dir()), "tests"),
+        "pytest": repository.runner,
+        "sources": list(repository.sources) or [f"{package}/**"],
+        "every_test": [" ".join([repository.runner, *map(shlex.quote, tops)])] if tops else [],
+    }
+    if (rules := LANGUAGES.get(repository.language)) is not None:
+        values |= {"sources": rules["sources"], "every_test": [rules["every_test"]]}
+    return values | values_of_goal(goal, values)
+
+
+def values_of_goal(
+    goal: str, of_repository: Mapping[str, Any], *, taken: set[str] | None = None
+) -> dict[str, Any]:
+    """Return the variables that depend on the goal: text, title, id, module, and its test file and command.
+
+    The id is none of ``taken``, and is added there.
+    """
+    title = one_line(goal, limit=LONGEST_GOAL)
+    todo_id = fresh_id(title, set() if taken is None else taken)
+    module = re.sub(r"\W", "_", todo_id)
+    test_file = f"{of_repository['tests']}/test_{module}.py"
+    test = f"{of_repository['pytest']} {test_file}"
+    if (rules := LANGUAGES.get(of_repository["language"])) is not None:
+        test_file, test = rules["test_file"].format(module), rules["test"].format(module)
+    return {
+        "goal": clean(goal, limit=LONGEST_GOAL).strip(),
+        "title": short_title(title),
+        "id": todo_id,
+        "module": module,
+        "test_file": test_file,
+        "test": test,
+    }
+
+
+# -- decomposition -------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, kw_only=True)
 class Decomposer:
-    """Decomposes goals with the facts of one repository."""
+    """Decomposes one goal with the facts of a repository."""
 
     facts: Mapping[str, Any]
-    """The facts of the repository, as :func:`planner.authoring.plan_templates.read_values` returns them."""
+    """The facts of the repository, as :func:`read_values` returns them."""
     folder: Path
     """The folder of the repository."""
     done_before: str = ""
@@ -48,17 +145,12 @@ class Decomposer:
     _phase_ids: set[str] = field(default_factory=set[str], init=False)
     """The ids in use in the plans that are being made; names of files follow from both."""
 
-    def plans(self, goal: Piece, output: Path, *, depth: int) -> dict[Path, Plan]:
+    def plans(self, goal: Piece, output: Path, depth: int) -> dict[Path, Plan]:
         """Return the plan for a goal, and with a ``depth`` above 1 a plan for each phase, by their files.
 
         The plan of ``output`` comes first. ``depth`` is the greatest number of levels of plans; the todos
         of a plan with levels below are the goal's phases. ``output`` must be inside the repository then.
         """
-        self._todo_ids.clear()
-        self._phase_ids.clear()
-        return self._plans(goal, output, depth)
-
-    def _plans(self, goal: Piece, output: Path, depth: int) -> dict[Path, Plan]:
         if depth == 1:
             return {output: self._plan(goal, self._todos(goal, output), output)}
         plans: dict[Path, Plan] = {}
@@ -68,7 +160,7 @@ class Decomposer:
             below = output.parent / PHASES / f"{phase_id}.yaml"
             # A phase whose parts have none of their own is small enough for one plan.
             inner = depth - 1 if any(part.parts for part in phase.parts) else 1
-            plans |= self._plans(phase, below, inner)
+            plans |= self.plans(phase, below, inner)
             items.append(
                 {
                     "id": phase_id,

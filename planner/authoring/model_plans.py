@@ -62,7 +62,7 @@ def plan_by_model(
     """Return the plan that a model makes of a goal, once it passes validation without errors and warnings.
 
     ``model`` is ``PROVIDER:NAME``, or a model of pydantic-ai; ``facts`` are those of
-    :func:`planner.authoring.plan_templates.read_values`. Findings of the validator are returned to the
+    :func:`planner.authoring.decomposition.read_values`. Findings of the validator are returned to the
     model at most ``RETRIES`` times. ``output`` is where the plan will be, from which its ``root``
     follows. ``done_before`` is added to the prompt. Raises ``ModelFault``.
     """

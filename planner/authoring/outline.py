@@ -137,24 +137,24 @@ def read_outline(text: str) -> Piece:
             count += 1
             if count > MAX_PIECES:
                 raise PlannerError(f"there are more than {MAX_PIECES:,} headings and items; split the page")
-        elif fence or marker:
-            current = above[-1][1]
-            current.lines += [line] if line else []
-            if fence:
-                _add_commands(current, [line.strip().removeprefix("$ ")])
+            continue
+        texts = [span for _, span in _SPAN.findall(line)]
+        if fence or marker:
+            texts = [line.strip().removeprefix("$ ")] if fence else []
             # A fence is closed by one of the same characters that is not shorter.
             if marker:
                 fence = "" if fence and marker[1].startswith(fence) else fence or marker[1]
-        elif line:
+        else:
             # A line continues the nearest item above with a smaller indent, but never leaves its heading.
-            while above[-1][0] >= depth and above[-2][0] >= _BELOW_HEADINGS:
+            while line and above[-1][0] >= depth and above[-2][0] >= _BELOW_HEADINGS:
                 above.pop()
-            current = above[-1][1]
-            if current is root and not root.title and count == 0:
-                root.title = one_line(line, limit=LONGEST_GOAL)
-            else:
-                current.lines.append(line.strip())
-                _add_commands(current, [span for _, span in _SPAN.findall(line)])
+            line = line.strip()
+        current = above[-1][1]
+        if not (root.title or root.parts or fence or marker):
+            root.title = one_line(line, limit=LONGEST_GOAL)
+        elif line:
+            current.lines.append(line)
+            _add_commands(current, texts)
     return root
 
 

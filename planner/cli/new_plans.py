@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.authoring.decomposition import Decomposer, reasons_for_phases
+from planner.authoring.decomposition import (
+    Decomposer,
+    fill_template,
+    read_values,
+    reasons_for_phases,
+    template_names,
+)
 from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text, root_for
 from planner.authoring.outline import LONGEST_GOAL, read_goal, read_page
-from planner.authoring.plan_templates import fill_template, read_values, template_names
 from planner.authoring.repository import read_repository
 from planner.cli.app import command
 from planner.cli.arguments import nearest, option, usual_plan
@@ -261,8 +266,11 @@ def decompose(
         keys = {**plan.extensions, "x-goal": piece.title, "x-model": model}
         _write({output: plan_text(plan.model_copy(update={"extensions": keys}), [heading])})
         return Status.OK
-    decomposer = Decomposer(facts=facts, folder=here, done_before=done)
-    plans = decomposer.plans(piece, here / output, depth=1)
+
+    def decomposed(depth: int) -> dict[Path, Plan]:
+        return Decomposer(facts=facts, folder=here, done_before=done).plans(piece, here / output, depth)
+
+    plans = decomposed(1)
     reasons = reasons_for_phases(piece, sum(len(plan.items) for plan in plans.values()))
     if phases is None and reasons and max_depth > 1:
         phases = _ask(piece, reasons)
@@ -277,7 +285,7 @@ def decompose(
             raise UsageMistake(
                 f"-o {output}: a plan with phases must be in the repository; name a file in it"
             )
-        plans = decomposer.plans(piece, here / output, depth=max_depth)
+        plans = decomposed(max_depth)
     texts = {Path(os.path.relpath(path, here)): plan_text(plan, [heading]) for path, plan in plans.items()}
     for path in texts:
         _refuse_existing(path, force=force)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.authoring.decomposition import fill_template, read_values, template_names
 from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text
 from planner.authoring.outline import MAX_PIECES, read_outline
-from planner.authoring.plan_templates import fill_template, read_values, template_names
 from planner.authoring.repository import read_repository
 from planner.cli.exits import UsageMistake
 from planner.cli.new_plans import BEGIN, END, with_section

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planner.authoring.decomposition import Decomposer, reasons_for_phases, template_for
+from planner.authoring.decomposition import Decomposer, read_values, reasons_for_phases, template_for
 from planner.authoring.outline import Piece, read_goal
-from planner.authoring.plan_templates import read_values
 from planner.model.plan import Plan
 from planner.planfile.loader import load_plan_text
 from planner.planfile.tree import load_tree
@@ -34,7 +33,7 @@ EDITOR = """\
 def plans_of(goal: str, folder: Path, *, depth: int = 1, **settings: Any) -> dict[Path, Plan]:
     facts = read_values("x", folder)
     return Decomposer(facts=facts, folder=folder, **settings).plans(
-        read_goal(goal), folder / "plan.yaml", depth=depth
+        read_goal(goal), folder / "plan.yaml", depth
     )
 
 
