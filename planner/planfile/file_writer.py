@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import secrets
 import stat
 import sys
@@ -33,12 +32,9 @@ OWNER_ONLY = 0o600
 """Permissions of files with captured output, which may contain secrets."""
 
 READABLE = 0o644
-_MOST_LINKS = 40
+_STDOUT_NAMES = frozenset(("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"))
 _NAME_KEPT = 40
 """Characters of the target's name in the temporary name, which is limited to 255 bytes."""
-
-_DESCRIPTOR = re.compile(r"/(?:dev|proc/self|proc/thread-self)/fd/([0-9]+)")
-"""Path of an open descriptor of this process."""
 
 _PERMISSIONS = 0o777
 
@@ -48,17 +44,15 @@ def write_file(
 ) -> None:
     """Write to a path: a file is replaced, a link followed, a device or pipe streamed to."""
     with _named_errors(path):
-        place = _place(path)
-        if isinstance(place, int):
-            if place == 1 and _apart is not None:
-                place = _apart
-            _stream(os.dup(place), _encoded(content), after={1: sys.stdout, 2: sys.stderr}.get(place))
-        elif _is_streamed_to(place):
+        if _is_stdout(path):
+            sys.stdout.flush()  # what was printed before comes first
+            _stream(os.dup(1 if _apart is None else _apart), content)
+        elif _is_streamed_to(path):
             # Non-blocking, as opening a pipe without a reader would block; it fails with ENXIO instead.
-            handle = os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-            _stream(handle, _encoded(content))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+            _stream(os.open(path, flags), content)
         else:
-            _replace(place, content, mode, durable=durable)
+            _replace(Path(os.path.realpath(path)), content, mode, durable=durable)
 
 
 def replace_file(
@@ -77,12 +71,11 @@ def create_file(path: Path, content: str | bytes, *, mode: int | None = None) ->
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether a path is a device, pipe or open descriptor, which is streamed to."""
+    """Return whether a path is standard output, a device or a pipe, which is streamed to."""
     try:
-        place = _place(path)
+        return _is_stdout(path) or _is_streamed_to(path)
     except (OSError, ValueError):
         return False
-    return isinstance(place, int) or _is_streamed_to(place)
 
 
 def prepare_place(path: Path) -> None:
@@ -91,16 +84,15 @@ def prepare_place(path: Path) -> None:
     Raises :class:`planner.errors.FileWriteError`.
     """
     with _named_errors(path):
-        place = _place(path)
-        if isinstance(place, int):
-            os.fstat(place)
-        elif place.is_dir():
+        if is_stream(path):
+            return
+        if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        elif not _is_streamed_to(place):
-            _make_folder(place.parent)
-            # The folder, and not the file, has to be writable: the file is replaced by another one.
-            if not os.access(place.parent, os.W_OK):
-                raise PermissionError(errno.EACCES, "not permitted")
+        folder = Path(os.path.realpath(path)).parent
+        _make_folder(folder)
+        # The folder, and not the file, has to be writable: the file is replaced by another one.
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, "not permitted")
 
 
 @contextmanager
@@ -110,11 +102,7 @@ def stdout_redirected(path: Path | None) -> Generator[None]:
     This includes child processes; only ``write_file`` still writes to standard output.
     """
     global _apart
-    try:
-        is_output = path is not None and _apart is None and _place(path) == 1
-    except (OSError, ValueError):
-        is_output = False
-    if not is_output:
+    if path is None or _apart is not None or not _is_stdout(path):
         yield
         return
     # The descriptor is replaced, and not sys.stdout, so that child processes are redirected, too.
@@ -135,46 +123,31 @@ _apart: int | None = None
 """Descriptor of standard output while prints are redirected."""
 
 
-# -- where a path leads --------------------------------------------------------------------------------
-
-
-def _place(path: Path) -> Path | int:
-    """Return the path with links resolved, or the descriptor that it refers to.
-
-    Links are followed one by one: ``/dev/stdout`` may end in a regular file opened by a shell, and
-    replacing that would lose earlier output.
-    """
-    if path == STANDARD_OUTPUT:
-        return 1
-    for _ in range(_MOST_LINKS):
-        if descriptor := _DESCRIPTOR.fullmatch(str(path)):
-            return int(descriptor[1])
-        if not path.is_symlink():
-            return path
-        path = path.parent / os.readlink(path)
-    raise OSError(errno.ELOOP, "the path is a loop of symbolic links")
-
-
-def _is_streamed_to(place: Path) -> bool:
-    """Return whether the path is a device, pipe or socket; a missing path is none."""
-    try:
-        mode = place.stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
 # -- streams -------------------------------------------------------------------------------------------
 
 
-def _stream(handle: int, data: bytes, *, after: TextIO | None = None) -> None:
-    """Write everything and close, after flushing ``after``."""
+def _is_stdout(path: Path) -> bool:
+    # By name: a shell may have opened a regular file there, and replacing it would lose earlier output.
+    return str(path) in _STDOUT_NAMES
+
+
+def _is_streamed_to(path: Path) -> bool:
+    """Return whether the path is a device, pipe or socket; a missing path is none. Raises ``OSError``."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    # What is behind the path of a descriptor may be a file that somebody else has open, too.
+    is_descriptor = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+    return is_descriptor or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _stream(handle: int, content: str | bytes) -> None:
+    """Write everything and close."""
     os.set_blocking(handle, True)  # another program may have set it non-blocking
     with open(handle, "wb", buffering=0) as file:
-        if after is not None:  # what was printed before comes first
-            after.flush()
         # Without a buffer, one call may write only a part, as to a pipe that is nearly full.
-        rest = memoryview(data)
+        rest = memoryview(_encoded(content))
         while rest:
             rest = rest[file.write(rest) or 0 :]
 

@@ -118,10 +118,9 @@ def test_devices_are_written_to_and_stay_devices(tmp_path: Path) -> None:
     assert refusal(Path("/dev/full")) == "No space left on device; name another file"
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1"])
 @pytest.mark.parametrize("is_piped", [True, False])
 def test_text_for_standard_output_follows_earlier_output(tmp_path: Path, name: str, is_piped: bool) -> None:
-    (tmp_path / "link").symlink_to("/dev/stdout")
     code = (
         "import sys; from pathlib import Path; from planner.planfile.file_writer import write_file\n"
         "print('before'); write_file(Path(sys.argv[1]), 'text\\n'); print('after')"
@@ -136,7 +135,7 @@ def test_text_for_standard_output_follows_earlier_output(tmp_path: Path, name: s
             check=True,
         )
     assert (done.stdout if is_piped else out.read_bytes()) == b"before\ntext\nafter\n"
-    assert sorted(os.listdir(tmp_path)) == ["link", "out"]
+    assert os.listdir(tmp_path) == ["out"]
 
 
 def test_screen_output_moves_to_stderr_while_the_file_is_stdout(
@@ -155,9 +154,15 @@ def test_screen_output_moves_to_stderr_while_the_file_is_stdout(
 
 
 def test_a_closed_descriptor_is_reported() -> None:
-    remedy = "Bad file descriptor; name another file"
-    assert refusal(Path("/dev/fd/987")) == remedy
-    assert refusal(Path("/dev/fd/987"), prepare_place) == remedy
+    assert refusal(Path("/dev/fd/987")).endswith("; name another file")
+
+
+def test_a_file_that_somebody_has_open_is_appended_to(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as file:
+        file.write("before\n")
+        file.flush()
+        write_file(Path(f"/dev/fd/{file.fileno()}"), "text\n")
+    assert (tmp_path / "out").read_text() == "before\ntext\n"
 
 
 def test_a_closed_reader_is_an_error() -> None:
@@ -191,7 +196,7 @@ def test_a_write_error_is_reported_in_one_line_with_a_remedy(tmp_path: Path, wri
 def test_a_loop_of_symbolic_links_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    assert refusal(tmp_path / "a") == "the path is a loop of symbolic links; name another file"
+    assert refusal(tmp_path / "a") == "Too many levels of symbolic links; name another file"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
