@@ -59,21 +59,22 @@ def _contract(document: Document) -> Contract:
     """Return the contract of a parsed document; its errors are added to ``document.faults``."""
     # First of all, as a newer version may have keys that would be reported as faults here.
     place = document.find(("contract_version",))
-    version = str(place.node.value) if place.is_there and place.node.style is None else ""
+    is_quoted = getattr(place.node, "style", None) is not None
+    version = str(place.node.value) if place.is_there and not is_quoted else ""
     # Cut, as int() refuses numbers of thousands of digits.
     if version.isdecimal() and int(version[:9]) > CONTRACT_VERSION:
         problem = (
             f"contract_version {version[:9]} is newer than {CONTRACT_VERSION}, the newest that this "
             "version reads; update pytest-planverify"
         )
-        raise document.refusal(place.node.at, problem, place.path)
+        raise document.refusal(place.start, problem, place.path)
     contract, is_sound = read_model(document, Contract)
     if is_sound and contract.is_empty:
         problem = "the contract is empty; name functions, classes or schemas"
-        document.mark(document.root.at, "", problem)
+        document.mark(document.root.start_mark.index, "", problem)
     for number, problem in _bad_schemas(contract) if is_sound else ():
         schema = document.find(("schemas", number))
-        document.mark(schema.node.at, schema.path, f"this is not a JSON Schema: {problem}; correct it")
+        document.mark(schema.start, schema.path, f"this is not a JSON Schema: {problem}; correct it")
     return contract
 
 

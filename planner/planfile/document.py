@@ -54,15 +54,12 @@ _TAGS = {None, *(_TAG + name for name in ("str", "bool", "int", "float", "null",
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put text that holds ': ' in quotes",
     "cannot start any token": "put the text in quotes",
-    "expected <block end>": "indent the lines of a list or mapping equally",
-    "could not find expected ':'": "write 'key: value', or indent the lines of a text equally",
+    "unexpected end of stream": "close the quote",
     "did not find expected ',' or": "close the bracket, or put a comma between its parts",
-    "did not find expected key": "indent the lines of a mapping equally",
     "undefined alias": "write &name before *name",
-    "second occurrence": "give one of the two anchors another name",
     "another document": "keep one plan in one file",
-    "unknown escape character": "write a backslash in double quotes twice, or use single quotes",
 }
+_YAML_REMEDY = "indent the lines of a list or mapping equally, and put unusual text in quotes"
 
 _TOO_DEEP = (
     f"the nesting is deeper than {MAX_DEPTH}, or an alias is inside of its own anchor; flatten the plan"
@@ -150,28 +147,13 @@ def decode(data: bytes) -> Source:
 
 # -- the nodes -----------------------------------------------------------------------------------------
 
+Node: TypeAlias = yaml.Node
+"""A node of PyYAML, whose ``value`` :func:`compose` has made usable.
 
-class Node:
-    """A value with its offsets in the text."""
-
-    __slots__ = ("at", "end", "is_alias", "is_flow", "parts", "spelled", "style", "value")
-
-    def __init__(self, at: int, value: str | list[Node] | dict[str, tuple[int, Node]]) -> None:
-        self.at = at
-        self.end = at
-        """End offset; for block collections somewhere after the last word."""
-        self.value = value
-        """Scalar text as written, list of nodes, or mapping from key to (offset of the key, node)."""
-        self.style: str | None = None
-        """Style of a scalar: quotes, ``|`` or ``>``; ``None`` if plain."""
-        self.is_flow = False
-        """Collection in flow style (brackets)."""
-        self.is_alias = False
-        """A further occurrence of an anchored value; its text is elsewhere, at the anchor."""
-        self.parts: list[Node] = []
-        """Items of a list, or alternating keys and values of a mapping."""
-        self.spelled: dict[str, str] = {}
-        """For a mapping, the key used in the file by field name."""
+It is the text of a scalar, the list of a sequence's nodes, or for a mapping, by key, the nodes of key and
+value.
+A further occurrence of an anchored value is the same node again.
+"""
 
 
 class Place(NamedTuple):
@@ -184,31 +166,41 @@ class Place(NamedTuple):
     """Offset of the node's key, if it has one, else of the node."""
     is_there: bool
 
+    @property
+    def start(self) -> int:
+        """Return the offset of the node."""
+        return self.node.start_mark.index
+
 
 class Document:
     """The nodes of a file, and the faults found so far."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.root = Node(0, {})
+        self.root: Node = yaml.MappingNode(None, {}, yaml.Mark("", 0, 0, 0, None, None))
+        self.spelled: dict[int, dict[str, str]] = {}
+        """The key used in the file by field name, for a mapping by the ``id`` of its node."""
+        self.pairs: dict[int, list[tuple[Node, Node]]] = {}
+        """The keys and values in the text of a mapping, without merged ones, by the ``id`` of its node."""
         self.faults: list[Fault] = []
         self._faulty: set[str] = set()
         self._said: set[tuple[int, str]] = set()
 
     def find(self, loc: Loc) -> Place:
         """Return the position of a location."""
-        node, path, at, is_there = self.root, "", self.root.at, True
+        node, path, at, is_there = self.root, "", self.root.start_mark.index, True
         for part in loc:
-            held = node.value
+            held: Any = node.value
             if isinstance(held, list) and isinstance(part, int) and part < len(held):
                 node, path = held[part], f"{path}[{part}]"
-                at = node.at
+                at = node.start_mark.index
             elif isinstance(held, dict):
-                key = node.spelled.get(str(part), str(part))
+                key = self.spelled.get(id(node), {}).get(str(part), str(part))
                 path = f"{path}.{key}".removeprefix(".")
                 if key not in held:
-                    return Place(node, path, node.at, False)
-                at, node = held[key]
+                    return Place(node, path, node.start_mark.index, False)
+                name, node = held[key]
+                at = name.start_mark.index
             else:
                 is_there = False
         return Place(node, path, at, is_there)
@@ -291,7 +283,8 @@ def compose(source: Source, *, is_json: bool) -> Document:
         loader.dispose()
     if root is None:
         raise document.refusal(0, "the file contains only comments; write the keys of the plan")
-    document.root = _NodeReader(document, is_json=is_json).node(root, "")
+    _NodeReader(document, is_json=is_json).read(root, "")
+    document.root = root
     return document
 
 
@@ -317,84 +310,84 @@ def _masked_json(document: Document) -> str:
 
 
 class _NodeReader:
-    """Converts PyYAML's nodes: expands aliases, rejects duplicate keys, merges ``<<``."""
+    """Checks PyYAML's nodes, with aliases expanded, and makes their values usable."""
 
     def __init__(self, document: Document, *, is_json: bool) -> None:
         self._document = document
         self._is_json = is_json
         self._count = 0
         self._known: set[int] = set()
-        """Ids of the PyYAML nodes seen so far: PyYAML returns the same object for each alias."""
+        """Ids of the nodes seen so far: PyYAML returns the same object for each alias."""
 
-    def node(self, held: Any, path: str, depth: int = 1) -> Node:
-        """Return the node of a list, mapping or scalar. Raises :class:`Refused` beyond the limits."""
-        refusal = self._document.refusal
-        at, end, tag = held.start_mark.index, held.end_mark.index, held.tag
-        if tag not in _TAGS:
-            shown = "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
-            problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
-            raise refusal(at, problem, path)
+    def read(self, node: Any, path: str, depth: int = 1) -> None:
+        """Read a list, mapping or scalar. Raises :class:`Refused` beyond the limits."""
+        refusal, at = self._document.refusal, node.start_mark.index
+        is_scalar = isinstance(node, yaml.ScalarNode)
         # Long texts count more, so that aliases of one cannot exhaust the memory.
-        self._count += 1 + (len(held.value) >> 6 if isinstance(held, yaml.ScalarNode) else 0)
+        self._count += 1 + (len(node.value) >> 6 if is_scalar else 0)
         if self._count > MAX_NODES:
             raise refusal(at, _TOO_MANY)
-        node = Node(at, held.value)
-        node.end, node.is_alias = end, id(held) in self._known
-        self._known.add(id(held))
-        if isinstance(held, yaml.ScalarNode):
-            # `!!str 007` is text like "007", although no quotes are written.
-            node.style = held.style or ('"' if tag == _TAG + "str" else None)
-            if self._is_json and node.style:  # the composer has only seen "xxx", see _masked_json
-                node.value = json.loads(self._document.source.text[at:end])
-            return node
-        if depth > MAX_DEPTH:
+        if depth > MAX_DEPTH and not is_scalar:
             raise refusal(at, _TOO_DEEP)
-        node.is_flow = bool(held.flow_style)
-        if isinstance(held, yaml.SequenceNode):
-            node.parts = [
-                self.node(each, f"{path}[{index}]", depth + 1) for index, each in enumerate(held.value)
-            ]
-            node.value = node.parts
-        else:
-            node.value = self._entries(node, held, path, depth)
-        return node
+        if id(node) not in self._known:
+            self._known.add(id(node))
+            if node.tag not in _TAGS:
+                shown = "!!" + node.tag.removeprefix(_TAG) if node.tag.startswith(_TAG) else node.tag
+                problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
+                raise refusal(at, problem, path)
+            if isinstance(node, yaml.MappingNode):
+                self._document.pairs[id(node)] = pairs = node.value
+                node.value = {}  # before anything in it is read, which may be itself
+                self._read_entries(node.value, pairs, path, depth)
+            elif is_scalar:
+                # `!!str 007` is text like "007", although no quotes are written.
+                node.style = node.style or ('"' if node.tag == _TAG + "str" else None)
+                if self._is_json and node.style:  # the composer has only seen "xxx", see _masked_json
+                    node.value = json.loads(self._document.source.text[at : node.end_mark.index])
+        if isinstance(node, yaml.SequenceNode):
+            for index, each in enumerate(node.value):
+                self.read(each, f"{path}[{index}]", depth + 1)
+        elif isinstance(node, yaml.MappingNode):
+            for key, (_, value) in cast("dict[str, tuple[Any, Any]]", node.value).items():
+                self.read(value, f"{path}.{key}".removeprefix("."), depth + 1)
 
-    def _entries(self, node: Node, held: Any, path: str, depth: int) -> dict[str, tuple[int, Node]]:
-        """Return the entries of a mapping; own keys win over merged ones, and earlier over later ones."""
+    def _read_entries(self, entries: dict[str, Any], pairs: Any, path: str, depth: int) -> None:
+        """Fill the entries of a mapping; own keys win over merged ones, and earlier over later ones."""
         mark = self._document.mark
-        entries: dict[str, tuple[int, Node]] = {}
-        merged: list[Node] = []
-        for key, value in held.value:
-            name_node = self.node(key, path, depth + 1)
-            name = name_node.value
-            below = f"{path}.{name}".removeprefix(".") if isinstance(name, str) else path
-            value_node = self.node(value, below, depth + 1)
-            if value_node.is_alias:  # PyYAML only has the position of the anchor
-                value_node.at = name_node.at
-            node.parts += [name_node, value_node]
-            if not isinstance(name, str):
-                mark(name_node.at, path, "a list or mapping cannot be a key; write a name")
-            elif name == "<<" and name_node.style is None:
-                merged += value_node.value if isinstance(value_node.value, list) else [value_node]
+        merged: list[Any] = []
+        for key, value in pairs:
+            at = key.start_mark.index
+            if not isinstance(key, yaml.ScalarNode):
+                mark(at, path, "a list or mapping cannot be a key; write a name")
+                continue
+            self.read(key, path)
+            name = str(key.value)
+            if name == "<<" and key.style is None:
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
             elif name in entries:
-                line, column = self._document.source.position(entries[name][0])
+                line, column = self._document.source.position(entries[name][0].start_mark.index)
                 problem = f"the key '{name}' is repeated (first at {line}:{column}); keep one"
-                mark(name_node.at, below, problem)
+                mark(at, f"{path}.{name}".removeprefix("."), problem)
             else:
-                entries[name] = (name_node.at, value_node)
+                entries[name] = key, value
         for each in merged:
-            if isinstance(each.value, dict):
+            self.read(each, path, depth + 1)
+            if isinstance(each, yaml.MappingNode):
                 entries |= {name: held for name, held in each.value.items() if name not in entries}
             else:
-                mark(each.at, path, "only a mapping can be merged with <<; name one, or a list of them")
-        return entries
+                problem = "only a mapping can be merged with <<; name one, or a list of them"
+                mark(each.start_mark.index, path, problem)
 
 
 def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     """Return offset and message of a YAML error."""
     details = cast("Any", error)
-    start = getattr(details, "context_mark", None)
-    mark = getattr(details, "problem_mark", None) or start
+    context = getattr(details, "context", None)
+    start, mark = getattr(details, "context_mark", None), getattr(details, "problem_mark", None)
+    if (
+        mark is None or context == "while scanning a quoted scalar"
+    ):  # the quote is open to the end of the file
+        mark = start or mark
     at = min(mark.index if mark is not None else getattr(details, "position", 0), len(text))
     message = str(
         getattr(details, "problem", None) or getattr(details, "reason", None) or "it cannot be read"
@@ -402,11 +395,8 @@ def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     # A limit of libyaml's scanner, which runs ahead of the composer that counts the depth.
     if "nesting depth" in message:
         return at, _TOO_DEEP
-    context = getattr(details, "context", None)
-    if start is not None and context == "while scanning a quoted scalar" and "unexpected" in message:
-        return start.index, "invalid YAML: the quote that opens here is not closed; close the quote"
     if text[at : at + 1] == "\t":
         return at, "invalid YAML: a tab cannot indent; use spaces"
-    remedy = next((remedy for part, remedy in _YAML_REMEDIES.items() if part in message), "")
+    remedies = (remedy for part, remedy in _YAML_REMEDIES.items() if part in message)
     message = f"{context}: {message}" if context else message
-    return at, f"invalid YAML: {message}{f'; {remedy}' if remedy else ''}"
+    return at, f"invalid YAML: {message}; {next(remedies, _YAML_REMEDY)}"

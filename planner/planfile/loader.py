@@ -96,7 +96,7 @@ def faults_at(loaded: LoadedPlan, found: Iterable[tuple[Loc, str]]) -> PlanFileE
     Each is a location by names of the model, ``("items", 2, "sub_plan")``, with the problem.
     """
     places = ((loaded.document.find(loc), problem) for loc, problem in found)
-    faults = [loaded.document.fault(place.node.at, place.path, problem) for place, problem in places]
+    faults = [loaded.document.fault(place.start, place.path, problem) for place, problem in places]
     return plan_file_error(shown_path(loaded.path), faults)
 
 
@@ -174,7 +174,7 @@ def _report(document: Document, found: Iterable[tuple[Loc, str]]) -> None:
         place = document.find(loc)
         # Values that could not be read were replaced by blanks, whose emptiness is no further fault.
         if not document.is_faulty(place.path, below=loc[-1:] == ("acceptance_criteria",)):
-            document.mark(place.node.at, place.path, problem)
+            document.mark(place.start, place.path, problem)
 
 
 def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> Path | None:

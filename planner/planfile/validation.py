@@ -101,7 +101,7 @@ def _findings(loaded: LoadedPlan, **known: Any) -> tuple[PlanFinding, ...]:
 def _place(found: LintFinding, loaded: LoadedPlan) -> PlanFinding:
     """Return a lint finding with its position in the file and texts in one line."""
     place = loaded.document.find(found.loc)
-    line, column = loaded.document.source.position(place.node.at)
+    line, column = loaded.document.source.position(place.start)
     rule = LINT_RULES[found.rule]
     return PlanFinding(
         rule=found.rule,

@@ -53,19 +53,6 @@ _NOUNS = {
 }
 """Nouns for models in messages; others are called by their key."""
 
-_SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("todos", "tasks", "steps", "milestones"), ("items",)),
-    **dict.fromkeys(("name", "content", "summary"), ("workflow_name", "title")),
-    **dict.fromkeys(("depends_on", "depends", "needs", "requires", "after"), ("dependencies",)),
-    **dict.fromkeys(("files", "paths", "scope"), ("allowed_files",)),
-    **dict.fromkeys(("role", "agent", "assignee"), ("agent_role",)),
-    **dict.fromkeys(("command", "cmd", "run", "check"), ("cmd", "test_command")),
-    **dict.fromkeys(("artifacts", "outputs", "files_created"), ("expected_artifacts",)),
-    **dict.fromkeys(("prompt", "goal", "instructions", "details"), ("intent",)),
-    "id": ("todo_list_id",),
-    "policy": ("metadata",),
-}
-"""Words of other plan formats, with our keys for them."""
 MAX_WHOLE = 2**63 - 1
 """Largest absolute integer in a plan."""
 
@@ -149,7 +136,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
     top = document.root.value
     if not isinstance(top, dict):
         problem = f"the file is not a mapping; write keys, such as '{next(iter(fields_by_key(model)))}: …'"
-        raise document.refusal(document.root.at, problem)
+        raise document.refusal(document.root.start_mark.index, problem)
     items = top["items"][1].value if model is Plan and "items" in top else []
     if isinstance(items, list) and len(items) > MAX_TODOS:
         # Branches do not count, so that a plan at the limit can still be repaired.
@@ -159,7 +146,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
                 f"the plan has {len(lasting):,} todos, more than {MAX_TODOS:,}; split it into several plans"
             )
             late = lasting[MAX_TODOS]
-            raise document.refusal(items[late].at, problem, f"items[{late}]")
+            raise document.refusal(items[late].start_mark.index, problem, f"items[{late}]")
     # The keys are names of fields now, whichever spelling the file has.
     values = _plain(document, document.root, (model,), "")
     try:
@@ -174,7 +161,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
     """Return the plain value of a node, or the node itself if its type is wrong.
 
     Unknown keys, and two spellings of one key, are added to the faults; keys that were read are recorded in
-    ``node.spelled``.
+    ``document.spelled``.
     """
     value, model = node.value, model_in(types)
     if isinstance(value, str):
@@ -189,7 +176,8 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
         return {key: _plain(document, held, types, start + key) for key, (_, held) in entries}
     known = fields_by_key(model)
     found: dict[str, Any] = {}
-    for key, (at, held) in value.items():
+    spelled = document.spelled.setdefault(id(node), {})
+    for key, (name_node, held) in value.items():
         if key.startswith(EXTENSION):
             if "extensions" not in fields_of(model):  # a contract may have own keys, but keeps none
                 continue
@@ -198,14 +186,14 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
         elif key not in known:
             noun = _NOUNS.get(model.__name__) or path.rpartition(".")[2]
             problem = f"'{key}' is not a key of {noun}; {_key_hint(key, known)}"
-            document.mark(at, start + key, problem)
+            document.mark(name_node.start_mark.index, start + key, problem)
         else:
             name = known[key].name
             if name in found:
-                problem = f"'{key}' and '{node.spelled[name]}' are two names of the same key; keep one"
-                document.mark(at, start + key, problem)
+                problem = f"'{key}' and '{spelled[name]}' are two names of the same key; keep one"
+                document.mark(name_node.start_mark.index, start + key, problem)
             else:
-                node.spelled[name] = key
+                spelled[name] = key
                 is_record = model_in(known[key].types) is not None and isinstance(held.value, dict)
                 if is_record and known[key].is_list:
                     found[name] = held  # a mapping instead of a list; pydantic refuses the node
@@ -272,47 +260,50 @@ def _salvage(value: Any, field: Field) -> Any:
 
 # -- wording -------------------------------------------------------------------------------------------
 
-_TEMPLATES = {
-    "greater_than": "{input} is too small; write a number greater than {gt:g}",
-    "greater_than_equal": "{input} is too small; write {ge:g} or more",
-    "less_than": "{input} is too large; write a number less than {lt:g}",
-    "less_than_equal": "{input} is too large; write {le:g} or less",
+_NUMBER_HINT = "write at most 18 digits, without quotes or leading zeros"
+_LIST_HINT = "start each line with '- '"
+_MESSAGES = {
+    "greater_than": "{value} is too small; write a number greater than {gt:g}",
+    "greater_than_equal": "{value} is too small; write {ge:g} or more",
+    "less_than": "{value} is too large; write a number less than {lt:g}",
+    "less_than_equal": "{value} is too large; write {le:g} or less",
     "string_too_short": "the text is empty; write something, or remove the key",
     "string_too_long": "the text is longer than {max_length} characters; shorten it",
     "string_unicode": "the text contains half of a surrogate pair; write the whole character",
+    "name": "'{value}' is not a name; use letters, digits and '_' only",
+    "module": "'{value}' is not a module name; write it dotted: indicators.rsi",
+    "sha256": "'{value}' is not a SHA-256 digest; write its 64 hexadecimal digits in lower case",
+    "expires": "'{value}' is not a date; write it as YYYY-MM-DD",
+    "string_pattern_mismatch": "'{value}' is not an id; use letters, digits, '_', '.' and '-' only",
+    "string_type": "{found} is given, but a text is expected; put it in quotes to make it a text",
+    "bool_type": "{found} is given, but a boolean is expected; write true or false, without quotes",
+    "int_type": f"{{found}} is given, but a whole number is expected; {_NUMBER_HINT}",
+    "int_from_float": "{found} is given, but a whole number is expected; remove fraction and exponent",
+    "float_type": f"{{found}} is given, but a number is expected; {_NUMBER_HINT}",
+    "tuple_type": f"{{found}} is given, but a list is expected; put it in [ ], or {_LIST_HINT}",
+    "dict_type": "{found} is given, but a mapping is expected; write 'key: value', or {{}}",
+    "model_type": "{found} is given, but a mapping is expected; write {example}",
+    "list_of_models": f"{{found}} is given, but a list is expected; write [{{example}}], or {_LIST_HINT}",
 }
-_ID = "'{input}' is not an id; use letters, digits, '_', '.' and '-' only"
-_PATTERNS = {
-    "name": "'{input}' is not a name; use letters, digits and '_' only",
-    "module": "'{input}' is not a module name; write it dotted: indicators.rsi",
-    "sha256": "'{input}' is not a SHA-256 digest; write its 64 hexadecimal digits in lower case",
-    "expires": "'{input}' is not a date; write it as YYYY-MM-DD",
-}
-_KINDS = {
-    "string_type": ("a text", "put it in quotes to make it a text"),
-    "bool_type": ("a boolean", "write true or false, without quotes"),
-    "int_type": ("a whole number", "write at most 18 digits, without quotes or leading zeros"),
-    "int_from_float": ("a whole number", "remove fraction and exponent"),
-    "float_type": ("a number", "write at most 18 digits, without quotes or leading zeros"),
-    "tuple_type": ("a list", "put it in [ ], or start each line with '- '"),
-    "dict_type": ("a mapping", "write 'key: value', or {{}}"),
-    "model_type": ("a mapping", "write {example}"),
-    "list_of_models": ("a list", "write [{example}], or start each line with '- '"),
-}
+"""Messages by pydantic's type of an error; of a pattern by the field, if that is named here."""
+
+_UNION_MEMBER = re.compile(r"(literal|tuple|str-enum)\[")
 
 
 def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
     """Add a fault for an error of pydantic."""
-    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    kind, context = detail["type"], detail.get("ctx", {})
     # pydantic reports an error for each member of a union, with the member in the location. Of
     # `network`, a word or a list, only the error of the member that was meant is kept.
-    loc = tuple(part for part in detail["loc"] if not re.match(r"(literal|tuple|str-enum)\[", str(part)))
+    members = [str(part) for part in detail["loc"] if _UNION_MEMBER.match(str(part))]
+    loc = tuple(part for part in detail["loc"] if part not in members)
     is_key = loc[-1:] == ("[key]",)
     place = document.find(loc[:-1] if is_key else loc)
-    shape = {"list": "a list", "dict": "a mapping"}.get(type(place.node.value).__name__)
-    if any(str(part).startswith("literal[") for part in detail["loc"]) and shape == "a list":
+    value, model = place.node.value, _model_at(top, loc)
+    shape = "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else None
+    if shape == "a list" and any(each.startswith("literal[") for each in members):
         return
-    if len(loc) < len(detail["loc"]) and kind == "tuple_type" and shape is None:
+    if members and kind == "tuple_type" and shape is None:
         return
     if kind == "missing":
         noun = _NOUNS.get(_model_at(top, loc[:-1]).__name__) or place.path.rpartition(".")[0]
@@ -320,31 +311,29 @@ def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
     elif is_key:
         words = [each.value for enum in (RoutingKey, Category) for each in enum]
         problem = f"'{loc[-2]}' is not a routing key; {hint(str(loc[-2]), words)}"
-    elif kind in _TEMPLATES:
-        problem = _TEMPLATES[kind].format(**context, input=value)
-    elif kind == "string_pattern_mismatch":
-        problem = _PATTERNS.get(str(loc[-1]), _ID).format(input=_cut(value))
-    elif value is None:
+    elif detail["input"] is None:
         problem = "the value is empty; write something, or remove the key"
     elif kind in ("enum", "literal_error") and shape is None:
         words = re.findall(r"'([^']*)'", context["expected"])
-        text = str(place.node.value)
-        problem = f"'{_cut(text)}' is not allowed here; {hint(text, words)}"
+        problem = f"'{_cut(str(value))}' is not allowed here; {hint(str(value), words)}"
     else:
-        model = _model_at(top, loc)
         if kind == "tuple_type" and shape == "a mapping" and model is not _model_at(top, loc[:-1]):
             kind = "list_of_models"
-        name, remedy = _KINDS.get(kind, ("another value", "see the plan reference"))
-        quote = '"' if place.node.style else "'"
-        found = shape or f"{quote}{_cut(str(place.node.value))}{quote}"
-        needed = [
-            spellings_of(key, info)[0] for key, info in fields_of(model).items() if info.is_required()
-        ]
-        example = f"keys, such as '{next(iter(fields_by_key(model)))}: …'"
-        if needed:
-            example = f"{{{', '.join(f'{key}: …' for key in needed)}}}"
-        problem = f"{found} is given, but {name} is expected; {remedy.format(example=example)}"
-    document.mark(place.at if is_key else place.node.at, place.path, problem)
+        if kind == "string_pattern_mismatch" and loc[-1] in _MESSAGES:
+            kind = str(loc[-1])
+        message = _MESSAGES.get(kind, "{found} is given, but another value is expected; see the reference")
+        quote = '"' if getattr(place.node, "style", None) else "'"
+        found = shape or f"{quote}{_cut(str(value))}{quote}"
+        problem = message.format(**context, value=_cut(str(value)), found=found, example=_example(model))
+    document.mark(place.at if is_key else place.start, place.path, problem)
+
+
+def _example(model: type[Value]) -> str:
+    """Return an example of a mapping: its required keys, else its first key."""
+    required = [spellings_of(key, info)[0] for key, info in fields_of(model).items() if info.is_required()]
+    if required:
+        return f"{{{', '.join(f'{key}: …' for key in required)}}}"
+    return f"keys, such as '{next(iter(fields_by_key(model)))}: …'"
 
 
 def _model_at(model: type[Value], loc: Loc) -> type[Value]:
@@ -364,10 +353,7 @@ def hint(word: str, names: Iterable[str], otherwise: str = "") -> str:
 
 
 def _key_hint(key: str, known: Mapping[str, Field]) -> str:
-    """Return a hint for an unknown key: a synonym, its correct place, or a similar key."""
-    meant = next((each for each in _SYNONYMS.get(key.lower(), ()) if each in known), None)
-    if meant is not None:
-        return f"did you mean '{meant}'?"
+    """Return a hint for an unknown key: its correct place, or a similar key."""
     for name, field in known.items():
         below = None if field.is_list else model_in(field.types)
         if below is not None and key in fields_by_key(below):

@@ -10,31 +10,31 @@ several todos was changed for one of them), the whole plan is written anew, with
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import yaml
 
 from planner.errors import PlanFileError, PlannerError
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
-from planner.planfile.document import Node, Refused, Source, compose, read_source
+from planner.planfile.document import Document, Node, Refused, Source, compose, read_source
 from planner.planfile.loader import LoadedPlan, load_plan_text, shown_path
-from planner.planfile.project_files import is_below, unusual_fault
 from planner.planfile.values import BOOLEANS, SHORTHANDS, anything, fields_by_key, model_in
 from planner.text.sanitizing import one_line
 
-_RESOLVER: Any = yaml.resolver.Resolver()
-_EMITTER: Any = yaml.emitter.Emitter(io.StringIO(), allow_unicode=True)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _TEXT = "tag:yaml.org,2002:str"
 _LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
@@ -49,17 +49,6 @@ _SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
 _COMMENT = re.compile(r"\s#")
-
-
-class Indentation(NamedTuple):
-    """Indentation of a YAML text, in columns."""
-
-    step: int = 2
-    """From a key to the keys below it."""
-    offset: int = 0
-    """From a key to the dashes below it."""
-    dash: int = 2
-    """From a dash to its content."""
 
 
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
@@ -107,84 +96,65 @@ def _fields(value: Value) -> dict[str, Any]:
 # -- YAML text -----------------------------------------------------------------------------------------
 
 
-def yaml_text(values: dict[str, Any]) -> str:
-    """Return the text of a YAML file with these values."""
-    return yaml_block(values, -Indentation().step, Indentation()).removeprefix("\n") + "\n"
+class PlanDumper(yaml.SafeDumper):
+    """Dumper whose texts are read as texts; those of several lines are literal blocks where possible."""
+
+    indents_lists = False
+    """Whether dashes are indented further than the key above them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
+        return super().increase_indent(flow, indentless and not self.indents_lists)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def analyze_scalar(self, scalar: str) -> Any:
+        analysis: Any = super().analyze_scalar(scalar)
+        # PyYAML writes no block with blanks at the ends of lines, but output of pytest contains such lines.
+        analysis.allow_block = text_style(scalar) == "|"
+        return analysis
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar(_TEXT, text, style=text_style(text))
 
 
-def yaml_block(value: Any, column: int, indentation: Indentation, *, is_item: bool = False) -> str:
-    """Return the text after ``key:``, or after the dash of an item; ``column`` is that of the key or dash.
+class _IndentedDumper(PlanDumper):
+    indents_lists = True
 
-    A collection starts on a new line; behind a dash its first entry stands in the same line.
+
+PlanDumper.add_representer(str, PlanDumper.represent_text)
+_IndentedDumper.add_representer(str, PlanDumper.represent_text)
+
+
+def text_style(text: str) -> str | None:
+    """Return ``|`` or the quotes with which a text is read as text; ``None`` if the dumper decides."""
+    # A tab at the start would be taken for indentation.
+    if "\n" in text and text[0] != "\t" and text.replace("\n", "").replace("\t", "").isprintable():
+        return "|"
+    is_other = text in BOOLEANS or anything(text[:60]) != text[:60]
+    return '"' if is_other or not text.isprintable() else None
+
+
+def yaml_text(values: Any, *, step: int = 2, indents_lists: bool = False, is_flow: bool = False) -> str:
+    """Return the text of a YAML file with these values.
+
+    ``step`` is the number of columns from a key to the keys below it.
     """
-    step, offset, dash = indentation
-    if isinstance(value, dict) and value:
-        inner = column + (dash if is_item else step)
-        parts = [
-            f"{yaml_scalar(key)}:{yaml_block(held, inner, indentation)}"
-            for key, held in cast("dict[str, Any]", value).items()
-        ]
-    elif isinstance(value, list) and value:
-        inner = column + (dash if is_item else offset)
-        items = cast("list[Any]", value)
-        parts = [f"-{yaml_block(held, inner, indentation, is_item=True)}" for held in items]
-    else:
-        return " " * (dash - 1 if is_item else 1) + (
-            _literal(value, column + (dash if is_item else step), dash if is_item else step)
-            or (yaml_scalar(value) if isinstance(value, str) else yaml_flow(value))
-        )
-    margin = "\n" + " " * inner
-    return (" " * (dash - 1) if is_item else margin) + margin.join(parts)
+    text = yaml.dump(
+        values,
+        Dumper=_IndentedDumper if indents_lists else PlanDumper,
+        default_flow_style=is_flow,
+        indent=step,
+        width=sys.maxsize,
+        allow_unicode=True,
+        sort_keys=False,
+    )
+    return text.removesuffix("...\n") if text.endswith("\n...\n") else text
 
 
 def yaml_flow(value: Any) -> str:
     """Return a value in flow style, in one line."""
-    if isinstance(value, dict):
-        held = cast("dict[str, Any]", value).items()
-        pairs = (f"{yaml_scalar(key, is_flow=True)}: {yaml_flow(each)}" for key, each in held)
-        return "{" + ", ".join(pairs) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(yaml_flow(each) for each in cast("list[Any]", value)) + "]"
-    if isinstance(value, str):
-        return yaml_scalar(value, is_flow=True)
-    return json.dumps(value, allow_nan=False)
-
-
-def yaml_scalar(text: str, quote: str | None = None, *, is_flow: bool = False) -> str:
-    """Return a text in one line, in the quotes ``quote`` if possible, else in those that it needs."""
-    style = quote if quote and text.isprintable() else text_style(text)
-    if style == '"':
-        # JSON's escapes are valid in YAML, but YAML allows no unprintable characters beside them.
-        quoted = json.dumps(text, ensure_ascii=False)
-        return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
-    analysis = _EMITTER.analyze_scalar(text)
-    if style is None and (analysis.allow_flow_plain if is_flow else analysis.allow_block_plain):
-        return text
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _literal(value: Any, column: int, step: int) -> str | None:
-    """Return a text of several lines as a literal block, or ``None`` if it cannot be one.
-
-    Trailing blanks of lines are preserved: output of pytest contains such lines.
-    """
-    if not isinstance(value, str) or "\n" not in value:
-        return None
-    lines = value.removesuffix("\n").split("\n")
-    # Escapes exist only in quotes, and blank lines at the end would need another header.
-    if not value.replace("\n", "").replace("\t", "").isprintable() or not lines[-1].strip():
-        return None
-    # If the text begins with a blank, YAML needs an explicit indentation indicator.
-    head = "|" + (str(step) if value[0] in " \t\n" else "") + ("" if value.endswith("\n") else "-")
-    return "\n".join([head, *(" " * column + line if line else "" for line in lines)])
-
-
-def text_style(text: str) -> str | None:
-    """Return the quotes with which a text is read as text: ``"``, ``'``, or ``None`` if it needs none."""
-    if not text.isprintable() or text in BOOLEANS or anything(text[:60]) != text[:60]:
-        return '"'
-    # Quoted if other YAML parsers would read it as another type, such as a date.
-    return None if _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT else "'"
+    return yaml_text([value], is_flow=True).removesuffix("\n")[1:-1]
 
 
 # -- rewriting -----------------------------------------------------------------------------------------
@@ -211,15 +181,17 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path) -> Rewritten:
     If ``target`` is in another folder, the plan's ``root`` is changed to lead to the same place. The target
     keeps the comments only if both files have the same format. Writes nothing. Raises
     :class:`planner.errors.PlanFileError` with every fault of the revised plan, and
-    :class:`planner.errors.PlannerError` if the root is out of reach from there, or if the old file was
-    changed since it was loaded.
+    :class:`planner.errors.PlannerError` if the old file was changed since it was loaded.
     """
-    root = Path(os.path.realpath(loaded.path.parent / revised.root))
-    wanted = _rooted(revised, root, target)
+    root = os.path.realpath(loaded.path.parent / revised.root)
+    folder = os.path.realpath(target.parent)
+    wanted = revised
+    if os.path.realpath(os.path.join(folder, revised.root)) != root:
+        wanted = revised.model_copy(update={"root": os.path.relpath(root, folder)})
 
     def holds(text: str) -> bool:
         found = load_plan_text(text, target)
-        return found.root == root and found.plan == wanted and _same(plain(found.plan), plain(wanted))
+        return found.root == Path(root) and found.plan == wanted and _same(plain(found.plan), plain(wanted))
 
     edited = _edited(loaded, wanted, target) if format_of(loaded.path) == format_of(target) else None
     # If the edited text has faults, edit or plan may be wrong: only writing the plan anew decides.
@@ -251,19 +223,20 @@ def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
     # Composed anew, with positions in a text that has only one kind of line end.
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text, faithful = source.text.replace(newline, "\n"), True
-    is_json = _is_json(text)
-    root = compose(Source(text), is_json=is_json).root
-    old, new = (_arranged(root, plain(each), Plan) for each in (loaded.plan, wanted))
-    if not _same(old, new):
-        if is_json:
-            text = _json_text(text, new)
-        else:
-            editor = _TextEditor(text)
-            try:
-                text = editor.inside(root, old, new, 0, len(text))
-            except _CannotEdit:
-                return None
-            faithful = not editor.has_lost_comments
+    is_json = format_of(loaded.path) == "json"
+    document = compose(Source(text), is_json=is_json)
+    old, new = (_arranged(document.root, plain(each), Plan) for each in (loaded.plan, wanted))
+    if _same(old, new):
+        pass  # also the spacing of JSON stays
+    elif is_json:
+        text = _json_text(text, new)
+    else:
+        editor = _TextEditor(document)
+        try:
+            text = editor.inside(document.root, old, new, 0, len(text))
+        except _CannotEdit:
+            return None
+        faithful = not editor.has_lost_comments
     return Rewritten(path=target, text=text.replace("\n", newline), faithful=faithful)
 
 
@@ -305,14 +278,6 @@ def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
 # -- JSON ----------------------------------------------------------------------------------------------
 
 
-def _is_json(text: str) -> bool:
-    """Return whether a text is JSON; a YAML file may contain JSON, too."""
-    try:
-        return text.startswith("{") and bool(json.loads(text))
-    except (ValueError, RecursionError):
-        return False
-
-
 def _json_text(text: str, new: Any) -> str:
     """Return the plan as JSON, in the indentation and spacing of ``text`` and with its trailing blanks."""
     step = re.match(r"\{\s*\n(\s*)", text)
@@ -350,40 +315,15 @@ class _Entry(NamedTuple):
     value: Node
 
 
-class _Block(NamedTuple):
-    """Layout of a list or mapping in block style."""
+class _Change(NamedTuple):
+    """One entry of the new collection."""
 
-    header: str
-    """Text before the entries: an anchor, a comment."""
-    entries: list[_Entry]
-    column: int
-    gap: int
-    """Number of blank lines between two entries."""
-    is_inline: bool
-    """Whether the first entry is in the same line as the parent's dash, or begins the document."""
-
-    def joined(self, bodies: list[str | None], added: dict[int, list[str]]) -> str:
-        """Return the text of the block.
-
-        ``bodies`` has the text of each entry, ``None`` for a removed one; ``added`` the new entries by the
-        index of the entry that they follow, -1 for the start.
-        """
-        margin = "\n" + " " * self.column
-        separator = "\n" * self.gap + margin
-        pieces = [self.header]
-        for index in range(-1, len(bodies)):
-            body = bodies[index] if index >= 0 else None
-            if body is not None:
-                lead = self.entries[index].lead
-                if len(pieces) > 1:
-                    lead = lead if index else separator if self.is_inline else "\n" * self.gap + lead
-                elif index:  # no blank lines above the new first entry
-                    lead = "" if self.is_inline else _BLANK_LINES.sub("", lead)
-                pieces.append(lead + body)
-            for body in added.get(index, ()):
-                first = "" if self.is_inline else margin
-                pieces.append((separator if len(pieces) > 1 else first) + body)
-        return "".join(pieces)
+    index: int | None
+    """Index of the entry of the text that it replaces; ``None`` if it is new."""
+    name: str | None
+    """Its key; ``None`` in a list."""
+    old: Any
+    new: Any
 
 
 class _TextEditor:
@@ -392,13 +332,14 @@ class _TextEditor:
     The new indentation is that of the last nested keys and lists in the text.
     """
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, document: Document) -> None:
+        self._text = text = document.source.text
+        self._pairs = document.pairs
         steps, offsets = (
             [len(step) for _, step in re.findall(rf"^( *)[\w-]+:\n\1{found}", text, re.MULTILINE)]
             for found in (r"( +)\w", r"( *)- ")
         )
-        self._indentation = Indentation(step=(steps or [2])[-1], offset=(offsets or [0])[-1])
+        self._layout = {"step": (steps or [2])[-1], "indents_lists": bool((offsets or [0])[-1])}
         self.has_lost_comments = False
 
     def inside(self, node: Node, old: Any, new: Any, start: int, end: int) -> str:
@@ -407,50 +348,72 @@ class _TextEditor:
         Raises ``_CannotEdit`` for aliases, flow style, another type, and collections that are, or
         become, empty.
         """
-        is_same_type = type(old) is type(new) is type(node.value)
-        if node.is_alias or node.is_flow or not node.parts or not new or not is_same_type:
+        held: Any = node.value
+        is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style and bool(held)
+        if (
+            not is_block
+            or _is_alias(node, start, end)
+            or not new
+            or not type(old) is type(new) is type(held)
+        ):
             raise _CannotEdit
-        block = self._block(node, start, end)
-        edit: Any = self._mapping if isinstance(new, dict) else self._list
-        return edit(node, block, old, new) + self._text[block.entries[-1].end : end]
+        header, entries = self._entries(node, start, end)
+        first, column = entries[0].lead, self._column(entries[0].start)
+        # The first entry is in the same line as the dash of the parent, or begins the document.
+        is_inline = "\n" not in first
+        between = "\n" + " " * column
+        if isinstance(new, list) and len(entries) > 1:  # as many blank lines as there are between items
+            between = "\n" * max(entries[1].lead.partition("#")[0].count("\n") - 1, 0) + between
+        pieces = [header]
+        changes = self._items(old, new) if isinstance(new, list) else self._keys(node, old, new)
+        for at, change in enumerate(changes):
+            entry = None if change.index is None else entries[change.index]
+            if entry is None:
+                lead, body = between, self._new(change.name, change.new, column)
+            else:
+                lead, body = entry.lead, self._entry(entry, change.old, change.new, column)
+                if change.index == 0 and at:  # no longer the first
+                    lead = between if is_inline else between.rstrip(" ")[1:] + lead
+            if at == 0 and change.index != 0:  # no blank lines above the new first entry
+                lead = "" if is_inline else _BLANK_LINES.sub("", lead)
+            pieces.append(lead + body)
+        return "".join(pieces) + self._text[entries[-1].end : end]
 
-    def _list(self, node: Node, block: _Block, old: list[Any], new: list[Any]) -> str:
-        """Return the block of a list, whose old and new items are matched by name."""
+    def _items(self, old: list[Any], new: list[Any]) -> Iterator[_Change]:
+        """Yield the entries of a new list, whose items are matched with the old ones by name."""
         names = [_name(each) for each in old], [_name(each) for each in new]
-        bodies: list[str | None] = [None] * len(old)
-        added: dict[int, list[str]] = {}
         for kind, i, i_end, j, j_end in SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes():
             # Differing entries at one position are edited in place; todos are not, as one is not another.
             are_todos = i < i_end and isinstance(old[i], dict) and not {"id", "step_id"}.isdisjoint(old[i])
             paired = 0 if kind != "equal" and are_todos else min(i_end - i, j_end - j)
-            for n in range(paired):
-                bodies[i + n] = self._entry(block.entries[i + n], old[i + n], new[j + n], block)
-            items = [self._item(value, block) for value in new[j + paired : j_end]]
-            added[i + paired - 1] = added.get(i + paired - 1, []) + items
-        return block.joined(bodies, added)
+            for at in range(j, j_end):
+                index = i + at - j if at < j + paired else None
+                yield _Change(index, None, None if index is None else old[index], new[at])
 
-    def _mapping(self, node: Node, block: _Block, old: dict[str, Any], new: dict[str, Any]) -> str:
-        """Return the block of a mapping; a new key goes behind the key before it in ``new``."""
-        places = {str(key.value): index for index, key in enumerate(node.parts[::2])}
+    def _keys(self, node: Node, old: dict[str, Any], new: dict[str, Any]) -> list[_Change]:
+        """Return the entries of a new mapping; a new key goes behind the key before it in ``new``."""
+        names = [str(key.value) for key, _ in self._pairs[id(node)]]
         # A removed key that has no text here was merged in with `<<`.
-        if old.keys() - new.keys() - places.keys():
+        if old.keys() - new.keys() - set(names):
             raise _CannotEdit
-        bodies: list[str | None] = [
-            None if key.value in old else self._text[entry.start : entry.end]
-            for key, entry in zip(node.parts[::2], block.entries, strict=True)
-        ]
-        added: dict[int, list[str]] = {}
-        last = -1
+        kept: list[_Change] = []
+        places: dict[str, int] = {}
+        for index, name in enumerate(names):
+            # What is in the text but not in the plan, such as empty criteria, stays as it is.
+            if name in new or name not in old:
+                places[name] = len(kept)
+                kept.append(_Change(index, name, old.get(name), new.get(name)))
+        added = 0
+        last = 0
         for key, value in new.items():
             if key in places:
-                last = places[key]
-                bodies[last] = self._entry(block.entries[last], old.get(key), value, block)
+                last = places[key] + 1
             elif key not in old or not _same(old[key], value):
-                addition = f"{yaml_scalar(key)}:{yaml_block(value, block.column, self._indentation)}"
-                added.setdefault(last, []).append(addition)
-        return block.joined(bodies, added)
+                kept.insert(last + added, _Change(None, key, None, value))
+                added += 1
+        return kept
 
-    def _entry(self, entry: _Entry, old: Any, new: Any, block: _Block) -> str:
+    def _entry(self, entry: _Entry, old: Any, new: Any, column: int) -> str:
         """Return the text of an entry with its new value, keeping as much of the old text as possible."""
         node, text = entry.value, self._text
         if _same(old, new):
@@ -459,64 +422,60 @@ class _TextEditor:
         with suppress(_CannotEdit):
             return head + self.inside(node, old, new, entry.head, entry.end)
         # Otherwise the value is replaced, keeping its brackets or quotes and the comment behind it.
-        before, behind = text[entry.start : node.at], text[node.end : entry.end]
-        is_text = isinstance(node.value, str) and node.style not in ("|", ">") and not node.is_alias
-        is_flow = node.is_flow and not node.is_alias
-        if isinstance(new, str) and is_text and node.style and new.isprintable():
-            return before + yaml_scalar(new, node.style) + behind
-        if is_flow or (not new and isinstance(new, (list, dict))):
-            if is_flow and new:  # of an emptied collection only comments on removed entries are lost
-                inside = _QUOTED.sub("", text[node.at : node.end])
+        start, end = node.start_mark.index, node.end_mark.index
+        before, behind = text[entry.start : start], text[end : entry.end]
+        is_here = not _is_alias(node, entry.head, entry.end)
+        if is_here and isinstance(node, yaml.CollectionNode) and node.flow_style:
+            if new:  # of an emptied collection only comments on removed entries are lost
+                inside = _QUOTED.sub("", text[start:end])
                 self.has_lost_comments |= _COMMENT.search(inside) is not None
-            flow = yaml_flow(new)
-            if is_flow or is_text:
-                return before + ("" if before[-1] in " \n" else " ") + flow + behind
-            return f"{head} {flow}"
-        block_text = yaml_block(new, block.column, self._indentation, is_item=head.endswith("-"))
-        first, newline, rest = block_text.partition("\n")
-        return head + first + (behind if is_text else "") + newline + rest
+            return before + yaml_flow(new) + behind
+        style = node.style if isinstance(node, yaml.ScalarNode) else "|"
+        is_text = is_here and style not in ("|", ">")
+        if isinstance(new, str) and is_text and style and new.isprintable():
+            quoted = (
+                json.dumps(new, ensure_ascii=False) if style == '"' else new.replace("'", "''").join("''")
+            )
+            return before + quoted + behind
+        block = self._new(None if head.endswith("-") else "k", new, column)
+        first, newline, rest = block.partition("\n")
+        return head + first[1:].removeprefix(":") + (behind if is_text else "") + newline + rest
 
-    def _item(self, value: Any, block: _Block) -> str:
-        """Return the text of a new list item, its content as far behind the dash as in the first item."""
-        first = block.entries[0]
-        head = self._text[first.start : first.value.at]
-        indentation = self._indentation._replace(dash=2 if "\n" in head else len(head))
-        return f"-{yaml_block(value, block.column, indentation, is_item=True)}"
+    def _new(self, key: str | None, value: Any, column: int) -> str:
+        """Return the text of a new entry of a mapping, or with ``None`` for ``key`` of a list."""
+        text = yaml_text([value] if key is None else {key: value}, **self._layout).removesuffix("\n")
+        return re.sub(r"\n(?=[^\n])", "\n" + " " * column, text)
 
-    def _block(self, node: Node, start: int, end: int) -> _Block:
-        """Return the layout of a list or mapping between two offsets."""
-        text, parts = self._text, node.parts
-        if isinstance(node.value, dict):
-            starts, values = [key.at for key in parts[::2]], parts[1::2]
-            colons = (_COLON.match(text, key.end) for key in parts[::2])
+    def _entries(self, node: Node, start: int, end: int) -> tuple[str, list[_Entry]]:
+        """Return the text before the entries of a list or mapping between two offsets, and the entries."""
+        text, held = self._text, cast("Any", node.value)
+        if isinstance(held, dict):
+            keys, values = zip(*self._pairs[id(node)], strict=True)
+            starts = [key.start_mark.index for key in keys]
+            colons = (_COLON.match(text, key.end_mark.index) for key in keys)
             heads = [colon.end() for colon in colons if colon is not None]
         else:
-            starts, values = self._dashes(node), parts
+            starts, values = self._dashes(node), held
             heads = [at + 1 for at in starts]
-        column = self._column(starts[0])
         newline = text.find("\n", start, starts[0])
-        is_inline = newline < 0 or start == 0
-        header_end = last = starts[0] if is_inline else newline
+        header_end = last = starts[0] if newline < 0 or start == 0 else newline
         entries: list[_Entry] = []
         for at, head, until, value in zip(starts, heads, [*starts[1:], end], values, strict=True):
-            entry = _Entry(text[last:at], at, head, self._end(at, until, column), value)
+            entry = _Entry(text[last:at], at, head, self._end(at, until, self._column(starts[0])), value)
             entries.append(entry)
             last = entry.end
-        gap = 0
-        if not isinstance(node.value, dict) and len(entries) > 1:
-            gap = max(entries[1].lead.partition("#")[0].count("\n") - 1, 0)
-        return _Block(text[start:header_end], entries, column, gap, is_inline)
+        return text[start:header_end], entries
 
     def _dashes(self, node: Node) -> list[int]:
         """Return the offsets of the dashes of a list in block style.
 
         PyYAML has no positions of dashes, so they are searched between the items.
         """
-        text = self._text
-        found = [text.rfind("-", node.at, node.parts[0].at)]
+        text, items = self._text, [each.start_mark.index for each in cast("list[Node]", node.value)]
+        found = [text.rfind("-", node.start_mark.index, items[0])]
         margin = "\n" + " " * self._column(found[0]) + "-"
-        found += [text.rfind(margin, one.at, two.at) + len(margin) - 1 for one, two in pairwise(node.parts)]
-        if found[0] < 0 or any(one >= two for one, two in pairwise(found)):
+        found += [text.rfind(margin, one, other) + len(margin) - 1 for one, other in pairwise(items)]
+        if found[0] < 0 or any(one >= other for one, other in pairwise(found)):
             raise _CannotEdit
         return found
 
@@ -536,10 +495,15 @@ class _TextEditor:
         return offset - (self._text.rfind("\n", 0, offset) + 1)
 
 
+def _is_alias(node: Node, start: int, end: int) -> bool:
+    """Return whether the text of an entry only refers to its value, which is written somewhere else."""
+    return not start <= node.start_mark.index <= end
+
+
 def _name(value: Any) -> str:
     """Return the name that identifies an entry of a list: the value of the first key of ``_NAMES``."""
-    if isinstance(value, Node):
-        held = value.value
+    if isinstance(value, yaml.Node):
+        held: Any = value.value
         value = {key: node.value for key, (_, node) in held.items()} if isinstance(held, dict) else held
     if isinstance(value, dict):
         entry = cast("dict[str, Any]", value)
@@ -551,29 +515,6 @@ def _same(old: Any, new: Any) -> bool:
     """Return whether two plain values are written alike, except for the order of keys."""
     # In Python True == 1 == 1.0; in a file they differ.
     return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
-
-
-# -- the file ------------------------------------------------------------------------------------------
-
-
-def _rooted(plan: Plan, root: Path, target: Path) -> Plan:
-    """Return the plan with a ``root`` that leads from the target's folder to ``root``.
-
-    Raises :class:`planner.errors.PlannerError` if that is neither in that nor in the current folder.
-    """
-    folder = os.path.realpath(target.parent)
-    if os.path.realpath(Path(folder) / plan.root) == str(root):
-        return plan
-    name = os.path.relpath(root, folder)
-    if unusual_fault(name, folder) is not None:  # as of a folder whose name begins with "~"
-        name = f"./{name}"
-    if not any(is_below(str(root), each) for each in (folder, os.getcwd())):
-        raise _error(
-            target,
-            f"the plan's root {root} is neither in that folder nor below {Path.cwd()}; "
-            f"name a file in {root}, or run the command from there",
-        )
-    return plan.model_copy(update={"root": name})
 
 
 def _error(path: Path, problem: str) -> PlannerError:

@@ -148,9 +148,7 @@ def test_faults_of_all_kinds_are_reported_together_in_order(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("key", "remedy"),
     [
-        ("content: B", "did you mean 'title'?"),
-        ("depends_on: [b]", "did you mean 'dependencies'?"),
-        ("cmd: pytest", "did you mean 'test_command'?"),
+        ("titles: B", "did you mean 'title'?"),
         ("tests: [pytest]", "it belongs below 'acceptance_criteria'"),
     ],
 )

@@ -269,10 +269,9 @@ def test_json_keeps_its_indentation_and_line_endings(tmp_path: Path, tab: str, n
     )
 
 
-@pytest.mark.parametrize("name", ["plan.json", "plan.yaml"])
-def test_compact_json_stays_compact(tmp_path: Path, name: str) -> None:
+def test_compact_json_stays_compact(tmp_path: Path) -> None:
     text = '{"todo_list_id":"p","items":[{"id":"a","title":"A","dependencies":[]},{"id":"b","title":"B"}]}'
-    example = Example(tmp_path, text, name)
+    example = Example(tmp_path, text, "plan.json")
     a, b = example.plan.items
     todo = changed(NEW, allowed_files=("x", "y"))
     example.expect(
@@ -520,11 +519,8 @@ def test_a_copy_from_which_the_root_is_unreachable_is_refused(
     (tmp_path / "elsewhere").mkdir()
     example = Example(tmp_path / "plans", PLAN)
     monkeypatch.chdir(tmp_path / "elsewhere")
-    with pytest.raises(
-        PlannerError, match=r"is neither in that folder nor below .*; name a file in"
-    ) as caught:
+    with pytest.raises(PlannerError, match=r"root: the root '\.\./plans' is outside of"):
         rewrite(example.loaded, example.plan, target=Path("new.yaml"))
-    assert "\n" not in str(caught.value)
     monkeypatch.chdir(tmp_path)
     found = rewrite(example.loaded, example.plan, target=Path("elsewhere/new.yaml"))
     assert "root: ../plans\n" in found.text

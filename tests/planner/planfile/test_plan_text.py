@@ -31,7 +31,7 @@ from planner.model.plan import (
 )
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.planfile.loader import load_plan, load_plan_text
-from planner.planfile.writer import dump_plan, plain, rewrite, text_style
+from planner.planfile.writer import PlanDumper, dump_plan, plain, rewrite
 
 WORDS = [
     *("on", "no", "~", "null", "007", "1.0", "2026-01-01", "1e3", "true", "=", "<<"),
@@ -221,26 +221,13 @@ def test_only_explicitly_set_keys_are_written() -> None:
     assert json.loads(dump_plan(plan, format="json"))["items"][1] == {"id": "b", "title": "B", "x-n": 1.0}
 
 
-class Dumper(yaml.SafeDumper):
-    """A dumper that writes every string so that it is loaded as a string."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else text_style(text)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-Dumper.add_representer(str, represent_text)
-
-
-class Indented(Dumper):
+class Indented(PlanDumper):
     """A dumper that indents the dashes of a list more than its key."""
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
-        return super().increase_indent(flow, False)
+    indents_lists = True
+
+
+Indented.add_representer(str, PlanDumper.represent_text)
 
 
 @st.composite
@@ -248,7 +235,7 @@ def block_texts(draw: st.DrawFn, plan: Plan) -> str:
     """Draw the plan as text in block style, or with its innermost values in flow style."""
     return yaml.dump(
         plain(plan),
-        Dumper=draw(st.sampled_from([Dumper, Indented])),
+        Dumper=draw(st.sampled_from([PlanDumper, Indented])),
         sort_keys=False,
         allow_unicode=True,
         indent=draw(st.sampled_from([2, 4])),
