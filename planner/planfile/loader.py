@@ -7,9 +7,7 @@ file is refused with all of them.
 
 from __future__ import annotations
 
-import gc
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +30,7 @@ from planner.planfile.values import read_model
 from planner.policy.limits import tools_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from planner.errors import PlanFileError
     from planner.model.plan import ToolSpec
@@ -66,7 +64,7 @@ def load_plan(
     The plan's ``root`` must lie in the file's folder or in ``boundary`` (default:
     :func:`.discovery.plan_boundary`). ``tools_above`` are the tools of the plan above a sub-plan.
     """
-    return _load(lambda: read_source(path), path, boundary, tools_above)
+    return _load(path, None, boundary, tools_above)
 
 
 def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> LoadedPlan:
@@ -75,7 +73,7 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
     Raises :class:`planner.errors.PlanFileError` with every fault of the text.
     """
     # With lone surrogates, which decode() refuses with their position.
-    return _load(lambda: decode(text.encode("utf-8", "surrogatepass")), path, boundary, None)
+    return _load(path, text.encode("utf-8", "surrogatepass"), boundary, None)
 
 
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
@@ -118,39 +116,23 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-@contextmanager
-def collector_paused() -> Generator[None]:
-    """Suspend garbage collection: loading creates many values without cycles."""
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
-
-
 def _load(
-    read: Callable[[], Source],
-    path: Path,
-    boundary: Path | None,
-    tools_above: tuple[ToolSpec, ...] | None,
+    path: Path, data: bytes | None, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None
 ) -> LoadedPlan:
-    """Run all steps on the source that ``read`` returns."""
+    """Run all steps on ``data``, or else on the content of the file."""
     try:
-        with collector_paused():
-            source = read()
-            document = _document_of(source, path)
-            plan, is_valid = read_model(document, Plan)
-            # The last part may stay a link: the paths of the plan start at the folder of the link.
-            real = Path(os.path.realpath(path.parent)) / path.name
-            root = _root(plan, real, boundary, document)
-            tools = tools_under(plan.metadata, tools_above)
-            faults, criteria = judge_plan(plan, root, tools, tools_above)
-            _report(document, faults)
-            # Only now, so that one error has the faults of all steps.
-            if document.faults or not is_valid or root is None:
-                raise Refused("", document.faults)
+        source = read_source(path) if data is None else decode(data)
+        document = _document_of(source, path)
+        plan, is_valid = read_model(document, Plan)
+        # The last part may stay a link: the paths of the plan start at the folder of the link.
+        real = Path(os.path.realpath(path.parent)) / path.name
+        root = _root(plan, real, boundary, document)
+        tools = tools_under(plan.metadata, tools_above)
+        faults, criteria = judge_plan(plan, root, tools, tools_above)
+        _report(document, faults)
+        # Only now, so that one error has the faults of all steps.
+        if document.faults or not is_valid or root is None:
+            raise Refused("", document.faults)
     except Refused as refused:
         raise plan_file_error(shown_path(path), refused.faults) from None
     return LoadedPlan(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import string
@@ -115,18 +114,6 @@ def test_a_plan_with_too_many_bytes_or_values_is_refused(
     assert "is larger than" in fault_of_bytes(tmp_path, HEAD.encode() + b"#" * 1000)
     assert "holds more than" in fault_of_bytes(tmp_path, b"x-a: " + values)
     assert "holds more than" in fault_of_bytes(tmp_path, b'{"x-a": ' + values + b"}", "plan.json")
-
-
-def test_loading_restores_the_state_of_the_garbage_collector(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(HEAD)
-    load_plan(tmp_path / "plan.yaml")
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        load_plan(tmp_path / "plan.yaml")
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_the_pure_python_yaml_parser_is_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
