@@ -90,8 +90,6 @@ class PlanTree:
     _children: dict[str, PlanTree] = field(default_factory=dict[str, "PlanTree"], repr=False)
     _todos: int = 0
     """For the top plan: number of todos in sub-plans, counting a file each time that it is used."""
-    _ids: dict[Path, str | None] = field(default_factory=dict["Path", "str | None"], repr=False)
-    """For the top plan: ids of the opened files."""
 
     @property
     def widest_boundary(self) -> Path:
@@ -238,19 +236,15 @@ class PlanTree:
 
     def _find_by_id(self, plan_id: str) -> Path:
         """Return the plan file with that name, else with that id. Raises :class:`SubPlanNotFound`."""
-        folder, ids = self.loaded.path.parent, (*self.above, self)[0]._ids
+        folder = self.loaded.path.parent
         files: list[Path] = []
         for below in FOLDERS:
             with suppress(OSError):
                 entries = sorted((folder / below).iterdir())
                 files += (path for path in entries if path.suffix in PLAN_ENDINGS and path.is_file())
         found = [path for path in files if path.stem == plan_id]
-        # To look for an id, files have to be parsed: only without a match by name, and each once per tree.
-        for path in files[:MAX_FILES] if not found else ():
-            if path not in ids:
-                ids[path] = plan_id_of(path)
-            if ids[path] == plan_id:
-                found.append(path)
+        if not found:  # to look for an id, files have to be parsed
+            found = [path for path in files[:MAX_FILES] if plan_id_of(path) == plan_id]
         if not found:
             places = ", ".join(["its folder", *(f"{name}/" for name in FOLDERS if name)])
             raise SubPlanNotFound(
