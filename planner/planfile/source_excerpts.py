@@ -50,9 +50,6 @@ MOST_EXCERPTS = 6
 
 _MOST_FACTS = 2
 _MOST_FINDINGS = 3
-_LONG_DOCSTRING = 2
-"""Lines; longer docstrings are skipped."""
-
 _OWN = (Side.PRODUCT, Side.TEST)
 _ID = re.compile(ID_PATTERN)
 
@@ -168,9 +165,9 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
         return None
     # A file that was cut at the limit would be no valid syntax.
     definitions = _definitions(file.text) if path.endswith(".py") and file.is_whole else ()
-    around = [each for each in definitions if each[0] <= line <= each[1]]
-    # The innermost one begins last.
-    first, most = max(around)[2] if around else None, FUNCTION_LINES
+    # The innermost function begins last.
+    first = max((first for first, last in definitions if first <= line <= last), default=None)
+    most = FUNCTION_LINES
     if first is None or line >= first + FUNCTION_LINES:
         first, most = max(line - EXCERPT_LINES + 4, 1), EXCERPT_LINES
     shown = (
@@ -181,21 +178,16 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
 
 
 @lru_cache(maxsize=16)
-def _definitions(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Return functions and classes as first line, last line, and first line to show."""
+def _definitions(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the first and last line of functions and classes."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    found: list[tuple[int, int, int]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            doc, shown_from = node.body[0], node.lineno
-            end = doc.end_lineno or doc.lineno
-            if ast.get_docstring(node, clean=False) is not None and len(node.body) > 1:
-                shown_from = end + 1 if end - doc.lineno >= _LONG_DOCSTRING else node.lineno
-            found.append((node.lineno, node.end_lineno or node.lineno, shown_from))
-    return tuple(found)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return tuple(
+        (node.lineno, node.end_lineno or node.lineno) for node in ast.walk(tree) if isinstance(node, kinds)
+    )
 
 
 _redacted = lru_cache(maxsize=16)(redact)

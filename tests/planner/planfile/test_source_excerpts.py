@@ -155,16 +155,6 @@ def test_syntax_errors_findings_and_contracts_are_quoted(shop: LoadedPlan) -> No
     assert shown == [("a.py", 12, 23), ("b.py", 12, 23), ("c.py", 12, 23)]
 
 
-def test_a_long_docstring_is_omitted_from_an_excerpt(tmp_path: Path) -> None:
-    text = 'def f():\n    """One.\n\n    Two.\n    Three.\n    """\n    return 1\n\n\n'
-    text += 'def g():\n    """One."""\n    return 2\n'
-    (tmp_path / "a.py").write_text(text)
-    at = {
-        line: lines_shown(tmp_path, failure(location=Location(path="a.py", line=line))) for line in (1, 10)
-    }
-    assert at == {1: [("a.py", 7, 12)], 10: [("a.py", 10, 12)]}
-
-
 def test_a_long_function_is_quoted_only_around_the_location(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def f():\n" + "    x = 1\n" * 300)
     ((_, first, last),) = lines_shown(tmp_path, failure(location=Location(path="a.py", line=200)))
