@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, get
 from pydantic import AliasChoices, BeforeValidator, ValidationError
 
 from planner.model.base import Value
-from planner.model.plan import MAX_TODOS, ArtifactSpec, CommandSpec, Plan
+from planner.model.plan import ID_PATTERN, MAX_TODOS, ArtifactSpec, CommandSpec, Plan
 from planner.model.taxonomy import Category, RoutingKey
 from planner.text.display import did_you_mean
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
-    from planner.planfile.document import Document, Loc, Node
+    from planner.planfile.document import Document, Node
 
 _Model = TypeVar("_Model", bound=Value)
 
@@ -43,16 +43,6 @@ _ANY: Types = (Any,)
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]{0,18})(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
-_NOUNS = {
-    "Plan": "a plan",
-    "Todo": "a todo",
-    "Contract": "a contract",
-    "FunctionContract": "a function",
-    "ParameterContract": "a parameter",
-    "ClassContract": "a class",
-}
-"""Nouns for models in messages; others are called by their key."""
-
 MAX_WHOLE = 2**63 - 1
 """Largest absolute integer in a plan."""
 
@@ -153,7 +143,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
         return model.model_validate(values, by_alias=False, by_name=True), True
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            _report(document, detail, model)
+            _report(document, detail)
     return cast("_Model", _construct(values, model)), False
 
 
@@ -184,8 +174,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
             extensions = found.setdefault("extensions", {})
             extensions[key] = _plain(document, held, _ANY, start + key)
         elif key not in known:
-            noun = _NOUNS.get(model.__name__) or path.rpartition(".")[2]
-            problem = f"'{key}' is not a key of {noun}; {_key_hint(key, known)}"
+            problem = f"'{key}' is not a key here; {_key_hint(key, known)}"
             document.mark(name_node.start_mark.index, start + key, problem)
         else:
             name = known[key].name
@@ -260,88 +249,55 @@ def _salvage(value: Any, field: Field) -> Any:
 
 # -- wording -------------------------------------------------------------------------------------------
 
-_NUMBER_HINT = "write at most 18 digits, without quotes or leading zeros"
-_LIST_HINT = "start each line with '- '"
-_MESSAGES = {
-    "greater_than": "{value} is too small; write a number greater than {gt:g}",
-    "greater_than_equal": "{value} is too small; write {ge:g} or more",
-    "less_than": "{value} is too large; write a number less than {lt:g}",
-    "less_than_equal": "{value} is too large; write {le:g} or less",
-    "string_too_short": "the text is empty; write something, or remove the key",
-    "string_too_long": "the text is longer than {max_length} characters; shorten it",
-    "string_unicode": "the text contains half of a surrogate pair; write the whole character",
-    "name": "'{value}' is not a name; use letters, digits and '_' only",
-    "module": "'{value}' is not a module name; write it dotted: indicators.rsi",
-    "sha256": "'{value}' is not a SHA-256 digest; write its 64 hexadecimal digits in lower case",
-    "expires": "'{value}' is not a date; write it as YYYY-MM-DD",
-    "string_pattern_mismatch": "'{value}' is not an id; use letters, digits, '_', '.' and '-' only",
-    "string_type": "{found} is given, but a text is expected; put it in quotes to make it a text",
-    "bool_type": "{found} is given, but a boolean is expected; write true or false, without quotes",
-    "int_type": f"{{found}} is given, but a whole number is expected; {_NUMBER_HINT}",
-    "int_from_float": "{found} is given, but a whole number is expected; remove fraction and exponent",
-    "float_type": f"{{found}} is given, but a number is expected; {_NUMBER_HINT}",
-    "tuple_type": f"{{found}} is given, but a list is expected; put it in [ ], or {_LIST_HINT}",
-    "dict_type": "{found} is given, but a mapping is expected; write 'key: value', or {{}}",
-    "model_type": "{found} is given, but a mapping is expected; write {example}",
-    "list_of_models": f"{{found}} is given, but a list is expected; write [{{example}}], or {_LIST_HINT}",
+_EXPECTED = {
+    "string_type": "a text; quotes make it one",
+    "bool_type": "true or false, without quotes",
+    "int_type": "a whole number of at most 18 digits, without quotes or leading zeros",
+    "int_from_float": "a whole number, without fraction and exponent",
+    "float_type": "a number of at most 18 digits, without quotes or leading zeros",
+    "tuple_type": "a list: put it in [ ], or start each line with '- '",
+    "dict_type": "a mapping: key: value, or {}",
+    "model_type": "a mapping: key: value",
 }
-"""Messages by pydantic's type of an error; of a pattern by the field, if that is named here."""
+"""What to write instead of a value of a wrong type, by pydantic's type of the error."""
 
 _UNION_MEMBER = re.compile(r"(literal|tuple|str-enum)\[")
 
 
-def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
+def _report(document: Document, detail: ErrorDetails) -> None:
     """Add a fault for an error of pydantic."""
-    kind, context = detail["type"], detail.get("ctx", {})
+    kind = detail["type"]
     # pydantic reports an error for each member of a union, with the member in the location. Of
     # `network`, a word or a list, only the error of the member that was meant is kept.
     members = [str(part) for part in detail["loc"] if _UNION_MEMBER.match(str(part))]
     loc = tuple(part for part in detail["loc"] if part not in members)
     is_key = loc[-1:] == ("[key]",)
     place = document.find(loc[:-1] if is_key else loc)
-    value, model = place.node.value, _model_at(top, loc)
+    value: Any = place.node.value
     shape = "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else None
     if shape == "a list" and any(each.startswith("literal[") for each in members):
         return
     if members and kind == "tuple_type" and shape is None:
         return
+    quote = '"' if getattr(place.node, "style", None) else "'"
+    found = shape or f"{quote}{_cut(str(value))}{quote}"
     if kind == "missing":
-        noun = _NOUNS.get(_model_at(top, loc[:-1]).__name__) or place.path.rpartition(".")[0]
-        problem = f"{noun} needs the key '{loc[-1]}'; add it"
+        problem = f"the key '{loc[-1]}' is missing; add it"
     elif is_key:
         words = [each.value for enum in (RoutingKey, Category) for each in enum]
         problem = f"'{loc[-2]}' is not a routing key; {hint(str(loc[-2]), words)}"
     elif detail["input"] is None:
         problem = "the value is empty; write something, or remove the key"
     elif kind in ("enum", "literal_error") and shape is None:
-        words = re.findall(r"'([^']*)'", context["expected"])
-        problem = f"'{_cut(str(value))}' is not allowed here; {hint(str(value), words)}"
+        words = re.findall(r"'([^']*)'", detail.get("ctx", {})["expected"])
+        problem = f"{found} is not allowed here; {hint(str(value), words)}"
+    elif kind in _EXPECTED:
+        problem = f"{found} is given; write {_EXPECTED[kind]}"
+    elif detail.get("ctx", {}).get("pattern") == ID_PATTERN:
+        problem = f"{found} is not an id; use letters, digits, '_', '.' and '-' only"
     else:
-        if kind == "tuple_type" and shape == "a mapping" and model is not _model_at(top, loc[:-1]):
-            kind = "list_of_models"
-        if kind == "string_pattern_mismatch" and loc[-1] in _MESSAGES:
-            kind = str(loc[-1])
-        message = _MESSAGES.get(kind, "{found} is given, but another value is expected; see the reference")
-        quote = '"' if getattr(place.node, "style", None) else "'"
-        found = shape or f"{quote}{_cut(str(value))}{quote}"
-        problem = message.format(**context, value=_cut(str(value)), found=found, example=_example(model))
+        problem = f"{found} is refused: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
     document.mark(place.at if is_key else place.start, place.path, problem)
-
-
-def _example(model: type[Value]) -> str:
-    """Return an example of a mapping: its required keys, else its first key."""
-    required = [spellings_of(key, info)[0] for key, info in fields_of(model).items() if info.is_required()]
-    if required:
-        return f"{{{', '.join(f'{key}: …' for key in required)}}}"
-    return f"keys, such as '{next(iter(fields_by_key(model)))}: …'"
-
-
-def _model_at(model: type[Value], loc: Loc) -> type[Value]:
-    """Return the innermost model on the path of a location."""
-    for part in loc:
-        field = fields_by_key(model).get(str(part))
-        model = (model_in(field.types) if field else None) or model
-    return model
 
 
 def hint(word: str, names: Iterable[str], otherwise: str = "") -> str:
