@@ -130,10 +130,6 @@ def decode(data: bytes) -> Source:
     """Decode bytes to text. Raises :class:`Refused`."""
     if len(data) > MAX_BYTES:
         raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the plan with sub_plan")
-    if not data.strip():
-        raise Refused("the file is empty; a plan needs at least a todo_list_id and one item")
-    if b"\0" in data:
-        raise Refused("the file is binary or UTF-16; a plan is YAML or JSON, saved as UTF-8")
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
@@ -282,7 +278,7 @@ def compose(source: Source, *, is_json: bool) -> Document:
     finally:
         loader.dispose()
     if root is None:
-        raise document.refusal(0, "the file contains only comments; write the keys of the plan")
+        raise document.refusal(0, "the file is empty, or contains only comments; write keys and values")
     _NodeReader(document, is_json=is_json).read(root, "")
     document.root = root
     return document

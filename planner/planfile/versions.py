@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
-from planner.planfile.file_writer import OWNER_ONLY, STANDARD_OUTPUT, create_file, is_stream, write_file
+from planner.planfile.file_writer import OWNER_ONLY, create_file, is_stream, write_file
 from planner.planfile.loader import load_plan, plan_id_of, shown_path
 from planner.planfile.plan_folder import PLANS, PlanFolder, make_home
 from planner.planfile.writer import Rewritten, dump_plan, format_of, rewrite
@@ -41,7 +41,7 @@ def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
     plans = _changed(tree, revised)
     if not plans:
         return ()
-    if target == STANDARD_OUTPUT or is_stream(target):
+    if is_stream(target):
         if any(plans):
             parents = ", ".join(sorted(filter(None, plans)))
             raise PlannerError(

@@ -38,10 +38,9 @@ def fault_of_bytes(folder: Path, data: bytes, name: str = "plan.yaml") -> str:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"", ": the file is empty; a plan needs at least a todo_list_id and one item"),
-        (b" \n\t\n", ": the file is empty; a plan needs at least a todo_list_id and one item"),
-        (b"\x7fELF\x02\x01\0\0", ": the file is binary or UTF-16; a plan is YAML or JSON, saved as UTF-8"),
-        ("todo".encode("utf-16"), ": the file is binary or UTF-16; a plan is YAML or JSON, saved as UTF-8"),
+        (b" \n", ":1:1: the file is empty, or contains only comments; write keys and values"),
+        (b"\x7fELF\x02\x01\0\0", ":1:1: the control character U+007F is not allowed in YAML; delete it"),
+        ("todo".encode("utf-16"), ":1:1: the byte 0xff is not UTF-8; save the file as UTF-8"),
         (b"a: \xc3\xa4\nb: \xff\n", ":2:4: the byte 0xff is not UTF-8; save the file as UTF-8"),
         (b"\xef\xbb\xbfab\xc3\n", ":1:3: the byte 0xc3 is not UTF-8; save the file as UTF-8"),
         (b"a: \x07\n", ":1:4: the control character U+0007 is not allowed in YAML; delete it"),

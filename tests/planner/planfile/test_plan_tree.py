@@ -304,15 +304,6 @@ def test_the_root_of_a_sub_plan_may_reach_the_root_of_the_top_plan_or_the_bounda
         load_tree(path, boundary=top).child("p")
 
 
-def test_a_fault_in_a_file_changed_since_loading_is_still_described(tmp_path: Path):
-    path = write(tmp_path / "plan.yaml", parent("p", "none.yaml"))
-    tree = load_tree(path)
-    path.write_text("[")
-
-    with pytest.raises(PlanFileError, match=r"the file 'none\.yaml'"):
-        tree.child("p")
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_random_flattened_tree_has_valid_acyclic_dependencies(data: st.DataObject):
