@@ -65,14 +65,11 @@ def read_outcomes(path: Path) -> OutcomeDocument:
 
 
 def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
-    """Read a run's outcomes, or a single outcome, as the keys decide.
+    """Read a run's outcomes, or a single outcome, which has the id of its todo at the top.
 
     Raises :class:`planner.errors.OutcomeFileError`.
     """
-    held = _load_json(_read(path, _OUTCOMES), path, _OUTCOMES)
-    keys = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
-    is_one = "outcomes" not in keys and not _OF_ONE.isdisjoint(keys)
-    return _validate(held, path, Outcome if is_one else OutcomeDocument, _OUTCOMES)
+    return _parse(_read(path, _OUTCOMES), path, OutcomeDocument, _OUTCOMES, alone=Outcome)
 
 
 def write_outcomes(document: OutcomeDocument, path: Path) -> None:
@@ -156,22 +153,19 @@ def _read(path: Path, kind: _Kind) -> bytes:
         raise kind.fault(path, problem) from None
 
 
-def _parse(data: bytes, shown: object, model: type[_Model], kind: _Kind) -> _Model:
-    return _validate(_load_json(data, shown, kind), shown, model, kind)
-
-
-def _load_json(data: bytes, shown: object, kind: _Kind) -> Any:
+def _parse(
+    data: bytes, shown: object, model: type[_Model], kind: _Kind, *, alone: type[_Model] | None = None
+) -> _Model:
+    """Parse and validate a record, or what it holds ``alone``; the error names only the first fault."""
     try:
-        return json.loads(data)
+        held: Any = json.loads(data)
     except (RecursionError, ValueError) as error:
         problem = "the nesting is too deep" if isinstance(error, RecursionError) else error
         raise kind.fault(shown, f"it is not valid JSON: {problem}; {kind.remedy}") from None
-
-
-def _validate(held: Any, shown: object, model: type[_Model], kind: _Kind) -> _Model:
-    """Validate JSON data; the error names the first fault and counts the others."""
-    info = model.model_fields.get("schema_version")
-    version = cast("dict[str, Any]", held).get("schema_version") if isinstance(held, dict) else None
+    keys = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+    if alone is not None and "outcomes" not in keys and not _OF_ONE.isdisjoint(keys):
+        model = alone
+    info, version = model.model_fields.get("schema_version"), keys.get("schema_version")
     # First of all: the fields of a newer version would fail with a misleading error.
     if info is not None and isinstance(version, int) and version > info.default:
         problem = (
