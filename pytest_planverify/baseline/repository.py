@@ -100,17 +100,6 @@ class Repository:
         """Return the content of a file in a commit; ``None`` if the commit lacks it."""
         return ask(self.folder, "cat-file", "blob", f"{commit}:./{path}")
 
-    def last_commit_of(self, path: str, line: int) -> str | None:
-        """Return short id and subject of the commit that last changed a line (from 1).
-
-        ``None`` for a line that is not committed.
-        """
-        output = ask(self.folder, "blame", "--porcelain", f"-L{line},{line}", "--", path)
-        lines = (output or b"").decode("utf-8", "replace").splitlines()
-        subject = next((each.removeprefix("summary ") for each in lines if each.startswith("summary ")), "")
-        # The id of uncommitted lines consists of zeros.
-        return f"{lines[0][:10]} {subject}" if lines and lines[0].strip("0")[:1] not in ("", " ") else None
-
     def keep(self, ref: str, content: bytes) -> None:
         """Store content as a blob under a ref, replacing what is there. Raises :class:`GitFailed`."""
         blob = git(self.folder, "hash-object", "-w", "--stdin", stdin=content).decode().strip()

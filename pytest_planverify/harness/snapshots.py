@@ -138,11 +138,6 @@ class Snapshots:
             return self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
         return None
 
-    def labels(self) -> list[str]:
-        """Return the labels of all snapshots of this name."""
-        listed = self._git("for-each-ref", "--format=%(refname)", self._refs).split()
-        return [each.removeprefix(f"{self._refs}/") for each in listed]
-
     def forget(self, label: str) -> None:
         """Remove a label, if it exists."""
         self._git("update-ref", "-d", f"{self._refs}/{label}")
@@ -159,12 +154,6 @@ class Snapshots:
     def diff(self, before: str, after: str) -> str:
         """Return the unified diff between two snapshots."""
         return self._git("diff-tree", "-p", "--no-color", "--no-renames", before, after)
-
-    def read(self, snapshot: str, path: str) -> bytes | None:
-        """Return the content of a file in a snapshot, or ``None`` if it has no such file."""
-        with suppress(SnapshotError):
-            return self._run_git("cat-file", "blob", f"{snapshot}:{path}")
-        return None
 
     def files(self, snapshot: str) -> frozenset[str]:
         """Return the paths of all files of a snapshot."""
@@ -238,9 +227,6 @@ class Snapshots:
                 self._git("--literal-pathspecs", *words, "--", *batch)
 
     def _git(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> str:
-        return os.fsdecode(self._run_git(*words, accepted=accepted, bare=bare))
-
-    def _run_git(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> bytes:
         """Run git on the store and the work tree; return its output.
 
         ``accepted`` are the exit statuses of success; ``bare`` omits store and work tree. Raises
@@ -249,11 +235,12 @@ class Snapshots:
         own = {} if self._index is None else {"GIT_INDEX_FILE": str(self._index)}
         where = () if bare else (f"--git-dir={self.store}", f"--work-tree={self._root}")
         try:
-            return git(self._root, *where, *_GIT_OPTIONS, *words, env=own, accepted=accepted)
+            output = git(self._root, *where, *_GIT_OPTIONS, *words, env=own, accepted=accepted)
         except GitFailed as error:
             raise SnapshotError(
                 f"{self._root}: git {words[0]} failed ({error}); the files of a turn cannot be kept"
             ) from None
+        return os.fsdecode(output)
 
 
 def _home_store(root: Path) -> Path:
