@@ -241,8 +241,8 @@ def run(
         option(
             "--agent [ROLE=]COMMAND",
             "The agent: a command with {brief}, {prompt}, {json}, {todo}, {role}, {root} or {result}, "
-            "the name of a known agent (aider, claude, codex, copilot, cursor, gemini, goose, opencode) "
-            "or manual. May be repeated, for roles. Default: [tool.planverify.agents] in pyproject.toml.",
+            "or the name of a known one (aider, claude, codex, copilot, cursor, gemini, goose, opencode). "
+            "May be repeated, for roles. Default: [tool.planverify.agents] in pyproject.toml.",
         ),
     ] = None,
     resume: Annotated[bool, option("--resume", "Resume the run that was interrupted or waits.")] = False,

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from planner.model.actions import Implement
     from pytest_planverify.checks.processes import ProcessResult
 
-MANUAL = "manual"
-"""Name of the agent that is a person at the terminal."""
 BUILTIN = "builtin"
 """Name of the built-in debugger."""
 
@@ -127,17 +125,13 @@ class Agents:
         default = (BUILTIN,) if role is Role.DEBUGGER else None
         return self.vectors.get(role) or self.vectors.get(None, default)
 
-    def is_manual(self, role: Role) -> bool:
-        """Return whether a person at the terminal acts in that role."""
-        return self.vector(role) == (MANUAL,)
-
 
 def parse_agents(given: Sequence[str], root: Path) -> Agents:
     """Return the agents of ``[tool.planverify.agents]`` in ``pyproject.toml``, overridden by ``--agent``.
 
     ``given`` has the values of ``--agent``: ``COMMAND`` or ``ROLE=COMMAND``. A command is the name of a
-    preset, ``manual``, or words in shell syntax that are run without a shell. Raises :class:`AgentError`
-    for an unknown role, a missing program, or a malformed command.
+    preset, or words in shell syntax that are run without a shell. Raises :class:`AgentError` for an unknown
+    role, a missing program, or a malformed command.
     """
     vectors: dict[Role | None, tuple[str, ...]] = {}
     for source, name, command in (*_configured(root), *map(_parse_argument, given)):
@@ -175,7 +169,7 @@ def run_turn(
         return run(vector, turn, prompt)
     report = run((sys.executable, "-m", "pytest_planverify.harness.debugger", "{json}"), turn, prompt)
     coder = agents.vector(Role.CODER)
-    if coder is None or coder == (MANUAL,) or _read_result(turn.result).get("repaired") is True:
+    if coder is None or _read_result(turn.result).get("repaired") is True:
         return report
     if report.message:
         prompt += f"\n## Result of the debugger\n\n{report.message}\n"
@@ -277,8 +271,8 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
         words = shlex.split(PRESETS.get(command, command)) if isinstance(command, str) else command
     except ValueError as error:
         raise AgentError(f"{source}: {error}; close the quotation") from None
-    if words in ([MANUAL], [BUILTIN]):
-        return (words[0],)
+    if words == [BUILTIN]:
+        return (BUILTIN,)
     if not words:
         raise AgentError(f"{source}: it names no program; write --agent 'COMMAND {{brief}}'")
     # Python may be installed under another name, or not be on PATH: the running interpreter will do.

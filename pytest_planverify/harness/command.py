@@ -15,6 +15,7 @@ import os
 import shlex
 import shutil
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import psutil
@@ -35,10 +36,9 @@ from planner.text.display import counted
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
-from pytest_planverify.harness.agents import MANUAL, parse_agents
+from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
 from pytest_planverify.harness.progress import RunProgress, describe_recovery, leaf_todos
-from pytest_planverify.harness.questions import ask_at_terminal, wait_for_answer
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import THREADS, TurnPool, count_workers
 from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
@@ -57,6 +57,8 @@ MOST_ROUNDS = 3
 
 SAVED = "refs/planverify/saved"
 """Prefix of git references to the uncommitted work that runs saved."""
+POLL_SECONDS = 0.2
+"""Interval, in seconds, at which the log is polled for an answer."""
 _DRIVER = "driver.json"
 _ENDED = "ended"
 
@@ -71,7 +73,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
     agents = parse_agents(options.agents, root)
     jobs = options.jobs or (1 if options.executor == THREADS else count_workers(options.executor))
     is_apart = jobs > 1 or options.executor != THREADS
-    _check_options(options, agents, is_apart=is_apart)
+    _check_options(options, agents)
     progress = RunProgress(sys.stdout, as_json=options.as_json)
     part = _requested_part(tree.loaded.plan, options, progress)
     log = _choose_log(tree, resume=options.resume, restart=options.restart)
@@ -113,18 +115,13 @@ def run_command(plan: Path, options: RunOptions) -> int:
         progress.close()
 
 
-def _check_options(options: RunOptions, agents: Agents, *, is_apart: bool) -> None:
+def _check_options(options: RunOptions, agents: Agents) -> None:
     if not agents.vectors:
         raise UsageMistake(
             "no agent is configured; name --agent 'COMMAND {brief}', a preset such as --agent claude, "
             "or write "
             "[tool.planverify.agents] in pyproject.toml"
         )
-    is_manual = (MANUAL,) in agents.vectors.values()
-    if is_manual and not sys.stdin.isatty():
-        raise UsageMistake("--agent manual needs a terminal; name a program")
-    if is_manual and is_apart:
-        raise UsageMistake("--agent manual works in your own tree; remove --jobs and --executor")
     if options.resume and (options.only or options.limits):
         raise UsageMistake("--resume keeps the todos and limits of the run; remove --only and --max-…")
     if shutil.which("git") is None:
@@ -174,9 +171,9 @@ def _one_round(
                 loop.resume()
             else:
                 loop.start(seen)
-            ending, left = loop.run(), set[str]()
+            ending = loop.run()
             setup.progress.close()
-            while ending is Ending.WAITING and _is_answered(setup, log, loop, left):
+            while ending is Ending.WAITING and _is_answered(setup, log):
                 loop.resume()
                 ending = loop.run()
                 setup.progress.close()
@@ -192,21 +189,20 @@ def _one_round(
             loop.close()
 
 
-def _is_answered(setup: RunSetup, log: Path, loop: Loop, left: set[str]) -> bool:
-    """Return whether a question was answered: at the terminal, or else within the configured time.
-
-    ``left`` are the questions that the person has skipped.
-    """
-    path, seconds = setup.tree.loaded.path, setup.options.wait
-    if setup.progress.is_live and ask_at_terminal(path, log, loop.state.questions, left):
-        return True
-    if seconds <= 0:
-        return False
-    plan = shlex.quote(path.name)
-    setup.progress.line(
-        f"waiting {seconds:g} s for an answer; see planverify next {plan}, planner serve {plan}"
-    )
-    return wait_for_answer(log, seconds)
+def _is_answered(setup: RunSetup, log: Path) -> bool:
+    """Wait for an answer by another process; return whether there was one within the configured time."""
+    seconds, plan = setup.options.wait, shlex.quote(setup.tree.loaded.path.name)
+    if seconds > 0:
+        setup.progress.line(
+            f"waiting {seconds:g} s for an answer; see planverify next {plan}, planner serve {plan}"
+        )
+    # While the run waits, only answers make the log grow.
+    deadline, before = time.monotonic() + seconds, log.stat().st_size
+    while time.monotonic() < deadline:
+        if log.stat().st_size != before:
+            return True
+        time.sleep(POLL_SECONDS)
+    return False
 
 
 def _register_driver(folder: Path, shown: str) -> None:

@@ -464,7 +464,7 @@ class Loop:
                 self._ending = Ending.COMPLETED if action.result == "completed" else Ending.REJECTED
 
     def _implement(self, action: Implement) -> None:
-        """Have an agent or person perform a turn: here and now, or in the pool if there is one."""
+        """Have an agent perform a turn: here and now, or in the pool if there is one."""
         if self._passes_already(action):
             return
         agents, options = self.setup.agents, self.setup.options
@@ -502,11 +502,7 @@ class Loop:
         # Snapshots do not contain .git, so that it cannot be restored from them.
         had_repository = top_of(self.setup.root) is not None
         self.progress.turn_started(turn)
-        if agents.is_manual(action.role):
-            self.progress.close()
-            report = _wait_for_person(prompt)
-        else:
-            report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
+        report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
         self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
         changes, violation = self._judge(turn, report, before, after)
@@ -912,14 +908,6 @@ def _has_forbidden_edit(outcome: Outcome) -> bool:
 
 def _by_todo(document: OutcomeDocument | None) -> dict[str, Outcome]:
     return {} if document is None else {each.todo_id: each for each in document.outcomes}
-
-
-def _wait_for_person(prompt: str) -> TurnReport:
-    """Show the brief, and wait until the person at the terminal reports that the work is done."""
-    begun = time.monotonic()
-    print(prompt)
-    input("Press Enter when it is done. ")
-    return TurnReport(ended_well=True, duration_ms=round((time.monotonic() - begun) * 1000))
 
 
 def _now() -> datetime:

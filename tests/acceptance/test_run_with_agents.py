@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import shutil
 import signal
 import subprocess
@@ -319,7 +317,6 @@ def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
     [
         ((), "no agent is configured; name --agent"),
         (("--agent", "no-such-program {brief}"), "the program 'no-such-program'"),
-        (("--agent", "manual"), "needs a terminal"),
         (("--agent", "true", "--resume"), "no run of this plan is unfinished"),
         (("--agent", "true", "--dirty", "keep"), "write refuse or save"),
     ],
@@ -330,62 +327,6 @@ def test_wrong_use_of_run_is_reported_with_a_remedy(project: Path, words: tuple[
     assert said in done.output
     assert done.output.count("\n") <= 3
     assert "Traceback" not in done.output
-
-
-def at_terminal(root: Path, dialogue: list[tuple[str, str]], *words: str) -> Finished:
-    """Run `planverify WORDS` at a terminal; each answer is typed once the text before it is shown."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(root)
-        command = planverify_words(*words)
-        os.execve(command[0], command, surroundings())
-    shown, waiting, give_up = "", list(dialogue), time.monotonic() + 120
-    seen = 0
-    while time.monotonic() < give_up:
-        try:
-            ready, _, _ = select.select([terminal], [], [], 1)
-            part = os.read(terminal, 65_536) if ready else b""
-        except OSError:  # the other end is closed
-            break
-        shown += part.decode("utf-8", "replace")
-        if waiting and waiting[0][0] in shown[seen:]:
-            seen = len(shown)
-            os.write(terminal, f"{waiting.pop(0)[1]}\n".encode())
-    else:
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    os.close(terminal)
-    assert not waiting, shown
-    return Finished(exit_code=os.waitstatus_to_exitcode(status), output=shown)
-
-
-def test_questions_can_be_answered_at_a_terminal(project: Path):
-    plan = project / "plan.yaml"
-    manual = "manual: [{question: Is it nice}]"
-    plan.write_text(
-        PLAN.replace("items:", "metadata: {auto_fix_mode: false}\nitems:", 1).replace(
-            "[pytest tests/test_basket.py]", f"[pytest tests/test_basket.py], {manual}"
-        )
-    )
-    wrong_first = HONEST + (
-        'if "_branch_" not in os.environ["PLANVERIFY_TODO"] and "price" in path: '
-        'pathlib.Path(path).write_text("x = 1\\n")\n'
-    )
-    words = ("run", "plan.yaml", "--agent", agent(project, wrong_first))
-    branch = "may price_branch_01 be made"
-    left = at_terminal(project, [(branch, "perhaps"), ("perhaps: write approve or reject", "")], *words)
-    assert left.exit_code == 11, left
-
-    dialogue = [
-        (branch, "approve it is small"),
-        ("Is it nice", "yes"),
-    ]
-    done = at_terminal(project, dialogue, *words, "--resume")
-    assert done.exit_code == 0, str(done)
-    assert "approved: price_branch_01 (" in done.output
-    assert "2 of 2 todos done" in done.output
-    answers = json.loads((project / ".planverify/answers.json").read_text())["answers"]
-    assert [(each["todo_id"], each["answer"]) for each in answers] == [("basket", "yes")]
 
 
 def count_verifications(root: Path, *words: str) -> tuple[Finished, int]:

@@ -1,8 +1,7 @@
-"""The loop of ``planverify run``: its records, agent commands, terminal questions, concurrent turns."""
+"""The loop of ``planverify run``: its records, agent commands, concurrent turns."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -14,16 +13,13 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import pytest
-from planner_command import Command, undecided, with_test
 
 from planner.errors import PlannerError
 from planner.model.events import RunResumed, RunStarted
 from planner.model.taxonomy import Role
-from planner.store.plan_run import PlanRun
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
-from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import restore_snapshot
@@ -233,31 +229,6 @@ def test_pipe_in_place_of_an_agent_report_is_no_report(tmp_path: Path) -> None:
     report = run_turn(agents, turn, prompt="")
 
     assert (report.ended_well, report.tokens) == (True, None)
-
-
-def test_several_questions_of_a_todo_are_asked_in_sequence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    command = Command(tmp_path, monkeypatch, capsys)
-    item = with_test("chart")
-    item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}, {"question": "Is it right?"}]
-    command.plan(item)
-    checks = [{"id": f"manual[{at}]", "kind": "manual", "verdict": "needs_human"} for at in range(2)]
-    open_ = undecided("chart", "passed")
-    command.outcomes({**open_, "checks": [*open_["checks"], *checks]})
-    plan = tmp_path / "plan.yaml"
-    run = PlanRun.open(plan, keep=True)
-    assert run.log is not None
-    replies = iter(["yes", "the axis is cut"])
-    monkeypatch.setattr("builtins.input", lambda prompt: next(replies))
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-
-    assert ask_at_terminal(plan, run.log, run.state.questions, set())
-
-    first, second = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
-    assert (first["answer"], first.get("note")) == ("yes", None)
-    assert (second["answer"], second["note"]) == ("no", "the axis is cut")
-    assert not PlanRun.open(plan, None, run.log).state.questions
 
 
 def sent(todo_id: str) -> SentTurn:
