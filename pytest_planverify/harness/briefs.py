@@ -13,8 +13,7 @@ from planner.planfile.file_writer import write_file
 from planner.store.run_log import RunLog
 from planner.text.display import listed
 from planner.text.redaction import redact
-from planner.text.sanitizing import clean
-from pytest_planverify.harness.progress import one_line
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +83,7 @@ def _seen_failures(turn: Turn, seen: Outcome | None) -> list[str]:
     for each in failures[:MOST_FAILURES]:
         at = each.location
         place = "" if at is None else f" at {at.path}:{at.line}" if at.line else f" at {at.path}"
-        said = one_line(each.stack_trace_head or each.because or "", 200).replace("`", "'")
+        said = one_line(each.stack_trace_head or each.because or "", limit=200).replace("`", "'")
         lines.append(f"- {each.category.value}{place}: `{said}`")
     return [*lines, ""] if lines else []
 

@@ -24,6 +24,7 @@ from planner.cli.arguments import nearest
 from planner.cli.exits import INTERRUPTED, Status, UsageMistake
 from planner.errors import PlannerError
 from planner.model.taxonomy import Family
+from planner.model.verdicts import TodoLife
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
@@ -38,7 +39,7 @@ from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
 from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
-from pytest_planverify.harness.progress import RunProgress, describe_recovery, leaf_todos
+from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import THREADS, TurnPool, count_workers
 from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
@@ -293,12 +294,15 @@ def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
     """Print the result of the run and how to continue; return the exit status."""
     progress, words = setup.progress, shlex.quote(str(plan))
     todos = leaf_todos(loop.state)
-    done = sum(record.life.value == "done" for record in todos)
+    done = sum(record.life is TodoLife.DONE for record in todos)
     progress.line(
         f"{ending.value}: {done} of {counted(len(todos), 'todo')} done, {counted(progress.turns, 'turn')}"
     )
-    if recovery := describe_recovery(loop.state):
-        progress.line(recovery)
+    # A todo has failed if it has branches, retries or an outcome.
+    failed = [record for record in todos if record.branches or record.retries or record.outcome]
+    if failed:
+        recovered = sum(record.life is TodoLife.DONE for record in failed)
+        progress.line(f"recovered {recovered} of {counted(len(failed), 'failed todo')}")
     if ending is Ending.COMPLETED:
         return Status.OK
     if ending is Ending.WAITING:

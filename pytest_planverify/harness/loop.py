@@ -57,13 +57,13 @@ from planner.planfile.record_files import outcomes_text, read_outcomes
 from planner.planfile.tree import load_flat, todo_digests
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed
-from planner.text.sanitizing import without_surrogates
+from planner.text.sanitizing import one_line, without_surrogates
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import top_of
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs
-from pytest_planverify.harness.progress import one_line, question_facts
+from pytest_planverify.harness.progress import question_facts
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
 from pytest_planverify.harness.verification import failed_outcome, verify, with_commands_for
@@ -864,7 +864,7 @@ class Loop:
 
 def _forbidden_change(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> str | None:
     """Return the sentence on files that were changed without permission; ``None`` if there are none."""
-    names = [one_line(each, 120) for each in paths]
+    names = [one_line(each, limit=120) for each in paths]
     return f"changed {listed(names, 3)}, {why}; {remedy}" if names else None
 
 

@@ -22,12 +22,12 @@ from planner.planfile.loader import shown_path
 from planner.planfile.record_files import baseline_bytes, read_baseline, read_outcomes
 from planner.planfile.tree import load_flat
 from planner.text.redaction import redact
+from planner.text.sanitizing import one_line
 from pytest_planverify import verify_command
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import keep_contents, keep_outcomes, outcomes_of
 from pytest_planverify.baseline.record import look, make_baseline
 from pytest_planverify.checks.processes import run_process
-from pytest_planverify.harness.progress import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -119,7 +119,7 @@ def verify(
         document = read_outcomes(outcomes)
     except OutcomeFileError:
         lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
-        last_line = one_line(redact(lines[-1]), 300) if lines else "it wrote nothing"
+        last_line = one_line(redact(lines[-1]), limit=300) if lines else "it wrote nothing"
         problem = (
             f"the verifier ended with {ended.signal or ended.exit_code} and wrote no outcomes: {last_line}"
         )

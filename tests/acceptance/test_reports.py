@@ -1,21 +1,12 @@
-"""Reports written by a run and rendered afterwards are the same; the tree that `planverify run` draws."""
+"""Reports written by a run and rendered afterwards are the same."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from example_project import Example, todo
 from test_written_files import GREEN_AND_RED, read, run, verify
-
-from planner.model.verdicts import TodoLife
-from planner.text.display import UNICODE
-from pytest_planverify.harness.progress import RunProgress, tree_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @pytest.fixture
@@ -65,52 +56,3 @@ def test_github_actions_get_an_annotation_and_a_summary(shop: Path) -> None:
     errors = [line for line in done.stdout.splitlines() if line.startswith("::error file=")]
     assert len(errors) == 1
     assert "pytest --planverify plan.yaml::it" in summary.read_text()
-
-
-class Standing(NamedTuple):
-    """The attributes of a todo's record that the tree uses."""
-
-    id: str
-    within: str
-    life: TodoLife
-    turns: int = 0
-
-
-def phases(*lives: TodoLife) -> list[Standing]:
-    """Return one todo for each life, with four todos within each."""
-    found: list[Standing] = []
-    for number, life in enumerate(lives, 1):
-        name = f"phase-{number}"
-        found.append(Standing(name, "", life))
-        found += [Standing(f"{name}/{inner}", name, life, 1) for inner in "abcd"]
-    return found
-
-
-def drawn(todos: Sequence[Standing], room: int) -> list[str]:
-    return tree_lines(todos, UNICODE, room)  # pyright: ignore[reportArgumentType]
-
-
-def test_the_tree_expands_only_the_current_phase():
-    lines = drawn(phases(TodoLife.DONE, TodoLife.ACTIVE, TodoLife.PENDING), 12)
-    assert lines[0].split() == ["✓", "phase-1", "done", "4/4"]
-    assert [line.split()[1].rstrip(",") for line in lines[1:6]] == [
-        "phase-2",
-        *(f"phase-2/{inner}" for inner in "abcd"),
-    ]
-    assert lines[6].split() == ["·", "phase-3", "pending", "0/4"]
-
-
-@pytest.mark.parametrize("room", [0, 1, 3, 12])
-def test_the_tree_fits_its_height_and_keeps_the_active_todo(room: int):
-    lines = drawn(phases(*[TodoLife.PENDING] * 14, TodoLife.ACTIVE), room)
-    assert len(lines) <= room
-    if room > 1:
-        assert any("phase-15" in line for line in lines)
-
-
-def test_no_tree_is_drawn_without_a_terminal():
-    stream = io.StringIO()
-    progress = RunProgress(stream)
-    progress.line("said")
-    progress.close()
-    assert stream.getvalue() == "  said\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -20,6 +21,7 @@ from planner.model.taxonomy import Role
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
+from pytest_planverify.harness.progress import RunProgress
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import restore_snapshot
@@ -229,6 +231,23 @@ def test_pipe_in_place_of_an_agent_report_is_no_report(tmp_path: Path) -> None:
     report = run_turn(agents, turn, prompt="")
 
     assert (report.ended_well, report.tokens) == (True, None)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "is_drawn"), [(io.StringIO(), False), (Terminal(), True)])
+def test_a_status_area_is_drawn_only_at_a_terminal_and_removed(stream: io.StringIO, is_drawn: bool):
+    progress = RunProgress(stream)
+    progress.verifying(["price"])
+    progress.output("at work\n\n")
+    assert ("verifying price (0 s)" in stream.getvalue()) is is_drawn
+    progress.line("said")
+    progress.close()
+    text = stream.getvalue()
+    assert text.endswith("\x1b[J") if is_drawn else text == "  said\n"
 
 
 def sent(todo_id: str) -> SentTurn:
