@@ -60,7 +60,7 @@ def record(
     """
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
-    from pytest_planverify.baseline.kept_baseline import keep_baseline, keep_outcomes, remade
+    from pytest_planverify.baseline.kept_baseline import keep_baseline, remade
     from pytest_planverify.baseline.record import look, make_baseline
 
     flat = load_flat(plan_or_usual(plan))
@@ -79,7 +79,6 @@ def record(
     if force and reason:
         document = remade(document, earlier, reason)
     place, unkept = keep_baseline(root, document, seen.contents)
-    keep_outcomes(place, outcomes)
     _show(document)
     if unkept is not None:
         complain(f"git keeps no copy of it, so a change of {place} will not be detected: {unkept}")

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.baseline import Baseline, BaselineCheck, BaselineTest
-    from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
 
 OBJECTS = "baseline/objects"
@@ -245,16 +244,6 @@ def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
 def run_baseline(root: Path, plan_id: str) -> Path:
     """Return the path of the baseline that a run with agents records for a plan without one."""
     return PlanFolder(root, plan_id).baseline.with_name("run-baseline.json")
-
-
-def outcomes_of(path: Path) -> Path:
-    """Return the path for the outcomes of the run that recorded the baseline at ``path``."""
-    return path.with_name(f"{path.stem}-outcomes.json")
-
-
-def keep_outcomes(path: Path, document: OutcomeDocument) -> None:
-    """Store the outcomes of the recording run, for the next run of the plan."""
-    replace_file(outcomes_of(path), document.model_dump_json())
 
 
 def _holds(path: Path, content: bytes) -> bool:

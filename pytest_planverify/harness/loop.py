@@ -60,7 +60,6 @@ from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import one_line, without_surrogates
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import top_of
-from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs
 from pytest_planverify.harness.progress import question_facts
@@ -666,7 +665,7 @@ class Loop:
         Only a todo that was blocked at the start is verified: its checks did not run then.
         """
         seen = self._first_look.get(action.todo_id)
-        if seen is None or seen.state is not TodoState.BLOCKED or self._lacks_modules(action.todo_id):
+        if seen is None or seen.state is not TodoState.BLOCKED:
             return False
         self.progress.verifying((action.todo_id,))
         found = self._verify(self.current_plan(), (action.todo_id,), confirms=False)
@@ -676,19 +675,6 @@ class Loop:
         self.progress.verified(outcome)
         self._report(Verified(at=_now(), outcome=outcome))
         return not self._is_outstanding(action.todo_id, action.seq)
-
-    def _lacks_modules(self, todo_id: str) -> bool:
-        """Return whether a module that the todo must write is missing, so that verifying is pointless."""
-        # Other expected artifacts do not count, because the todo's tests might create them.
-        artifacts = self.state.records[todo_id].todo.acceptance_criteria.expected_artifacts
-        modules = [each for each in artifacts if each.path.endswith(".py")]
-        if not modules:
-            return False
-        try:
-            root = load_flat(self.current_plan()).owner(todo_id).root
-        except PlannerError:  # the plan is being edited; the verification reports what is wrong with it
-            return False
-        return any(check_artifact(each, root).is_red for each in modules)
 
     def _report_finished(
         self, turn: Turn, report: TurnReport, changes: FileChanges, violation: str | None
