@@ -438,16 +438,12 @@ def hook(
 @app.command(epilog="Exit status: 0 the agent has disconnected, 2 wrong usage, 4 the SDK is not installed.")
 def mcp(
     plan: PlanArgument = None,
-    allow_approvals: Annotated[
-        bool,
-        option("--allow-approvals", "Let agents answer questions for a person; their name is recorded."),
-    ] = False,
     seconds: SecondsOption = AGENT_SECONDS,
 ) -> int:
     """Serve coding agents by the Model Context Protocol on standard input and output.
 
-    Their tools are verify, next, status, explain, brief, approve, reject and answer; plan, outcomes and
-    history can be read. Plans are those below the current folder.
+    Their tools are verify, next, status, explain, brief and answer. Plans must lie below the current
+    folder.
     """
     try:
         from pytest_planverify.mcp import serve
@@ -459,5 +455,5 @@ def mcp(
             f"planverify mcp needs the MCP SDK, version 2 ({error.name} is missing); install it: "
             "pip install 'pytest-planverify[mcp]'"
         ) from None
-    serve(plan, allow_approvals=allow_approvals, seconds=seconds)
+    serve(plan, seconds=seconds)
     return 0

@@ -4,7 +4,7 @@ The SDK is an optional dependency, imported by this module only. Each tool runs 
 ``planverify`` in a child process. Plans must lie below the folder in which the server was started.
 
 Everything that an agent passes is untrusted. It reaches commands as arguments only, never as options, and
-decisions that the plan leaves to a person are refused unless the server was started to allow them.
+answers to questions that the plan asks a person are refused. There is no tool to approve a proposal.
 Docstrings of the tools are their descriptions for the agent.
 """
 
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer  # the SDK inspects annotations at run time
-from mcp.server.mcpserver.exceptions import ResourceError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from planner.cli.arguments import choose_plan
@@ -26,8 +25,6 @@ from planner.cli.runs import known_todo
 from planner.errors import PlannerError
 from planner.model.actions import QuestionKind
 from planner.model.taxonomy import Role
-from planner.planfile.latest_outcomes import find_outcomes
-from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
 from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import CommandResult, run_planverify, verify_plan
@@ -42,8 +39,6 @@ Work is done when planverify has verified it, and not before. Call next for what
 instructions of a todo, verify to check whether it is done. Do not edit tests, the plan or .planverify to
 make a check pass."""
 
-MOST_OF_A_RESOURCE = 10_000_000
-"""Limit of a resource's text, in characters."""
 STOP_SECONDS = 20
 """Seconds to wait for a cancelled call while its processes are ended."""
 
@@ -53,35 +48,28 @@ class _Cancelled(Exception):
 
 
 class PlanServer:
-    """Tools and resources for one folder; each method without an underscore is one."""
+    """Tools for one folder; each method without an underscore is one, except ``build``."""
 
-    def __init__(self, root: Path, plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
-        """``plan`` is the default of calls; ``seconds`` limits a verification.
-
-        With ``allow_approvals`` agents may decide what a person is asked.
-        """
+    def __init__(self, root: Path, plan: Path | None, *, seconds: float) -> None:
+        """``plan`` is the default of calls; ``seconds`` limits a verification."""
         self._root = root.resolve()
         self._plan = plan
-        self._allow_approvals = allow_approvals
         self._seconds = seconds
 
     def build(self) -> MCPServer[Any]:
-        """Return the SDK's server, with the tools and resources registered by the names of the methods."""
+        """Return the SDK's server, with the tools registered by the names of the methods."""
         server: MCPServer[Any] = MCPServer("planverify", instructions=INSTRUCTIONS, log_level="WARNING")
         for read in (self.next, self.status, self.explain, self.brief):
             server.add_tool(read, annotations=ToolAnnotations(read_only_hint=True))
-        for write in (self.verify, self.approve, self.reject, self.answer):
+        for write in (self.verify, self.answer):
             server.add_tool(write)
-        for resource, kind in ((self.plan, "text/plain"), (self.outcomes, "application/json")):
-            server.resource(f"planverify://{resource.__name__}", mime_type=kind)(resource)
-        server.resource("planverify://history", mime_type="application/json")(self.history)
         return server
 
     async def verify(self, plan: str | None = None, todo: str | None = None) -> CallToolResult:
         """Run the criteria of the plan, or of one todo (several: with commas): is it really done?"""
 
         def work(watch: Watch) -> CallToolResult:
-            target = self._named_plan(plan)
+            target = next(iter(self._plan_words(plan)), None)
             # PLAN::TODO needs the path, which the command would otherwise choose itself.
             if todo is not None:
                 target = f"{self._plan_file(plan)}::{todo}"
@@ -111,18 +99,6 @@ class PlanServer:
         """Give the instructions for one todo: what failed, where, what may be edited, how to check it."""
         return await self._run(lambda: ["next", f"--brief={todo}", "--", *self._plan_words(plan)])
 
-    async def approve(
-        self, ctx: Context[Any, Any], id: str, because: str, plan: str | None = None
-    ) -> CallToolResult:
-        """Approve a branch, an edit or a start that waits for approval. Never for your own work."""
-        return await self._decide("approve", ctx, id, because, plan)
-
-    async def reject(
-        self, ctx: Context[Any, Any], id: str, because: str, plan: str | None = None
-    ) -> CallToolResult:
-        """Reject a branch, an edit or a start that waits for approval."""
-        return await self._decide("reject", ctx, id, because, plan)
-
     async def answer(
         self,
         ctx: Context[Any, Any],
@@ -135,45 +111,12 @@ class PlanServer:
 
         def words() -> list[str]:
             chosen = self._plan_file(plan)
-            if not (self._allow_approvals or _asks_no_human(chosen, todo)):
-                raise UsageMistake(_human_only(f"answer {chosen} {todo} yes|no"))
+            if not _asks_no_human(chosen, todo):
+                raise UsageMistake(
+                    f"a person must decide this: run planverify answer {chosen} {todo} yes|no --by NAME"
+                )
             checks = [] if check is None else [f"--check={check}"]
             return ["answer", f"--by={_client(ctx)}", *checks, "--", str(chosen), todo, answer]
-
-        return await self._run(words)
-
-    def plan(self) -> str:
-        """Return the plan file."""
-        return _read(lambda: self._plan_file(None))
-
-    def outcomes(self) -> str:
-        """Return what the last verification of the plan has found."""
-        return _read(lambda: find_outcomes(load_plan(self._plan_file(None))).path)
-
-    async def history(self) -> str:
-        """Return the earlier runs of the plan, their branches and failures."""
-
-        def work(watch: Watch) -> CallToolResult:
-            words = ["history", "show", "--json", "--", str(self._plan_file(None))]
-            return _tool_result(run_planverify(words, self._root, most=MOST_OF_A_RESOURCE, watch=watch))
-
-        result = await _in_thread(work)
-        (content,) = result.content
-        assert isinstance(content, TextContent)
-        if result.is_error:
-            raise ResourceError(content.text)
-        return content.text
-
-    async def _decide(
-        self, verb: str, ctx: Context[Any, Any], name: str, because: str, plan: str | None
-    ) -> CallToolResult:
-        """Run ``approve`` or ``reject``, if the server allows it."""
-
-        def words() -> list[str]:
-            if not self._allow_approvals:
-                raise UsageMistake(_human_only(f"{verb} {self._plan_file(plan)} {name}"))
-            options = [f"--by={_client(ctx)}", f"--because={because}"]
-            return [verb, *options, "--", str(self._plan_file(plan)), name]
 
         return await self._run(words)
 
@@ -188,20 +131,17 @@ class PlanServer:
         )
 
     def _plan_words(self, plan: str | None) -> list[str]:
-        """Return the argument that names the plan; none leaves the choice to the command."""
-        named = self._named_plan(plan)
-        return [] if named is None else [named]
+        """Return the argument that names the plan of the call or the server; none means the usual one.
 
-    def _named_plan(self, plan: str | None) -> str | None:
-        """Return the plan of the call, or the server's, or ``None``. Raises :class:`UsageMistake`."""
+        Raises :class:`UsageMistake` for a plan outside of the root.
+        """
         if plan is not None:
-            return self._require_below_root(plan)
-        return None if self._plan is None else str(self._plan)
+            return [self._require_below_root(plan)]
+        return [] if self._plan is None else [str(self._plan)]
 
     def _plan_file(self, plan: str | None) -> Path:
         """Return the file of the plan, by default one of a usual name. Raises :class:`UsageMistake`."""
-        named = self._named_plan(plan)
-        return choose_plan(None if named is None else Path(named)).path
+        return choose_plan(next(map(Path, self._plan_words(plan)), None)).path
 
     def _require_below_root(self, word: str) -> str:
         """Return the word if it is no option and names no file outside of the root.
@@ -220,9 +160,9 @@ class PlanServer:
         return word
 
 
-def serve(plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
+def serve(plan: Path | None, *, seconds: float) -> None:
     """Serve calls on standard input until it is closed; ``seconds`` limits each verification."""
-    PlanServer(Path.cwd(), plan, allow_approvals=allow_approvals, seconds=seconds).build().run("stdio")
+    PlanServer(Path.cwd(), plan, seconds=seconds).build().run("stdio")
 
 
 async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
@@ -276,14 +216,6 @@ def _client(ctx: Context[Any, Any]) -> str:
     return f"{name} (mcp)"
 
 
-def _human_only(command: str) -> str:
-    """Return the message that refuses a decision, with the command that a person can run instead."""
-    return (
-        f"a person must decide this: run planverify {command} --by NAME, or start the "
-        "server with --allow-approvals"
-    )
-
-
 def _asks_no_human(plan: Path, todo: str) -> bool:
     """Return whether all open questions of a todo are for roles other than ``human``.
 
@@ -296,13 +228,3 @@ def _asks_no_human(plan: Path, todo: str) -> bool:
     # An approval asks a person whatever the todo's manual criteria say.
     kinds = {each.kind for each in state.questions.values() if each.todo_id == todo_id}
     return kinds <= {QuestionKind.ANSWER} and all(each.role is not Role.HUMAN for each in specs)
-
-
-def _read(find: Callable[[], Path]) -> str:
-    """Return the text of a resource's file. Raises ``ResourceError`` with a message for the agent."""
-    try:
-        return find().read_text(encoding="utf-8", errors="replace")
-    except (PlannerError, UsageMistake) as error:
-        raise ResourceError(f"planverify: {one_line(error, limit=1_000)}") from None
-    except OSError as error:
-        raise ResourceError(f"planverify: {error.filename}: {error.strerror}") from None

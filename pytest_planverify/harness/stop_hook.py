@@ -13,7 +13,8 @@ import select
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+
+from pydantic import BaseModel, Field, ValidationError
 
 from planner.cli.arguments import choose_plan
 from planner.cli.exits import Status, UsageMistake, complain, say
@@ -41,6 +42,20 @@ _FIXABLE_BY_AGENT = (
     5,  # nothing left to verify
 )
 """Exit statuses of a verification whose cause an agent can fix; others need a person."""
+
+
+class _Call(BaseModel):
+    """What an agent says when it wants to stop; further fields are ignored."""
+
+    session_id: str | None = None
+    stop_hook_active: bool | None = None
+
+
+class _Count(BaseModel):
+    """Content of the file with the number of times that an agent was made to continue."""
+
+    session: str | None = None
+    times: int = Field(0, ge=0)
 
 
 def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
@@ -98,8 +113,8 @@ def _enter_project() -> None:
             return
 
 
-def _read_call() -> dict[str, Any]:
-    """Return the JSON object with which the agent calls; empty if a person calls from a terminal."""
+def _read_call() -> _Call:
+    """Return the call on standard input; an empty one if a person calls from a terminal."""
     data, give_up = b"", time.monotonic() + INPUT_SECONDS
     with suppress(OSError):  # standard input may be closed
         while not os.isatty(_STANDARD_INPUT) and len(data) < MOST_INPUT:
@@ -110,41 +125,29 @@ def _read_call() -> dict[str, Any]:
             if not (part := os.read(_STANDARD_INPUT, 65_536)):
                 break
             data += part
-    return _object(data) or {}
+    with suppress(ValidationError):
+        return _Call.model_validate_json(data)
+    return _Call()
 
 
-def _object(data: bytes) -> dict[str, Any] | None:
-    """Parse a JSON object; ``None`` for anything else."""
-    try:
-        value: Any = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _session(call: dict[str, Any]) -> str:
-    """Return the id of the agent's session; empty if it has none."""
-    return one_line(call.get("session_id") or "", limit=200)
-
-
-def _read_count(root: Path, call: dict[str, Any]) -> int:
+def _read_count(root: Path, call: _Call) -> int:
     """Return how often this agent was made to continue since a person last wrote to it.
 
     The count is in a file, and valid for one session.
     """
-    if call.get("stop_hook_active") is False:  # first stop since the person's message
+    if call.stop_hook_active is False:  # first stop since the person's message
         return 0
-    with suppress(OSError, ValueError, TypeError):
-        stored = _object((root / HOME / _COUNT).read_bytes()) or {}
-        return int(stored.get("times", 0)) if stored.get("session") == _session(call) else 0
+    with suppress(OSError, ValidationError):
+        stored = _Count.model_validate_json((root / HOME / _COUNT).read_bytes())
+        return stored.times if stored.session == call.session_id else 0
     return 0
 
 
-def _write_count(root: Path, call: dict[str, Any], times: int) -> bool:
+def _write_count(root: Path, call: _Call, times: int) -> bool:
     """Store how often the agent was made to continue; return whether that succeeded."""
     with suppress(OSError, PlannerError):
         make_home(root)
-        replace_file(root / HOME / _COUNT, json.dumps({"session": _session(call), "times": times}))
+        replace_file(root / HOME / _COUNT, _Count(session=call.session_id, times=times).model_dump_json())
         return True
     return False
 

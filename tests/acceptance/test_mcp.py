@@ -14,7 +14,7 @@ import anyio
 import psutil
 import pytest
 from example_project import Example, todo
-from mcp import Client, Implementation, MCPError, StdioServerParameters, stdio_client
+from mcp import Client, Implementation, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 from real_command import LEAN_TERMINAL, planverify
 
@@ -57,9 +57,7 @@ def text_of(result: CallToolResult) -> str:
 
 
 def test_the_mcp_server_reports_failures_and_completion_only_when_green(shop: Example) -> None:
-    """One connection, over which the plan, the outcomes and the history are read, too."""
-
-    async def talk() -> tuple[list[CallToolResult], dict[str, str], list[CallToolResult]]:
+    async def talk() -> tuple[list[CallToolResult], list[CallToolResult]]:
         while_red: list[Call] = [
             ("verify", {}),
             ("brief", {"todo": "price"}),
@@ -70,16 +68,11 @@ def test_the_mcp_server_reports_failures_and_completion_only_when_green(shop: Ex
         when_green: list[Call] = [("verify", {}), ("verify", {"todo": "price"}), ("next", {})]
         with anyio.fail_after(120):
             async with connect(shop.root, "plan.yaml") as client:
-                with pytest.raises(MCPError, match=r"outcomes\.json: No such file"):
-                    await client.read_resource("planverify://outcomes")
                 first = [await client.call_tool(name, given) for name, given in while_red]
-                uris = [str(each.uri) for each in (await client.list_resources()).resources]
-                found = [await client.read_resource(uri) for uri in uris]
-                read = {uri: each.contents[0].text for uri, each in zip(uris, found, strict=True)}  # type: ignore[union-attr]
                 shop.write({"shop.py": "def gross(net):\n    return net * 119 // 100\n"})
-                return first, read, [await client.call_tool(name, given) for name, given in when_green]
+                return first, [await client.call_tool(name, given) for name, given in when_green]
 
-    (red, brief, asked, status, explained), read, (green, alone, completed) = anyio.run(talk)
+    (red, brief, asked, status, explained), (green, alone, completed) = anyio.run(talk)
 
     assert red.structured_content is not None
     assert (red.is_error, red.structured_content["accepted"]) == (False, False)
@@ -89,10 +82,6 @@ def test_the_mcp_server_reports_failures_and_completion_only_when_green(shop: Ex
     assert "price_branch_01" in text_of(asked)
     assert "✗ failed" in text_of(status)
     assert "An assertion of a test" in text_of(explained)
-
-    assert read["planverify://plan"] == (shop.root / "plan.yaml").read_text()
-    assert json.loads(read["planverify://outcomes"])["outcomes"][0]["state"] == "test_failed"
-    assert json.loads(read["planverify://history"])["verifications"]
 
     for found in (green, alone):
         assert found.structured_content == {"accepted": True, "exit_status": 0}
@@ -119,35 +108,23 @@ def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: 
         assert "Traceback" not in text_of(result), call
 
 
-def test_an_agent_cannot_decide_for_a_person_unless_the_server_allows_it(shop: Example) -> None:
+def test_an_agent_cannot_decide_for_a_person(shop: Example) -> None:
     human = todo("look", manual=[{"question": "Is it nice?"}])
     review = todo("review", manual=[{"question": "Is it tested?", "role": "tester"}])
     shop.plan(todo("price", "pytest test_shop.py"), human, review, metadata={"auto_fix_mode": False})
-    answers = shop.root / ".planverify/answers.json"
-    approve: Call = ("approve", {"id": "price_branch_01", "because": "it is small"})
     calls: list[Call] = [
         ("verify", {}),
-        approve,
-        ("reject", approve[1]),
+        ("answer", {"todo": "price", "answer": "yes"}),
         ("answer", {"todo": "look", "answer": "yes"}),
         ("answer", {"todo": "review", "answer": "yes"}),
     ]
     _, *refused, allowed = ask(shop.root, calls)
     for result in refused:
         assert result.is_error
-        assert "a person must decide this" in text_of(result)
-        assert "--by NAME, or start the server with --allow-approvals" in text_of(result)
+        assert "a person must decide this: run planverify answer plan.yaml" in text_of(result)
     assert not allowed.is_error, text_of(allowed)
-    (kept,) = json.loads(answers.read_text())["answers"]
+    (kept,) = json.loads((shop.root / ".planverify/answers.json").read_text())["answers"]
     assert (kept["todo_id"], kept["by"]) == ("review", "tester-bot (mcp)")
-
-    approved, answered = ask(
-        shop.root, [approve, ("answer", {"todo": "look", "answer": "no"})], "--allow-approvals"
-    )
-    assert text_of(approved).startswith("approved: price_branch_01 (tester-bot (mcp))")
-    assert text_of(answered).startswith("look: Is it nice? no (tester-bot (mcp))")
-    log = (shop.root / ".planverify/logs/example.jsonl").read_text()
-    assert '"by":"tester-bot (mcp)"' in log.replace(": ", ":")
 
 
 def test_a_hanging_or_cancelled_verification_is_stopped(shop: Example) -> None:
