@@ -41,7 +41,7 @@ from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
 from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
-from pytest_planverify.harness.turns import THREADS, TurnPool, count_workers
+from pytest_planverify.harness.turns import TurnPool
 from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
 from pytest_planverify.harness.verification import record_baseline
 
@@ -72,8 +72,6 @@ def run_command(plan: Path, options: RunOptions) -> int:
     tree = load_tree(plan)
     root = tree.loaded.root
     agents = parse_agents(options.agents, root)
-    jobs = options.jobs or (1 if options.executor == THREADS else count_workers(options.executor))
-    is_apart = jobs > 1 or options.executor != THREADS
     _check_options(options, agents)
     progress = RunProgress(sys.stdout, as_json=options.as_json)
     part = _requested_part(tree.loaded.plan, options, progress)
@@ -89,8 +87,8 @@ def run_command(plan: Path, options: RunOptions) -> int:
         seen, problem = record_baseline(plan, run_baseline(root, tree.loaded.plan.todo_list_id))
         if problem:
             progress.line(f"without a baseline, tampering within the product is not detected: {problem}")
-    pool = TurnPool(jobs, options.executor, progress.output)
-    setup = RunSetup(tree, part, agents, options, jobs, progress, pool, is_apart)
+    pool = TurnPool(options.jobs, options.executor, progress.output)
+    setup = RunSetup(tree, part, agents, options, progress, pool)
     try:
         for number in range(1, MOST_ROUNDS + 1):
             resume = options.resume and number == 1
@@ -163,7 +161,7 @@ def _one_round(
     snapshots = Snapshots(root, log.stem)
     # That of the part before a resumption: if this part is killed, undo would take it for the run's end.
     snapshots.forget(AFTER_RUN)
-    settings = RunSettings(plan=plan, log=log, jobs=setup.jobs, adjust=lambda _: setup.part)
+    settings = RunSettings(plan=plan, log=log, jobs=setup.pool.jobs, adjust=lambda _: setup.part)
     with RunSession.open(settings) as session:
         versions = PlanVersions(folder / f"plan{plan.suffix}", plan)
         loop = Loop(setup, folder, session, versions, snapshots)

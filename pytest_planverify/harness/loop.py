@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from planner.engine.intake import report_run
-from planner.errors import OutcomeFileError, PlannerError, RefusedEvent
+from planner.errors import PlannerError, RefusedEvent
 from planner.model.actions import (
     AskHuman,
     Cancel,
@@ -53,7 +53,7 @@ from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Ve
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import LATEST, PlanFolder
-from planner.planfile.record_files import outcomes_text, read_outcomes
+from planner.planfile.record_files import outcomes_text
 from planner.planfile.tree import load_flat, todo_digests
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed
@@ -62,9 +62,9 @@ from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import top_of
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs
-from pytest_planverify.harness.progress import question_facts
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
+from pytest_planverify.harness.undo import restore_command
 from pytest_planverify.harness.verification import failed_outcome, verify, with_commands_for
 from pytest_planverify.session.outcomes import summary_of
 
@@ -92,13 +92,8 @@ TICK_SECONDS = 5.0
 MOST_REFUSED = 5
 """Limit of refused events in a run, for example because the plan was edited meanwhile."""
 
-REQUESTS = "requests.json"
-"""File with the open questions, in the run's folder."""
 _RECORDS = "which only planverify writes"
 _TURN = "turn.json"
-# Outcomes of the verification at the start, and the marker that they were reported to the engine.
-_FIRST_LOOK = "first_look.json"
-_IS_REPORTED = "first_look.reported"
 
 
 class Ending(StrEnum):
@@ -157,11 +152,8 @@ class RunSetup:
     """The plan with only the todos that are carried out."""
     agents: Agents
     options: RunOptions
-    jobs: int
     progress: RunProgress
     pool: TurnPool
-    is_apart: bool
-    """Whether turns run in the pool, in trees of their own; otherwise one at a time in the user's tree."""
 
     @property
     def root(self) -> Path:
@@ -246,45 +238,39 @@ class Loop:
         ``seen`` are outcomes of a verification of exactly these files. With them nothing is verified
         again.
         """
-        document, todo_ids = seen, self._todo_ids
+        document, chosen = seen, self._todo_ids
         if document is None:
             self.progress.phase("verifying the current state")
-            document = self._verify(self.setup.tree.loaded.path, todo_ids).document
+            document = self._verify(self.setup.tree.loaded.path, chosen).document
         else:
             self._last_outcomes = document
-            if todo_ids:
-                chosen = tuple(each for each in document.outcomes if each.todo_id in todo_ids)
-                document = document.model_copy(update={"outcomes": chosen})
-        if document is not None:
-            replace_file(self.folder / _FIRST_LOOK, document.model_dump_json())
-            for each in document.outcomes:
-                failure = each.failure_evidence
-                if failure is not None and failure.category is Category.ENVIRONMENT_ERROR:
-                    self.progress.verified(each)
-                    self.progress.line("fix it first, unless that is the work of the todo")
-            if early := next(filter(_has_forbidden_edit, document.outcomes), None):
-                self.progress.verified(early)
-                self.progress.line(
-                    f"it was so before the run. {early.failures[0].suggestion or ''}".strip()
-                )
-        self._report_first_look(document)
+        outcomes = () if document is None else document.outcomes
+        chosen = chosen or tuple(each.todo_id for each in outcomes)
+        self._first_look = {each.todo_id: each for each in outcomes if each.todo_id in chosen}
+        self._report(RunStarted(at=_now()))
+        # Forbidden edits are reported, too: a turn would be blamed for those that are older than it.
+        known = tuple(each for each in self._first_look.values() if _is_decided(each))
+        if early := next((each for each in known if not each.success), None):
+            self.progress.verified(early)
+            self.progress.line(f"it was so before the run. {early.failures[0].suggestion or ''}".strip())
+
+        def tell(event: Event) -> State:
+            self._report(event, is_shown=False)
+            return self.state
+
+        if document is not None and not self.state.plan_state.is_final:
+            report_run(self.state, document.model_copy(update={"outcomes": known}), (), _now(), tell)
+        self.progress.state(self.state)
 
     def resume(self) -> None:
         """Continue a run at the end of its log; interrupted turns are undone and requested again."""
         self._ending = None
         self.snapshots.unlock()
-        if self.session.state is None:  # killed before the first event
+        # Killed before the first event, or within it: the plan is submitted together with it.
+        if self.session.state is None or self.state.plan_state is PlanState.READY:
             self.start()
             return
-        document = None
-        with contextlib.suppress(OutcomeFileError):
-            document = read_outcomes(self.folder / _FIRST_LOOK)
         self.put_back()
-        if self.state.plan_state.is_final:
-            return
-        self._first_look = _by_todo(document)
-        if not (self.folder / _IS_REPORTED).exists():
-            self._report_first_look(document)
         if not self.state.plan_state.is_final:
             self._report(RunResumed(at=_now()))
 
@@ -300,32 +286,11 @@ class Loop:
         if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
             kept = self.snapshots.take(f"cut-off-{turn['id']}")
             self.snapshots.restore(str(turn["before"]))
-            words = ["planverify", "undo", shown_path(self.setup.tree.loaded.path), "--to", kept[:12]]
             self.progress.line(
                 f"{turn['todo_id']}: a turn was interrupted; the files are as before it; to restore its "
-                f"changes: {shlex.join(words)}"
+                f"changes: {restore_command(self.setup.tree.loaded.path, kept)}"
             )
         mark.unlink()
-
-    def _report_first_look(self, document: OutcomeDocument | None) -> None:
-        """Begin the run in the engine, unless it has begun, and report the todos that pass already."""
-
-        def tell(event: Event) -> State:
-            self._report(event, is_shown=False)
-            return self.state
-
-        self._first_look = _by_todo(document)
-        # Forbidden edits are reported, too: a turn would be blamed for those that are older than it.
-        if document is not None:
-            known = tuple(each for each in document.outcomes if each.success or _has_forbidden_edit(each))
-            document = document.model_copy(update={"outcomes": known})
-        if self.session.state is None or self.state.plan_state is PlanState.READY:
-            self._report(RunStarted(at=_now()))
-        if not self.state.plan_state.is_final:
-            report_run(self.state, document, (), _now(), tell)
-        # Earlier passes may be broken by now, so a resumed run must not report them again.
-        (self.folder / _IS_REPORTED).touch()
-        self.progress.state(self.state)
 
     def run(self) -> Ending:
         """Perform actions until nothing is left to do, or only a person can continue.
@@ -360,7 +325,6 @@ class Loop:
                     "nothing more can be done: the engine refuses the same outcome again and again"
                 )
                 self._ending = Ending.HALTED
-        self._write_requests()
         if self._ending is not Ending.COMPLETED and self._last_outcomes is not None:
             self._publish(self._last_outcomes)  # else the whole plan is verified once more
         return self._ending
@@ -491,7 +455,7 @@ class Loop:
         before = self.snapshots.take(f"before-{turn_id}")
         # The agent may delete `.planverify`, and with it all snapshots.
         self._records.keep_copy()
-        if self.setup.is_apart:
+        if self.pool.is_apart:
             self._send(turn, before)
             return
         # First, so that the turn is undone if the process is killed from here on.
@@ -565,22 +529,21 @@ class Loop:
         turn = sent.job.turn
         if not self._is_outstanding(turn.action.todo_id, turn.action.seq):
             return
+        # Before git is called, as an agent may have removed the store of the snapshots.
+        self._check_records()
+        self._report_started(turn)
         if result is None:
             report = TurnReport(ended_well=False, message="the workers for the turn are lost")
             self.progress.turn_finished(turn, report, FileChanges(), None)
-            self._report_started(turn)
             self._report_finished(turn, report, FileChanges(), None)
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
-        # Before git is called, as an agent may have removed the store of the snapshots.
-        self._check_records()
         if result.bundle is not None:
             self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
             (turn.folder / "bundle").unlink()
         ours = self._note_stray_changes()
         changes, violation = self._judge(turn, result.report, result.before, result.after)
-        self._report_started(turn)
         if violation is not None:
             self._restore_clean_tree()
             self._report_finished(turn, result.report, changes, violation)
@@ -618,10 +581,9 @@ class Loop:
         if self._stray_changes:
             files = ", ".join(sorted(self._stray_changes)[:5])
             # A person may have made them, so they must not be lost.
-            words = ["planverify", "undo", shown_path(self.setup.tree.loaded.path), "--to", now[:12]]
             self.progress.line(
                 f"{files} changed although all turns had work trees of their own, and is as before; to get "
-                f"the changes back: {shlex.join(words)}"
+                f"the changes back: {restore_command(self.setup.tree.loaded.path, now)}"
             )
             self._restore_clean_tree()
 
@@ -660,17 +622,19 @@ class Loop:
     # -- findings -----------------------------------------------------------------------------------------
 
     def _passes_already(self, action: Implement) -> bool:
-        """Return whether a todo passes without work, and report it to the engine if so.
+        """Return whether a todo is decided without work, and report its outcome to the engine if so.
 
-        Only a todo that was blocked at the start is verified: its checks did not run then.
+        Only a todo without any work is verified, and only if its checks did not run at the start of this
+        process: because it was blocked, or because the run was resumed since.
         """
-        seen = self._first_look.get(action.todo_id)
-        if seen is None or seen.state is not TodoState.BLOCKED:
+        record, seen = self.state.records[action.todo_id], self._first_look.get(action.todo_id)
+        was_seen = seen is not None and seen.state is not TodoState.BLOCKED
+        if was_seen or record.turns > 1 or record.is_branch or not record.todo.requires_testing:
             return False
         self.progress.verifying((action.todo_id,))
         found = self._verify(self.current_plan(), (action.todo_id,), confirms=False)
         outcome = self._first_look[action.todo_id] = found.outcome(action.todo_id, self.state.plan_id)
-        if not outcome.success:
+        if not _is_decided(outcome):
             return False
         self.progress.verified(outcome)
         self._report(Verified(at=_now(), outcome=outcome))
@@ -837,16 +801,6 @@ class Loop:
             return any(self._is_outstanding(todo_id, action.seq) for todo_id in action.todo_ids)
         return True
 
-    def _write_requests(self) -> None:
-        """Write the open questions for programs that ask people; remove the file if there are none."""
-        path = self.folder / REQUESTS
-        questions = [question_facts(each) for each in self.state.questions.values()]
-        document = {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}
-        if questions:
-            write_file(path, json.dumps(document, indent=2) + "\n")
-        else:
-            path.unlink(missing_ok=True)
-
 
 def _forbidden_change(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> str | None:
     """Return the sentence on files that were changed without permission; ``None`` if there are none."""
@@ -886,14 +840,10 @@ def _seconds_until(action: Action) -> float:
     return 0.0 if not_before is None else (datetime.fromisoformat(not_before) - _now()).total_seconds()
 
 
-def _has_forbidden_edit(outcome: Outcome) -> bool:
-    """Return whether judging files, or files outside of all allowlists, were changed."""
+def _is_decided(outcome: Outcome) -> bool:
+    """Return whether a todo needs no work: it passes, or judging files or foreign files were changed."""
     kinds = (Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION)
-    return any(each.category in kinds for each in outcome.failures)
-
-
-def _by_todo(document: OutcomeDocument | None) -> dict[str, Outcome]:
-    return {} if document is None else {each.todo_id: each for each in document.outcomes}
+    return outcome.success or any(each.category in kinds for each in outcome.failures)
 
 
 def _now() -> datetime:

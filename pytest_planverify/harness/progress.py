@@ -155,7 +155,8 @@ class RunProgress:
         self._write(
             "question",
             f"  {text}, but the repair continues" if is_optional else f"? {text}",
-            **question_facts(action),
+            id=action.question_id,
+            **action.model_dump(mode="json", include={"todo_id", "kind", "question", "options", "digest"}),
         )
 
     def state(self, state: State) -> None:
@@ -200,12 +201,6 @@ class RunProgress:
             lines = [f"  {about} ({now - started:.0f} s)" for about, started in [*self._running.values()]]
             lines += [f"    {self._tail}"] if self._tail else []
             self._screen.draw([[StyledText(line)] for line in lines])
-
-
-def question_facts(question: AskHuman) -> dict[str, Any]:
-    """Return the facts about a question that are written for programs."""
-    facts = question.model_dump(mode="json", include={"todo_id", "kind", "question", "options", "digest"})
-    return {"id": question.question_id, **facts}
 
 
 def leaf_todos(state: State) -> list[TodoRecord]:

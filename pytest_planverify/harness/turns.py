@@ -248,11 +248,12 @@ class TurnPool:
     All methods are called by the loop's thread.
     """
 
-    def __init__(self, jobs: int, executor: str, on_output: Callable[[str], None]) -> None:
+    def __init__(self, jobs: int | None, executor: str, on_output: Callable[[str], None]) -> None:
         """Start the executor, ``threads`` or ``dask://HOST:PORT``, for ``jobs`` concurrent turns.
 
-        ``on_output`` is called with agents' output, from the threads of their turns; a cluster returns no
-        output meanwhile. Raises :class:`PlannerError` if the cluster cannot be reached.
+        Without ``jobs`` that is one on this machine, or one for each thread of the cluster. ``on_output``
+        is called with agents' output, from the threads of their turns; a cluster returns no output
+        meanwhile. Raises :class:`PlannerError` if the cluster cannot be reached.
         """
         self.is_shared = executor == THREADS
         """Whether the workers share the files of this machine."""
@@ -261,11 +262,16 @@ class TurnPool:
         self._client: Any = None
         self._executor: Executor
         if self.is_shared:
-            self._executor = ThreadPoolExecutor(jobs, "planverify-turn")
+            self.jobs = jobs or 1
+            """Limit of concurrent turns."""
+            self._executor = ThreadPoolExecutor(self.jobs, "planverify-turn")
         else:
             self._client = _connect(executor)
+            self.jobs = jobs or max(1, sum(self._client.nthreads().values()))
             # Not pure: dask would return the result of an earlier turn for an equal job.
             self._executor = self._client.get_executor(pure=False, retries=MOST_LOST)
+        self.is_apart = self.jobs > 1 or not self.is_shared
+        """Whether turns run here, in trees of their own; else the loop runs them in the user's tree."""
 
     @property
     def is_busy(self) -> bool:
@@ -338,18 +344,6 @@ class TurnPool:
         self._executor.shutdown(wait=self.is_shared)
         if self._client is not None:
             self._client.close()
-
-
-def count_workers(executor: str) -> int:
-    """Return the number of turns that a cluster can run concurrently, one for each of its threads.
-
-    Raises :class:`PlannerError` if the cluster cannot be reached.
-    """
-    client = _connect(executor)
-    try:
-        return max(1, sum(client.nthreads().values()))
-    finally:
-        client.close()
 
 
 def _connect(executor: str) -> Any:

@@ -64,7 +64,7 @@ def test_unchanged_records_are_not_restored(kept: Kept):
     assert kept.records.put_back() == ([], False)
 
 
-@pytest.mark.parametrize("name", ["plan.yaml", "phases/a.yaml", "first_look.json"])
+@pytest.mark.parametrize("name", ["plan.yaml", "phases/a.yaml", "turn.json"])
 def test_plan_and_results_of_the_run_are_restored(kept: Kept, name: str):
     path = kept.run / name
     before = path.read_text() if path.exists() else None
