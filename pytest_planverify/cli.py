@@ -286,12 +286,6 @@ def run(
     new_files: Annotated[
         int | None, option("--max-new-files N", "The greatest number of new files.", min=0)
     ] = None,
-    attempts: Annotated[
-        int | None, option("--max-attempts N", "The greatest number of turns on a branch.", min=0)
-    ] = None,
-    depth: Annotated[
-        int | None, option("--max-branch-depth N", "The greatest depth of nested branches.", min=0)
-    ] = None,
     brief_tokens: Annotated[
         int, option("--brief-tokens N", "The greatest length of a brief.", min=200)
     ] = 800,
@@ -320,8 +314,6 @@ def run(
         "cycles": turns,
         "tokens": tokens,
         "new_files": new_files,
-        "max_debug_attempts": attempts,
-        "max_branch_depth": depth,
     }
     options = RunOptions(
         agents=agent or (),
@@ -442,8 +434,7 @@ def mcp(
 ) -> int:
     """Serve coding agents by the Model Context Protocol on standard input and output.
 
-    Their tools are verify, next, status, explain, brief and answer. Plans must lie below the current
-    folder.
+    Their tools are verify, next, status, explain and brief. Plans are those below the current folder.
     """
     try:
         from pytest_planverify.mcp import serve

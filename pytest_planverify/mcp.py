@@ -3,8 +3,8 @@
 The SDK is an optional dependency, imported by this module only. Each tool runs a command of
 ``planverify`` in a child process. Plans must lie below the folder in which the server was started.
 
-Everything that an agent passes is untrusted. It reaches commands as arguments only, never as options, and
-answers to questions that the plan asks a person are refused. There is no tool to approve a proposal.
+Everything that an agent passes is untrusted. It reaches commands as arguments only, never as options. No
+tool decides anything: approvals and answers are given on the command line, by a person.
 Docstrings of the tools are their descriptions for the agent.
 """
 
@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
-from mcp.server.mcpserver import Context, MCPServer  # the SDK inspects annotations at run time
+
+# The SDK inspects annotations at run time, so that these are no imports for type checking.
+from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from planner.cli.arguments import choose_plan
 from planner.cli.exits import UsageMistake
-from planner.cli.runs import known_todo
 from planner.errors import PlannerError
-from planner.model.actions import QuestionKind
-from planner.model.taxonomy import Role
-from planner.store.plan_run import PlanRun
 from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import CommandResult, run_planverify, verify_plan
 
@@ -61,8 +59,7 @@ class PlanServer:
         server: MCPServer[Any] = MCPServer("planverify", instructions=INSTRUCTIONS, log_level="WARNING")
         for read in (self.next, self.status, self.explain, self.brief):
             server.add_tool(read, annotations=ToolAnnotations(read_only_hint=True))
-        for write in (self.verify, self.answer):
-            server.add_tool(write)
+        server.add_tool(self.verify)
         return server
 
     async def verify(self, plan: str | None = None, todo: str | None = None) -> CallToolResult:
@@ -98,27 +95,6 @@ class PlanServer:
     async def brief(self, todo: str, plan: str | None = None) -> CallToolResult:
         """Give the instructions for one todo: what failed, where, what may be edited, how to check it."""
         return await self._run(lambda: ["next", f"--brief={todo}", "--", *self._plan_words(plan)])
-
-    async def answer(
-        self,
-        ctx: Context[Any, Any],
-        todo: str,
-        answer: str,
-        plan: str | None = None,
-        check: str | None = None,
-    ) -> CallToolResult:
-        """Answer a question about a todo, by yes, no or a text. One for a person is refused."""
-
-        def words() -> list[str]:
-            chosen = self._plan_file(plan)
-            if not _asks_no_human(chosen, todo):
-                raise UsageMistake(
-                    f"a person must decide this: run planverify answer {chosen} {todo} yes|no --by NAME"
-                )
-            checks = [] if check is None else [f"--check={check}"]
-            return ["answer", f"--by={_client(ctx)}", *checks, "--", str(chosen), todo, answer]
-
-        return await self._run(words)
 
     async def _run(self, words: Callable[[], list[str]]) -> CallToolResult:
         """Run a command and return its output.
@@ -207,24 +183,3 @@ def _tool_result(result: CommandResult, structured: dict[str, Any] | None = None
         structured_content=structured,
         is_error=result.is_error,
     )
-
-
-def _client(ctx: Context[Any, Any]) -> str:
-    """Return the client's name, under which its decisions are recorded; a suffix marks it as an agent."""
-    params = ctx.session.client_params
-    name = "unknown" if params is None else one_line(params.client_info.name, limit=80)
-    return f"{name} (mcp)"
-
-
-def _asks_no_human(plan: Path, todo: str) -> bool:
-    """Return whether all open questions of a todo are for roles other than ``human``.
-
-    Requests for approval count as questions for a person. Raises :class:`PlannerError` or
-    :class:`UsageMistake` if the run or the todo cannot be found.
-    """
-    state = PlanRun.open(plan).state
-    todo_id = known_todo(state, todo)
-    specs = state.records[todo_id].todo.acceptance_criteria.manual
-    # An approval asks a person whatever the todo's manual criteria say.
-    kinds = {each.kind for each in state.questions.values() if each.todo_id == todo_id}
-    return kinds <= {QuestionKind.ANSWER} and all(each.role is not Role.HUMAN for each in specs)

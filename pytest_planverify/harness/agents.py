@@ -7,18 +7,18 @@ report proves anything: verifications judge the work.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from planner.errors import PlannerError
 from planner.model.taxonomy import Role
@@ -30,7 +30,7 @@ from planner.text.sanitizing import clean, one_line
 from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.actions import Implement
@@ -61,10 +61,23 @@ DEFAULT_SECONDS = 1_800.0
 """Limit of a turn if neither plan nor command line sets one."""
 
 _ROLES = [role.value for role in Role]
+_DEFAULT = "default"
+"""Name, in the table of ``pyproject.toml``, of the agent for all roles without their own."""
 _TABLE: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _MOST_LAST_LINE = 200
 _MOST_PROMPT = 100_000
 """Limit of a prompt in bytes; Linux refuses an argument of 128 KiB."""
+
+
+class AgentResult(BaseModel):
+    """Content of the file in which an agent may report; it is not trusted."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    tokens: int | None = Field(None, ge=0, le=10**12)
+    notes: str | None = None
+    repaired: bool = False
+    """Whether the built-in debugger has repaired the failure."""
 
 
 class AgentError(PlannerError):
@@ -131,13 +144,21 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
 
     ``given`` has the values of ``--agent``: ``COMMAND`` or ``ROLE=COMMAND``. A command is the name of a
     preset, or words in shell syntax that are run without a shell. Raises :class:`AgentError` for an unknown
-    role, a missing program, or a malformed command.
+    role, a missing program, or a malformed command, and :class:`planner.errors.PlannerError` if the table
+    has another form.
     """
+    table = "[tool.planverify.agents]"
+    named = [(f"{table} {name}", name, command) for name, command in _configured(root, table).items()]
+    for text in given:
+        # An equals sign behind anything else than a role belongs to the command: "agent --model=NAME".
+        name, separator, command = map(str.strip, text.partition("="))
+        is_role = separator and name in _ROLES
+        named.append((f"--agent {text}", name if is_role else _DEFAULT, command if is_role else text))
     vectors: dict[Role | None, tuple[str, ...]] = {}
-    for source, name, command in (*_configured(root), *map(_parse_argument, given)):
-        if name is not None and name not in _ROLES:
+    for source, name, command in named:
+        if name not in (_DEFAULT, *_ROLES):
             raise AgentError(f"{source}: unknown role '{name}'; the roles are {', '.join(_ROLES)}")
-        role = None if name is None else Role(name)
+        role = None if name == _DEFAULT else Role(name)
         vectors[role] = _vector(command, source, root)
         if vectors[role] == (BUILTIN,) and role is not Role.DEBUGGER:
             raise AgentError(
@@ -169,7 +190,7 @@ def run_turn(
         return run(vector, turn, prompt)
     report = run((sys.executable, "-m", "pytest_planverify.harness.debugger", "{json}"), turn, prompt)
     coder = agents.vector(Role.CODER)
-    if coder is None or _read_result(turn.result).get("repaired") is True:
+    if coder is None or _read_result(turn.result).repaired:
         return report
     if report.message:
         prompt += f"\n## Result of the debugger\n\n{report.message}\n"
@@ -220,46 +241,26 @@ def _run_agent(
         raise AgentError(f"the agent '{argv[0]}' cannot be started ({why}); fix --agent") from None
     write_file(turn.folder / "output.txt", redact(clean(f"{ended.stdout}{ended.stderr}")))
     result = _read_result(turn.result)
-    tokens, notes = result.get("tokens"), result.get("notes")
-    # The report is not trusted; ``true`` in JSON would also be an int.
-    is_count = isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= 10**12
-    remarks = redact_and_clip(notes, MOST_NOTES) if isinstance(notes, str) and notes.strip() else None
     message = _failure_reason(ended, turn.timeout_seconds)
     return TurnReport(
         ended_well=message is None,
-        message=message or remarks,
-        tokens=tokens if is_count else None,
+        message=message or redact_and_clip(result.notes or "", MOST_NOTES).strip() or None,
+        tokens=result.tokens,
         duration_ms=ended.duration_ms,
     )
 
 
-def _configured(root: Path) -> Iterator[tuple[str, str | None, str | list[str]]]:
-    """Yield source, role (``None``: default) and command of each agent in ``pyproject.toml``.
-
-    Raises :class:`planner.errors.PlannerError` if the table has another form.
-    """
-    source = "[tool.planverify.agents]"
+def _configured(root: Path, source: str) -> dict[str, str | list[str]]:
+    """Return the commands in ``pyproject.toml`` by role; ``source`` names the table for errors."""
     try:
         table = planverify_settings(root).get("agents", {})
-        agents = _TABLE.validate_python(table, strict=True)
+        return _TABLE.validate_python(table, strict=True)
     except ValidationError as error:
         name = "".join(f" {part}" for part in error.errors()[0]["loc"][:1])
         raise AgentError(
             f"{root / 'pyproject.toml'}: {source}{name} is neither a text nor a list of texts; "
             'write default = "COMMAND" in it'
         ) from None
-    for name, command in agents.items():
-        yield f"{source} {name}", None if name == "default" else name, command
-
-
-def _parse_argument(text: str) -> tuple[str, str | None, str]:
-    """Return source, role and command of one ``--agent``; the role is ``None`` if none is named."""
-    # An equals sign behind anything else than a role belongs to the command: "agent --model=NAME".
-    name, separator, command = text.partition("=")
-    is_role = separator and name.strip() in _ROLES
-    return (
-        (f"--agent {text}", name.strip(), command.strip()) if is_role else (f"--agent {text}", None, text)
-    )
 
 
 def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...]:
@@ -303,11 +304,8 @@ def _failure_reason(ended: ProcessResult, limit: float) -> str | None:
     return f"the agent ended with exit status {ended.exit_code}{last}"
 
 
-def _read_result(path: Path) -> dict[str, Any]:
-    """Return an agent's report; a missing or unreadable one is empty."""
-    try:
-        with open_regular(path) as file:  # opening a pipe would block
-            report: Any = json.loads(file.read(MOST_RESULT_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", report) if isinstance(report, dict) else {}
+def _read_result(path: Path) -> AgentResult:
+    """Return an agent's report; a missing or invalid one is empty."""
+    with suppress(OSError, ValidationError), open_regular(path) as file:  # opening a pipe would block
+        return AgentResult.model_validate_json(file.read(MOST_RESULT_BYTES))
+    return AgentResult()

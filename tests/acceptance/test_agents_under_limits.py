@@ -147,7 +147,6 @@ REPORTING = f"""{HONEST}
 import json
 pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 900}}))
 """
-IDLE = "open('shop/notes.txt', 'a').write('.')"
 
 
 def test_only_runs_the_selected_todo_and_its_dependencies(project: Path) -> None:
@@ -190,14 +189,6 @@ def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(
     assert done.exit_code == 12, done.output
     assert said in done.output
     assert "to continue with a larger budget" in done.output
-
-
-def test_max_attempts_limits_the_attempts_of_a_branch(project: Path) -> None:
-    code = agent(project, IDLE.replace("notes.txt", "price.py"))
-    done = run(project, "run", "plan.yaml", "--agent", code, "--max-attempts", "1", "--only", "price")
-
-    assert done.exit_code in (1, 11), done.output
-    assert "attempt 2" not in done.output
 
 
 def test_an_option_cannot_raise_a_limit_of_the_plan(project: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -97,7 +96,7 @@ def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: 
         ("brief", {"todo": "prize"}),
         ("brief", {"todo": "--in-place"}),
         ("status", {"todo": "--outcomes=/etc/passwd"}),
-        ("answer", {"todo": "price", "answer": "yes"}),
+        ("answer", {"todo": "price", "answer": "yes"}),  # only a person answers and approves
         *(("next", {"plan": name}) for name in ("../secret.yaml", "link.yaml", "/etc/passwd", "--help")),
         ("explain", {"word": "../secret.yaml"}),
     ]
@@ -106,25 +105,6 @@ def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: 
         assert text_of(result).count("\n") == 0, call
         assert "secret_" not in text_of(result), call
         assert "Traceback" not in text_of(result), call
-
-
-def test_an_agent_cannot_decide_for_a_person(shop: Example) -> None:
-    human = todo("look", manual=[{"question": "Is it nice?"}])
-    review = todo("review", manual=[{"question": "Is it tested?", "role": "tester"}])
-    shop.plan(todo("price", "pytest test_shop.py"), human, review, metadata={"auto_fix_mode": False})
-    calls: list[Call] = [
-        ("verify", {}),
-        ("answer", {"todo": "price", "answer": "yes"}),
-        ("answer", {"todo": "look", "answer": "yes"}),
-        ("answer", {"todo": "review", "answer": "yes"}),
-    ]
-    _, *refused, allowed = ask(shop.root, calls)
-    for result in refused:
-        assert result.is_error
-        assert "a person must decide this: run planverify answer plan.yaml" in text_of(result)
-    assert not allowed.is_error, text_of(allowed)
-    (kept,) = json.loads((shop.root / ".planverify/answers.json").read_text())["answers"]
-    assert (kept["todo_id"], kept["by"]) == ("review", "tester-bot (mcp)")
 
 
 def test_a_hanging_or_cancelled_verification_is_stopped(shop: Example) -> None:
