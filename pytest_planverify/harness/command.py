@@ -8,7 +8,6 @@ can be resumed from its log.
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import json
 import os
@@ -16,6 +15,7 @@ import shlex
 import shutil
 import sys
 import time
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -33,7 +33,7 @@ from planner.policy.limits import lowered
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
-from planner.text.display import counted
+from planner.text.display import counted, listed
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
@@ -73,45 +73,58 @@ def run_command(plan: Path, options: RunOptions) -> int:
     root = tree.loaded.root
     agents = parse_agents(options.agents, root)
     _check_options(options, agents)
-    progress = RunProgress(sys.stdout, as_json=options.as_json)
-    part = _requested_part(tree.loaded.plan, options, progress)
-    log = _choose_log(tree, resume=options.resume, restart=options.restart)
-    seen = None
-    if not options.resume:
-        _refuse_or_save(root, tree, options.dirty, log.stem, progress)
-        snapshots = Snapshots(root, log.stem)
-        snapshots.unlock()
-        # Before the baseline is recorded, which runs the project's tests: they may write files.
-        snapshots.take(BEFORE_RUN)
-        progress.phase("recording the state before the run")
-        seen, problem = record_baseline(plan, run_baseline(root, tree.loaded.plan.todo_list_id))
-        if problem:
-            progress.line(f"without a baseline, tampering within the product is not detected: {problem}")
-    pool = TurnPool(options.jobs, options.executor, progress.output)
-    setup = RunSetup(tree, part, agents, options, progress, pool)
-    try:
-        for number in range(1, MOST_ROUNDS + 1):
-            resume = options.resume and number == 1
-            ending, green, loop = _one_round(setup, log, resume=resume, seen=seen)
-            is_over = ending is not Ending.COMPLETED or green
-            status = _conclude(loop, ending, setup, plan) if is_over else Status.FOUND
-            if is_over or number == MOST_ROUNDS:
-                # Only after the report: a run that is killed before this point can be resumed, and then
-                # reports its end again.
-                (loop.folder / _ENDED).touch()
-            if is_over:
-                return status
-            if number < MOST_ROUNDS:
-                progress.line("the last verification failed: the plan is carried out again")
-            seen, log = None, next_log(tree.loaded)
-        progress.line(f"the last verification failed {MOST_ROUNDS} times; see planverify next {plan}")
-        return Status.FOUND
-    except KeyboardInterrupt:
-        progress.line(f"interrupted; resume with: {options.to_continue(plan)}")
-        return INTERRUPTED
-    finally:
-        pool.close()
-        progress.close()
+    with (
+        closing(RunProgress(sys.stdout, as_json=options.as_json)) as progress,
+        closing(TurnPool(options.jobs, options.executor, progress.output)) as pool,
+    ):
+        part = _requested_part(tree.loaded.plan, options, progress)
+        setup = RunSetup(tree, part, agents, options, progress, pool)
+        log = _choose_log(tree, resume=options.resume, restart=options.restart)
+        seen = None if options.resume else _record_state(setup, log)
+        try:
+            return _carry_out(setup, log, seen)
+        except KeyboardInterrupt:
+            progress.line(f"interrupted; resume with: {options.to_continue(setup.shown)}")
+            return INTERRUPTED
+
+
+def _record_state(setup: RunSetup, log: Path) -> OutcomeDocument | None:
+    """Store the files from before the run, and record a baseline if there is none; return its outcomes."""
+    _refuse_or_save(setup, log.stem)
+    snapshots, progress = Snapshots(setup.root, log.stem), setup.progress
+    snapshots.unlock()
+    # Before the baseline is recorded, which runs the project's tests: they may write files.
+    snapshots.take(BEFORE_RUN)
+    progress.phase("recording the state before the run")
+    loaded = setup.tree.loaded
+    seen, problem = record_baseline(loaded.path, run_baseline(setup.root, loaded.plan.todo_list_id))
+    if problem:
+        progress.line(f"without a baseline, tampering within the product is not detected: {problem}")
+    return seen
+
+
+def _carry_out(setup: RunSetup, log: Path, seen: OutcomeDocument | None) -> int:
+    """Carry out the plan in up to ``MOST_ROUNDS`` rounds; return the exit status.
+
+    ``seen`` are outcomes for the current files, if known.
+    """
+    progress, resume, left = setup.progress, setup.options.resume, MOST_ROUNDS
+    while True:
+        ending, is_green, loop = _one_round(setup, log, resume=resume, seen=seen)
+        left -= 1
+        is_over = ending is not Ending.COMPLETED or is_green
+        if left and not is_over:
+            progress.line("the last verification failed: the plan is carried out again")
+            resume, seen, log = False, None, next_log(setup.tree.loaded)
+            continue
+        status = _conclude(loop, ending, setup) if is_over else Status.FOUND
+        if not is_over:
+            words = shlex.quote(setup.shown)
+            progress.line(f"the last verification failed {MOST_ROUNDS} times; see planverify next {words}")
+        # Only after the report: a run that is killed before this point can be resumed, and then reports
+        # its end again.
+        (loop.folder / _ENDED).touch()
+        return status
 
 
 def _check_options(options: RunOptions, agents: Agents) -> None:
@@ -190,7 +203,7 @@ def _one_round(
 
 def _is_answered(setup: RunSetup, log: Path) -> bool:
     """Wait for an answer by another process; return whether there was one within the configured time."""
-    seconds, plan = setup.options.wait, shlex.quote(setup.tree.loaded.path.name)
+    seconds, plan = setup.options.wait, shlex.quote(setup.shown)
     if seconds > 0:
         setup.progress.line(
             f"waiting {seconds:g} s for an answer; see planverify next {plan}, planner serve {plan}"
@@ -210,7 +223,7 @@ def _register_driver(folder: Path, shown: str) -> None:
     Raises ``UsageMistake`` if the registered driver is still running.
     """
     path = folder / _DRIVER
-    with contextlib.suppress(OSError, ValueError):
+    with suppress(OSError, ValueError):
         pid, started = json.loads(path.read_text(encoding="utf-8"))
         if psutil.pid_exists(pid):
             # The start time tells the driver from another process that was given the same id.
@@ -224,7 +237,7 @@ def _register_driver(folder: Path, shown: str) -> None:
 
 def _start_time(pid: int) -> float | None:
     """Return the start time of a process, or ``None`` if it has ended."""
-    with contextlib.suppress(psutil.Error):
+    with suppress(psutil.Error):
         return psutil.Process(pid).create_time()
     return None
 
@@ -256,13 +269,13 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
     return log
 
 
-def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress: RunProgress) -> None:
-    """Refuse uncommitted work, or keep it in a git reference, as ``dirty`` demands.
+def _refuse_or_save(setup: RunSetup, name: str) -> None:
+    """Refuse uncommitted work, or keep it in a git reference, as the options demand.
 
     The plan and our own files do not count. Raises ``UsageMistake`` if it refuses.
     """
-    repository = Repository.around(root)
-    if repository is None:
+    root = setup.root
+    if Repository.around(root) is None:
         return
     try:
         # Without renames each entry has one path; the second one of a rename is an entry of its own.
@@ -270,27 +283,26 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
         listing = git(root, *words).decode("utf-8", "replace")
     except GitFailed as error:
         raise PlannerError(f"{root}: {error}; fix the repository") from None
-    own = {*plan_files(tree)}
+    own = plan_files(setup.tree)
     files = [entry[3:] for entry in listing.split("\0") if len(entry) > 3]
     files = [each for each in files if each not in own and not each.startswith(HOME)]
     if not files:
         return
-    if dirty == "refuse":
-        shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    if setup.options.dirty == "refuse":
         raise UsageMistake(
-            f"{shown} not committed; commit the changes, or keep them in git with --dirty save"
+            f"{listed(files, 3)} not committed; commit the changes, or keep them in git with --dirty save"
         )
     stash = git(root, "stash", "create", f"before planverify run {name}").decode().strip()
     # A stash has tracked files only; untracked ones are in the snapshot before the run.
     if stash:
         git(root, "update-ref", f"{SAVED}/{name}", stash)
     where = f", and is {SAVED}/{name} in git" if stash else ""
-    progress.line(f"your uncommitted work is kept: planverify undo restores it{where}")
+    setup.progress.line(f"your uncommitted work is kept: planverify undo restores it{where}")
 
 
-def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
+def _conclude(loop: Loop, ending: Ending, setup: RunSetup) -> int:
     """Print the result of the run and how to continue; return the exit status."""
-    progress, words = setup.progress, shlex.quote(str(plan))
+    progress, words = setup.progress, shlex.quote(setup.shown)
     todos = leaf_todos(loop.state)
     done = sum(record.life is TodoLife.DONE for record in todos)
     progress.line(
@@ -307,7 +319,7 @@ def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
         progress.line(
             f"answer with planverify answer, approve or reject: planverify next {words} shows how"
         )
-        progress.line(f"then: {setup.options.to_continue(plan)}")
+        progress.line(f"then: {setup.options.to_continue(setup.shown)}")
         return Status.HUMAN_NEEDED
     progress.line(f"to see the failures: planverify next {words}")
     category = getattr(loop.state.stopped, "category", None)
@@ -315,6 +327,8 @@ def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
     if family is Family.SANDBOX:
         return Status.SECURITY_HALT
     if family is Family.BUDGET:
-        progress.line(f"to continue with a larger budget: {setup.options.to_continue(plan, resume=False)}")
+        progress.line(
+            f"to continue with a larger budget: {setup.options.to_continue(setup.shown, resume=False)}"
+        )
         return Status.BUDGET_HALT
     return Status.FOUND

@@ -37,9 +37,7 @@ from planner.model.actions import (
     Verify,
 )
 from planner.model.events import (
-    BudgetSpent,
     ClockTicked,
-    ConflictFound,
     RunResumed,
     RunStarted,
     SubPlanLoaded,
@@ -127,12 +125,12 @@ class RunOptions:
     """Limits by their name in the policy or budget; the lower of these and the plan's applies."""
     as_json: bool = False
 
-    def to_continue(self, plan: Path, *, resume: bool = True) -> str:
+    def to_continue(self, plan: str, *, resume: bool = True) -> str:
         """Return the command that resumes the run, or starts another one with the same agents.
 
         Todos and limits are in the log and not repeated.
         """
-        words = ["planverify", "run", str(plan), *(["--resume"] if resume else [])]
+        words = ["planverify", "run", plan, *(["--resume"] if resume else [])]
         words += [word for agent in self.agents for word in ("--agent", agent)]
         words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
         words += [] if self.executor == THREADS else ["--executor", self.executor]
@@ -159,6 +157,11 @@ class RunSetup:
     def root(self) -> Path:
         """Root of the plan."""
         return self.tree.loaded.root
+
+    @property
+    def shown(self) -> str:
+        """Path of the plan, as a person would write it."""
+        return shown_path(self.tree.loaded.path)
 
 
 def plan_files(tree: PlanTree) -> tuple[str, ...]:
@@ -197,8 +200,6 @@ class Loop:
     """Names of records that an agent or test changed; they are already restored."""
     _last_outcomes: OutcomeDocument | None = None
     """Outcomes of the last verification; ``None`` if its tests changed records."""
-    _merged: list[tuple[str, FileChanges]] = field(default_factory=list[tuple[str, Any]])
-    """Ids and changes of the todos that were merged into the user's tree, in order."""
     _seen_tree: str = ""
     """Latest snapshot of the user's tree, while turns run in other trees."""
     _clean_tree: str = ""
@@ -215,12 +216,16 @@ class Loop:
         self._protected = plan_files(tree)  # read before any turn can change which files these are
         self._records = Records(self.setup.root, self.folder, self.session)
 
-    def drop_turns(self) -> None:
-        """Terminate the running turns of the pool and restore what they changed outside of their trees."""
+    def drop_turns(self, todo_id: str | None = None) -> None:
+        """Terminate the turn on a todo, or all turns of the pool.
+
+        What they changed outside of their trees is restored.
+        """
         if self.pool.is_busy:
-            self.pool.drop_all()
-            self._check_records()
-            self._undo_stray_changes()
+            self.pool.drop(todo_id)
+            self._check_records()  # the agents may have written to them until they ended
+            if not self.pool.is_busy:
+                self._undo_stray_changes()
 
     def close(self) -> None:
         """Remove the copy of the records that is kept outside of the project."""
@@ -288,7 +293,7 @@ class Loop:
             self.snapshots.restore(str(turn["before"]))
             self.progress.line(
                 f"{turn['todo_id']}: a turn was interrupted; the files are as before it; to restore its "
-                f"changes: {restore_command(self.setup.tree.loaded.path, kept)}"
+                f"changes: {restore_command(self.setup.shown, kept)}"
             )
         mark.unlink()
 
@@ -306,7 +311,7 @@ class Loop:
                 self._perform(action)
             elif self.pool.is_busy:
                 self.pool.wait(min(TICK_SECONDS, self._seconds_to_wait()))
-                self._tick()
+                self._report(ClockTicked(at=_now()))
             elif self.state.plan_state.is_final:
                 is_done = self.state.plan_state is PlanState.COMPLETED
                 self._ending = Ending.COMPLETED if is_done else Ending.HALTED
@@ -315,7 +320,7 @@ class Loop:
             elif self._pending:
                 self.progress.waiting(self._seconds_to_wait(), self._pending[0].because)
                 time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
-                self._tick()
+                self._report(ClockTicked(at=_now()))
             elif self._refused < MOST_REFUSED:
                 # Nothing is pending although the plan is not finished. On this event the engine repeats its
                 # outstanding requests.
@@ -405,10 +410,7 @@ class Loop:
             case Verify():
                 self._verify_todos(action)
             case Cancel():  # other requests are dropped by _due()
-                if self.pool.drop(action.todo_id):
-                    self._check_records()  # the agent may have written to them until it ended
-                    if not self.pool.is_busy:
-                        self._undo_stray_changes()
+                self.drop_turns(action.todo_id)
             case AskHuman():
                 self.progress.question(action)
             case Notify():
@@ -487,19 +489,14 @@ class Loop:
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
         bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._stray_changes))
-        protected = (*self._protected, *bounds.protected_files)
-        outside = (
-            each
-            for each in changed
-            if bounds.allowed_files is not None and not allowed(each, bounds.allowed_files)
+        protected, free = (*self._protected, *bounds.protected_files), bounds.allowed_files
+        outside = [each for each in changed if free is not None and not allowed(each, free)]
+        rules = (
+            (sorted(self._tampered), _RECORDS),
+            ([each for each in changed if allowed(each, protected)], "which the plan protects"),
+            (outside, "which is not in its allowed_files"),
         )
-        violation = (
-            _forbidden_change(sorted(self._tampered), _RECORDS)
-            or _forbidden_change(
-                (each for each in changed if allowed(each, protected)), "which the plan protects"
-            )
-            or _forbidden_change(outside, "which is not in its allowed_files")
-        )
+        violation = next((_forbidden_change(paths, why) for paths, why in rules if paths), None)
         self._tampered.clear()
         self.progress.turn_finished(turn, report, changes, violation)
         return changes, violation
@@ -517,7 +514,7 @@ class Loop:
         job = make_job(
             self.setup.agents, turn, self.snapshots, before, self.folder, is_shared=self.pool.is_shared
         )
-        self.pool.send(SentTurn(job, len(self._merged)))
+        self.pool.send(SentTurn(job))
         self.progress.turn_started(turn)
 
     def _take_back(self, sent: SentTurn, result: TurnResult | None) -> None:
@@ -540,8 +537,7 @@ class Loop:
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
         if result.bundle is not None:
-            self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
-            (turn.folder / "bundle").unlink()
+            self.snapshots.unbundle(result.bundle)
         ours = self._note_stray_changes()
         changes, violation = self._judge(turn, result.report, result.before, result.after)
         if violation is not None:
@@ -553,11 +549,18 @@ class Loop:
         self._stray_changes.clear()
         self._seen_tree = self._clean_tree = ours if clashing else merged
         if clashing:
-            self._report_conflict(sent, result.report, clashing)
+            # The engine retries a failed turn, or has the todo verified: with the changes of the others, it
+            # may even pass.
+            files = ", ".join(clashing[:5])
+            self.progress.line(
+                f"{turn.action.todo_id}: what was merged meanwhile changes {files} otherwise"
+            )
+            message = f"{files} was changed otherwise meanwhile"
+            report = replace(result.report, ended_well=False, message=message)
+            self._report_finished(turn, report, FileChanges(), None)
             return
         self._mark(turn, ours)
         self.snapshots.lay_out(merged)
-        self._merged.append((turn.action.todo_id, changes))
         self._report_finished(turn, result.report, changes, None)
 
     def _note_stray_changes(self) -> str:
@@ -583,7 +586,7 @@ class Loop:
             # A person may have made them, so they must not be lost.
             self.progress.line(
                 f"{files} changed although all turns had work trees of their own, and is as before; to get "
-                f"the changes back: {restore_command(self.setup.tree.loaded.path, now)}"
+                f"the changes back: {restore_command(self.setup.shown, now)}"
             )
             self._restore_clean_tree()
 
@@ -592,27 +595,6 @@ class Loop:
         # Without this the restored files would count as changes of the next turn.
         self._seen_tree = self._clean_tree
         self._stray_changes.clear()
-
-    def _report_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
-        """Report a turn whose changes conflict with those merged since it began; they are dropped.
-
-        The todo is requested again if it has retries left. Otherwise the turn counts as failed.
-        """
-        turn = sent.job.turn
-        todo_id = turn.action.todo_id
-        self.progress.line(f"{todo_id}: what was merged meanwhile changes {', '.join(files[:5])} otherwise")
-        first = next(
-            (name for name, changes in self._merged[sent.merges :] if set(files) & {*changes.changed}), None
-        )
-        record = self.state.records[todo_id]
-        has_retries = record.is_branch or record.retries < record.todo.max_retries
-        if first in (None, todo_id) or not has_retries:  # a verification decides how to continue
-            message = f"{', '.join(files)} was changed otherwise meanwhile"
-            report = replace(report, ended_well=False, message=message)
-            self._report_finished(turn, report, FileChanges(), None)
-            return
-        self._report(BudgetSpent(at=_now(), todo_id=todo_id, tokens=report.tokens or 0, cycles=1))
-        self._report(ConflictFound(at=_now(), todo_ids=(first, todo_id), files=files))
 
     def _report_started(self, turn: Turn) -> None:
         # The engine's time limit starts here. A turn in the pool is reported only when it is finished:
@@ -697,8 +679,9 @@ class Loop:
             # The outcome of another todo may have halted the run.
             if not self._is_outstanding(todo_id, seq):
                 continue
-            if headline := _forbidden_change(sorted(self._tampered), _RECORDS, remedy="put back"):
-                outcome = _violation(todo_id, headline, sorted(self._tampered))
+            if tampered := sorted(self._tampered):
+                headline = _forbidden_change(tampered, _RECORDS, remedy="put back")
+                outcome = _violation(todo_id, headline, tampered)
             self.progress.verified(outcome)
             self._report(
                 Verified(
@@ -748,9 +731,6 @@ class Loop:
         return found
 
     # -- the engine ---------------------------------------------------------------------------------------
-
-    def _tick(self) -> None:
-        self._report(ClockTicked(at=_now()))
 
     def _report(self, event: Event, *, is_shown: bool = True) -> None:
         """Report an event to the engine, and enqueue the actions that it requests.
@@ -802,10 +782,9 @@ class Loop:
         return True
 
 
-def _forbidden_change(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> str | None:
-    """Return the sentence on files that were changed without permission; ``None`` if there are none."""
-    names = [one_line(each, limit=120) for each in paths]
-    return f"changed {listed(names, 3)}, {why}; {remedy}" if names else None
+def _forbidden_change(paths: Sequence[str], why: str, remedy: str = "the turn is undone") -> str:
+    """Return the sentence on files that were changed without permission."""
+    return f"changed {listed([one_line(each, limit=120) for each in paths], 3)}, {why}; {remedy}"
 
 
 def _violation(todo_id: str, headline: str, paths: Iterable[str]) -> Outcome:

@@ -192,21 +192,22 @@ class Snapshots:
         tree, *files = output.rstrip("\0").split("\0")
         return self._commit(tree, "merged"), tuple(dict.fromkeys(files))
 
-    def bundle(self, path: Path, snapshot: str, *without: str) -> bytes:
-        """Return a snapshot as a git bundle; the receiver must have the snapshots ``without``.
-
-        ``path`` is a temporary file, which the caller deletes.
-        """
+    def bundle(self, snapshot: str, *without: str) -> bytes:
+        """Return a snapshot as a git bundle; the receiver must have the snapshots ``without``."""
         # Git makes no bundle of a mere id: it must contain a reference.
         ref = f"{self._refs}/bundle-{snapshot[:12]}"
         self._git("update-ref", ref, snapshot)
-        self._git("bundle", "create", "--quiet", str(path), ref, *(f"^{each}" for each in without))
-        return path.read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "bundle")
+            self._git("bundle", "create", "--quiet", str(path), ref, *(f"^{each}" for each in without))
+            return path.read_bytes()
 
-    def unbundle(self, path: Path, content: bytes) -> None:
-        """Import the content of a bundle; ``path`` is a temporary file, which the caller deletes."""
-        path.write_bytes(content)
-        self._git("bundle", "unbundle", str(path))
+    def unbundle(self, content: bytes) -> None:
+        """Import the content of a bundle."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "bundle")
+            path.write_bytes(content)
+            self._git("bundle", "unbundle", str(path))
 
     def _commit(self, tree: str, label: str, *parents: str) -> str:
         """Commit a tree of git without touching the work tree; return the id."""

@@ -45,7 +45,7 @@ _FIXABLE_BY_AGENT = (
 
 
 class _Call(BaseModel):
-    """What an agent says when it wants to stop; further fields are ignored."""
+    """Call of the hook by an agent that wants to stop; further fields are ignored."""
 
     session_id: str | None = None
     stop_hook_active: bool | None = None

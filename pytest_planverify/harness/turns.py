@@ -19,6 +19,7 @@ import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from pytest_planverify.harness.agents import run_turn
 from pytest_planverify.harness.snapshots import Snapshots, tree_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Executor
 
     from pytest_planverify.harness.agents import Agents, Turn, TurnReport
@@ -96,15 +97,13 @@ def make_job(
     """
     repository = Repository.around(turn.root)
     top = turn.root if repository is None else repository.top
-    with tempfile.TemporaryDirectory() as folder:
-        bundle = None if is_shared else snapshots.bundle(Path(folder) / "before", before)
     return TurnJob(
         turn=turn,
         agents=agents,
         briefs={name: (turn.folder / name).read_text("utf-8") for name in ("brief.md", "brief.json")},
         before=before,
         store=snapshots.store,
-        bundle=bundle,
+        bundle=None if is_shared else snapshots.bundle(before),
         carried=_archive(turn.root, snapshots.files(before)),
         prefix=tree_prefix(run),
         place=f"{top.name}/{turn.root.relative_to(top).as_posix()}",
@@ -130,7 +129,7 @@ def perform_turn(
         shared = job.store if job.bundle is None else store
         snapshots = Snapshots(tree, folder.name, store=shared, index=folder / "index")
         if job.bundle is not None:
-            snapshots.unbundle(folder / "given", job.bundle)
+            snapshots.unbundle(job.bundle)
         snapshots.lay_out(job.before)
         _link_environments(job.turn.root, tree)
         with tarfile.open(fileobj=io.BytesIO(job.carried)) as archive:
@@ -149,7 +148,7 @@ def perform_turn(
             surroundings=environment_for(tree, job.turn.root),
         )
         after = snapshots.take("after", before)
-        bundle = None if job.bundle is None else snapshots.bundle(folder / "back", after, job.before)
+        bundle = None if job.bundle is None else snapshots.bundle(after, job.before)
         contents = {path.name: path.read_bytes() for path in turn.folder.iterdir() if path.is_file()}
         files = {name: content for name, content in contents.items() if name not in job.briefs}
         return TurnResult(report=report, before=before, after=after, bundle=bundle, files=files)
@@ -188,13 +187,17 @@ def _link_environments(root: Path, tree: Path) -> None:
 
 
 def _archive(root: Path, known: frozenset[str]) -> bytes:
-    """Return a tar archive of the files that no snapshot contains, up to ``MOST_CARRIED`` bytes.
+    """Return a tar archive of the plan records, and of the files that no snapshot contains.
 
-    ``known`` are the files of the snapshot.
+    ``known`` are the files of the snapshot. At most ``MOST_CARRIED`` bytes are packed.
     """
+    # The records come first, within the limit: without them agents cannot verify their work.
+    named = (path for pattern in _PLAN_RECORDS for path in (root / HOME).glob(pattern))
+    files = (file for path in named for file in (path, *path.rglob("*")) if file.is_file())
+    records = (file.relative_to(root).as_posix() for file in files)
     packed, remaining = io.BytesIO(), MOST_CARRIED
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in _carried(root, known):
+        for path in chain(records, (path for path in walk(root) if path not in known)):
             try:
                 remaining -= (root / path).lstat().st_size
                 if remaining < 0:
@@ -203,17 +206,6 @@ def _archive(root: Path, known: frozenset[str]) -> bytes:
             except OSError:  # deleted in the meantime, or unreadable
                 continue
     return packed.getvalue()
-
-
-def _carried(root: Path, known: frozenset[str]) -> Iterator[str]:
-    """Yield the paths to send with a turn, relative to the root: plan records, then unknown files."""
-    # The records come first, within the limit: without them agents cannot verify their work.
-    for pattern in _PLAN_RECORDS:
-        for path in (root / HOME).glob(pattern):
-            for file in (path, *path.rglob("*")):  # a pattern may match a folder or a file
-                if file.is_file():
-                    yield file.relative_to(root).as_posix()
-    yield from (path for path in walk(root) if path not in known)
 
 
 # -- the pool ------------------------------------------------------------------------------------------
@@ -228,8 +220,6 @@ class SentTurn:
     """A submitted turn with its future result."""
 
     job: TurnJob
-    merges: int
-    """Number of turns that had been merged when its snapshot was taken."""
     future: Future[TurnResult] = field(default_factory=Future[Any])
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -316,31 +306,23 @@ class TurnPool:
             return sent, sent.future.result() if error is None else None
         return None
 
-    def drop(self, todo_id: str) -> bool:
-        """Cancel the turn on a todo; return whether its agent was running on this machine.
+    def drop(self, todo_id: str | None = None) -> bool:
+        """Cancel the turn on a todo, or all turns; return whether an agent was running on this machine.
 
-        That agent has ended when this returns. A turn that a cluster already runs is only forgotten.
+        Those agents have ended when this returns. Turns that a cluster already runs are only forgotten.
         """
-        running: list[Future[TurnResult]] = []
-        for sent in [each for each in self._sent if each.job.turn.action.todo_id == todo_id]:
+        dropped = [each for each in self._sent if todo_id in (None, each.job.turn.action.todo_id)]
+        for sent in dropped:
             self._sent.remove(sent)
+            # All are asked to stop before the first is waited for, so that they end concurrently.
             sent.stop.set()
-            if not sent.future.cancel() and self.is_shared:
-                running.append(sent.future)
+        running = [sent.future for sent in dropped if not sent.future.cancel() and self.is_shared]
         wait(running)
         return bool(running)
 
-    def drop_all(self) -> None:
-        """Cancel all turns, and wait until their agents on this machine have ended."""
-        # All are asked to stop before the first is waited for, so that they end concurrently.
-        for sent in self._sent:
-            sent.stop.set()
-        for sent in tuple(self._sent):
-            self.drop(sent.job.turn.action.todo_id)
-
     def close(self) -> None:
         """Cancel all turns and shut the executor down."""
-        self.drop_all()
+        self.drop()
         self._executor.shutdown(wait=self.is_shared)
         if self._client is not None:
             self._client.close()

@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.errors import PlanFileError, PlannerError
-from planner.planfile.loader import load_plan, shown_path
+from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.store.run_log import make_log_folder, next_log, plan_logs
 from planner.text.display import counted, listed
@@ -109,14 +109,14 @@ def _summary(changes: FileChanges) -> str:
     return f"{counted(len(changes.changed), 'file')}, {listed(changes.changed, _MOST_NAMED)}"
 
 
-def restore_command(plan: Path, snapshot: str) -> str:
+def restore_command(plan: str, snapshot: str) -> str:
     """Return the command that restores all files of a snapshot."""
-    return shlex.join(["planverify", "undo", shown_path(plan), "--to", snapshot[:_DIGITS]])
+    return shlex.join(["planverify", "undo", plan, "--to", snapshot[:_DIGITS]])
 
 
 def _restore_hint(plan: Path, snapshot: str) -> str:
     """Return the message on how to restore the files that were replaced."""
-    return f"the previous files are kept; to restore them: {restore_command(plan, snapshot)}"
+    return f"the previous files are kept; to restore them: {restore_command(str(plan), snapshot)}"
 
 
 def _last_run(loaded: LoadedPlan) -> LastRun | None:

@@ -252,7 +252,7 @@ def test_a_status_area_is_drawn_only_at_a_terminal_and_removed(stream: io.String
 
 def sent(todo_id: str) -> SentTurn:
     turn = SimpleNamespace(action=SimpleNamespace(todo_id=todo_id))
-    return SentTurn(cast("Any", SimpleNamespace(turn=turn)), merges=0)
+    return SentTurn(cast("Any", SimpleNamespace(turn=turn)))
 
 
 def test_dropped_turn_ends_and_a_waiting_one_never_starts(monkeypatch: pytest.MonkeyPatch):
