@@ -224,14 +224,14 @@ OPTIONS: dict[str, PytestOption] = {
 }
 """The known options by name, with its dashes."""
 
-_PATH_OPTIONS = frozenset(_TABLE["paths"]["options"].split())
+PATH_OPTIONS = frozenset(_TABLE["paths"]["options"].split())
 _PATH_SETTINGS = frozenset(_TABLE["paths"]["settings"].split())
 _COVERAGE_FILES = frozenset(_TABLE["paths"]["coverage_reports"].split())
 
 
 def _paths_of(name: str, value: str) -> tuple[str, ...]:
     """Return the paths that an option's value names."""
-    if name in _PATH_OPTIONS:
+    if name in PATH_OPTIONS:
         return (value,) if value else ()
     if name in ("-o", "--override-ini"):
         setting, _, text = value.partition("=")

@@ -47,9 +47,9 @@ class Relay:
         self._pid = getpid()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        self._write("session", rootdir=str(config.rootpath), cwd=os.getcwd())
+        self._write("session", {"rootdir": str(config.rootpath)})
 
-    def _write(self, kind: str, **values: object) -> None:
+    def _write(self, kind: str, data: dict[str, Any]) -> None:
         """Append one record by a single system call, so that a crash loses no complete record.
 
         The file is opened each time, as tests may close unknown descriptors. Forked children of tests
@@ -59,40 +59,29 @@ class Relay:
             return
         descriptor = open_file(self._path, _APPENDING, 0o600)
         try:
-            write_bytes(descriptor, dump_line({"kind": kind, **values}))
+            write_bytes(descriptor, dump_line({"kind": kind, "data": data}))
         finally:
             close_file(descriptor)
-
-    def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
-        """Write that a test starts."""
-        self._write("start", nodeid=nodeid, location=location)
 
     @pytest.hookimpl(trylast=True)  # after plugins that modify reports
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the report of a phase."""
-        self._write("report", data=self._serialized(report))
+        self._write("report", self._serialized(report))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Write a failed or skipped collection."""
         if not report.passed:
-            self._write("collect", data=self._serialized(report))
+            self._write("collect", self._serialized(report))
 
     def pytest_warning_recorded(
         self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: object
     ) -> None:
         """Write a warning; its category by name, as classes of the project cannot be serialized."""
         category = warning_message.category
-        self._write(
-            "warning",
-            message=str(warning_message.message),
-            category=[category.__module__, category.__qualname__],
-            filename=warning_message.filename,
-            lineno=warning_message.lineno,
-            line=warning_message.line,
-            when=when,
-            nodeid=nodeid,
-            location=location,
-        )
+        data = {name: getattr(warning_message, name) for name in ("filename", "lineno", "line")}
+        data |= {"message": str(warning_message.message), "when": when, "nodeid": nodeid}
+        data |= {"location": location, "category": [category.__module__, category.__qualname__]}
+        self._write("warning", data)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
@@ -103,7 +92,7 @@ class Relay:
         xml: Any = self._config.stash.get(xml_key, None)
         properties: list[tuple[str, str]] = [] if xml is None else xml.global_properties
         for name, value in properties:
-            self._write("suite_property", name=name, value=value)
+            self._write("suite_property", {"name": name, "value": value})
 
     def _serialized(self, report: pytest.TestReport | pytest.CollectReport) -> dict[str, Any]:
         """Return a report as pytest-xdist transfers it, or at least its plain attributes and its text."""
@@ -128,8 +117,8 @@ def dump_line(record: dict[str, Any]) -> bytes:
     try:
         text = dumps(record, default=str)
     except BaseException:  # arbitrary objects: cycles, odd keys, a __str__ that raises or exits
-        kept = {name: writable(value) for name, value in record.get("data", {}).items()}
-        if properties := record.get("data", {}).get("user_properties"):
+        kept = {name: writable(value) for name, value in record["data"].items()}
+        if properties := record["data"].get("user_properties"):
             kept["user_properties"] = [(str(name), writable(value)) for name, value in properties]
         text = dumps({**record, "data": kept})
     return text.encode("ascii") + b"\n"

@@ -10,15 +10,14 @@ all processes; as the reporting session runs last, a file that each of them writ
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from planner.catalog.pytest_arguments import GivenOption, close_options, split_options
+from planner.catalog.pytest_arguments import PATH_OPTIONS, GivenOption, close_options, split_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pytest
 
@@ -45,6 +44,8 @@ _TABLE = (
     ),
     # Writes while tests run.
     (_WORKER, "--alluredir --allure-no-capture"),
+    # Empties the folder that all results are merged into, after the last worker.
+    ("", "--clean-alluredir"),
     # Selects tests or how they run.
     (
         _WORKER + _CONFIRMATION,
@@ -56,12 +57,9 @@ _TABLE = (
         "--log-file-mode --debug --setup-show --setup-only --setup-plan",
     ),
 )
-_PLACES: Mapping[str, str] = {name: places for places, names in _TABLE for name in names.split()}
-"""The processes of each option. ``--clean-alluredir`` is passed to none: the folder is cleaned by
-:func:`.reporter_session.merge_allure_results`, when all results are known."""
+_PROCESSES = {name: letters for letters, names in _TABLE for name in names.split()}
 
-# The words that replace an option in a worker.
-_IN_WORKERS: Mapping[str, tuple[str, ...]] = {
+_IN_WORKERS = {
     # Reporters that add data to the reports of a worker, but only if they are active there.
     "--junitxml": ("--junitxml={unused}",),
     "--junit-xml": ("--junitxml={unused}",),
@@ -70,37 +68,25 @@ _IN_WORKERS: Mapping[str, tuple[str, ...]] = {
     # One file for each test, merged at the end.
     "--alluredir": ("--alluredir={allure}",),
 }
+"""The words that replace an option in a worker."""
 
 _SUMMARY_SECTIONS = frozenset({"-r", "--report-chars", "--durations", "--durations-min"})
 """Sections of pytest's terminal summary. The summary of the run replaces them, unless they are requested
 on the command line."""
-_CLEAN_ALLURE = "--clean-alluredir"
-_COVERAGE_UNREPORTED = ("--cov-report=", "--cov-fail-under=0")
-"""Arguments of measuring workers. Without an explicit limit, the one of coverage's own configuration would
-be applied to every worker, whose share of the coverage is only a part."""
-
-# Options whose value is a path.
-_PATHS = frozenset(
-    {"--junitxml", "--junit-xml", "--html", "--css", "--json-report-file", "--report-log", "--ctrf"}
-    | {"--cov-config", "--alluredir"}
-)
 
 _DECIDING = frozenset({"--max-warnings", "--cov-fail-under", "--cov-precision"})
 """Options that can fail a session. In the command of a plan they are part of the command's verdict."""
+
+_WRITING = frozenset({"--json-report-omit", "--log-file", "--log-file-mode"})
+"""Options that only concern a file, beside those that the table passes to a single kind of process."""
 
 ANNOTATIONS = "pytest_github_actions_annotate_failures"
 """A plugin without an option: it reports whenever the environment is that of GitHub Actions."""
 
 _REPORTING_HOOKS = ("pytest_runtest_logreport", "pytest_runtest_logfinish", "pytest_terminal_summary")
 _QUIET_PLUGINS = frozenset(
-    {
-        "_pytest",
-        "pytest_planverify",
-        "xdist",
-        "pytest_rerunfailures",
-        "_hypothesis_pytestplugin",
-        ANNOTATIONS,
-    }
+    {"_pytest", "pytest_planverify", "xdist", "pytest_rerunfailures", "_hypothesis_pytestplugin"}
+    | {ANNOTATIONS}
 )
 """Packages of plugins that implement reporting hooks in every session, but report only what an option of
 theirs requests."""
@@ -111,10 +97,8 @@ class GivenOptions:
     """Options from each of the places that pytest reads, without plan and todo arguments."""
 
     command_line: tuple[str, ...] = ()
-    ini: tuple[str, ...] = ()
-    """``addopts`` as returned by ``config.getini``."""
-    environment: tuple[str, ...] = ()
-    """``PYTEST_ADDOPTS``, split."""
+    addopts: tuple[str, ...] = ()
+    """``addopts`` as returned by ``config.getini``, then the words of ``PYTEST_ADDOPTS``."""
     directory: Path = field(default_factory=Path.cwd)
     """The directory the user started in; relative paths of report files are resolved against it."""
     on_github: bool = field(default_factory=lambda: os.environ.get("GITHUB_ACTIONS") == "true")
@@ -123,28 +107,26 @@ class GivenOptions:
     @property
     def options(self) -> Iterator[GivenOption]:
         """All options in the order in which pytest reads them; later ones win."""
-        return split_options((*self.environment, *self.ini, *self.command_line))
+        return split_options((*self.addopts, *self.command_line))
 
-    @property
-    def demands_coverage(self) -> bool:
-        """Return whether only ini file or environment request coverage: a limit then holds per command."""
-        own = {option.name for option in split_options((*self.environment, *self.ini))}
-        return "--cov" in own and not any(
-            option.name == "--cov" for option in split_options(self.command_line)
-        )
+    def has(self, *names: str) -> bool:
+        """Return whether one of these options is given."""
+        return any(option.name in names for option in self.options)
 
-    @property
-    def is_unmeasured(self) -> bool:
-        """Return whether ``--no-cov`` switches coverage off; pytest-cov warns of its options behind it."""
-        return any(option.name == "--no-cov" for option in self.options)
+    def start(self, args: Iterable[str]) -> ProcessStart:
+        """Return the start of a process that reads ``args`` instead of the options in all places."""
+        if not self.addopts:
+            return ProcessStart(tuple(args), {})
+        return ProcessStart(("-o", "addopts=", *args), {"PYTEST_ADDOPTS": ""})
 
-    def has(self, *prefixes: str) -> bool:
-        """Return whether an option with one of these name prefixes is given."""
-        return any(option.name.startswith(prefixes) for option in self.options)
+    def words_for(self, process: str, option: GivenOption) -> Sequence[str]:
+        """Return the words of an option for a kind of process, none if it is not passed there."""
+        is_own = option.name.startswith("--planverify")
+        passed = not is_own and process in _PROCESSES.get(option.name, process)
+        return _with_absolute_path(option, self.directory).words if passed else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessStart:
+class ProcessStart(NamedTuple):
     """Arguments of one pytest process, and environment variables in addition to those of the run."""
 
     args: tuple[str, ...]
@@ -160,26 +142,23 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
     """
     own = {option.name for option in split_options(command)}
     measures = any(option.startswith("--cov") for option in own)
-
-    def keep(option: GivenOption) -> Iterable[str]:
+    paths = {"unused": scratch / "unused", "allure": scratch / "allure" / name}
+    args: list[str] = []
+    for option in given.options:
         if option.name in _IN_WORKERS:
-            words = () if option.name in own else _IN_WORKERS[option.name]
-            return (
-                word.format(unused=scratch / "unused", allure=scratch / "allure" / name) for word in words
-            )
-        if measures and option.name.startswith(("--cov", "--no-cov")):
-            return ()
-        if given.demands_coverage and option.name in _DECIDING:
-            return option.words
-        return option.words if _WORKER in _place(option) else ()
-
-    start = _start(given, keep)
-    args, env = [*start.args, *_without_annotations(given, own)], dict(start.env)
+            if option.name not in own:
+                args += (word.format(**paths) for word in _IN_WORKERS[option.name])
+        elif not (measures and option.name.startswith(("--cov", "--no-cov"))):
+            args += given.words_for(_WORKER, option)
+    args += _without_annotations(given, own)
+    # pytest-cov warns of options behind --no-cov.
+    is_measured = given.has("--cov") and not measures and not given.has("--no-cov")
+    if is_measured:  # the limit, which coverage's own configuration may set, is that of the whole run
+        args += ("--cov-report=", "--cov-fail-under=0")
+    start = given.start((*close_options(args), *command))
     # A data file of its own for each worker: together they are combined in the reporting session.
-    if given.has("--cov") and not measures and not given.is_unmeasured:
-        args += _COVERAGE_UNREPORTED[:1] if given.demands_coverage else _COVERAGE_UNREPORTED
-        env["COVERAGE_FILE"] = str(scratch / "coverage" / f"measured-{name}")
-    return ProcessStart(args=(*close_options(args), *command), env=env)
+    data_file = {"COVERAGE_FILE": str(scratch / "coverage" / f"measured-{name}")} if is_measured else {}
+    return ProcessStart(start.args, start.env | data_file)
 
 
 def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: Path) -> ProcessStart:
@@ -187,29 +166,19 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
 
     A coverage limit that the command itself sets is part of its verdict, and is kept.
     """
-
-    # Only where a limit holds for each command is the coverage of a confirmation part of its verdict.
-    def keep(option: GivenOption) -> Iterable[str]:
-        is_measuring = _place(option) == _WORKER + _REPORTING and "cov" in option.name
-        is_kept = given.demands_coverage and (option.name in _DECIDING or is_measuring)
-        return option.words if is_kept or _CONFIRMATION in _place(option) else ()
-
-    start = _start(given, keep)
-    own = [option for option in split_options(command) if not _is_report_file(option.name)]
-    words = (word for option in own for word in option.words)
-    options = close_options((*start.args, *_without_annotations(given, ())))
-    args, env = [*options, *words], dict(start.env)
-    if not given.is_unmeasured and (
-        given.demands_coverage or any(option.name == "--cov" for option in own)
-    ):
-        args.append("--cov-report=")
-        env["COVERAGE_FILE"] = str(scratch / "coverage" / "confirmation")
-    return ProcessStart(args=tuple(args), env=env)
+    own = [option for option in split_options(command) if not _only_writes(option.name)]
+    args = [word for option in given.options for word in given.words_for(_CONFIRMATION, option)]
+    args += _without_annotations(given, ())
+    start = given.start((*close_options(args), *(word for option in own for word in option.words)))
+    if all(option.name != "--cov" for option in own):
+        return start
+    data_file = {"COVERAGE_FILE": str(scratch / "coverage" / "confirmation")}
+    return ProcessStart((*start.args, "--cov-report="), start.env | data_file)
 
 
 def reporting_start(given: GivenOptions) -> ProcessStart:
     """Return arguments and environment of the reporting session."""
-    return _start(given, lambda option: option.words if _REPORTING in _place(option) else ())
+    return given.start(word for option in given.options for word in given.words_for(_REPORTING, option))
 
 
 def relay_file(scratch: Path, name: str) -> Path:
@@ -217,31 +186,15 @@ def relay_file(scratch: Path, name: str) -> Path:
     return scratch / "relay" / f"{name}.jsonl"
 
 
-def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, ...]:
-    """Return the arguments that prevent each process from printing GitHub annotations, if any are needed.
-
-    The plugin stays if the command configures it, as its options would be unknown without it.
-    """
-    needed = given.on_github and "--exclude-warning-annotations" not in own
-    return ("-p", f"no:{ANNOTATIONS}") if needed else ()
-
-
-def _is_report_file(name: str) -> bool:
-    """Return whether an option of a command only writes or sends reports, without effect on its verdict."""
-    return name in ("--json-report-omit", "--log-file", "--log-file-mode", _CLEAN_ALLURE) or (
-        _PLACES.get(name) in (_REPORTING, _WORKER) and name not in _DECIDING
-    )
-
-
 def measured_files(scratch: Path) -> list[Path]:
     """Return the coverage data files of the workers; that of confirmations is not part of the run."""
     return sorted((scratch / "coverage").glob("measured-*"))
 
 
-def allure_folder(given: GivenOptions) -> tuple[Path, bool] | None:
-    """Return the folder for Allure's results, and whether to empty it first; ``None`` without Allure."""
+def allure_folder(given: GivenOptions) -> Path | None:
+    """Return the folder for Allure's results; ``None`` without Allure."""
     folders = [option.value for option in given.options if option.name == "--alluredir" and option.value]
-    return (given.directory / folders[-1], given.has(_CLEAN_ALLURE)) if folders else None
+    return given.directory / folders[-1] if folders else None
 
 
 def is_reporting_needed(
@@ -255,13 +208,11 @@ def is_reporting_needed(
     without options that registers its hooks only when it is configured cannot be detected, except the one
     for GitHub annotations, whose condition is tested here.
     """
-    typed = {option.words for option in split_options(given.command_line)}
-    for option in given.options:
-        if option.name in _SUMMARY_SECTIONS and option.words not in typed:
-            continue  # a plain ``-ra`` in an ini file alone does not justify the cost of the session
-        if not option.known and not option.name.startswith("--planverify"):
-            return True  # it may be of a reporter
-        if _place(option) and _CONFIRMATION not in _place(option):
+    # A plain ``-ra`` in an ini file alone does not justify the cost of the session.
+    options = [option for option in split_options(given.addopts) if option.name not in _SUMMARY_SECTIONS]
+    for option in (*options, *split_options(given.command_line)):
+        processes = _PROCESSES.get(option.name, _CONFIRMATION if option.known else _REPORTING)
+        if processes and _CONFIRMATION not in processes and not option.name.startswith("--planverify"):
             return True
     for name, plugin in plugins:
         if name == ANNOTATIONS and given.on_github:
@@ -277,42 +228,12 @@ def is_reporting_needed(
     return any(f"def {hook}(" in text for text in conftests for hook in hooks)
 
 
-def _place(option: GivenOption) -> str:
-    """Return the processes that an option is passed to: all if it is unknown, none if it is our own."""
-    if option.name == _CLEAN_ALLURE or option.name.startswith("--planverify"):
-        return ""
-    return _PLACES.get(option.name, _WORKER + _CONFIRMATION + _REPORTING)
-
-
-def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) -> ProcessStart:
-    """Return the start of a process with the words that ``keep`` returns for each option.
-
-    Options stay in their place: ini file, environment or command line.
-    """
-
-    def kept(words: Sequence[str]) -> tuple[str, ...]:
-        return tuple(
-            word for option in split_options(words) for word in keep(_absolute(option, given.directory))
-        )
-
-    env: dict[str, str] = {}
-    args: list[str] = []
-    ini = kept(given.ini)
-    # Overridden only where something changed: pytest otherwise reads these places itself.
-    if ini != given.ini:
-        args += ["-o", f"addopts={shlex.join(ini)}"]
-    environment = kept(given.environment)
-    if environment != given.environment:
-        env["PYTEST_ADDOPTS"] = shlex.join(environment)
-    return ProcessStart(args=(*args, *kept(given.command_line)), env=env)
-
-
-def _absolute(option: GivenOption, directory: Path) -> GivenOption:
-    """Return the option with an absolute path, because the sessions run in the plan's root."""
-    if option.value is None:
-        return option
+def _with_absolute_path(option: GivenOption, directory: Path) -> GivenOption:
+    """Return the option of a reporter with an absolute path, because sessions run in the plan's root."""
     value = option.value
-    if option.name in _PATHS and value.lower() != "none":  # of pytest-json-report: write no file
+    if value is None or _CONFIRMATION in _PROCESSES.get(option.name, _CONFIRMATION):
+        return option
+    if option.name in PATH_OPTIONS and value.lower() != "none":  # of pytest-json-report: write no file
         # Not Path.expanduser(), which refuses an unknown user: pytest takes the name as it is.
         value = str(directory / os.path.expanduser(os.path.expandvars(value)))
     elif option.name == "--cov-report" and ":" in value:
@@ -323,7 +244,20 @@ def _absolute(option: GivenOption, directory: Path) -> GivenOption:
         value = str(directory / value)
     else:
         return option
-    return option._replace(words=(f"{option.name}={value}",), value=value)
+    return option._replace(words=(f"{option.name}={value}",))
+
+
+def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, ...]:
+    """Return the arguments that prevent a process from printing GitHub annotations, if any are needed."""
+    # The plugin stays if the command configures it, as its options would be unknown without it.
+    needed = given.on_github and "--exclude-warning-annotations" not in own
+    return ("-p", f"no:{ANNOTATIONS}") if needed else ()
+
+
+def _only_writes(name: str) -> bool:
+    """Return whether an option of a command only writes or sends reports, without effect on its verdict."""
+    is_single = len(_PROCESSES.get(name, "wcr")) <= 1
+    return name in _WRITING or (is_single and name not in _DECIDING)
 
 
 class Reporting:

@@ -322,7 +322,8 @@ class Workers:
                 probe=given.selections[:1],
                 rootdir=rootdir,
                 inifile=inifile,
-                env=job.command.env,
+                # The server must not read options that the worker gets as arguments.
+                env=(*job.command.env, *(each for each in env if each[0] == "PYTEST_ADDOPTS")),
                 as_module=given.as_module,
                 script_paths=self._facts.script_paths,
                 unwarmed=given.alone,
@@ -366,8 +367,7 @@ class Workers:
         ini = _find_setup(root, _folders_of(root, invocation.selections), invocation.options)[2]
         given = GivenOptions(
             command_line=self._settings.worker_args,
-            ini=ini,
-            environment=tuple(shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
+            addopts=(*ini, *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
             directory=self._settings.invocation_dir,
         )
         scratch = self._folder.path / "reports"

@@ -7,16 +7,17 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import relay_plugin
+from outcome_samples import PLAN, check, document, outcome
 from real_command import Finished, run_pytest
 
-from pytest_planverify.reports.reporter_session import (
-    CriterionResult,
-    ReportingResult,
-    run_reporting_session,
-)
+from planner.model.outcome import Outcome, PlanRef, TestResult
+from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
+from pytest_planverify.reports.reporter_session import ReportingResult, run_reporting_session
 from pytest_planverify.reports.reporters import GivenOptions, confirmation_start, relay_file, worker_start
 
 
@@ -37,23 +38,28 @@ def run_criteria(
     commands: Sequence[str],
     *,
     env: dict[str, str] | None = None,
-    criteria: Sequence[CriterionResult] = (),
+    criteria: Sequence[Outcome] = (),
+    crashed: str | None = None,
     confirm: bool = True,
 ) -> Reported:
     """Run each command in a separate process, run a failed one once more, and report all results.
 
-    `criteria` are the criteria that are no tests.
+    `criteria` are the criteria that are no tests. `crashed` is the test that kills its worker.
     """
     scratch = root / ".planverify" / "scratch"
+    search_path = (str(Path(relay_plugin.__file__).parent), os.environ.get("PYTHONPATH"))
     workers: list[Finished] = []
-    results: list[CriterionResult] = []
+    todos: list[Outcome] = []
+    relays: dict[tuple[Path, str, str], Path] = {}
+    died = () if crashed is None else ((crashed, "crashed", 0, ""),)
+    owner: Any = SimpleNamespace(path=root / "plan.yaml", root=root)
     for number, command in enumerate(commands):
         words, name = shlex.split(command), f"c{number}"
         first = worker_start(given, words, scratch=scratch, name=name)
         relayed = {
             **(env or {}),
             **first.env,
-            "PYTHONPATH": str(Path(relay_plugin.__file__).parent),
+            "PYTHONPATH": os.pathsep.join(filter(None, search_path)),
             relay_plugin.VARIABLE: str(relay_file(scratch, name)),
         }
         arguments = ("-p", relay_plugin.__name__, *first.args)
@@ -64,15 +70,18 @@ def run_criteria(
                 *again.args, cwd=root, env={**(env or {}), **again.env}, measured=False, as_module=True
             )
         verdict = "failed" if workers[-1].exit_code else "passed"
-        results.append(
-            criterion(f"t{number}", "test", command, verdict, relay=relay_file(scratch, name), root=root)
-        )
+        todos.append(criterion(f"t{number}", "test", command, verdict, tests=died))
+        relays[owner.path, f"t{number}", "it[0]"] = relay_file(scratch, name)
+    todos += criteria
+    plan = PlanRef(todo_list_id=PLAN, path="plan.yaml", digest="sha256:00")
     with patch.dict(os.environ, env or {}):
         result = run_reporting_session(
             given,
+            document(*todos).model_copy(update={"plans": (plan,)}),
+            {(PLAN, each.todo_id): owner for each in todos},
+            relays,
             root=root,
             selections=[word for command in commands for word in shlex.split(command) if ".py" in word],
-            criteria=[*results, *criteria],
             scratch=scratch,
             python_path=[str(root)],  # as `python -m pytest` has it
         )
@@ -84,23 +93,21 @@ def criterion(
     kind: str,
     text: str,
     verdict: str,
-    reason: str = "",
-    *,
-    root: Path = Path("/"),
-    relay: Path | None = None,
-    tests: tuple[tuple[str, str, float, str], ...] = (),
-) -> CriterionResult:
-    """Return a criterion as in an outcome document."""
-    return CriterionResult(
-        nodeid=f"plan.yaml::{todo}::{kind} {text}",
-        kind=kind,
-        verdict=verdict,
-        outcome=verdict if verdict in ("passed", "failed") else "skipped",
-        reason=reason or f"the verdict is {verdict}",
-        details="",
-        seconds=0.5,
-        properties=(("todo", todo),),
-        root=str(root),
-        relay=None if relay is None else str(relay),
-        tests=tests,
+    reason: str | None = None,
+    tests: tuple[tuple[str, str, int, str], ...] = (),
+) -> Outcome:
+    """Return the outcome of a todo with one criterion."""
+    checked = check(
+        "it[0]",
+        CheckKind(kind),
+        Verdict(verdict),
+        title=text,
+        cmd=text if kind == "test" else None,
+        reason=reason,
+        duration_ms=500,
+        tests=tuple(
+            TestResult(nodeid=nodeid, outcome=TestOutcome(outcome), duration_ms=spent, reason=why or None)
+            for nodeid, outcome, spent, why in tests
+        ),
     )
+    return outcome(todo, todo, TodoState.TESTING, checked)

@@ -12,8 +12,8 @@ from outcome_samples import PLAN, document, outcome
 
 from planner.model.outcome import Check, Failure
 from planner.model.taxonomy import Category
-from planner.model.verdicts import CheckKind, TodoState
-from pytest_planverify.reports.reporter_session import CriterionResult, criterion_results
+from planner.model.verdicts import TodoState
+from pytest_planverify.reports.reporter_session import ReplayedTest, merge_reports
 from pytest_planverify.reports.reporters import (
     ANNOTATIONS,
     GivenOptions,
@@ -29,15 +29,12 @@ PATH = "examples/momentum/plan.yaml"
 """The plan of the sample documents."""
 
 
-def results(*checks: Check, failures: tuple[Failure, ...] = ()) -> list[CriterionResult]:
+def merged(*checks: Check, failures: tuple[Failure, ...] = ()) -> dict[str, ReplayedTest]:
+    """Return the tests and criteria as reporters see them, by node id; no worker has reported any."""
     found = document(outcome("t1", "T", TodoState.TEST_FAILED, *checks, failures=failures), exit_status=1)
     owner: Any = SimpleNamespace(root=Path("/project"), path=Path("plan.yaml"))
-    relays = {
-        (owner.path, "t1", each.id): Path(f"/relay/t1-{each.id}")
-        for each in checks
-        if each.kind is CheckKind.TEST
-    }
-    return list(criterion_results(found, {(PLAN, "t1"): owner}, relays))
+    tests, _ = merge_reports(found, {(PLAN, "t1"): owner}, {}, owner.root)
+    return {test.nodeid: test for test in tests}
 
 
 def check(kind: str, verdict: str, **keys: Any) -> Check:
@@ -45,20 +42,19 @@ def check(kind: str, verdict: str, **keys: Any) -> Check:
 
 
 def test_criterion_is_named_by_plan_todo_and_subject() -> None:
-    found = results(
+    found = merged(
         check("artifact", "passed", title="out/x.json"),
         check("artifact", "failed", title="out/x.json", id="artifact[1]"),
         check("test", "failed", cmd="pytest a.py::test_x[1]"),
         check("sub_plan", "failed"),
     )
 
-    assert [each.nodeid for each in found] == [
+    assert list(found) == [
         f"{PATH}::t1::artifact out/x.json",
-        f"{PATH}::t1::artifact out/x.json (artifact 1)",
+        f"{PATH}::t1::artifact out/x.json (artifact(1))",
         f"{PATH}::t1::test pytest a.py:test_x(1)",
         f"{PATH}::t1::sub plan sub_plan(0)",
     ]
-    assert found[2].relay == "/relay/t1-test[0]"
 
 
 @pytest.mark.parametrize(
@@ -77,26 +73,27 @@ def test_criterion_is_named_by_plan_todo_and_subject() -> None:
 def test_only_a_passed_criterion_is_reported_as_passed(
     verdict: str, keys: dict[str, Any], outcomes: list[str]
 ) -> None:
-    (found,) = results(check("artifact", verdict, reason="because", **keys))
-    assert (("from_run", "r0") in found.own_reports()[0].user_properties) == bool(keys.get("taken_from"))
+    (found,) = merged(check("artifact", verdict, reason="because", **keys)).values()
 
-    assert [report.outcome for report in found.own_reports()] == outcomes
+    assert (("from_run", "r0") in found.reports[0]["user_properties"]) == bool(keys.get("taken_from"))
+    assert [report["outcome"] for report in found.reports] == outcomes
 
 
-def test_failure_has_the_reason_and_the_diagnosis() -> None:
+def test_failure_has_the_reason_and_the_diagnosis(pytestconfig: pytest.Config) -> None:
     failure = Failure(
         category=Category.ARTIFACT_MISSING,
         check_id="artifact[0]",
         stack_trace_head="out/x.json does not exist",
         suggestion="Write out/x.json.",
     )
-    (found,) = results(check("artifact", "failed", reason="out/x.json does not exist"), failures=(failure,))
+    gone = check("artifact", "failed", reason="out/x.json does not exist")
+    (found,) = merged(gone, failures=(failure,)).values()
 
-    _, call, _ = found.own_reports()
+    call = pytestconfig.hook.pytest_report_from_serializable(config=pytestconfig, data=found.reports[1])
     assert call.longrepr.reprcrash.message == "out/x.json does not exist"
     assert call.longreprtext == "out/x.json does not exist\n\nARTIFACT_MISSING: Write out/x.json."
     assert call.location == (PATH, None, "t1.artifact artifact(0)")
-    assert call.user_properties == [("todo", "t1"), ("verdict", "failed")]
+    assert call.user_properties == [("verdict", "failed"), ("todo", "t1")]
 
 
 @pytest.mark.parametrize(
@@ -108,13 +105,11 @@ def test_failure_has_the_reason_and_the_diagnosis() -> None:
     ],
 )
 def test_test_without_worker_reports_has_the_recorded_outcome(outcome: str, expected: str) -> None:
-    (found,) = results(check("test", "failed", tests=[{"nodeid": "a.py::test_x", "outcome": outcome}]))
-    ((nodeid, *rest),) = found.tests
+    found = merged(check("test", "failed", tests=[{"nodeid": "a.py::test_x", "outcome": outcome}]))
 
-    decisive = found.reports_of_test(nodeid, *rest)[-2]
-
-    assert (decisive.nodeid, decisive.outcome) == ("a.py::test_x", expected)
-    assert hasattr(decisive, "wasxfail") == outcome.startswith("x")
+    decisive = found["a.py::test_x"].reports[-2]
+    assert decisive["outcome"] == expected
+    assert ("wasxfail" in decisive) == outcome.startswith("x")
 
 
 SCRATCH = Path("/run")
@@ -126,8 +121,7 @@ def given(
 ) -> GivenOptions:
     return GivenOptions(
         command_line=tuple(command_line.split()),
-        ini=tuple(ini.split()),
-        environment=tuple(environment.split()),
+        addopts=(*ini.split(), *environment.split()),
         directory=HERE,
         on_github=on_github,
     )
@@ -188,11 +182,8 @@ def test_remaining_addopts_are_passed_to_workers() -> None:
 
     start = worker(found)
 
-    assert start.args == ("-o", "addopts=--strict-markers -k quick", "tests")
-    assert start.env["PYTEST_ADDOPTS"] == "-v"
-    plain = given(ini="--strict-markers", environment="-v")
-    start = worker(plain)
-    assert (start.args, start.env) == (("tests",), {})
+    assert start.args == ("-o", "addopts=", "--strict-markers", "-k", "quick", "-v", "tests")
+    assert start.env == {"PYTEST_ADDOPTS": ""}
 
 
 def test_reporters_of_a_command_override_those_of_the_run() -> None:
