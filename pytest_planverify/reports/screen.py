@@ -110,6 +110,22 @@ class ReportScreen:
             self.tw.write(span.text, **span.style.markup)
         self.tw.line()
 
+    def fitting(
+        self, head: Sequence[StyledText], rest: Sequence[StyledText], *, indent: int = 0, below: int = 0
+    ) -> None:
+        """Write ``head`` and ``rest`` on one line if they fit, else each span of ``rest`` below.
+
+        ``below`` is the indentation of these lines. No text is broken; empty spans are left out.
+        """
+        rest = [span for span in rest if span.text]
+        spans = [*head, *(part for span in rest for part in (StyledText(GAP), span))]
+        if indent + sum(cells(span.text) for span in spans) <= self.width:
+            self.line(*spans, indent=indent)
+            return
+        self.line(*head, indent=indent)
+        for span in rest:
+            self.line(span, indent=below)
+
     def paragraph(self, text: str, *, style: Style = Style.PLAIN, indent: int = 0) -> None:
         """Write text wrapped at words."""
         for part in wrapped(text, self.width - indent):

@@ -1,7 +1,8 @@
 """The summary of a run on the terminal: one line for each todo, details of what is open, root causes.
 
-This module lays out the lines of the todos in columns; :mod:`.details` writes what belongs below a todo,
-and the root causes. Column widths are computed for all todos of a plan before the first line is written.
+The lines of the todos have columns, whose widths are computed for all todos of a plan before the first is
+written. No text is truncated: prose is wrapped at words, and node ids, commands and paths are never broken,
+so that they can be copied.
 """
 
 from __future__ import annotations
@@ -11,26 +12,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.verdicts import CheckKind, TestOutcome, Verdict
-from planner.policy.outcomes import failures_of
+from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, Verdict
+from planner.policy.outcomes import consequences, failures_of, is_worth_telling
+from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
-from pytest_planverify.reports.details import CAUSE_LABEL, Details, headline, write_causes
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
     TESTS_SINCE,
     UNCOUNTED,
+    VERDICT_WORDS,
     WORDS,
     Standing,
     duration,
+    facts_of,
+    headline,
     number,
     ratio,
     standing,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest._io import TerminalWriter
 
-    from planner.model.outcome import Outcome, OutcomeDocument, RunInfo, Summary
+    from planner.model.outcome import Cause, Check, Failure, Outcome, OutcomeDocument
     from planner.planfile.loader import LoadedPlan
 
 CheckKey = tuple[str, str, str]
@@ -38,6 +44,31 @@ CheckKey = tuple[str, str, str]
 
 Longreprs = Mapping[CheckKey, Sequence[tuple[str, str]]]
 """By check, the failed node ids, each with pytest's own rendering of the failure."""
+
+LABEL = 7
+"""Width of the label column under a todo: ``where`` and a gap."""
+
+CAUSE_LABEL = 10
+"""Width of the label column of the root causes, and of the notes below them."""
+
+SHORTEST_TITLE = 16
+"""Cells. If the column of titles had fewer, other columns are left out first."""
+
+MOST_LINES = 8
+"""Lines of one error message that are shown without ``-v``."""
+
+MOST_OTHERS = 3
+MOST_CHANGES = 3
+MOST_CAUSES = 4
+
+_COUNTS = ("checks", "tests", "time")
+"""Right-aligned columns, which are empty for a todo that was not run."""
+
+_ISOLATIONS: Mapping[Isolation, str] = {
+    Isolation.WORKER: "worker",
+    Isolation.COLD: "new interpreter",
+    Isolation.SPAWNED: "own process",
+}
 
 EXIT_WORDS: Mapping[int, tuple[str, Style]] = {
     0: ("", Style.GOOD),
@@ -70,20 +101,17 @@ def render_summary(
     the file with all outcomes.
     """
     screen = ReportScreen(tw)
+    summary = _Summary(screen, document, verbosity > 0, outcomes_path)
     if verbosity < 0:
-        _write_quietly(document, screen)
+        summary.write_quietly()
     else:
         if verbosity > 0 and longreprs:
             _write_tracebacks(longreprs, screen)
-        details = Details(
-            screen=screen, verbosity=verbosity, outcomes_path=outcomes_path, causes=document.causes
-        )
-        _write_plans(document, screen, details, {loaded.plan.todo_list_id: loaded for loaded in plans})
-        write_causes(document.causes, screen, verbosity=verbosity)
-        _write_comparison(document.summary, screen)
-        _write_notes(document.run, screen, outcomes_path)
-    text, style = final_line(document)
-    screen.rule(text, style)
+        summary.write_plans({loaded.plan.todo_list_id: loaded.plan.workflow_name for loaded in plans})
+        summary.write_causes()
+        summary.write_comparison()
+        summary.write_notes()
+    screen.rule(*final_line(document))
 
 
 def final_line(document: OutcomeDocument) -> tuple[str, Style]:
@@ -102,78 +130,7 @@ def final_line(document: OutcomeDocument) -> tuple[str, Style]:
     return f"{counts} in {duration(document.run.duration_ms)}", style
 
 
-def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
-    """Write one line for each open todo with its first reason, which goes below if it does not fit."""
-    for outcome in document.outcomes:
-        name = standing(outcome)
-        if not name.is_open:
-            continue
-        failures = list(failures_of(outcome))
-        reasons = [
-            check.reason or check.title for check in outcome.checks if check.verdict.value != "passed"
-        ]
-        explanation = headline(failures[0]) if failures else next(filter(None, reasons), "")
-        word, explanation = WORDS[name], screen.text(explanation)
-        shown, todo_id = word.shown(screen.glyphs), screen.text(outcome.todo_id)
-        # Without a terminal any line fits, so that programs find one for each todo.
-        fits = cells(f"{shown} {todo_id}: {explanation}") <= (screen.columns or sys.maxsize)
-        screen.line(
-            StyledText(f"{shown} ", word.style),
-            StyledText(todo_id, Style.STRONG),
-            StyledText(f": {explanation}" if fits and explanation else ":" if explanation else ""),
-        )
-        if not fits:
-            screen.paragraph(explanation, indent=INDENT)
-
-
-def _write_plans(
-    document: OutcomeDocument, screen: ReportScreen, details: Details, loaded: Mapping[str, LoadedPlan]
-) -> None:
-    """Write the todos of each plan under the plan's name (that of the workflow, else its id) and path."""
-    screen.blank()
-    known = {ref.todo_list_id: ref.path for ref in document.plans}
-    # With one plan, outcomes without a plan belong to it.
-    only_plan = next(iter(known)) if len(known) == 1 else ""
-    for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
-        outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only_plan) == plan_id]
-        if not outcomes and plan_id not in known:
-            continue
-        named = loaded.get(plan_id)
-        name = StyledText(screen.text((named and named.plan.workflow_name) or plan_id), Style.STRONG)
-        path = StyledText(screen.text(known.get(plan_id) or ""), Style.QUIET)
-        if cells(name.text) + len(GAP) + cells(path.text) <= screen.width:
-            screen.line(name, StyledText(GAP), path)
-        else:
-            screen.line(name)
-            screen.line(path)
-        _write_todos(outcomes, screen, details)
-        screen.blank()
-
-
-def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
-    """Write the line and the details of each todo; a blank line follows one that needs attention."""
-    parents = {above for outcome in outcomes for above in _above(outcome.todo_id)}
-    # By todo, the todos below it that have no sub-plan themselves, as ``planner status`` counts them.
-    below: dict[str, list[Outcome]] = {outcome.todo_id: [] for outcome in outcomes}
-    for outcome in outcomes:
-        for above in () if outcome.todo_id in parents else _above(outcome.todo_id):
-            if above in below:
-                below[above].append(outcome)
-    rows = [_row_of(outcome, below, screen) for outcome in outcomes]
-    columns = _fitted(rows, screen)
-    detailed = False
-    shown_tails: set[str] = set()
-    for outcome, row in zip(outcomes, rows, strict=True):
-        if detailed:
-            screen.blank()
-        # Many todos can be left out for one reason, which is shown with the first of them only.
-        is_repeated = standing(outcome) is Standing.NOT_RUN and row.tail in shown_tails
-        shown_tails.add(row.tail)
-        _write_row(row._replace(tail="") if is_repeated else row, columns, screen)
-        detailed = details.write(outcome)
-
-
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """The line of a todo: its texts by column, and the tail."""
 
     cells: dict[str, StyledText]
@@ -182,11 +139,330 @@ class Row(NamedTuple):
     below the line if it does not fit."""
 
 
-SHORTEST_TITLE = 16
-"""Cells. If the column of titles had fewer, other columns are left out first."""
+class _Summary:
+    """Writes the parts of a summary; a failure of several todos is written in full once."""
 
-_COUNTS = ("checks", "tests", "time")
-"""Right-aligned columns, which are empty for a todo that was not run."""
+    def __init__(
+        self, screen: ReportScreen, document: OutcomeDocument, verbose: bool, outcomes_path: str | None
+    ) -> None:
+        self._screen = screen
+        self._document = document
+        self._verbose = verbose
+        self._outcomes_path = outcomes_path
+        self._written: dict[tuple[object, ...], str] = {}
+        """By the content of a failure, the todo under which it was written in full."""
+
+    def write_quietly(self) -> None:
+        """Write one line for each open todo with its first reason, so that programs find one for each."""
+        for outcome in self._document.outcomes:
+            if not standing(outcome).is_open:
+                continue
+            failures = list(failures_of(outcome))
+            checks = (check for check in outcome.checks if check.verdict is not Verdict.PASSED)
+            reasons = (check.reason or check.title for check in checks)
+            reason = headline(failures[0]) if failures else next(filter(None, reasons), "")
+            word = WORDS[standing(outcome)]
+            self._screen.line(
+                StyledText(f"{word.shown(self._screen.glyphs)} ", word.style),
+                StyledText(self._screen.text(outcome.todo_id), Style.STRONG),
+                StyledText(f": {self._screen.text(reason)}" if reason else ""),
+            )
+
+    def write_plans(self, names: Mapping[str, str | None]) -> None:
+        """Write the todos of each plan under its name, that of the workflow or else its id, and path."""
+        screen, document = self._screen, self._document
+        screen.blank()
+        known = {ref.todo_list_id: ref.path for ref in document.plans}
+        # With one plan, outcomes without a plan belong to it.
+        only_plan = next(iter(known)) if len(known) == 1 else ""
+        todos: dict[str, list[Outcome]] = {plan_id: [] for plan_id in known}
+        for outcome in document.outcomes:
+            todos.setdefault(outcome.plan or only_plan, []).append(outcome)
+        for plan_id, outcomes in todos.items():
+            name = StyledText(screen.text(names.get(plan_id) or plan_id), Style.STRONG)
+            path = StyledText(screen.text(known.get(plan_id, "")), Style.QUIET)
+            screen.fitting([name], [path])
+            self._write_todos(outcomes)
+            screen.blank()
+
+    def _write_todos(self, outcomes: Sequence[Outcome]) -> None:
+        """Write the line and the details of each todo; a blank line follows one that needs attention."""
+        rows = _rows_of(outcomes, self._screen)
+        columns = _fitted(rows, self._screen)
+        detailed = False
+        shown_tails: set[str] = set()
+        for outcome, row in zip(outcomes, rows, strict=True):
+            if detailed:
+                self._screen.blank()
+            # Many todos can be left out for one reason, which is shown with the first of them only.
+            is_repeated = standing(outcome) is Standing.NOT_RUN and row.tail in shown_tails
+            shown_tails.add(row.tail)
+            _write_row(row._replace(tail="") if is_repeated else row, columns, self._screen)
+            if self._verbose:
+                self._write_checks(outcome.checks)
+            detailed = standing(outcome).is_open
+            if detailed:
+                self._write_details(outcome)
+            else:
+                self._write_reasons(outcome)
+
+    # -- what is open ------------------------------------------------------------------------------
+
+    def _write_details(self, outcome: Outcome) -> None:
+        """Write why a todo is not done, and what to do next."""
+        failures = list(failures_of(outcome))
+        if failures:
+            self._write_failure(failures[0], outcome.todo_id)
+        self._write_reasons(outcome)
+        self._write_unexplained(outcome, {failure.check_id for failure in failures})
+        # Of the todo's other failures a few are shown, and the rest is counted.
+        alike: dict[str, list[Failure]] = {}
+        for failure in failures[1:]:
+            alike.setdefault(headline(failure), []).append(failure)
+        for text, same in [*alike.items()][:MOST_OTHERS]:
+            self._prose("also", text if len(same) == 1 else f"{len(same)} times {text}")
+        if left := [failure for same in [*alike.values()][MOST_OTHERS:] for failure in same]:
+            count = sum(max(len(failure.tests), 1) for failure in left)
+            where = f"; every node id is in {self._outcomes_path}" if self._outcomes_path else ""
+            self._prose("", f"and {count} more{where}")
+        if failures and failures[0].rerun:
+            self._line("rerun", "")
+            # What a reader copies has a line of its own.
+            command = StyledText(self._screen.text(failures[0].rerun), Style.COMMAND)
+            self._screen.line(command, indent=INDENT)
+
+    def _write_failure(self, failure: Failure, todo_id: str) -> None:
+        """Write one failure: why, which test, the message, where, what changed, the remedy, who acts.
+
+        Of a failure that is in full under another todo, only a reference and the test are written.
+        """
+        facts = facts_of(failure)
+        content = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
+        # Two failures of which nothing but the category is known need not be the same.
+        shown_under = self._written.setdefault(content, todo_id) if any(content[1:]) else todo_id
+        if shown_under != todo_id:
+            self._prose("why", f"{failure.category}: as for {shown_under}", Style.WARN)
+            self._write_tests(failure)
+        else:
+            self._prose("why", facts["why"], Style.WARN)
+            if self._verbose:
+                self._prose("rule", facts.get("rule", ""))
+                self._prose("or", facts.get("or", ""))
+                self._whole("more", f"planner explain {failure.rule}" if failure.rule else "")
+            self._write_tests(failure)
+            self._write_message(failure.stack_trace_head or "")
+            if place := failure.location:
+                line = "" if place.line is None else f":{place.line}"
+                self._whole("where", place.path + line, f"in {place.function}" if place.function else "")
+            # A failure from before the work is not due to its changes.
+            hunks = [] if failure.since is Since.PRE_EXISTING else [c.hunk for c in failure.candidates]
+            for hunk in [each for each in hunks if each is not None][:MOST_CHANGES]:
+                where = f" in {hunk.function}" if hunk.function else ""
+                self._line("changed ", f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}")
+            self._prose("fix", facts.get("fix", ""))
+            self._prose("found", facts.get("found", ""))
+        self._prose("who", facts.get("who", ""), Style.STRONG)
+
+    def _write_tests(self, failure: Failure) -> None:
+        tests = failure.top_failing_tests or failure.tests
+        if tests:
+            more = max(len(set(failure.tests)), len(set(tests))) - 1
+            self._whole("test", tests[0], f"and {more} more" if more > 0 else "")
+        else:
+            self._prose("check", failure.check_id or "")
+
+    def _write_message(self, message: str) -> None:
+        room = self._screen.width - INDENT - LABEL
+        parts = [part for line in self._screen.texts(message) for part in wrapped(line, room)]
+        # One line too many is shown: the line that counts the omitted ones would take the same room.
+        most = len(parts) if self._verbose or len(parts) == MOST_LINES + 1 else MOST_LINES
+        for label, part in zip(("says", *[""] * most), parts[:most], strict=False):
+            self._line(label, part, Style.QUOTE)
+        if parts[most:]:
+            self._line("", f"and {len(parts) - most} more lines; -v shows them", Style.QUIET)
+
+    def _write_reasons(self, outcome: Outcome) -> None:
+        """Write the reasons of passed checks, and of checks whose quarantine applies or has ended."""
+        notable = (
+            check.reason
+            for check in outcome.checks
+            if check.verdict is Verdict.PASSED or check.quarantined or check.quarantine_ended
+        )
+        for reason in () if self._verbose else dict.fromkeys(notable):  # -v has it below the check itself
+            self._prose("note", reason or "")
+
+    def _write_unexplained(self, outcome: Outcome, explained: set[str | None]) -> None:
+        """Write for each open check without a diagnosis what it waits for, or why it is not passed."""
+        written: set[str] = set()
+        for check in outcome.checks:
+            if check.verdict in (Verdict.PASSED, Verdict.BLOCKED) or check.id in explained:
+                continue
+            if check.verdict is Verdict.NEEDS_HUMAN:
+                self._write_question(check)
+                continue
+            reason = f": {check.reason}" if check.reason else ""
+            # Several checks may wait for the same thing, which is said once.
+            verb = "" if check.verdict is Verdict.FAILED else "is "
+            statement = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
+            if statement not in written and not (check.reason and self._verbose):
+                written.add(statement)
+                self._prose("why", f"{check.id} {statement}")
+        if not outcome.checks and not explained:
+            self._prose("why", "nothing was checked: the todo has no criteria, or none ran")
+
+    def _write_question(self, check: Check) -> None:
+        """Write the question of a manual check, a problem with an old answer, and the command to answer."""
+        question = check.title or check.cmd or check.id
+        self._prose("asks", question, Style.STRONG)
+        # As checks.manual words it: a problem with an old answer; the question; "answer: " and the command.
+        # From the end, as the question may contain the word, too.
+        problem, opening, command = (check.reason or "").rpartition("answer: ")
+        self._prose("", problem.partition(question)[0].rpartition("; ")[0] if opening else command)
+        self._whole("answer", command if opening else "")
+
+    def _write_checks(self, checks: Sequence[Check]) -> None:
+        """Write every check with its verdict, for ``-v``."""
+        screen = self._screen
+        words = widest([VERDICT_WORDS[check.verdict].shown(screen.glyphs) for check in checks])
+        ids = widest([screen.text(check.id) for check in checks])
+        for check in checks:
+            word = VERDICT_WORDS[check.verdict]
+            head = (
+                StyledText(padded(word.shown(screen.glyphs), words) + GAP, word.style),
+                StyledText(padded(screen.text(check.id), ids)),
+            )
+            text = StyledText(screen.text(check.title or check.cmd or ""))
+            facts = StyledText(GAP.join(_facts(check)), Style.QUIET)
+            screen.fitting(head, (text, facts), indent=INDENT, below=INDENT * 2)
+            # A question is written with its command instead.
+            remark = "" if check.verdict is Verdict.NEEDS_HUMAN else check.reason
+            if check.exit_code and not check.reason:
+                remark = f"exit status {check.exit_code}"
+            screen.paragraph(screen.text(remark or ""), style=Style.QUIET, indent=INDENT * 2)
+
+    # -- the run -----------------------------------------------------------------------------------
+
+    def write_causes(self) -> None:
+        """Write the root causes in the order of repair, unless the todos already show all of it."""
+        causes = self._document.causes
+        if not is_worth_telling(causes):
+            return
+        shown = causes if self._verbose else causes[:MOST_CAUSES]
+        for cause in shown:
+            self._write_cause(cause, str(cause.rank).rjust(len(str(shown[-1].rank))))
+        if left := len(causes) - len(shown):
+            text = f"and {counted(left, 'cause')} more; -v shows {'it' if left == 1 else 'them'}"
+            self._screen.line(StyledText(text, Style.QUIET), indent=CAUSE_LABEL)
+        self._screen.blank()
+
+    def _write_cause(self, cause: Cause, rank: str) -> None:
+        screen = self._screen
+        head = [
+            StyledText(("fix first" if cause.rank == 1 else "then").ljust(CAUSE_LABEL), Style.QUIET),
+            StyledText(rank + GAP, Style.STRONG),
+            StyledText(str(cause.category), Style.WARN),
+        ]
+        facts = [
+            StyledText(screen.text(place_of_cause(cause))),
+            StyledText(screen.text(consequences(cause)), Style.STRONG),
+        ]
+        indent = CAUSE_LABEL + len(head[1].text)
+        screen.fitting(head, facts, below=indent)
+        screen.paragraph(screen.text(cause.headline), style=Style.QUOTE, indent=indent)
+        screen.paragraph(screen.text(cause.because), style=Style.QUIET, indent=indent)
+
+    def write_comparison(self) -> None:
+        """Write the comparison of the tests with the baseline; earlier failures are counted separately."""
+        counts = self._document.summary.tests_since
+        if not counts:
+            return
+        spans = [StyledText("baseline".ljust(CAUSE_LABEL), Style.QUIET)]
+        for since, (text, style) in TESTS_SINCE.items():
+            if count := counts.get(since, 0):
+                spans += [StyledText(", " if spans[1:] else ""), StyledText(f"{count} {text}", style)]
+        self._screen.line(*(spans if spans[1:] else [*spans, StyledText("no new failures")]))
+
+    def write_notes(self) -> None:
+        """Write the notes of the run, and the file with the outcomes."""
+        screen = self._screen
+        for note in dict.fromkeys(self._document.run.notes):
+            screen.labelled("note", screen.text(note), style=Style.WARN, indent=0, column=CAUSE_LABEL)
+        if self._outcomes_path:
+            label = StyledText("outcomes".ljust(CAUSE_LABEL), Style.QUIET)
+            screen.line(label, StyledText(screen.text(self._outcomes_path)))
+
+    # -- lines below a todo ------------------------------------------------------------------------
+
+    def _prose(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
+        """Write a label and wrapped prose, nothing without a text."""
+        if text:
+            text = self._screen.text(text)
+            self._screen.labelled(label, text, style=style, indent=INDENT, column=LABEL)
+
+    def _whole(self, label: str, text: str, rest: str = "") -> None:
+        """Write a label, a text that is never broken, and ``rest``, below it if there is no room."""
+        text, rest = self._screen.text(text), self._screen.text(rest)
+        room = self._screen.width - INDENT - LABEL
+        if text and cells(f"{text} {rest}".strip()) <= room:
+            self._line(label, f"{text} {rest}")
+        elif text:
+            fits = cells(text) <= room
+            self._line(label, text if fits else "")
+            if not fits:
+                self._screen.line(StyledText(text), indent=INDENT)
+            self._screen.paragraph(rest, indent=INDENT + LABEL)
+
+    def _line(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
+        """Write a label and a text without wrapping."""
+        spans = (StyledText(label.ljust(LABEL), Style.QUIET), StyledText(self._screen.text(text), style))
+        self._screen.line(*spans, indent=INDENT)
+
+
+# -- the lines of the todos -----------------------------------------------------------------------
+
+
+def _rows_of(outcomes: Sequence[Outcome], screen: ReportScreen) -> list[_Row]:
+    """Return the rows of a plan's todos with printable texts; those of sub-plans are indented."""
+    above = {each.todo_id: _above(each.todo_id) for each in outcomes}
+    parents = {parent for each in above.values() for parent in each} & above.keys()
+    rows: list[_Row] = []
+    for outcome in outcomes:
+        todo_id, name = outcome.todo_id, standing(outcome)
+        # All verdicts are from earlier runs: there is no news about the todo.
+        is_quiet = (
+            name is Standing.DONE and bool(outcome.checks) and all(c.taken_from for c in outcome.checks)
+        )
+        depth = sum(parent in parents for parent in above[todo_id])
+        # Of the todos below, only those without a sub-plan of their own, as ``planner status`` counts them.
+        parts = [
+            standing(each) is Standing.DONE
+            for each in (outcomes if todo_id in parents else ())
+            if todo_id in above[each.todo_id] and each.todo_id not in parents
+        ]
+        title, progress = screen.text(outcome.title or ""), f"({sum(parts)}/{len(parts)})" if parts else ""
+        texts = {
+            "word": WORDS[name].shown(screen.glyphs),
+            "id": GAP * depth + screen.text(todo_id.rpartition("/")[2] if depth else todo_id),
+            "title": f"{'' if title == todo_id else title} {progress}".strip(),
+        }
+        if not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN):
+            seen = {  # a test shared by two checks counts once
+                test.nodeid: not test.outcome.is_red
+                for check in outcome.checks
+                for test in check.tests
+                if test.outcome not in UNCOUNTED
+            }
+            spent = outcome.metrics.duration_ms
+            texts["checks"] = _ratio(
+                [check.counts_as is Verdict.PASSED for check in outcome.checks], "check"
+            )
+            texts["tests"] = _ratio(list(seen.values()), "test") if seen else ""
+            texts["time"] = "" if spent is None else duration(spent)
+        styles = {} if is_quiet else {"word": WORDS[name].style, "id": Style.STRONG}
+        usual = Style.QUIET if is_quiet else Style.PLAIN
+        spans = {column: StyledText(text, styles.get(column, usual)) for column, text in texts.items()}
+        rows.append(_Row(spans, screen.text(_tail(outcome, name))))
+    return rows
 
 
 def _above(todo_id: str) -> list[str]:
@@ -195,38 +471,7 @@ def _above(todo_id: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: ReportScreen) -> Row:
-    """Return the row of one todo with printable texts."""
-    name = standing(outcome)
-    # All verdicts are from earlier runs: there is no news about the todo.
-    is_quiet = name is Standing.DONE and bool(outcome.checks) and all(c.taken_from for c in outcome.checks)
-    depth = sum(above in below for above in _above(outcome.todo_id))
-    parts = [standing(each) is Standing.DONE for each in below[outcome.todo_id]]
-    title = screen.text(outcome.title or "")
-    progress = f"({sum(parts)}/{len(parts)})" if parts else ""
-    texts = {
-        "word": WORDS[name].shown(screen.glyphs),
-        "id": GAP * depth + screen.text(outcome.todo_id.rpartition("/")[2] if depth else outcome.todo_id),
-        "title": f"{'' if title == outcome.todo_id else title} {progress}".strip(),
-    }
-    if not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN):
-        seen = {  # a test shared by two checks counts once
-            test.nodeid: not test.outcome.is_red
-            for check in outcome.checks
-            for test in check.tests
-            if test.outcome not in UNCOUNTED
-        }
-        spent = outcome.metrics.duration_ms
-        texts["checks"] = _ratio([check.counts_as is Verdict.PASSED for check in outcome.checks], "check")
-        texts["tests"] = _ratio(list(seen.values()), "test")
-        texts["time"] = "" if spent is None else duration(spent)
-    styles = {} if is_quiet else {"word": WORDS[name].style, "id": Style.STRONG}
-    usual = Style.QUIET if is_quiet else Style.PLAIN
-    spans = {column: StyledText(text, styles.get(column, usual)) for column, text in texts.items()}
-    return Row(spans, screen.text(_tail(outcome, name)))
-
-
-def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
+def _fitted(rows: Sequence[_Row], screen: ReportScreen) -> dict[str, int]:
     """Return the columns that fit, with their widths; without a terminal all fit."""
     every = {
         name: widest([row.cells[name].text for row in rows if name in row.cells])
@@ -244,7 +489,7 @@ def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
     return {name: width for name, width in every.items() if name in ("word", "id", "time")}
 
 
-def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> None:
+def _write_row(row: _Row, columns: Mapping[str, int], screen: ReportScreen) -> None:
     """Write the line of one todo, and below it the texts that do not fit."""
     title, *titles = wrapped(row.cells["title"].text, columns.get("title", 1)) or [""]
     shown = row.cells | {"title": row.cells["title"]._replace(text=title)}
@@ -266,39 +511,20 @@ def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> No
     screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
 
 
-def _metric_values(outcome: Outcome) -> str:
-    """Return ``rows_min=250 (>= 10)`` for every recorded metric, with its condition if the plan has one."""
-    conditions = {
-        name: condition.strip()
-        for check in outcome.checks
-        if check.kind is CheckKind.METRIC and check.title
-        for name, _, condition in [check.title.partition(" ")]
-    }
-    parts: list[str] = []
-    for name, values in outcome.recorded.items():
-        shown = [number(value) for value in dict.fromkeys(values)]
-        listed = ", ".join([*shown[:4], "..."] if len(shown) > 4 else shown)
-        condition = f" ({conditions[name]})" if conditions.get(name) else ""
-        parts.append(f"{name}={listed if len(shown) == 1 else f'[{listed}]'}{condition}")
-    return ", ".join(parts)
-
-
 def _ratio(results: Sequence[bool], noun: str) -> str:
     """Return the results as :func:`ratio` does, in cells of one column."""
     if not results:
-        return "" if noun == "test" else f"no {noun}s"
-    text = ratio(sum(results), len(results), noun)
-    return text + " " * (len(results) == 1)  # aligns "1 check" with "2 checks"
+        return f"no {noun}s"
+    return ratio(sum(results), len(results), noun) + " " * (len(results) == 1)  # as wide as the plural
 
 
 def _tail(outcome: Outcome, name: Standing) -> str:
-    """Return what :attr:`Row.tail` is for a todo of that standing; may be empty."""
+    """Return what :attr:`_Row.tail` is for a todo of that standing; may be empty."""
     if name is Standing.BLOCKED:
         nearest, *rest = outcome.blocked_by or ("a dependency",)
         return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
     if name is Standing.NOT_RUN:
-        reasons = dict.fromkeys(check.reason for check in outcome.checks if check.reason)
-        return "; ".join(reason for reason in reasons if reason)
+        return "; ".join(dict.fromkeys(check.reason for check in outcome.checks if check.reason))
     runs = [check.taken_from for check in outcome.checks if check.taken_from]
     # Ids of runs begin with their time, so that the greatest is that of the latest.
     if name is Standing.DONE and runs and len(runs) == len(outcome.checks):
@@ -311,45 +537,47 @@ def _tail(outcome: Outcome, name: Standing) -> str:
         "not verified" if unproved else "",
         f"{len(skipped)} skipped" if skipped and name is Standing.DONE else "",
         f"{counted(len(runs), 'check')} from run {max(runs)}" if runs else "",
-        _metric_values(outcome),
+        *_metric_values(outcome),
     )
     return ", ".join(filter(None, parts))
 
 
+def _metric_values(outcome: Outcome) -> Iterator[str]:
+    """Yield ``rows_min=250 (>= 10)`` for every recorded metric, with its condition if the plan has one."""
+    titles = [check.title or "" for check in outcome.checks if check.kind is CheckKind.METRIC]
+    conditions = {name: condition for name, _, condition in (title.partition(" ") for title in titles)}
+    for name, values in outcome.recorded.items():
+        shown = [number(value) for value in dict.fromkeys(values)]
+        listed = ", ".join([*shown[:4], "..."] if len(shown) > 4 else shown)
+        condition = f" ({conditions[name].strip()})" if conditions.get(name) else ""
+        yield f"{name}={listed if len(shown) == 1 else f'[{listed}]'}{condition}"
+
+
+def _facts(check: Check) -> Iterator[str]:
+    """Yield counts, duration and origin of a check, each a short text; only what is known and not 0."""
+    if run := [test for test in check.tests if test.outcome not in UNCOUNTED]:
+        yield ratio(sum(not test.outcome.is_red for test in run), len(run), "test")
+    if check.runs is not None and check.reds:
+        yield f"failed {check.reds} of {check.runs}"
+    if check.duration_ms:
+        yield duration(check.duration_ms)
+    if check.taken_from:
+        yield f"from run {check.taken_from}"
+    elif check.isolation in _ISOLATIONS:  # else it is evaluated by the parent
+        yield _ISOLATIONS[check.isolation]
+
+
 def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
     """Write each failing test's traceback once, however many checks share it."""
-    shown: set[tuple[str, str, str]] = set()
+    shown: set[CheckKey] = set()
     for (plan_id, todo_id, _), failures in longreprs.items():
-        # Another sub-plan may have another root, with tests of the same node ids.
-        parent, _, _ = todo_id.rpartition("/")
         for nodeid, longrepr in failures:
-            if (plan_id, parent, nodeid) in shown:
+            # Another sub-plan may have another root, with tests of the same node ids.
+            key = (plan_id, todo_id.rpartition("/")[0], nodeid)
+            if key in shown:
                 continue
-            shown.add((plan_id, parent, nodeid))
+            shown.add(key)
             screen.blank()
             screen.rule(screen.text(f"{todo_id}: {nodeid}"), Style.BAD, fill="_")
             for line in screen.texts(longrepr):
-                style = Style.QUOTE if line.startswith(("E ", ">")) else Style.PLAIN
-                screen.line(StyledText(line, style))
-
-
-def _write_comparison(summary: Summary, screen: ReportScreen) -> None:
-    """Write the comparison of the tests with the baseline; earlier failures are counted separately."""
-    if not summary.tests_since:
-        return
-    parts = [
-        StyledText(f"{count} {text}", style)
-        for since, (text, style) in TESTS_SINCE.items()
-        if (count := summary.tests_since.get(since, 0))
-    ]
-    spans = [part for each in parts for part in (StyledText(", "), each)][1:]
-    label = StyledText("baseline".ljust(CAUSE_LABEL), Style.QUIET)
-    screen.line(label, *(spans or [StyledText("no new failures")]))
-
-
-def _write_notes(run: RunInfo, screen: ReportScreen, outcomes_path: str | None) -> None:
-    for note in dict.fromkeys(run.notes):
-        screen.labelled("note", screen.text(note), style=Style.WARN, indent=0, column=CAUSE_LABEL)
-    if outcomes_path:
-        label = StyledText("outcomes".ljust(CAUSE_LABEL), Style.QUIET)
-        screen.line(label, StyledText(screen.text(outcomes_path)))
+                screen.line(StyledText(line, Style.QUOTE if line.startswith(("E ", ">")) else Style.PLAIN))

@@ -162,6 +162,14 @@ def facts_of(failure: Failure | None) -> dict[str, str]:
     return {label: text for label, text in texts.items() if text}
 
 
+def headline(failure: Failure) -> str:
+    """Return one line about a failure: category, who should act, first line of its message."""
+    message = failure.stack_trace_head or failure.suggestion or failure.because or ""
+    actor = f" ({failure.target_agent})" if failure.target_agent else ""
+    first = message.strip().splitlines()
+    return f"{failure.category}{actor}" + (f": {first[0]}" if first else "")
+
+
 def duration(milliseconds: int) -> str:
     """Return a duration as ``4ms``, ``0.21s``, ``12.3s``, ``2m 05s`` or ``1h 02m``."""
     if milliseconds < 10:
