@@ -24,22 +24,12 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.5
 
-ROOM_FOR_COUNTS = 48
-"""Cells. On narrower terminals the test counts are left out in favour of the name of the running test."""
-
-_OUTCOMES = {
-    "passed": StyledText("PASSED", Style.GOOD),
-    "failed": StyledText("FAILED", Style.BAD),
-    "error": StyledText("ERROR", Style.BAD),
-    "skipped": StyledText("SKIPPED", Style.WARN),
-    "xfailed": StyledText("XFAIL", Style.WARN),
-    "xpassed": StyledText("XPASS", Style.WARN),
-    "timeout": StyledText("TIMEOUT", Style.BAD),
-    "crashed": StyledText("CRASHED", Style.BAD),
-    "not_run": StyledText("NOT RUN", Style.QUIET),
-    "rerun": StyledText("RERUN", Style.WARN),
+_STYLES = {
+    "passed": Style.GOOD,
+    **dict.fromkeys(("failed", "error", "timeout", "crashed"), Style.BAD),
 }
-"""Outcomes of tests as pytest prints them."""
+_WORDS = {"xfailed": "XFAIL", "xpassed": "XPASS"}
+"""Outcomes of tests that pytest prints in another form."""
 
 
 @dataclass(slots=True)
@@ -133,8 +123,9 @@ class Progress:
         worker.nodeid = ""  # between tests the row shows the command again
         worker.ended += outcome != "rerun"
         if self._verbosity > 0:
-            word = _OUTCOMES.get(outcome, StyledText("UNKNOWN", Style.WARN))
-            self._write(StyledText(f"{self._screen.text(nodeid)} "), word)
+            word = _WORDS.get(outcome, outcome.replace("_", " ").upper())
+            style = _STYLES.get(outcome, Style.WARN)
+            self._write(StyledText(f"{self._screen.text(nodeid)} "), StyledText(word, style))
         self.tick()
 
     def worker_finished(self, key: str) -> None:
@@ -195,50 +186,40 @@ class Progress:
     # -- the block -------------------------------------------------------------------------------
 
     def _draw(self, moment: float) -> None:
-        size = self._screen.terminal_size() or UNSIZED
-        room = min(size.columns, self._screen.width) - 1
-        running = list(self._workers.values())[: self._most]
+        """Draw counts of the criteria, and a row for each worker that there is room for."""
+        screen, running = self._screen, list(self._workers.values())[: self._most]
+        size = screen.terminal_size() or UNSIZED
         most = size.lines - 2  # without the line of counts, and one that ReportScreen.draw leaves free
         shown = running if len(running) <= most else running[: max(most - 1, 0)]
-        lines = [self._counts(moment), *self._rows(shown, moment, room)]
+        room = min(size.columns, screen.width) - 1
+        columns = [
+            [screen.clip_middle(screen.text(each.todo_id), max(room // 3, 8)) for each in shown],
+            [_time(each, moment) for each in shown],
+            [f"{each.ended}/{each.tests}" if each.tests else "" for each in shown],
+        ]
+        widths = list(map(widest, columns))
+        lines = [self._counts(moment)]
+        for worker, todo_id, spent, count in zip(shown, *columns, strict=True):
+            head = (
+                StyledText(GAP + padded(todo_id, widths[0]), Style.STRONG),
+                StyledText(GAP + padded(spent, widths[1], right=True)),
+                StyledText(GAP + padded(count, widths[2], right=True) if widths[2] else "", Style.QUIET),
+                StyledText(f"{GAP}again: " if worker.confirming else GAP, Style.WARN),
+            )
+            name = screen.text(worker.nodeid or worker.title)
+            left = max(room - sum(cells(span.text) for span in head), 0)
+            lines.append([*head, StyledText(screen.clip_middle(name, left), Style.QUIET)])
         if len(shown) < len(running):
             lines.append([StyledText(f"{GAP}and {len(running) - len(shown)} more", Style.QUIET)])
-        self._screen.draw(lines)
+        screen.draw(lines)
 
-    def _counts(self, moment: float) -> Sequence[StyledText]:
+    def _counts(self, moment: float) -> list[StyledText]:
         minutes, seconds = divmod(int(moment - self._started), 60)
-        decided = self._passed + self._failed + self._other
-        total = counted(max(self._criteria, decided), "criterion")
-        return [
-            StyledText(f"{self._passed} passed", Style.GOOD if self._passed else Style.QUIET),
-            *([StyledText(", "), StyledText(f"{self._failed} failed", Style.BAD)] if self._failed else []),
-            *([StyledText(", "), StyledText(f"{self._other} open", Style.WARN)] if self._other else []),
-            StyledText(f" of {total}{GAP}{minutes}:{seconds:02}"),
-        ]
-
-    def _rows(
-        self, workers: Sequence[_RunningWorker], moment: float, room: int
-    ) -> Sequence[Sequence[StyledText]]:
-        """Return a row for each worker: todo, time and limit, count of finished tests, current test."""
-        screen = self._screen
-        longest = max(room // 3, 8)
-        ids = [screen.clip_middle(screen.text(each.todo_id), longest) for each in workers]
-        times = [_time(each, moment) for each in workers]
-        counts = [f"{each.ended}/{each.tests}" if each.tests else "" for each in workers]
-        column = widest(counts) if room >= ROOM_FOR_COUNTS else 0
-        rows: list[list[StyledText]] = []
-        for worker, todo_id, spent, count in zip(workers, ids, times, counts, strict=True):
-            head = [
-                StyledText(GAP + padded(todo_id, widest(ids)), Style.STRONG),
-                StyledText(GAP + padded(spent, widest(times), right=True)),
-                StyledText(GAP + padded(count, column, right=True) if column else "", Style.QUIET),
-                StyledText(f"{GAP}again:" if worker.confirming else "", Style.WARN),
-            ]
-            left = room - sum(cells(span.text) for span in head)
-            gap = " " if worker.confirming else GAP
-            what = screen.clip_middle(screen.text(worker.nodeid or worker.title), max(left - len(gap), 0))
-            rows.append([*head, StyledText(gap + what, Style.QUIET)])
-        return rows
+        total = counted(max(self._criteria, self._passed + self._failed + self._other), "criterion")
+        spans = [StyledText(f"{self._passed} passed", Style.GOOD if self._passed else Style.QUIET)]
+        for count, word, style in (self._failed, "failed", Style.BAD), (self._other, "open", Style.WARN):
+            spans += [StyledText(", "), StyledText(f"{count} {word}", style)] if count else []
+        return [*spans, StyledText(f" of {total}{GAP}{minutes}:{seconds:02}")]
 
 
 def _time(worker: _RunningWorker, moment: float) -> str:
