@@ -23,7 +23,7 @@ from _pytest.assertion.rewrite import assertstate_key
 from _pytest.mark.expression import Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_planverify.reports.formats import Report
 
@@ -111,77 +111,62 @@ class Settings(CommandLine):
         return self.narrows or self.last_failed or bool(self.maxfail)
 
 
+_FLAGS = {
+    "--planverify": "Verify the plans given as arguments (PLAN.yaml, PLAN.yaml::todo_id, "
+    "PLAN.yaml::one,two); without any, the ini's planverify_plan, or planverify.yaml, plan.yaml or "
+    "todo.yaml.",
+    "--planverify-isolate": "Run every command in a new interpreter instead of a forked worker.",
+    "--planverify-keep-going": "Also run the checks of todos whose dependencies failed; they stay blocked.",
+    "--planverify-resume": "Resume the last run of the plan, if it was killed or interrupted: run only "
+    "what it had not judged, and what depends on files that have changed since.",
+    "--planverify-recording": argparse.SUPPRESS,
+}
+"""Help of the options without a value; what drivers use is not shown."""
+
+_OPTIONS: Mapping[str, dict[str, Any]] = {
+    "--planverify-scope": {
+        "choices": ["claimed", "ready", "all"],
+        "default": "all",
+        "help": "Which todos decide the exit status: those claimed to be done, those whose dependencies "
+        "are done, or all (default).",
+    },
+    "--planverify-outcomes": {
+        "metavar": "PATH",
+        "help": "Write the outcomes to PATH instead of .planverify/ under the plan's root; - is standard "
+        "output; the terminal output then goes to standard error.",
+    },
+    "--planverify-report": {
+        "metavar": "FORMAT[=PATH]",
+        "action": "append",
+        "default": [],
+        "help": "Write a report, to PATH instead of .planverify/reports/; may be repeated. Formats: "
+        "ctrf, gitlab, html, junit, markdown, prometheus, sarif.",
+    },
+    "--planverify-confirm": {
+        "metavar": "N",
+        "type": int,
+        "default": DEFAULT_CONFIRMATIONS,
+        "help": "Run a failing check once more, or up to N times if its code uses random numbers or time, "
+        f"to tell flaky from deterministic; 0 disables it (default: {DEFAULT_CONFIRMATIONS}).",
+    },
+    "--planverify-baseline": {
+        "metavar": "REV",
+        "help": "Compare with that git revision, which is verified in a temporary work tree, instead of "
+        "with the baseline that `planverify baseline` recorded.",
+    },
+    "--planverify-worked": {"default": "", "help": argparse.SUPPRESS},
+    "--planverify-baseline-file": {"type": Path, "help": argparse.SUPPRESS},
+}
+"""Declarations of the options with a value."""
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options in their own group of ``pytest --help``."""
     group = parser.getgroup("planverify", "verification of plans")
-    group.addoption(
-        "--planverify",
-        action="store_true",
-        help="Verify the plans given as arguments (PLAN.yaml, PLAN.yaml::todo_id, PLAN.yaml::one,two); "
-        "without any, the ini's planverify_plan, or planverify.yaml, plan.yaml or todo.yaml.",
-    )
-    group.addoption(
-        "--planverify-isolate",
-        action="store_true",
-        help="Run every command in a new interpreter instead of a forked worker.",
-    )
-    group.addoption(
-        "--planverify-keep-going",
-        action="store_true",
-        help="Also run the checks of todos whose dependencies failed; they stay blocked.",
-    )
-    group.addoption(
-        "--planverify-scope",
-        choices=["claimed", "ready", "all"],
-        default="all",
-        help="Which todos decide the exit status: those claimed to be done, those whose dependencies are "
-        "done, or all (default).",
-    )
-    group.addoption(
-        "--planverify-outcomes",
-        metavar="PATH",
-        help=(
-            "Write the outcomes to PATH instead of .planverify/ under the plan's root; - is standard "
-            "output; the terminal output then goes to standard error."
-        ),
-    )
-    group.addoption(
-        "--planverify-report",
-        metavar="FORMAT[=PATH]",
-        action="append",
-        default=[],
-        help="Write a report, to PATH instead of .planverify/reports/; may be repeated. Formats: "
-        "ctrf, gitlab, html, junit, markdown, prometheus, sarif.",
-    )
-    group.addoption(
-        "--planverify-confirm",
-        metavar="N",
-        type=int,
-        default=DEFAULT_CONFIRMATIONS,
-        help=(
-            "Run a failing check once more, or up to N times if its code uses random numbers or time, "
-            f"to tell flaky from deterministic; 0 disables it (default: {DEFAULT_CONFIRMATIONS})."
-        ),
-    )
-    group.addoption(
-        "--planverify-resume",
-        action="store_true",
-        help=(
-            "Resume the last run of the plan, if it was killed or interrupted: run only what it had "
-            "not judged, and what depends on files that have changed since."
-        ),
-    )
-    group.addoption(
-        "--planverify-baseline",
-        metavar="REV",
-        help=(
-            "Compare with that git revision, which is verified in a temporary work tree, instead of "
-            "with the baseline that `planverify baseline` recorded."
-        ),
-    )
-    group.addoption("--planverify-recording", action="store_true", help=argparse.SUPPRESS)
-    group.addoption("--planverify-worked", default="", help=argparse.SUPPRESS)
-    group.addoption("--planverify-baseline-file", type=Path, default=None, help=argparse.SUPPRESS)
+    for name, text in _FLAGS.items():
+        group.addoption(name, action="store_true", help=text)
+    for name, declaration in _OPTIONS.items():
+        group.addoption(name, **declaration)
     parser.addini("planverify_plan", "The plans that --planverify verifies if none is given.", type="args")
 
 
@@ -289,31 +274,27 @@ def require_known_options(config: pytest.Config, settings: Settings, root: Path)
     workers load; so the text of those near ``root`` is searched for the option, and one that occurs there
     counts as known.
     """
-    import difflib
-
     from planner.catalog.pytest_arguments import known_options, split_options
+    from planner.text.display import did_you_mean
 
     parser: Any = config._parser  # pyright: ignore[reportPrivateUsage]
-    words = list(settings.worker_args)
     # A copy, as pytest's parser stores the options that it knows in the namespace.
-    _, unknown = parser.parse_known_and_unknown_args(words, namespace=copy.copy(config.option))
+    namespace = copy.copy(config.option)
+    _, unknown = parser.parse_known_and_unknown_args(list(settings.worker_args), namespace=namespace)
+    text = ""
     conftests = [root / "conftest.py", *root.glob("test*/conftest.py"), *root.glob("*/test*/conftest.py")]
-    texts: list[str] = []
     for path in filter(Path.is_file, conftests):
         with suppress(OSError):  # unreadable, as the workers' pytest will report
-            texts.append(path.read_text(encoding="utf-8", errors="replace"))
-    for option in split_options(unknown):
-        name = option.name
+            text += path.read_text(encoding="utf-8", errors="replace")
+    for name in (option.name for option in split_options(unknown)):
         # A word without a dash is the value of an unknown option, of which the option itself is reported.
-        if not name.startswith("-") or any(name in text for text in texts):
-            continue
-        own = [each for option in parser.getgroup("planverify").options for each in option.names()]
-        alike = difflib.get_close_matches(name, [*own, *known_options()], n=1)
-        hint = f"; did you mean {alike[0]}?" if alike else ""
-        raise pytest.UsageError(
-            f"{name}: neither pytest, nor an installed plugin, nor a conftest of {root} knows this option"
-            f"{hint}"
-        )
+        if name.startswith("-") and name not in text:
+            known = [*_FLAGS, *_OPTIONS, *known_options()]
+            hint = did_you_mean(name, known, "correct it, or leave it out")
+            raise pytest.UsageError(
+                f"{name}: neither pytest, nor an installed plugin, nor a conftest of {root} knows this "
+                f"option; {hint}"
+            )
 
 
 def spare_required_plugins(config: pytest.Config | None) -> None:
@@ -371,10 +352,6 @@ def _expression(option: str, text: str | None) -> str | None:
 MOST_WORKERS = 64
 """Limit of concurrent workers."""
 
-_OWN_FLAGS = frozenset(
-    f"--planverify{each}" for each in ("", "-isolate", "-keep-going", "-resume", "-recording")
-)
-"""Options of this plugin that take no value."""
 _IGNORED_OPTIONS = frozenset(
     {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
     | {"--sw-reset", "--stepwise-reset"}
@@ -422,7 +399,7 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                     _require_plan(word, directory)
                     plans.append(word)
             case _ if name.startswith("--planverify"):
-                if name not in _OWN_FLAGS and value is None:
+                if name not in _FLAGS and value is None:
                     next(given, None)  # its value is the next word
             case "-x" | "--exitfirst":
                 more["maxfail"] = 1
@@ -502,15 +479,9 @@ def _require_plan(word: str, directory: Path) -> None:
     An existing file of another kind is accepted here; the loader reports what is wrong with it.
     """
     path = directory / word.partition("::")[0]
-    if _looks_like_plan(word):
-        return
-    # Unlike the methods of Path, these functions accept words of any length.
-    if path.suffix == ".py" or os.path.isdir(path):
-        raise pytest.UsageError(
-            f"{word}: this is not a plan; narrow a run to a todo with PLAN::TODO, or with -k EXPRESSION"
-        )
-    if not os.path.exists(path):
+    # Unlike the methods of Path, this function accepts words of any length.
+    if not _looks_like_plan(word) and (path.suffix == ".py" or not os.path.isfile(path)):
         raise pytest.UsageError(
             f"{word}: there is no such plan; --planverify takes plan files (.yaml, .yml, .json), or one "
-            "todo of a plan as plan.yaml::todo_id"
+            "todo of a plan as plan.yaml::todo_id; narrow a run to tests with -k EXPRESSION"
         )

@@ -98,7 +98,7 @@ def test_command_line_arguments_are_sorted(line: str, found: dict[str, Any]):
     ("line", "problem"),
     [
         ("--maxfail=many", "--maxfail: 'many' is not a number"),
-        ("tests/test_x.py", "tests/test_x.py: this is not a plan"),
+        ("tests/test_x.py", "tests/test_x.py: there is no such plan"),
         ("plan.yml.bak", "plan.yml.bak: there is no such plan; --planverify takes plan files"),
         ("x" * 300, "there is no such plan"),
         ("-n many", "-n many: it is neither a number from 0 to 64 nor auto"),
