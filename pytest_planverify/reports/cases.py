@@ -20,7 +20,7 @@ from planner.text.display import counted, listed
 from planner.text.markdown import fence, inline
 from planner.text.redaction import redact_and_clip
 from pytest_planverify.reports.terminal import EXIT_WORDS, final_line
-from pytest_planverify.reports.words import VERDICT_WORDS, WORDS, duration, facts_of, headline, standing
+from pytest_planverify.reports.words import WORDS, duration, facts_of, headline, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -99,8 +99,12 @@ class ReportInput:
 
         In an accepted run, failing criteria do not count and are reported as skipped.
         """
+        red = SKIPPED if self.holds else FAILED
         cases = [
-            case for outcome in self.document.outcomes for case in _cases(outcome, counts=not self.holds)
+            case
+            for outcome in self.document.outcomes
+            for check in outcome.checks
+            for case in _cases(outcome, check, red if check.counts_as.is_red else SKIPPED)
         ]
         if not self.holds and not any(case.status == FAILED for case in cases):
             cases.append(ReportCase(RUN, "exit status", FAILED, self.exit_reason))
@@ -160,22 +164,18 @@ class ReportInput:
     def _problem(self, members: list[tuple[Outcome, Failure]]) -> Problem:
         """Merge failures of one cause; the first one with a location determines the place."""
         outcome, failure = members[0]
-        tests = tuple(
-            dict.fromkeys(test for _, each in members for test in (each.tests or each.top_failing_tests))
-        )
-        path, line = self._plan_path(outcome), 1
-        for each_outcome, each in members:
-            if each.location is not None:
-                path, line = self.placed(each_outcome.plan, each.location.path), each.location.line or 1
-                break
+        places = ((each.plan, found.location) for each, found in members if found.location is not None)
+        plan, place = next(places, (None, None))
+        tests = [test for _, each in members for test in (each.tests or each.top_failing_tests)]
         return Problem(
             category=str(failure.category),
             headline=safe(headline(failure)),
             signature=_signature_of(outcome, failure),
             todos=tuple(dict.fromkeys(each.todo_id for each, _ in members)),
-            tests=tests,
-            path=path,
-            line=max(line, 1),  # SARIF, GitLab and GitHub count lines from 1
+            tests=tuple(dict.fromkeys(tests)),
+            path=self._plan_path(outcome) if place is None else self.placed(plan, place.path),
+            # SARIF, GitLab and GitHub count lines from 1.
+            line=max((place and place.line) or 1, 1),
             failure=failure,
         )
 
@@ -190,9 +190,8 @@ class ReportInput:
         )
 
     def _plan_path(self, outcome: Outcome) -> str:
-        plans = self.document.plans
-        known_path = next((each.path for each in plans if each.todo_list_id == outcome.plan), None)
-        return known_path or (plans[0].path if plans else "plan.yaml")
+        paths = {each.todo_list_id: each.path for each in self.document.plans}
+        return paths.get(outcome.plan or "", next(iter(paths.values()), "plan.yaml"))
 
 
 def _signature_of(outcome: Outcome, failure: Failure) -> str:
@@ -219,65 +218,58 @@ def render_template(name: str, data: ReportInput, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {
-        "safe_text": safe,
-        "duration": duration,
-        "standing": standing,
-        "fence": fence,
-        "inline": inline,
-    }
+    environment.filters |= {"safe_text": safe}
+    environment.filters |= {each.__name__: each for each in (duration, standing, fence, inline)}
     return environment.get_template(name).render(
         data=data,
         document=data.document,
         headline=final_line(data.document)[0],
         words=WORDS,
-        verdicts=VERDICT_WORDS,
         facts_of=facts_of,
         **values,
     )
 
 
-def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
-    """Yield the cases of a todo; unless failures count, failing criteria are reported as skipped."""
+def _cases(outcome: Outcome, check: Check, red: str) -> Iterator[ReportCase]:
+    """Yield the cases of a criterion: its tests, and itself if none of these says that it has not passed.
+
+    ``red`` is the status of what failed: the criterion may tolerate a failing test, and the run a failing
+    criterion.
+    """
     failures = list(failures_of(outcome))
-    for check in outcome.checks:
-        passed = check.counts_as is Verdict.PASSED
-        status = PASSED if passed else FAILED if check.counts_as.is_red and counts else SKIPPED
-        flaky = check.verdict is Verdict.FLAKY
-        own = [each for each in failures if each.check_id == check.id]
-        red_tests = False
-        for test in check.tests:
-            # An expected failure is a skipped case, as in pytest's own JUnit report.
-            test_status = PASSED if test.outcome in GREEN else SKIPPED
-            message, text = test.reason or "", ""
-            if test.outcome.is_red:
-                # Where two checks ran the test, the failure is attributed to one of them.
-                naming = (each for each in (*own, *failures) if test.nodeid in each.tests)
-                message, text = _message_and_text(next(naming, own[0] if own else None))
-                if status == FAILED:  # the criterion may tolerate a failing test
-                    test_status, red_tests = FAILED, True
-            if test_status != PASSED and not message:
-                message = check.reason or test.outcome.value
-            name, spent = safe(test.nodeid), test.duration_ms
-            yield ReportCase(outcome.todo_id, name, test_status, safe(message), text, spent, flaky)
-        # A case of the criterion itself, where no case of a test says that it has not passed.
-        if not check.tests or not (passed or red_tests):
-            message, text = _message_and_text(own[0] if own and status == FAILED else None)
-            message = message or check.reason or ("" if status == PASSED else check.verdict.value)
-            name = safe(f"{check.kind.value} {check.title or check.cmd or check.id}")
-            spent = check.duration_ms
-            yield ReportCase(outcome.todo_id, name, status, safe(message), text, spent, flaky)
+    own = [each for each in failures if each.check_id == check.id]
+    is_flaky, is_passed = check.verdict is Verdict.FLAKY, check.counts_as is Verdict.PASSED
+
+    def case(name: str, status: str, duration_ms: int, failure: Failure | None, reason: str) -> ReportCase:
+        message, text = (headline(failure), _text(failure)) if failure else (reason, "")
+        return ReportCase(
+            outcome.todo_id, safe(name), status, safe(message), safe(text), duration_ms, is_flaky
+        )
+
+    for test in check.tests:
+        # An expected failure is a skipped case, as in pytest's own JUnit report.
+        failure, status = None, PASSED if test.outcome in GREEN else SKIPPED
+        if test.outcome.is_red:
+            # Where two checks ran the test, the failure is attributed to one of them.
+            naming = (each for each in (*own, *failures) if test.nodeid in each.tests)
+            failure, status = next(naming, own[0] if own else None), red
+        reason = test.reason or ("" if status == PASSED else check.reason or test.outcome.value)
+        yield case(test.nodeid, status, test.duration_ms, failure, reason)
+    is_shown = is_passed or (red == FAILED and any(test.outcome.is_red for test in check.tests))
+    if not check.tests or not is_shown:
+        name = f"{check.kind.value} {check.title or check.cmd or check.id}"
+        failure = own[0] if own and red == FAILED else None
+        reason = check.reason or ("" if is_passed else check.verdict.value)
+        yield case(name, PASSED if is_passed else red, check.duration_ms, failure, reason)
 
 
-def _message_and_text(failure: Failure | None) -> tuple[str, str]:
-    """Return the one-line message and the text of a case; both are empty without a failure."""
-    if failure is None:
-        return "", ""
+def _text(failure: Failure) -> str:
+    """Return the message of a failure, its place, what to do, and the command that reruns it."""
     place = failure.location
-    lines = [
+    lines = (
         failure.stack_trace_head,
         f"at {place.path}:{place.line or 1}" if place else None,
         failure.suggestion,
         f"rerun: {failure.rerun}" if failure.rerun else None,
-    ]
-    return headline(failure), safe("\n".join(filter(None, lines)))
+    )
+    return "\n".join(filter(None, lines))

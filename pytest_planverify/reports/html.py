@@ -79,7 +79,7 @@ def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph
             label = safe(todo_id)
             if len(label) > _LONGEST_LABEL:
                 label = f"{label[: _LONGEST_LABEL - 1]}…"
-            state = states.get(todo_id, "not run").replace(" ", "-")
+            state = states.get(todo_id, "not_run").replace("_", "-")
             is_branch = by_id[todo_id].branch_reason is not None
             nodes[todo_id] = GraphNode(todo_id, label, state, column * _ACROSS, row * _DOWN, is_branch)
     ends = [(nodes[each], nodes[todo.id]) for todo in todos for each in todo.dependencies if each in nodes]

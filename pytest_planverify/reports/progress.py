@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.model.verdicts import Verdict
 from planner.text.display import cells, counted, padded
 from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
-from pytest_planverify.reports.words import VERDICT_WORDS, duration, ratio
+from pytest_planverify.reports.words import WORDS, duration, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _STYLES = {
     "passed": Style.GOOD,
     **dict.fromkeys(("failed", "error", "timeout", "crashed"), Style.BAD),
 }
-_WORDS = {"xfailed": "XFAIL", "xpassed": "XPASS"}
+_PYTEST_WORDS = {"xfailed": "XFAIL", "xpassed": "XPASS"}
 """Outcomes of tests that pytest prints in another form."""
 
 
@@ -123,7 +123,7 @@ class Progress:
         worker.nodeid = ""  # between tests the row shows the command again
         worker.ended += outcome != "rerun"
         if self._verbosity > 0:
-            word = _WORDS.get(outcome, outcome.replace("_", " ").upper())
+            word = _PYTEST_WORDS.get(outcome, outcome.replace("_", " ").upper())
             style = _STYLES.get(outcome, Style.WARN)
             self._write(StyledText(f"{self._screen.text(nodeid)} "), StyledText(word, style))
         self.tick()
@@ -147,7 +147,7 @@ class Progress:
         """Print the line of a todo whose criteria all have verdicts, unless there is a live block."""
         if self._is_live or self._verbosity < 0:
             return
-        screen, word = self._screen, VERDICT_WORDS[verdict]
+        screen, word = self._screen, WORDS[verdict]
         taken = {check.taken_from for check in checks}
         facts = ["" if screen.text(title) == screen.text(todo_id) else screen.text(title)]
         if checks and word.style is not Style.QUIET:  # a todo that was blocked or left out has no counts

@@ -20,7 +20,6 @@ from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, S
 from pytest_planverify.reports.words import (
     TESTS_SINCE,
     UNCOUNTED,
-    VERDICT_WORDS,
     WORDS,
     Standing,
     duration,
@@ -303,7 +302,7 @@ class _Summary:
             reason = f": {check.reason}" if check.reason else ""
             # Several checks may wait for the same thing, which is said once.
             verb = "" if check.verdict is Verdict.FAILED else "is "
-            statement = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
+            statement = f"{verb}{WORDS[check.verdict].text}{reason}"
             if statement not in written and not (check.reason and self._verbose):
                 written.add(statement)
                 self._prose("why", f"{check.id} {statement}")
@@ -323,10 +322,10 @@ class _Summary:
     def _write_checks(self, checks: Sequence[Check]) -> None:
         """Write every check with its verdict, for ``-v``."""
         screen = self._screen
-        words = widest([VERDICT_WORDS[check.verdict].shown(screen.glyphs) for check in checks])
+        words = widest([WORDS[check.verdict].shown(screen.glyphs) for check in checks])
         ids = widest([screen.text(check.id) for check in checks])
         for check in checks:
-            word = VERDICT_WORDS[check.verdict]
+            word = WORDS[check.verdict]
             head = (
                 StyledText(padded(word.shown(screen.glyphs), words) + GAP, word.style),
                 StyledText(padded(screen.text(check.id), ids)),

@@ -39,13 +39,13 @@ class Standing(StrEnum):
     DONE = "done"
     FAILED = "failed"
     FLAKY = "flaky"
-    IN_PROGRESS = "in progress"
+    IN_PROGRESS = "in_progress"
     """A parent whose own criteria do not fail, but whose todos are not all done."""
     BLOCKED = "blocked"
-    NEEDS_HUMAN = "needs human"
+    NEEDS_HUMAN = "needs_human"
     STALE = "stale"
     INCONCLUSIVE = "inconclusive"
-    NOT_RUN = "not run"
+    NOT_RUN = "not_run"
 
     @property
     def is_open(self) -> bool:
@@ -53,28 +53,22 @@ class Standing(StrEnum):
         return self not in (Standing.DONE, Standing.BLOCKED, Standing.NOT_RUN)
 
 
-WORDS: Mapping[Standing, Word] = {
-    Standing.DONE: Word("done", "done", Style.GOOD),
-    Standing.FAILED: Word("failed", "failed", Style.BAD),
-    Standing.FLAKY: Word("~", "flaky", Style.BAD),
-    Standing.IN_PROGRESS: Word("!", "in progress", Style.WARN),
-    Standing.BLOCKED: Word("blocked", "blocked", Style.QUIET),
-    Standing.NEEDS_HUMAN: Word("?", "needs human", Style.WARN),
-    Standing.STALE: Word("!", "stale", Style.WARN),
-    Standing.INCONCLUSIVE: Word("!", "inconclusive", Style.WARN),
-    Standing.NOT_RUN: Word("pending", "not run", Style.QUIET),
+WORDS: Mapping[str, Word] = {
+    name: Word(glyph, name.replace("_", " "), style)
+    for name, glyph, style in (
+        ("done", "done", Style.GOOD),
+        ("passed", "done", Style.GOOD),
+        ("failed", "failed", Style.BAD),
+        ("flaky", "~", Style.BAD),
+        ("in_progress", "!", Style.WARN),
+        ("blocked", "blocked", Style.QUIET),
+        ("needs_human", "?", Style.WARN),
+        ("stale", "!", Style.WARN),
+        ("inconclusive", "!", Style.WARN),
+        ("not_run", "pending", Style.QUIET),
+    )
 }
-
-VERDICT_WORDS: Mapping[Verdict, Word] = {
-    Verdict.PASSED: Word("done", "passed", Style.GOOD),
-    Verdict.FAILED: WORDS[Standing.FAILED],
-    Verdict.FLAKY: WORDS[Standing.FLAKY],
-    Verdict.INCONCLUSIVE: WORDS[Standing.INCONCLUSIVE],
-    Verdict.NEEDS_HUMAN: WORDS[Standing.NEEDS_HUMAN],
-    Verdict.STALE: WORDS[Standing.STALE],
-    Verdict.BLOCKED: WORDS[Standing.BLOCKED],
-    Verdict.NOT_RUN: WORDS[Standing.NOT_RUN],
-}
+"""Presentation of every :class:`Standing` and :class:`~planner.model.verdicts.Verdict`."""
 
 OWNERS: Mapping[Owner, str] = {
     Owner.PRODUCT: "the product is at fault",
@@ -108,7 +102,6 @@ _WAITING = (Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NEEDS_HUMAN, Verdict.NO
 _STANDINGS: Mapping[TodoState, Standing] = {
     TodoState.DONE: Standing.DONE,
     TodoState.TEST_FAILED: Standing.FAILED,
-    TodoState.TESTING: Standing.INCONCLUSIVE,
     TodoState.BLOCKED: Standing.BLOCKED,
     TodoState.PENDING: Standing.NOT_RUN,
 }
@@ -128,7 +121,7 @@ def standing(outcome: Outcome) -> Standing:
     below = {check.counts_as for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
     if Verdict.FAILED in below or (below - {Verdict.PASSED} and own <= {Verdict.PASSED}):
         return Standing.IN_PROGRESS
-    return Standing(next((each for each in _WAITING if each in seen), _WAITING[0]).value.replace("_", " "))
+    return Standing(next((each for each in _WAITING if each in seen), _WAITING[0]).value)
 
 
 def ratio(good: int, of: int, noun: str) -> str:
