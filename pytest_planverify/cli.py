@@ -188,7 +188,7 @@ def qualify(
         ),
     ] = None,
 ) -> int:
-    """Check the checks: a good one is red before the work, or red where its negative control broke it.
+    """Check the checks: a good one is red before the work.
 
     Each check of the todos that are not claimed is called red_ok, vacuous, unrunnable or unstable.
     The result is written to qualification.json in the plan's folder below .planverify.

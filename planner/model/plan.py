@@ -92,15 +92,6 @@ class Extensible(Value):
         return hash(tuple(value for name, value in self.__dict__.items() if name != "extensions"))
 
 
-class NegativeControl(Extensible):
-    """A deliberate fault in a copy of the tree; a good check fails there."""
-
-    patch: RelativePath | None = None
-    """A unified diff, applied from the plan's root."""
-    cmd: Line | None = None
-    """A command of the catalog that introduces the fault."""
-
-
 class CommandSpec(Extensible):
     """A command that must succeed: a pytest command, or another tool of the catalog."""
 
@@ -108,8 +99,6 @@ class CommandSpec(Extensible):
     timeout_seconds: Seconds = DEFAULT_CRITERION_SECONDS
     fixture: RelativePath | None = None
     """A data file that must exist; tests get its path as ``planverify.fixture_path``."""
-    negative_control: NegativeControl | None = None
-    """Takes precedence over that of the todo."""
 
 
 class ArtifactSpec(Extensible):
@@ -187,7 +176,6 @@ class Todo(Extensible):
     """Node ids of tests that failed or did not exist at the baseline, and must pass now."""
     must_stay_green: Literal["all"] | tuple[Line, ...] = ()
     """Node ids of tests that passed at the baseline, and must still pass."""
-    negative_control: NegativeControl | None = None
     allowed_files: tuple[Line, ...] | None = None
     risk_level: RiskLevel | None = None
     controller_task_spec: ControllerTaskSpec | None = None

@@ -1,7 +1,6 @@
 """The qualification: the quality of each check, ``qualification.json`` in the plan's folder."""
 
 from enum import StrEnum
-from typing import Literal
 
 from planner.model.base import ReadValue
 from planner.model.verdicts import CheckKind, Verdict
@@ -11,9 +10,9 @@ class Quality(StrEnum):
     """The quality of a check."""
 
     RED_OK = "red_ok"
-    """It fails before the work, and on the broken tree if a negative control is declared."""
+    """It fails before the work."""
     VACUOUS = "vacuous"
-    """It passes before the work, or on the broken tree: it proves nothing."""
+    """It passes before the work: it proves nothing."""
     UNRUNNABLE = "unrunnable"
     """It gave no result: its command, data file or environment is at fault."""
     UNSTABLE = "unstable"
@@ -23,8 +22,6 @@ class Quality(StrEnum):
 class QualifiedRun(ReadValue):
     """One run of a check."""
 
-    tree: Literal["as_is", "broken"]
-    """The unchanged tree, or the tree with the negative control applied."""
     verdict: Verdict
     signature: str | None = None
 
@@ -42,8 +39,6 @@ class QualifiedCheck(ReadValue):
     remedy: str | None = None
     """Remedy; absent for a good check."""
     runs: tuple[QualifiedRun, ...] = ()
-    control: str | None = None
-    """The patch or command that broke the tree."""
 
 
 class Qualification(ReadValue):
@@ -58,7 +53,7 @@ class Qualification(ReadValue):
     python: str
     pytest: str
     runs: int
-    """Number of runs of each check on the unchanged tree."""
+    """Number of runs of each check."""
     checks: tuple[QualifiedCheck, ...] = ()
     skipped: tuple[str, ...] = ()
     """Todos that are not qualified, as they are claimed already."""
@@ -78,7 +73,6 @@ class Qualification(ReadValue):
             and not (
                 check.quality is Quality.VACUOUS
                 and check.kind is CheckKind.COMMAND
-                and check.control is None
                 and check.todo_id in proved
             )
         )

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from planner.catalog import RECIPES, fault_of_tool, parse_command
+from planner.catalog import RECIPES, fault_of_tool
 from planner.catalog.test_paths import is_test_module
 from planner.errors import CommandSyntaxError
 from planner.planfile.document import Loc
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from planner.model.plan import NegativeControl, Plan, Policy, Todo, ToolSpec
+    from planner.model.plan import Plan, Policy, Todo, ToolSpec
 
 Found: TypeAlias = tuple[Loc, str]
 """A location in the plan, and the problem there."""
@@ -106,13 +106,13 @@ def _judge_todo(
                     remedy += f"; verify may also name a recipe: {', '.join(RECIPES)}"
                 faults.append((criterion_place(where), f"{error.problem}; {remedy}"))
         criteria = tuple(found)
-    faults += _statements(todo, tools)
+    faults += _statements(todo)
     if confinement is not None:
         faults += _paths(todo, criteria, confinement)
     return faults, criteria
 
 
-def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
+def _statements(todo: Todo) -> Iterator[Found]:
     """Yield contradictions within a todo, which are faults whatever the plan and the folder contain."""
     if "acceptance_criteria" in todo.model_fields_set and wants_convention(todo):
         yield (
@@ -120,14 +120,6 @@ def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
             "the acceptance criteria are empty and would prove nothing; add a test, "
             "or remove the key to find the tests by convention",
         )
-    for where, control in _negative_controls(todo):
-        if (control.patch is None) == (control.cmd is None):
-            yield where, "a negative control is a patch or a command; give one of patch and cmd"
-        if control.cmd is not None:
-            try:
-                parse_command(control.cmd, tools)
-            except CommandSyntaxError as error:
-                yield (*where, "cmd"), f"{error.problem}; {error.remedy}"
     if todo.is_parent and todo.sub_plan is None and todo.sub_project_id is None:
         yield (
             ("is_parent",),
@@ -143,19 +135,10 @@ def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
             )
 
 
-def _negative_controls(todo: Todo) -> Iterator[tuple[Loc, NegativeControl]]:
-    if todo.negative_control is not None:
-        yield ("negative_control",), todo.negative_control
-    for index, spec in enumerate(todo.acceptance_criteria.tests):
-        if spec.negative_control is not None:
-            yield ("acceptance_criteria", "tests", index, "negative_control"), spec.negative_control
-
-
 def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement) -> Iterator[Found]:
     """Yield paths and globs of a todo, and of its commands, that leave the root."""
     paths: list[tuple[Loc, str | None]] = [
-        *(((*where, "patch"), control.patch) for where, control in _negative_controls(todo)),
-        *(((name,), getattr(todo, name)) for name in ("contract_path", "sub_plan", "test_file")),
+        ((name,), getattr(todo, name)) for name in ("contract_path", "sub_plan", "test_file")
     ]
     if (task := todo.controller_task_spec) is not None:
         paths.append((("controller_task_spec", "target_file"), task.target_file))

@@ -46,7 +46,7 @@ class Judges:
     """Plan files, with those of sub-plans."""
     contracts: frozenset[str] = frozenset()
     data: frozenset[str] = frozenset()
-    """Data files and negative-control patches of criteria, and schemas of artifacts."""
+    """Data files of criteria, and schemas of artifacts."""
     artifacts: tuple[str, ...] = ()
     """Paths and globs of expected artifacts."""
     test_folders: tuple[str, ...] = ()
@@ -118,14 +118,10 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
 
 
 def _data_of(todo: Todo) -> Iterable[str]:
-    """Yield the files that a todo's criteria read: data, patches of negative controls, and schemas."""
+    """Yield the files that a todo's criteria read: data and schemas."""
     for command in todo.acceptance_criteria.tests:
         if command.fixture is not None:
             yield command.fixture
-        if command.negative_control is not None and command.negative_control.patch is not None:
-            yield command.negative_control.patch
-    if todo.negative_control is not None and todo.negative_control.patch is not None:
-        yield todo.negative_control.patch
     for artifact in todo.acceptance_criteria.expected_artifacts:
         if artifact.json_schema is not None:
             yield artifact.json_schema

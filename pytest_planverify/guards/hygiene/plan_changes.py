@@ -102,8 +102,6 @@ def _demands(todo: Todo) -> Demands:
             yield f"{name}: {each}", ""
     if todo.requires_testing:
         yield "requires_testing", ""
-    if todo.negative_control is not None:
-        yield "negative_control", str(todo.negative_control.patch or todo.negative_control.cmd)
 
 
 def _policy(plan: Plan) -> Demands:

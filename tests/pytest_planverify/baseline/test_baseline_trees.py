@@ -138,7 +138,6 @@ items:
 - id: a
   title: A
   contract_path: contracts/shop.json
-  negative_control: {patch: controls/break.diff}
   acceptance_criteria:
     tests: [{cmd: pytest checks/verify.py, fixture: given/prices.csv}]
     expected_artifacts:
@@ -162,7 +161,6 @@ KINDS = {
     "pkg/beside_test.py": "test",
     "given/prices.csv": "fixture",
     "schemas/report.json": "fixture",
-    "controls/break.diff": "fixture",
     "tests/data/x.json": "fixture",
     "fixtures/y.json": "fixture",
     "tests/helper.py": "test_support",

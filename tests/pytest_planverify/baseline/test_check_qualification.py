@@ -1,4 +1,4 @@
-"""Qualification of checks by their results before the work and on a broken tree."""
+"""Qualification of checks by their results before the work."""
 
 from __future__ import annotations
 
@@ -32,27 +32,18 @@ UNKNOWN = Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
-    ("as_is", "broken", "quality"),
+    ("verdicts", "quality"),
     [
-        ([R, R, R], None, Quality.RED_OK),
-        ([R], R, Quality.RED_OK),
-        ([R], G, Quality.VACUOUS),
-        ([G, G], None, Quality.VACUOUS),
-        ([G], G, Quality.VACUOUS),
-        ([G], R, Quality.RED_OK),
-        ([G], FLAKY, Quality.RED_OK),
-        ([G], UNKNOWN, Quality.UNRUNNABLE),
-        ([G, R], None, Quality.UNSTABLE),
-        ([R, G, G], R, Quality.UNSTABLE),
-        ([FLAKY, R], None, Quality.UNSTABLE),
-        ([R, UNKNOWN], None, Quality.UNRUNNABLE),
-        ([Verdict.NOT_RUN], None, Quality.UNRUNNABLE),
+        ([R, R, R], Quality.RED_OK),
+        ([G, G], Quality.VACUOUS),
+        ([G, R], Quality.UNSTABLE),
+        ([FLAKY, R], Quality.UNSTABLE),
+        ([R, UNKNOWN], Quality.UNRUNNABLE),
+        ([Verdict.NOT_RUN], Quality.UNRUNNABLE),
     ],
 )
-def test_quality_of_a_check_follows_from_its_results(
-    as_is: list[Verdict], broken: Verdict | None, quality: Quality
-):
-    worth = worth_of([answer(each) for each in as_is], None if broken is None else answer(broken))
+def test_quality_of_a_check_follows_from_its_results(verdicts: list[Verdict], quality: Quality):
+    worth = worth_of([answer(each) for each in verdicts])
 
     assert worth.quality is quality
     assert (worth.remedy is None) == (quality is Quality.RED_OK)
@@ -68,7 +59,6 @@ def test_quality_of_a_check_follows_from_its_results(
         ((Category.TEST_NOT_FOUND, Owner.PLAN), {}, Quality.UNRUNNABLE),
         ((Category.TEST_NOT_FOUND, Owner.PLAN), {"to_be_written": True}, Quality.RED_OK),
         ((Category.TEST_TIMEOUT, Owner.PRODUCT), {}, Quality.RED_OK),
-        ((Category.TEST_REGRESSION, Owner.PRODUCT), {"control_fault": "no"}, Quality.RED_OK),
     ],
 )
 def test_failure_unrelated_to_the_work_does_not_qualify_a_check(
@@ -77,32 +67,19 @@ def test_failure_unrelated_to_the_work_does_not_qualify_a_check(
     assert worth_of([answer(R, *failure)], **facts).quality is quality
 
 
-def test_green_check_with_an_inapplicable_control_is_unrunnable():
-    assert worth_of([answer(G)], control_fault="no").quality is Quality.UNRUNNABLE
-
-
 def test_the_reason_quotes_the_first_line_of_the_failure():
     assert worth_of([answer(R)]).because == "it fails before the work: assert 1 == 2"
 
 
 @given(
     st.lists(st.sampled_from([*Verdict]), min_size=1, max_size=4),
-    st.none() | st.sampled_from([*Verdict]),
-    st.none() | st.just("no"),
     st.booleans(),
 )
-def test_check_that_was_never_red_does_not_qualify(
-    verdicts: list[Verdict], broken: Verdict | None, fault: str | None, to_be_written: bool
-):
-    worth = worth_of(
-        [CheckAnswer(verdict=each) for each in verdicts],
-        None if broken is None else CheckAnswer(verdict=broken),
-        control_fault=fault,
-        to_be_written=to_be_written,
-    )
+def test_check_that_was_never_red_does_not_qualify(verdicts: list[Verdict], to_be_written: bool):
+    worth = worth_of([CheckAnswer(verdict=each) for each in verdicts], to_be_written=to_be_written)
 
     if worth.quality is Quality.RED_OK:
-        assert Verdict.FAILED in verdicts or (broken is not None and broken.is_red)
+        assert Verdict.FAILED in verdicts
     assert worth.because
 
 
@@ -139,8 +116,8 @@ def test_manual_and_stay_green_criteria_are_not_qualified():
     ]
 
 
-def qualified(check_id: str, quality: Quality, kind: CheckKind, **more: Any) -> QualifiedCheck:
-    return QualifiedCheck(todo_id="a", check_id=check_id, kind=kind, quality=quality, because="b", **more)
+def qualified(check_id: str, quality: Quality, kind: CheckKind) -> QualifiedCheck:
+    return QualifiedCheck(todo_id="a", check_id=check_id, kind=kind, quality=quality, because="b")
 
 
 def qualification(*checks: QualifiedCheck) -> Qualification:
@@ -167,9 +144,3 @@ def test_green_linter_is_accepted_beside_a_qualified_check(
     checks = (qualified("0", *first), qualified("1", *second))
 
     assert [each.check_id for each in qualification(*checks).bad_checks] == bad
-
-
-def test_linter_that_its_control_does_not_turn_red_is_bad():
-    lint = qualified("1", Quality.VACUOUS, COMMAND, control="c.patch")
-
-    assert qualification(qualified("0", Quality.RED_OK, TEST), lint).bad_checks == (lint,)
