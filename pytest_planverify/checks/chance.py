@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import ast
 import os
-from collections import defaultdict
 from functools import cache, lru_cache
-from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from planner.model.evidence import Evidence
-
-ExecutedLines: TypeAlias = "Mapping[tuple[str, int, str], tuple[int, int]]"
-"""Depth and executed lines (as bits) of functions, by path, first line and name."""
 
 _ORDERS = frozenset({"set", "frozenset", "hash", "id"})
 """Calls whose results, or the order of whose elements, differ between processes."""
@@ -32,45 +27,41 @@ _MORE_CHANCE = _ORDERS | frozenset(
     | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
 )
 """Nondeterministic names beyond those in the catalog of impure calls."""
-_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CERTAIN = frozenset({"builtins.ModuleNotFoundError", "builtins.SyntaxError"})
 """Import errors that recur on every run, whatever else the module does."""
 _LARGEST = 1 << 20
 """Size in bytes of a source file above which it is not parsed."""
 
 
+class _Source(NamedTuple):
+    """What is searched in a module; lines are counted from 1."""
+
+    functions: tuple[tuple[str, int, int, ast.AST], ...]
+    """Name, first and last line of each function at any depth, and its syntax tree."""
+    chances: tuple[tuple[int, bool], ...]
+    """Lines that involve chance, and whether only by the order of a set."""
+
+
 def depends_on_chance(
-    piece: Evidence, root: Path, executed: Mapping[str, ExecutedLines] | None = None
+    piece: Evidence, root: Path, executed: Mapping[str, Collection[tuple[str, int, str]]] | None = None
 ) -> bool:
     """Return whether code executed by a failing test involves chance.
 
-    ``executed`` are the product lines that each test executed, if a confirmation recorded them. For a test
-    without a recording, the functions that it names count as executed.
+    ``executed`` are the product functions (path, first line, name) that each test executed, if a
+    confirmation recorded them. The functions that the test names, or the traceback shows, always count.
     """
     kinds = {piece.exceptions[0].qualified, *piece.exceptions[0].bases} if piece.exceptions else set[str]()
     if piece.kind is EvidenceKind.COLLECTION and not _CERTAIN.isdisjoint(kinds):
         return False
-    ran = (executed or {}).get(piece.nodeid or "")
-    frames = {
-        (frame.path, frame.line)
-        for error in piece.exceptions
-        for frame in error.frames
-        if frame.side in (Side.TEST, Side.PRODUCT)
-    }
-    named = {(frame.path, frame.line) for frame in piece.subjects}
-    # Where the executed lines are known, a function that the test only names need not have run.
-    places = frames if ran is not None else frames | named
-    if any(_function_draws(root / path, line) for path, line in places):
+    frames = (frame for error in piece.exceptions for frame in error.frames)
+    shown = [*piece.subjects, *(frame for frame in frames if frame.side in (Side.TEST, Side.PRODUCT))]
+    if any(_function_draws(root / path, line) for path, line in {(each.path, each.line) for each in shown}):
         return True
     if piece.nodeid is not None and test_depends_on_chance(piece.nodeid, root):
         return True
-    # Sets are common and mostly used for membership tests, so they only count in functions that the
-    # test calls directly.
-    return any(
-        _lines_draw(root / path, first, lines, with_sets=(path, first) in named)
-        for (path, first, _), (_, lines) in (ran or {}).items()
-    )
+    # Sets are common and mostly used for membership tests, so they do not count in all that ran.
+    ran = (executed or {}).get(piece.nodeid or "", ())
+    return any(_function_draws(root / path, first, with_sets=False) for path, first, _ in ran)
 
 
 def test_depends_on_chance(nodeid: str, root: Path) -> bool:
@@ -79,16 +70,17 @@ def test_depends_on_chance(nodeid: str, root: Path) -> bool:
     Functions are followed by their names: calls, attributes, and parameters, which may be fixtures.
     """
     file, _, rest = nodeid.partition("::")
-    tree = _parsed(root / file)
-    functions = {} if tree is None else _functions_of(tree)
+    source = _source_of(root / file)
     pending = [rest.rpartition("::")[2].partition("[")[0]]
     seen: set[str] = set()
-    while pending:
+    while pending and source is not None:
         name = pending.pop()
         if name in seen:
             continue
         seen.add(name)
-        for node in (node for function in functions.get(name, ()) for node in ast.walk(function)):
+        for node in (
+            each for known, _, _, tree in source.functions if known == name for each in ast.walk(tree)
+        ):
             if _is_chance(node):
                 return True
             match node:
@@ -99,19 +91,18 @@ def test_depends_on_chance(nodeid: str, root: Path) -> bool:
     return False
 
 
-def _function_draws(path: Path, line: int) -> bool:
+def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
     """Return whether the innermost function around a line involves chance.
 
     Outside of functions, all code of the module that is in no function counts.
     """
-    tree = _parsed(path)
-    if tree is None:
+    source = _source_of(path)
+    if source is None:
         # Repeated runs cost less than a flaky failure that counts as deterministic. Unlike Path.is_file()
         # these functions accept names of any length: a test may compile code under any name.
         return os.path.isfile(path) and os.path.getsize(path) > _LARGEST
-    functions = chain.from_iterable(_functions_of(tree).values())
-    spans = [(_first_line(node), node.end_lineno or node.lineno) for node in functions]
-    drawing = [at for at, _ in _chances_of(tree)]
+    drawing = [at for at, is_set in source.chances if with_sets or not is_set]
+    spans = [(first, last) for _, first, last, _ in source.functions]
     around = [(first, last) for first, last in spans if first <= line <= last]
     if around:
         first, last = max(around)  # the innermost one begins last
@@ -119,55 +110,40 @@ def _function_draws(path: Path, line: int) -> bool:
     return any(not any(first <= at <= last for first, last in spans) for at in drawing)
 
 
-def _lines_draw(path: Path, first: int, lines: int, *, with_sets: bool) -> bool:
-    """Return whether an executed line involves chance; ``lines`` are bits, starting at line ``first``."""
-    tree = _parsed(path)
-    return tree is not None and any(
-        line >= first and lines >> (line - first) & 1 and (with_sets or not is_set)
-        for line, is_set in _chances_of(tree)
-    )
-
-
-# Cached: a file is queried for each function that each test executed.
-
-
-@lru_cache(maxsize=64)
-def _functions_of(tree: ast.Module) -> dict[str, list[_Function]]:
-    """Return the functions of a module by name, at any depth."""
-    found: dict[str, list[_Function]] = defaultdict(list)
-    for node in ast.walk(tree):
-        if isinstance(node, _FUNCTION):
-            found[node.name].append(node)
-    return found
-
-
-@lru_cache(maxsize=64)
-def _chances_of(tree: ast.Module) -> tuple[tuple[int, bool], ...]:
-    """Return the lines that involve chance, and whether only by the order of a set."""
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _is_chance(node))
-    return tuple((node.lineno, not _is_chance(node, with_sets=False)) for node in nodes)
-
-
-def _first_line(node: _Function) -> int:
-    """Return the first line of a function's code, which is that of its first decorator."""
-    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
-
-
-def _parsed(path: Path) -> ast.Module | None:
-    """Return the syntax tree of a file; ``None`` if it is missing, too large, or no valid Python."""
+def _source_of(path: Path) -> _Source | None:
+    """Return a parsed file; ``None`` if it is missing, too large, or no valid Python."""
     try:
-        return _tree_of(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
+        return _parsed(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
     except (OSError, ValueError):  # a null byte in the name
         return None
 
 
-# By content, not by path, so that a changed file is parsed again. Queries arrive file by file.
+# By content, not by path, so that a changed file is parsed again. Cached, as a file is queried for each
+# function that each test executed.
 @lru_cache(maxsize=64)
-def _tree_of(source: bytes) -> ast.Module | None:
+def _parsed(source: bytes) -> _Source | None:
     try:
-        return ast.parse(source)
+        nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    return _Source(
+        functions=tuple(
+            # The code of a function begins with its first decorator.
+            (
+                node.name,
+                min([node.lineno, *(each.lineno for each in node.decorator_list)]),
+                node.end_lineno or node.lineno,
+                node,
+            )
+            for node in nodes
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ),
+        chances=tuple(
+            (node.lineno, not _is_chance(node, with_sets=False))
+            for node in nodes
+            if isinstance(node, ast.expr) and _is_chance(node)
+        ),
+    )
 
 
 @cache

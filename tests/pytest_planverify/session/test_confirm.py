@@ -153,34 +153,31 @@ STARTED = time.time()
 
 
 def total():
-    if STARTED < 0:
-        return random.random()
     return len({1, 2})
 
 
 def other():
     return random.random()
 """
-TOTAL = ("shop.py", 7, "total")
 
 
 def in_shop(line: int) -> Frame:
     return Frame(path="shop.py", line=line, function="f", side=Side.PRODUCT)
 
 
-def run_of(lines: set[int]) -> dict[str, dict[tuple[str, int, str], tuple[int, int]]]:
-    return {"test_a.py::test_it": {TOTAL: (0, sum(1 << line - 7 for line in lines))}}
+def run_of(name: str, line: int) -> dict[str, dict[tuple[str, int, str], tuple[int, int]]]:
+    return {"test_a.py::test_it": {("shop.py", line, name): (0, 1)}}
 
 
-def test_product_randomness_counts_on_executed_lines_and_set_order_at_calls(tmp_path: Path):
+def test_product_randomness_counts_in_executed_functions_and_set_order_at_calls(tmp_path: Path):
     (tmp_path / "shop.py").write_text(MODULE)
     (tmp_path / "test_a.py").write_text(PLAIN)
     far = failure(nodeid="test_a.py::test_it")
     near = far.model_copy(update={"subjects": (in_shop(7),)})
 
-    assert depends_on_chance(far, tmp_path, run_of({8, 9}))
-    assert not depends_on_chance(far, tmp_path, run_of({8, 10}))
-    assert depends_on_chance(near, tmp_path, run_of({8, 10}))
+    assert depends_on_chance(far, tmp_path, run_of("other", 11))
+    assert not depends_on_chance(far, tmp_path, run_of("total", 7))
+    assert depends_on_chance(near, tmp_path, run_of("total", 7))
     assert not depends_on_chance(far, tmp_path), "nobody knows of the product, and the test draws nothing"
 
 
