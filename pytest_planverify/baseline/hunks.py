@@ -30,8 +30,6 @@ _MOST_TEXT_LINES = 40
 _LONGEST_LINE = 200
 _MOST_LOOSE = 20
 """Limit of hunks of one file outside of functions, so that a data table does not crowd out other files."""
-_CONTEXT = 2
-"""Unchanged lines that are shown before and after a change."""
 _MOST_COMPARED_LINES = 20_000
 """Limit of lines of both files together: the time of difflib can grow with their square."""
 _RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
@@ -45,16 +43,6 @@ class Span(NamedTuple):
     column: int
     name: str
     """Qualified name; nested functions are joined by a dot."""
-
-
-class _Piece(NamedTuple):
-    """Consecutive changed lines of one function, or of the module level (``function`` is ``None``)."""
-
-    line: int
-    added: int
-    removed: int
-    function: str | None
-    text: tuple[str, ...]
 
 
 def spans_of(source: str | bytes) -> list[Span]:
@@ -82,60 +70,12 @@ def function_at(spans: Iterable[Span], line: int) -> str | None:
     return max(around, key=lambda span: span.first).name if around else None
 
 
-def run_at_import(source: str) -> frozenset[str]:
-    """Return the qualified names of the functions that a module runs while it is imported.
-
-    Its body, class bodies, decorators and defaults call them by name, or a function does that they call.
-    Empty if the source does not parse.
-    """
-    tree = _parsed(source)
-    calls: dict[str, set[str]] = {"": set()}  # names that each function calls; of the import under ""
-    defined: dict[str, list[str]] = {}  # qualified names of functions by the name that calls them
-    pending: list[tuple[ast.AST, str, str]] = [(tree, "", "")]  # node, enclosing names, running function
-    while pending:
-        node, prefix, running = pending.pop()
-        inner: list[ast.AST] = []
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            name = prefix + node.name
-            defined.setdefault(node.name, []).append(name)
-            if node.name == "__init__":  # run by a call of its class
-                defined.setdefault(prefix.rstrip(".").rpartition(".")[2], []).append(name)
-            calls.setdefault(name, set())
-            calls[running] |= {_called(each) for each in node.decorator_list}
-            pending += [(each, f"{name}.", name) for each in node.body]
-            # Decorators and defaults run where the function is defined, its body only when it is called.
-            inner = [*node.decorator_list, node.args]
-        elif isinstance(node, ast.ClassDef):
-            calls[running] |= {_called(each) for each in node.decorator_list}
-            # The body of a class runs at once, in the code around it.
-            pending += [(each, f"{prefix}{node.name}.", running) for each in node.body]
-            inner = [*node.decorator_list, *node.keywords]
-        elif not isinstance(node, ast.Lambda):  # whose body does not run where it is written
-            inner = list(ast.iter_child_nodes(node))
-            calls[running] |= {_called(node)} if isinstance(node, ast.Call) else set()
-        pending += [(each, prefix, running) for each in inner]
-    found: set[str] = set()
-    reached = list(calls[""])
-    while reached:
-        for name in defined.get(reached.pop(), ()):
-            if name not in found:
-                found.add(name)
-                reached += calls[name]
-    return frozenset(found)
-
-
 def _parsed(source: str | bytes) -> ast.Module:
     """Return the syntax tree of a module, empty if it does not parse."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
-
-
-def _called(node: ast.AST) -> str:
-    """Return the last part of the name that a call or decorator names; empty for other expressions."""
-    node = node.func if isinstance(node, ast.Call) else node
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def compare(before: str, now: str) -> list[str]:
@@ -175,32 +115,56 @@ def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
     return found
 
 
-def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Iterator[Hunk]:
+def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Iterator[Hunk]:
     """Yield the hunks of one file from its diff; ``now`` is its current text.
 
     Texts are sanitized, redacted and clipped.
     """
     spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
-    pieces: dict[object, _Piece] = {}
-    loose = 0
-    for piece in _pieces(diff, spans):
-        loose += piece.function is None
-        # Pieces outside of functions stay separate up to the limit; the rest is joined with the last one.
-        key = min(loose, _MOST_LOOSE) if piece.function is None else piece.function
-        if known := pieces.get(key):
-            added, removed = known.added + piece.added, known.removed + piece.removed
-            piece = _Piece(known.line, added, removed, known.function, (*known.text, *piece.text))
-        pieces[key] = piece
-    for piece in pieces.values():
-        text = [line[:_LONGEST_LINE] for line in piece.text[:_MOST_TEXT_LINES]]
+    found: dict[object, tuple[int, str | None, list[str]]] = {}  # line, function and changed lines
+    line = loose = 0  # of the current file; blocks outside of functions
+    current: object = None  # the hunk of the last changed line
+    removed: list[str] = []  # removed lines that belong to no hunk yet
+
+    def begin(function: str | None) -> object:
+        nonlocal loose
+        loose += function is None
+        # Blocks outside of functions stay separate up to the limit; the rest is joined with the last one.
+        key = min(loose, _MOST_LOOSE) if function is None else function
+        found.setdefault(key, (line, function, []))
+        return key
+
+    for text in (*diff, ""):  # the last one ends the last block
+        if text.startswith("-"):
+            removed.append(text)
+        elif text.startswith("+"):
+            place = function_at(spans, line)
+            # Blank lines stay with the lines above, so that they start no hunk of their own.
+            if current is None or (place != found[current][1] and text[1:].strip()):
+                current = begin(place)
+            # Removed lines have no place in the current file: the added lines below them replace them.
+            found[current][2].extend((*removed, text))
+            removed = []
+            line += 1
+        elif not text.startswith("\\"):
+            if removed:
+                current = current or begin(_place_of_removed(removed, line, spans))
+                found[current][2].extend(removed)
+                removed = []
+            current = None
+            ranges = _RANGES.match(text)
+            # An empty range names the line before it.
+            line = int(ranges[1]) + (ranges[2] == "0") if ranges else line + 1
+    for first, function, lines in found.values():
+        shown = [text[:_LONGEST_LINE] for text in lines[:_MOST_TEXT_LINES]]
         yield Hunk(
             path=path,
-            line=piece.line,
-            added=piece.added,
-            removed=piece.removed,
-            function=piece.function,
+            line=first,
+            added=sum(text.startswith("+") for text in lines),
+            removed=sum(text.startswith("-") for text in lines),
+            function=function,
             side=side,
-            text=redact(clean("\n".join(text))),
+            text=redact(clean("\n".join(shown))),
         )
 
 
@@ -208,58 +172,6 @@ def new_file(text: str) -> list[str]:
     """Return the diff of a new file, all of whose lines are added."""
     lines = _lines_of(text)
     return [f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)]
-
-
-def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
-    """Yield the blocks of changed lines of a diff, split at function boundaries.
-
-    ``line`` counts the lines of the current file.
-    """
-    line = at = 0
-    while at < len(diff):
-        text = diff[at]
-        if found := _RANGES.match(text):
-            line = int(found[1]) + (found[2] == "0")  # an empty range names the line before it
-        elif text[:1] in "+-" and text:
-            end = at
-            while end < len(diff) and diff[end][:1] in ("+", "-", "\\"):
-                end += 1
-            yield from _split(diff, at, end, line, spans)
-            line += sum(each.startswith("+") for each in diff[at:end])
-            at = end
-            continue
-        elif not text.startswith("\\"):
-            line += 1
-        at += 1
-
-
-def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence[Span]) -> Iterator[_Piece]:
-    """Split a block of changed lines, ``diff[start:end]``, at function boundaries.
-
-    ``line`` is the first line of the block in the current file.
-    """
-    removed = [text for text in diff[start:end] if text.startswith("-")]
-    added = [text for text in diff[start:end] if text.startswith("+")]
-    before, after = (
-        [text for text in around if text.startswith(" ")]
-        for around in (diff[max(start - _CONTEXT, 0) : start], diff[end : end + _CONTEXT])
-    )
-    groups: list[tuple[str | None, int, list[str]]] = []
-    for number, text in enumerate(added, line):
-        place = function_at(spans, number)
-        # Blank lines stay with the lines above, so that they start no piece of their own.
-        if groups and (groups[-1][0] == place or not text[1:].strip()):
-            groups[-1][2].append(text)
-        else:
-            groups.append((place, number, [text]))
-    groups = groups or [(_place_of_removed(removed, line, spans), line, [])]
-    for group in groups:
-        place, first, texts = group
-        # Removed lines have no place in the current file: the first added lines replace them.
-        replaced = removed if group is groups[0] else []
-        shown = (*(before if group is groups[0] else ()), *replaced, *texts)
-        shown += tuple(after) if group is groups[-1] else ()
-        yield _Piece(first, len(texts), len(replaced), place, shown)
 
 
 def _place_of_removed(removed: Sequence[str], line: int, spans: Sequence[Span]) -> str | None:

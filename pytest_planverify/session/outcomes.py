@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from planner.catalog.test_paths import is_test_path
 from planner.errors import LogError
-from planner.model.evidence import ChangedFile, ExecutedFunction
+from planner.model.evidence import ChangedFile
 from planner.model.outcome import Check, Diagnosis, Failure, Outcome, OutcomeMetrics, Summary
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
@@ -99,7 +99,7 @@ class Assembler:
     recording: bool = False
     baseline: KeptBaseline | None = None
     green: GreenRevisions | None = None
-    _changed: dict[Changes, tuple[dict[str, Any], tuple[Hunk, ...]]] = field(default_factory=dict[Any, Any])
+    _changed: dict[Changes, dict[str, Any]] = field(default_factory=dict[Any, Any])
     """Cache of the members of evidence on changes, by the changes that they are made from."""
 
     @cached_property
@@ -177,7 +177,7 @@ class Assembler:
         todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
         granted = [glob for each in todos for glob in each.allowed_files or ()]
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
-        changed, at_import = self._changes_as_evidence(root, todo)
+        changed = self._changes_as_evidence(root, todo)
         if changed and run.rests_on is not None:
             base = os.path.relpath(flat.loaded.root, root)
             read = {os.path.normpath(os.path.join(base, name)) for name in run.rests_on.files}
@@ -185,29 +185,24 @@ class Assembler:
         evidence: list[Evidence] = []
         for piece in run.evidence:
             extended = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
-            evidence.append(_with_functions_of_import(extended.model_copy(update=changed), at_import))
+            evidence.append(extended.model_copy(update=changed))
         return replace(run, evidence=tuple(evidence))
 
-    def _changes_as_evidence(self, root: Path, todo: Todo) -> tuple[dict[str, Any], tuple[Hunk, ...]]:
-        """Return the members of evidence on what the work changed, and the hunks that run at import.
-
-        Both are empty if the changes are unknown.
-        """
+    def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, Any]:
+        """Return the members of evidence on what the work changed; empty if the changes are unknown."""
         if self.changes is None:
-            return {}, ()
+            return {}
         changes = self.changes[root]
         # A todo that passed before has been broken since then, not since the run's baseline.
         if self.green is not None:
             changes = self.green.changes_since(todo.id, changes) or changes
         if changes not in self._changed:
             facts: dict[str, Any] = {}
-            at_import: tuple[Hunk, ...] = ()
             if (files := changed_files(root, changes)) is not None:
                 kept = self.baseline if root == self.result.flat.loaded.root else None
                 hunks = changes.hunks({each.path: each.side for each in files}, kept)
                 facts = {"changed": files, "changed_since": changes.since, "hunks": hunks}
-                at_import = changes.at_import(hunks)
-            self._changed[changes] = facts, at_import
+            self._changed[changes] = facts
         return self._changed[changes]
 
     def _sub_plan_check(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
@@ -487,28 +482,6 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
     found = [ChangedFile(path=file, side=side(file)) for file in files]
     # Code first, so that generated data does not take its places.
     return tuple(sorted(found, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
-
-
-def _with_functions_of_import(piece: Evidence, at_import: Sequence[Hunk]) -> Evidence:
-    """Return evidence whose executed functions include the changed ones that run at import.
-
-    They run before any test, so that none is recorded as executing them. Only of modules of which a test
-    executed something: importing them is then part of every test.
-    """
-    recorded = {(each.path, each.function) for each in piece.executed}
-    used = {path for path, _ in recorded}
-    imported = [
-        ExecutedFunction(
-            path=hunk.path,
-            line=hunk.line,
-            function=hunk.function,
-            red=piece.red_tests,
-            green=piece.green_tests,
-        )
-        for hunk in at_import
-        if hunk.function and hunk.path in used and (hunk.path, hunk.function) not in recorded
-    ]
-    return piece.model_copy(update={"executed": (*piece.executed, *imported)}) if imported else piece
 
 
 def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[str, Any]:

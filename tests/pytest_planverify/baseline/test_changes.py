@@ -14,7 +14,7 @@ from planner.model.verdicts import Side
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline import repository as repository_module
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, hunks_of
+from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, hunks_of, new_file, parts_of_diff
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, keep_baseline
 from pytest_planverify.guards.plan_guards import Differing, since
 
@@ -450,3 +450,19 @@ def test_digest_depends_only_on_content_and_executable_bit(repository: Path):
 
     file.chmod(0o755)
     assert Changes(repository).of(None)[1] != digest
+
+
+def test_form_feed_ends_no_line():
+    before = "def f():\n    return 1\n\f\ndef g():\n    return 2\n\f\ndef h():\n    return 3\n"
+    now = before.replace("return 3", "return 4")
+
+    (changed,) = hunks_of("shop.py", compare(before, now), now, None)
+    assert (changed.function, changed.line) == ("h", 8)
+    assert [each.function for each in hunks_of("shop.py", new_file(now), now, None)] == ["f", "g", "h"]
+
+
+def test_file_whose_name_git_quotes_adds_nothing_to_another():
+    diff = b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-1\n+2\n"
+    quoted = diff.replace(b"a/a.py", b'"a/b\\"c.py"').replace(b"b/a.py", b'"b/b\\"c.py"')
+
+    assert parts_of_diff(diff + quoted)["a.py"] == parts_of_diff(diff)["a.py"][:-1]

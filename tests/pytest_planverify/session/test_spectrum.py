@@ -167,28 +167,15 @@ def test_other():
 """
 
 
-AT_IMPORT = """\
-def total(items):
-    return sum(items) + BASE
-
-
-def base():
-    return 0
-
-
-BASE = base()
-"""
-
-
-def verify(root: Path, options: str = "", more: str = "", product: str = PRODUCT) -> Verified:
+def verify(root: Path, options: str = "", more: str = "") -> Verified:
     """Return the result of verifying a product with one changed character."""
-    files = {"shop.py": product, "tests/test_shop.py": TESTS.format(more=more)}
+    files = {"shop.py": PRODUCT, "tests/test_shop.py": TESTS.format(more=more)}
     example = Example(root, {**files, "pytest.ini": "[pytest]\npythonpath = .\n"})
     example.plan(todo("t", f"python -m pytest tests{options}"))
     commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]
     for words in (["init", "-q"], ["add", "."], commit):
         subprocess.run(["git", *words], cwd=root, check=True)
-    example.write({"shop.py": product.replace("return 0", "return 1")})
+    example.write({"shop.py": PRODUCT.replace("return 0", "return 1")})
     return example.verify("plan.yaml", *OPTIONS, measured=False)  # coverage would already trace
 
 
@@ -202,13 +189,6 @@ def test_change_in_a_private_function_is_located(options: str, tmp_path: Path):
     assert failure["location"] == {"path": "shop.py", "line": 12, "function": "_empty"}
     assert failure["candidates"][0]["reasons"] == ["changed", "spectrum"]
     assert list(verified.tests("t").values()) == ["failed", "passed", "passed"]
-
-
-def test_change_in_a_function_that_runs_at_import_is_located(tmp_path: Path):
-    failures = verify(tmp_path, product=AT_IMPORT).outcomes["t"]["failures"]
-
-    places = [failure["location"] for failure in failures]
-    assert places == [{"path": "shop.py", "line": 6, "function": "base"}] * len(failures)
 
 
 def test_tests_that_check_for_tracers_are_not_recorded(tmp_path: Path):
