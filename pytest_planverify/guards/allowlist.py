@@ -10,6 +10,7 @@ import posixpath
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind
+from planner.planfile.project_files import is_cache_or_report
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed, matches
 from pytest_planverify.guards import Violation
@@ -21,13 +22,8 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Number of files that a reason names."""
 
-# Folders and files that tools write, wherever they lie; see is_cache().
-_CACHES = frozenset(
-    {".git", ".hg", ".planverify", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
-    | {".hypothesis", ".venv", ".tox", ".nox", ".benchmarks", "htmlcov"}
-)
-_CACHE_ENDINGS = (".pyc", ".pyo", ".egg-info")
-_COVERAGE = ("coverage.xml", "coverage.json", "coverage.lcov", ".report.json")
+_REPORTS = ("coverage.xml", "coverage.json", "coverage.lcov", ".report.json")
+"""Names of files that test tools write, beside the caches of all tools."""
 
 
 class Author(NamedTuple):
@@ -86,20 +82,14 @@ def violations(
         yield Violation(author.todo_id, evidence)
 
 
-def is_cache(path: str) -> bool:
-    """Return whether a file belongs to a tool's cache."""
-    parts = path.split("/")
-    return (
-        not _CACHES.isdisjoint(parts)
-        or any(part.endswith(_CACHE_ENDINGS) for part in parts)
-        or (parts[-1].startswith(".coverage") and parts[-1] != ".coveragerc")
-        or parts[-1] in _COVERAGE
-    )
-
-
 def is_expected(file: str, expected: Iterable[str]) -> bool:
-    """Return whether a file is nobody's work: a cache, or an artifact that the plan expects."""
-    return is_cache(file) or any(matches(file, pattern) for pattern in expected)
+    """Return whether a file is nobody's work: a tool's cache or report, or an artifact of the plan."""
+    return (
+        is_cache_or_report(file)
+        or ".egg-info/" in f"{file}/"
+        or file.rpartition("/")[2] in _REPORTS
+        or any(matches(file, pattern) for pattern in expected)
+    )
 
 
 def _is_granted(file: Path, authors: Iterable[Author]) -> bool:

@@ -20,7 +20,7 @@ from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.left_files import RECORD, left_by_runs, remember_run
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.guards.allowlist import Author, Ground, is_cache, violations
+from pytest_planverify.guards.allowlist import Author, Ground, is_expected, violations
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
 from pytest_planverify.guards.hygiene.source import has_same_tree
 from pytest_planverify.guards.sandbox import MOST_EVENTS, hold
@@ -179,7 +179,7 @@ def test_violation_evidence_names_the_files_and_is_diagnosed():
 
 @pytest.mark.parametrize("path", [".coveragerc", "a/cache.py", "egg-info.txt"])
 def test_project_files_are_not_caches(path: str):
-    assert not is_cache(path)
+    assert not is_expected(path, ())
 
 
 def test_new_file_left_by_a_run_is_remembered_while_unchanged(tmp_path: Path):

@@ -16,9 +16,9 @@ from text_bundles import read_bundle
 
 from planner.model.baseline import JudgeKind
 from planner.planfile.loader import plan_as_it_stands
+from planner.planfile.project_files import is_cache_or_report
 from planner.policy.criteria import criteria_of
 from pytest_planverify.baseline.kinds import Judges
-from pytest_planverify.guards.allowlist import is_cache
 from pytest_planverify.guards.hygiene.compare import compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, reach_of
 from pytest_planverify.guards.hygiene.source import has_same_tree
@@ -56,7 +56,7 @@ class Case:
             if old.get(path) != new.get(path)
             and not any(reach.may_change(path) for reach in self.grants.todos)
             and not any(path in reach.artifacts for reach in self.grants.todos)
-            and not is_cache(path)
+            and not is_cache_or_report(path)
             and not has_same_tree(path, self.before.read(path), self.now.read(path))
         ]
 
