@@ -42,8 +42,6 @@ class PlanFolder:
         self.outcomes = self.path / "outcomes.json"
         """Outcomes of its latest run, without other plans."""
         self.baseline = self.path / "baseline.json"
-        self.baselines = self.path / "baselines"
-        """Baselines of git revisions."""
         self.green = self.path / "green.json"
         """Commit at which each todo last passed."""
         self.qualification = self.path / "qualification.json"

@@ -53,9 +53,7 @@ class _Kind(NamedTuple):
 
 
 _OUTCOMES = _Kind("outcome file", OutcomeFileError, "delete it and run again")
-_BASELINE = _Kind(
-    "baseline", BaselineError, "record it again: planverify baseline PLAN --force --reason TEXT"
-)
+_BASELINE = _Kind("baseline", BaselineError, "record it again: planverify baseline PLAN --reason TEXT")
 _ANSWERS = _Kind("answers file", FileWriteError, "correct or remove it")
 
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 import threading
 from contextlib import suppress
 from functools import cache, cached_property
@@ -157,25 +156,29 @@ class Changes:
         """
         from pytest_planverify.baseline import hunks
 
-        known: Mapping[str, str] = {}
-        if before is not None and self._given is not None:
-            known = before.digests()
+        then = before if self._given is not None else None
+        former = {} if then is None else then.digests()
         under_git = self.under_git
         diff = ask(self._root, "diff", self._revision, *_DIFF, "--", ".") if under_git else None
         diffs = hunks.parts_of_diff(diff or b"")
         found: list[Hunk] = []
         for path, side in sides.items():
             text = _text_of(self._root / path, hunks.LARGEST)
-            then = before.read(path) if before is not None and path in known else None
+            content = then.read(path) if then is not None and path in former else None
             # Of a file that is binary or too large now, not every former line was removed.
             is_comparable = text is not None or not (self._root / path).exists()
-            if is_comparable and then is not None and len(then) <= hunks.LARGEST and b"\0" not in then:
-                lines = hunks.compare(then.decode("utf-8", "replace"), text or "")
+            if (
+                is_comparable
+                and content is not None
+                and len(content) <= hunks.LARGEST
+                and b"\0" not in content
+            ):
+                lines = hunks.compare(content.decode("utf-8", "replace"), text or "")
             elif path in diffs:
                 lines = diffs[path]
             # Neither in the baseline nor in git's diff, so the whole file is new.
-            elif text is not None and (path not in known if known else under_git):
-                lines = hunks.new_file(text)
+            elif text is not None and (path not in former if then is not None else under_git):
+                lines = hunks.compare("", text)
             else:
                 continue
             found += hunks.hunks_of(path, lines, text or "", side)
@@ -212,22 +215,9 @@ class Changes:
         return None if len(paths) > MOST_FILES else paths
 
     def _state_of(self, path: str) -> str:
-        """Return a digest of a changed file with its executable bits; of a submodule, its commit."""
+        """Return a digest of a changed file, with whether it is executable."""
         file = self._root / path
-        try:
-            facts = file.lstat()
-            if stat.S_ISDIR(facts.st_mode):
-                commit = ask(file, "rev-parse", "HEAD")
-                if commit is not None:
-                    return commit.decode("ascii", "replace").strip()
-            # The content alone, without times: a file that is written again with equal content is the same.
-            if stat.S_ISREG(facts.st_mode):
-                with file.open("rb") as content:
-                    digest = hashlib.file_digest(content, "sha256").hexdigest()
-                return f"{digest}:{facts.st_mode & 0o111:o}"
-        except OSError:
-            pass  # gone or unreadable, which the digest below tells apart
-        return digest_of(file)
+        return f"{digest_of(file)}:{os.access(file, os.X_OK)}"
 
     def _digest_of(self, paths: Iterable[str], content_of: Callable[[str], str]) -> str:
         """Return a digest of the paths and of what ``content_of`` returns for each."""
@@ -293,11 +283,15 @@ def _plans_in(folder: Path) -> Iterator[Path]:
 def _text_of(path: Path, largest: int) -> str | None:
     """Return the text of a file; ``None`` if it is missing, unreadable, larger than that, or binary."""
     try:
-        data = read_regular(path, largest)  # which a pipe does not block
+        return _decoded(read_regular(path, largest), largest)  # which a pipe does not block
     except (OSError, ValueError):
         return None
+
+
+def _decoded(data: bytes, largest: int) -> str | None:
+    """Return the text of a file's content; ``None`` if it is larger than that, or binary."""
     # As git does, take a file with a null byte for binary.
-    return None if b"\0" in data else data.decode("utf-8", "replace")
+    return None if len(data) > largest or b"\0" in data else data.decode("utf-8", "replace")
 
 
 # -- when todos were green last ----------------------------------------------------------------------

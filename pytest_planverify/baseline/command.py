@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from pathlib import Path
@@ -14,16 +13,14 @@ from planner.cli.app import DefaultGroup, command_app
 from planner.cli.arguments import PlanArgument, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.model.plan import TodoStatus
-from planner.model.verdicts import CheckKind, Phase, TestOutcome, Verdict
 from planner.planfile.tree import load_flat
 from planner.text.display import listed
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from planner.model.baseline import Baseline
-    from planner.model.outcome import OutcomeDocument
 
 _MOST_NAMED = 10
 """Limit of names in one line of output."""
@@ -46,17 +43,11 @@ Reason = Annotated[
     epilog="Exit status: 0 recorded, even if tests fail; 2 a baseline exists, or wrong usage; 4 the plan "
     "cannot be verified, or a file cannot be written.",
 )
-def record(
-    plan: PlanArgument = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing baseline; needs --reason.")
-    ] = False,
-    reason: Reason = None,
-) -> int:
+def record(plan: PlanArgument = None, reason: Reason = None) -> int:
     """Record what holds now (the default): verify the plan, and keep what every file holds.
 
     Do it before the work begins. A baseline that is made again later takes what was changed meanwhile for
-    what was there before, a cheat as well: so it is replaced only with --force and a --reason.
+    what was there before, a cheat as well: so one is replaced only with a --reason.
     """
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
@@ -65,26 +56,29 @@ def record(
 
     flat = load_flat(plan_or_usual(plan))
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
+    reason = reason and reason.strip()
     earlier = None
     try:
         earlier = load_baseline(root, plan_id)
     except BaselineError:
-        if not force:  # an unreadable baseline may be replaced as well, with a reason
+        if not reason:  # with a reason an unreadable baseline may be replaced as well
             raise
-    _require_reason(force, reason, None if earlier is None else earlier.document)
+    if earlier is not None and not reason:
+        raise UsageMistake(
+            f"there is a baseline of '{plan_id}' of {earlier.document.made_at}; what was changed since "
+            "would count as what was there before: accept a change of what judges with planverify "
+            "baseline accept, or replace all of it with --reason TEXT"
+        )
     complain(f"recording the current state in {root}")
     # Before the run, so that files which tests leave behind are not recorded as the project's.
     seen = look(root)
     document, outcomes = make_baseline(flat, seen, directory=Path.cwd())
-    if force and reason:
+    if reason:
         document = remade(document, earlier, reason)
     place, unkept = keep_baseline(root, document, seen.contents)
     _show(document)
     if unkept is not None:
         complain(f"git keeps no copy of it, so a change of {place} will not be detected: {unkept}")
-    idle = list(_without_tests(outcomes))
-    if idle:
-        complain(f"no test ran for {_listed(idle)}: this baseline says nothing about their tests")
     claimed = [todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED]
     if claimed:
         complain(
@@ -94,40 +88,8 @@ def record(
     return Status.OK
 
 
-def _without_tests(document: OutcomeDocument) -> Iterator[str]:
-    """Yield todo and check id of each test check without a test that ran, if its session did not finish.
-
-    Such a check is inconclusive, or has a failure of the session.
-    """
-    for outcome in document.outcomes:
-        broken = {failure.check_id for failure in outcome.failures if failure.phase is Phase.SESSION}
-        for check in outcome.checks:
-            ran = any(test.outcome is not TestOutcome.NOT_RUN for test in check.tests)
-            is_unfinished = check.verdict is Verdict.INCONCLUSIVE or check.id in broken
-            if check.kind is CheckKind.TEST and is_unfinished and not ran:
-                yield f"{outcome.todo_id} {check.id}"
-
-
-def _require_reason(force: bool, reason: str | None, earlier: Baseline | None) -> None:
-    """Refuse to replace a baseline without ``--force``, and ``--force`` without a reason.
-
-    Raises :class:`UsageMistake`.
-    """
-    if force and not (reason and reason.strip()):
-        raise UsageMistake("--force: give the reason with --reason TEXT; it is kept in the new baseline")
-    if earlier is not None and not force:
-        raise UsageMistake(
-            f"there is a baseline of '{earlier.plan}' of {earlier.made_at}; what was changed since would "
-            "count as what was there before: accept a change of what judges with planverify baseline "
-            "accept, or replace all of it with --force --reason TEXT"
-        )
-
-
 @app.command(epilog="Exit status: 0 shown, 1 there is no baseline, 4 it cannot be read or trusted.")
-def show(
-    plan: PlanArgument = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole baseline as JSON.")] = False,
-) -> int:
+def show(plan: PlanArgument = None) -> int:
     """Show what is known of the time before the work."""
     from pytest_planverify.baseline import load_baseline
 
@@ -136,15 +98,12 @@ def show(
     if kept is None:
         complain("the plan has no baseline; record one: planverify baseline PLAN")
         return Status.FOUND
-    if as_json:
-        say(json.dumps(kept.document.model_dump(mode="json"), indent=2, sort_keys=True))
-    else:
-        _show(kept.document)
-        for each in kept.document.accepted:
-            files = _listed(each.files)
-            say(f"  accepted  {clean(each.todo_id)}: {files}: {clean(each.reason)} ({each.at})")
-        for each in kept.document.remade:
-            say(f"  recorded again {each.at}: {clean(each.reason)}")
+    _show(kept.document)
+    for each in kept.document.accepted:
+        files = _listed(each.files)
+        say(f"  accepted  {clean(each.todo_id)}: {files}: {clean(each.reason)} ({each.at})")
+    for each in kept.document.remade:
+        say(f"  recorded again {each.at}: {clean(each.reason)}")
     for doubt in kept.doubts:
         complain(doubt)
     return Status.UNREADABLE if kept.doubts else Status.OK

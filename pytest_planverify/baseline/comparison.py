@@ -1,25 +1,52 @@
-"""Comparison of a run with the baseline: which tests, failures, checks and todos were already failing.
+"""Comparison of a run with its baseline: since when results hold, and the demands of todos on it.
 
-The policy of the comparison is in :mod:`planner.policy.outcomes`; this module maps node ids and looks up
-the recorded results.
+:class:`BaselineComparison` compares tests and failures. :class:`Demands` judges ``must_turn_green`` and
+``must_stay_green``: both run like any test check, then the baseline adjusts their verdicts. A test that
+must turn green proves something only if it failed or was missing before the work. Tests that must stay
+green may fail only if they did not pass before.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
-from planner.model.verdicts import CheckAtBase, CheckKind, Since, TestOutcome, TodoAtBase, TodoState
-from planner.policy.outcomes import BEFORE_THE_WORK, check_at_base, since_of, since_of_check, since_of_tests
+from planner.model.evidence import Evidence, Selector
+from planner.model.verdicts import (
+    CheckAtBase,
+    CheckKind,
+    EvidenceKind,
+    Phase,
+    Since,
+    TestOutcome,
+    TodoAtBase,
+    TodoState,
+    Verdict,
+)
+from planner.policy.criteria import STAY_GREEN, TURN_GREEN
+from planner.policy.outcomes import (
+    BEFORE_THE_WORK,
+    GREEN,
+    check_at_base,
+    covers,
+    since_of,
+    since_of_check,
+    since_of_tests,
+)
+from planner.text.display import listed
 from pytest_planverify.baseline import below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from planner.model.evidence import Evidence
     from planner.model.outcome import Check, Outcome
+    from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
+    from pytest_planverify.checks.result import CheckRun, Judgement
 
 _ALWAYS_NEW = frozenset({"hygiene", "allowlist"})
 """Ids of guards that compare with the baseline themselves, so that their findings are always new."""
@@ -118,3 +145,219 @@ def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:
                 if key not in found or (test.outcome.is_red and not found[key][0]):
                     found[key] = (test.outcome.is_red, test.since)
     return dict(sorted(Counter(since for _, since in found.values()).items()))
+
+
+# -- demands on the baseline ---------------------------------------------------------------------------
+
+NO_BASELINE = (
+    "there is no baseline to compare with; record one before the work starts: planverify baseline PLAN"
+)
+
+_MISSING = ("missing_file", "missing_id")
+
+Standing = Literal["red", "absent", "green", "flaky", "skipped", "unknown"]
+"""State before the work: ``absent`` did not exist, ``unknown`` may have existed but did not run."""
+
+_UNPROVED: dict[Standing, str] = {
+    "unknown": "not run for the baseline, so it is unknown whether it failed",
+    "flaky": "flaky at the baseline, so a pass proves nothing",
+    "skipped": "skipped at the baseline, so it never failed",
+    "green": "passed at the baseline already, so a pass proves nothing",
+}
+"""Why a test that passes now is no proof, by its state at the baseline; of several the first counts."""
+
+
+class Demands:
+    """Judges ``must_turn_green`` and ``must_stay_green`` of one plan's todos."""
+
+    def __init__(self, flat: FlatPlan, kept: KeptBaseline | None) -> None:
+        self._flat = flat
+        self._kept = kept
+
+    def view(self, todo: Todo, check_id: str) -> Callable[[Judgement], Judgement] | None:
+        """Return a function that removes failures of tests that did not pass at the baseline.
+
+        ``None`` for checks other than ``must_stay_green``, and without a baseline.
+        """
+        if check_id != STAY_GREEN or self._kept is None:
+            return None
+        return lambda judgement: self._drop_preexisting(todo, judgement)
+
+    def decide(self, todo: Todo, run: CheckRun) -> CheckRun:
+        """Return the result of a demand adjusted by the baseline; other checks are returned unchanged.
+
+        A passed demand becomes failed or inconclusive if the baseline contradicts it or proves nothing.
+        """
+        check = run.check
+        if check.id not in (TURN_GREEN, STAY_GREEN) or check.verdict in (Verdict.NOT_RUN, Verdict.BLOCKED):
+            return run
+        if check.id == STAY_GREEN and self._kept is None:
+            # Tests that are named one by one have to pass anyway; "all" is defined by the baseline alone.
+            return _inconclusive(run, NO_BASELINE) if todo.must_stay_green == "all" else run
+        if check.verdict is not Verdict.PASSED:
+            return run
+        return self._check_turned(todo, run) if check.id == TURN_GREEN else self._check_stayed(todo, run)
+
+    # -- must_stay_green -------------------------------------------------------------------------
+
+    def _drop_preexisting(self, todo: Todo, judgement: Judgement) -> Judgement:
+        """Drop the failures of tests that did not pass at the baseline.
+
+        Passes if no failure is left and all tests ran; the reason then states how many were dropped.
+        """
+        if judgement.verdict is not Verdict.FAILED or not judgement.evidence:
+            return judgement
+        outcomes = {test.nodeid: test.outcome for test in judgement.tests}
+        kept = tuple(each for each in judgement.evidence if not self._is_preexisting(todo, each, outcomes))
+        if len(kept) == len(judgement.evidence):
+            return judgement
+        if kept:
+            return replace(judgement, evidence=kept)
+        missing = sum(outcome is TestOutcome.NOT_RUN for outcome in outcomes.values())
+        if missing:
+            unknown = f"{missing} of its tests did not run"
+            return replace(judgement, verdict=Verdict.INCONCLUSIVE, evidence=(), reason=unknown)
+        dropped = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence)
+        reason = f"{dropped} failing tests did not pass at the baseline, and are not counted"
+        # Forgiven: pytest's exit status is still 1, which must not count as a failure of its own.
+        return replace(judgement, verdict=Verdict.PASSED, evidence=(), reason=reason, forgiven=True)
+
+    def _is_preexisting(self, todo: Todo, evidence: Evidence, outcomes: dict[str, TestOutcome]) -> bool:
+        """Return whether none of the tests that a failure concerns passed at the baseline.
+
+        ``outcomes`` maps the tests of this run to their results. A failure that names no test is not
+        pre-existing.
+        """
+        names = [name for name in (*evidence.tests, evidence.nodeid) if name]
+        if evidence.kind is EvidenceKind.SELECTION:
+            if not all(each.problem in _MISSING for each in evidence.selectors):
+                return False
+            names = [each.text for each in evidence.selectors]
+        elif any(outcomes.get(name) in GREEN for name in names):
+            # The failure concerns passing tests as well, such as a time limit that all exceeded together.
+            return False
+        return bool(names) and all(self._did_not_pass(todo, name) for name in names)
+
+    def _did_not_pass(self, todo: Todo, name: str) -> bool:
+        """Return whether a test, or every test of a file or class, is known not to have passed before."""
+        if "::" in name and self._standing(todo, name) == "unknown":
+            return False  # it may have passed
+        wanted = self._baseline_name(todo, name)
+        return not any(covers((wanted,), nodeid) for nodeid in self._passing_before)
+
+    def _check_stayed(self, todo: Todo, run: CheckRun) -> CheckRun:
+        """Fail a passed check if a test that passed at the baseline is gone or did not run to a pass.
+
+        Inconclusive if no such test existed.
+        """
+        assert self._kept is not None
+        named = todo.must_stay_green
+        now = {self._baseline_name(todo, test.nodeid): test for test in run.check.tests}
+        wanted = named if named == "all" else [self._baseline_name(todo, each) for each in named]
+        lost: list[str] = []
+        idle: list[str] = []
+        count = 0
+        for nodeid in self._passing_before:
+            if not covers(wanted, nodeid) or (named == "all" and not self._is_below(todo, nodeid)):
+                continue
+            if nodeid not in now and self._kept.accepted(nodeid.partition("::")[0], None):
+                continue  # a person accepted the removal of its file
+            count += 1
+            if nodeid not in now:
+                lost.append(nodeid)
+            elif now[nodeid].outcome not in GREEN:
+                idle.append(nodeid)
+        if lost:
+            missing = [Selector(text=name, problem="missing_id") for name in lost]
+            return _failed(run, lost, f"{listed(lost)}: passed at the baseline, but missing now", missing)
+        if idle:
+            return _failed(run, idle, f"{listed(idle)}: passed at the baseline, but not now")
+        if not count:
+            return _inconclusive(run, "none of its tests passed at the baseline")
+        return run
+
+    # -- must_turn_green -------------------------------------------------------------------------
+
+    def _check_turned(self, todo: Todo, run: CheckRun) -> CheckRun:
+        """Fail a passed check if a test did not run to a pass; inconclusive if the passes prove nothing.
+
+        Each named test, file or class has to contain a test that failed or was missing at the baseline.
+        """
+        # pytest itself is satisfied with skipped tests and expected failures.
+        idle = [test.nodeid for test in run.check.tests if test.outcome not in GREEN]
+        if idle:
+            return _failed(run, idle, f"{listed(idle)}: must pass, but did not")
+        if self._kept is None:
+            return _inconclusive(run, NO_BASELINE)
+        tests = [test.nodeid for test in run.check.tests]
+        for each in ("all",) if todo.must_turn_green == "all" else todo.must_turn_green:
+            chosen = [name for name in tests if each == "all" or covers((each,), name)]
+            why = self._why_unproved(todo, chosen)
+            if why is not None:
+                return _inconclusive(run, f"{each}: {why}")
+        return run
+
+    def _why_unproved(self, todo: Todo, tests: Sequence[str]) -> str | None:
+        """Return why passing tests prove nothing; ``None`` if one of them failed or was missing before."""
+        standings = {self._standing(todo, name) for name in tests}
+        if standings & {"red", "absent"}:
+            return None
+        assert self._kept is not None
+        whole = self._kept.check(todo.id, TURN_GREEN)
+        # The demand itself failed before, perhaps at the import of a file, so that no test was reached.
+        if "unknown" in standings and whole is not None and whole.verdict is Verdict.FAILED:
+            return None
+        return next((why for each, why in _UNPROVED.items() if each in standings), _UNPROVED["unknown"])
+
+    # -- at the baseline -------------------------------------------------------------------------
+
+    def _standing(self, todo: Todo, nodeid: str) -> Standing:
+        """Return the state of a todo's test at the baseline."""
+        assert self._kept is not None
+        name = below(self._flat, todo.id, nodeid)
+        before = self._kept.test(name)
+        if before is None:
+            return "unknown" if self._kept.had_test(name) else "absent"
+        if before.flaky:
+            return "flaky"
+        # A test that was expected to fail shows that the feature was missing, like a failed one.
+        if before.outcome.is_red or before.outcome is TestOutcome.XFAILED:
+            return "red"
+        return "green" if before.outcome in GREEN else "skipped"
+
+    @cached_property
+    def _passing_before(self) -> Sequence[str]:
+        """Tests that passed at the baseline and are not flaky, relative to the top plan's root."""
+        assert self._kept is not None
+        tests = self._kept.document.tests.items()
+        return [nodeid for nodeid, test in tests if test.outcome in GREEN and not test.flaky]
+
+    def _baseline_name(self, todo: Todo, nodeid: str) -> str:
+        """Return the name of a todo's test in the baseline, whose file may have been renamed since."""
+        assert self._kept is not None
+        return self._kept.former(below(self._flat, todo.id, nodeid))
+
+    def _is_below(self, todo: Todo, nodeid: str) -> bool:
+        """Return whether a test belongs to the suite of the todo's root."""
+        own, top = self._flat.owner(todo.id).root, self._flat.loaded.root
+        return own == top or nodeid.startswith(os.path.relpath(own, top) + "/")
+
+
+def _failed(run: CheckRun, tests: Sequence[str], reason: str, missing: Sequence[Selector] = ()) -> CheckRun:
+    """Return the result as failed, with evidence that names the tests, missing ones as selectors."""
+    evidence = Evidence(
+        kind=EvidenceKind.SELECTION,
+        check_id=run.check.id,
+        phase=Phase.COLLECT,
+        headline=reason,
+        selectors=tuple(missing),
+        tests=tuple(tests),
+    )
+    check = run.check.model_copy(update={"verdict": Verdict.FAILED, "reason": reason})
+    return replace(run, check=check, evidence=(*run.evidence, evidence))
+
+
+def _inconclusive(run: CheckRun, reason: str) -> CheckRun:
+    """Return the result as inconclusive, without evidence."""
+    check = run.check.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+    return replace(run, check=check, evidence=())

@@ -168,12 +168,6 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
         )
 
 
-def new_file(text: str) -> list[str]:
-    """Return the diff of a new file, all of whose lines are added."""
-    lines = _lines_of(text)
-    return [f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)]
-
-
 def _place_of_removed(removed: Sequence[str], line: int, spans: Sequence[Span]) -> str | None:
     """Return the function that removed lines belonged to, given the current line at their place.
 

@@ -7,11 +7,13 @@ becomes a doubt (:attr:`KeptBaseline.doubts`). File contents that no commit has 
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,10 +24,8 @@ from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, mak
 from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline import REFS
-from pytest_planverify.baseline.kinds import Judges, judges_of
-from pytest_planverify.baseline.record import now, user
 from pytest_planverify.baseline.repository import GitFailed, Repository
-from pytest_planverify.baseline.work_tree import LARGEST_BYTES, WorkTree
+from pytest_planverify.baseline.work_tree import LARGEST_BYTES, Judges, WorkTree, judges_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
 OBJECTS = "baseline/objects"
 """Folder of file contents that no commit contains, named by SHA-256."""
-
-# Not below REFS, as any ref there means that the project has a baseline.
-REVISION_REFS = "refs/planverify-revisions"
-"""Prefix of the refs of cached baselines of revisions."""
 _REFS, _LINKED_REFS = REFS
 
 
@@ -53,12 +49,15 @@ class KeptBaseline:
     root: Path
     document: Baseline = field(repr=False)
     path: Path = field(kw_only=True)
-    """Its file, which may be missing if git has a copy."""
+    """Its file, which may be missing; the name of that of a revision begins with the commit."""
     doubts: tuple[str, ...] = field(default=(), kw_only=True)
     """Signs that something other than ``planverify baseline`` changed the file."""
     begins_run: bool = field(default=False, kw_only=True)
     """Recorded by ``planverify run`` for itself, so its failures are that run's work."""
-    _contents: dict[str, bytes | None] = field(default_factory=dict[str, "bytes | None"], repr=False)
+    contents: dict[str, bytes | None] = field(
+        default_factory=dict[str, "bytes | None"], kw_only=True, repr=False
+    )
+    """Former contents of files that were read already, by path."""
     _former: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def digests(self) -> Mapping[str, str]:
@@ -67,9 +66,9 @@ class KeptBaseline:
 
     def read(self, path: str) -> bytes | None:
         """Return the content that a file had; ``None`` if no copy of exactly that content is left."""
-        if path not in self._contents:
-            self._contents[path] = self._read(path)
-        return self._contents[path]
+        if path not in self.contents:
+            self.contents[path] = self._read(path)
+        return self.contents[path]
 
     def _read(self, path: str) -> bytes | None:
         file = self.document.files.get(path)
@@ -98,6 +97,12 @@ class KeptBaseline:
     def _accepted(self) -> set[tuple[str, str | None]]:
         """Pairs of path and accepted SHA-256."""
         return {item for each in self.document.accepted for item in each.files.items()}
+
+    def differing(self, now: Mapping[str, str]) -> list[str]:
+        """Return the sorted paths whose SHA-256 in ``now`` is neither the former nor an accepted one."""
+        then = self.digests()
+        paths = (path for path in sorted({*then, *now}) if then.get(path) != now.get(path))
+        return [path for path in paths if not self.accepted(path, now.get(path))]
 
     @cached_property
     def _functions(self) -> frozenset[str]:
@@ -187,7 +192,7 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     if document.plan != plan_id:
         raise BaselineError(
             f"{path if copy is None else ref}: this is the baseline of the plan '{document.plan}', not of "
-            f"'{plan_id}'; record one for this plan: planverify baseline PLAN --force --reason TEXT"
+            f"'{plan_id}'; record one for this plan: planverify baseline PLAN --reason TEXT"
         )
     doubts: tuple[str, ...] = ()
     if exists and copy is not None and not _holds(path, copy):
@@ -293,6 +298,19 @@ def _ref(repository: Repository, plan_id: str) -> str:
     return f"{names}/{file_name(plan_id)}" + (f"@{place}" if repository.prefix else "")
 
 
+def now() -> str:
+    """Return the current time in RFC 3339, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def user() -> str | None:
+    """Return the name of the current user; ``None`` if the system has no name for the user id."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return None
+
+
 def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Baseline:
     """Return a new baseline with the reason for replacing ``earlier``, and the history of replacements.
 
@@ -322,7 +340,7 @@ def accept_changes(
         raise BaselineError("the plan has no baseline; record one: planverify baseline PLAN")
     if kept.doubts:
         raise BaselineError(
-            f"{kept.doubts[0]}; no change is accepted on top of it: record the baseline again with --force"
+            f"{kept.doubts[0]}; no change is accepted on top of it: record the baseline again with --reason"
         )
     changed = _changed_judges(flat, kept, named)
     if not changed:
@@ -338,16 +356,12 @@ def _changed_judges(flat: FlatPlan, kept: KeptBaseline, named: Collection[str]) 
     ``None`` stands for a removed file.
     """
     tree = WorkTree(flat.loaded.root)
-    files, before, current = kept.document.files, kept.digests(), tree.digests()
+    files, current = kept.document.files, tree.digests()
     judges = judges_of(flat, {name.partition("::")[0] for name in kept.document.tests}, tree)
     return {
         path: current.get(path)
-        for path in sorted({*before, *current})
-        if before.get(path) != current.get(path)
+        for path in kept.differing(current)
         # A file that existed keeps its kind, whatever the current configuration implies.
-        and (
-            path in named
-            or (files[path].kind if path in files else judges.kind_of(path)) is not JudgeKind.PRODUCT
-        )
-        and not kept.accepted(path, current.get(path))
+        if path in named
+        or (files[path].kind if path in files else judges.kind_of(path)) is not JudgeKind.PRODUCT
     }

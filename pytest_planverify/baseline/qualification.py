@@ -14,9 +14,9 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Verdict
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
-from pytest_planverify.baseline.record import now, verify_apart
+from pytest_planverify.baseline.kept_baseline import now
+from pytest_planverify.baseline.record import verify_apart
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.checks.chance import test_depends_on_chance
 from pytest_planverify.checks.result import file_of
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 RUNS = 3
 """Number of runs of each check."""
-
-RUNS_OF_CHANCE = 10
-"""Maximum of runs of a check whose tests involve chance; they end when it has both passed and failed."""
 
 _UNRUNNABLE = frozenset({Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR})
 _ANSWERS = frozenset({Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY})
@@ -65,8 +62,7 @@ def qualify(
 ) -> Qualification:
     """Return the qualification of each check of the unclaimed todos; ``todo_ids`` restricts them, if given.
 
-    The whole plan runs ``runs`` times, more often if ``runs`` is at least 2 and a check's tests involve
-    chance. ``say`` is called with a line per run, for progress. Raises
+    The whole plan runs ``runs`` times. ``say`` is called with a line per run, for progress. Raises
     :class:`planner.errors.PlannerError` if the plan cannot be verified at all.
     """
     # A claimed todo states that its work is done, so its checks should pass by now.
@@ -80,14 +76,8 @@ def qualify(
         if is_qualified(criterion)
     ]
     documents: list[OutcomeDocument] = []
-    for number in range(1, max(runs, RUNS_OF_CHANCE) + 1) if subjects else ():
-        why, most = "the current tree", runs
-        if number > runs:
-            # A few uniform results prove little for a test that involves chance.
-            if runs < 2 or not any(_undecided_by_chance(*each, documents, flat) for each in subjects):
-                break
-            why, most = "again, because a test uses random numbers or time", RUNS_OF_CHANCE
-        say(f"verifying {why}, {number} of {most}")
+    for number in range(1, runs + 1) if subjects else ():
+        say(f"verifying the current tree, {number} of {runs}")
         documents.append(verify_apart(flat.loaded.path, directory=directory))
     repository = Repository.around(flat.loaded.root)
     return Qualification(
@@ -127,19 +117,6 @@ def _qualified(
             QualifiedRun(verdict=each.verdict, signature=each.failure and each.failure.signature)
             for each in answers
         ),
-    )
-
-
-def _undecided_by_chance(
-    todo: Todo, criterion: Criterion, documents: Sequence[OutcomeDocument], flat: FlatPlan
-) -> bool:
-    """Return whether a check has uniform results so far, but a test that involves chance."""
-    outcomes = [document.outcome(todo.id) for document in documents]
-    checks = [check for each in outcomes for check in each.checks if check.id == criterion.id]
-    tests = {test.nodeid for check in checks for test in check.tests}
-    root = flat.owner(todo.id).root
-    return len({check.verdict for check in checks}) == 1 and any(
-        test_depends_on_chance(nodeid, root) for nodeid in tests
     )
 
 

@@ -1,24 +1,26 @@
 """Recording of a baseline: results of the plan's checks and tests, and all files below the root.
 
 :func:`look` reads the tree; :func:`make_baseline` runs the plan in a separate process and combines both.
+:func:`baseline_at` does so for a git revision: it is checked out into a temporary work tree, and the
+current plan files are copied into it.
+
 The inventory of the sessions (hooks, patches, lost records) is part of the baseline, so that later runs can
 detect manipulated sessions.
 """
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import math
 import os
 import platform
+import shutil
 import tempfile
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.errors import BaselineError, OutcomeFileError
+from planner.errors import BaselineError, OutcomeFileError, PlannerError
 from planner.model.baseline import (
     Baseline,
     BaselineCheck,
@@ -32,13 +34,16 @@ from planner.model.baseline import (
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome
+from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import read_outcomes
+from planner.planfile.tree import load_tree
 from planner.policy.outcomes import GREEN
 from pytest_planverify import verify_command
 from pytest_planverify.baseline import below
-from pytest_planverify.baseline.kinds import judges_of
+from pytest_planverify.baseline.kept_baseline import KeptBaseline, now
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.baseline.work_tree import WorkTree
+from pytest_planverify.baseline.work_tree import WorkTree, judges_of
+from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 from pytest_planverify.checks.processes import run_process
 from pytest_planverify.journal import read_journal
 
@@ -199,19 +204,6 @@ def tests_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, B
             yield nodeid, BaselineTest(outcome=red or ran[0], flaky=is_flaky, signature=signature)
 
 
-def now() -> str:
-    """Return the current time in RFC 3339, UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def user() -> str | None:
-    """Return the name of the current user; ``None`` if the system has no name for the user id."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return None
-
-
 def object_id(content: bytes, digits: int) -> str:
     """Return git's object id of a blob; ``digits`` is 40 for SHA-1 repositories, 64 for SHA-256."""
     digest = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
@@ -331,3 +323,73 @@ def verify_apart(plan: Path, *, directory: Path, env: Mapping[str, str] | None =
             return read_outcomes(outcomes)
         except OutcomeFileError as error:
             raise BaselineError(str(error)) from None
+
+
+# -- baselines of git revisions ------------------------------------------------------------------------
+
+
+def baseline_at(revision: str, flat: FlatPlan, directory: Path) -> KeptBaseline:
+    """Return the baseline of a revision, recorded now and not stored.
+
+    ``directory`` is where the run was started. Raises :class:`planner.errors.BaselineError` without git,
+    for an unknown revision, or if the plan cannot be verified there.
+    """
+    asked = f"--planverify-baseline {revision}"
+    root = flat.loaded.root
+    repository = Repository.around(root)
+    if repository is None:
+        raise BaselineError(
+            f"{asked}: {root} is not in a git repository; record a baseline with planverify "
+            "baseline PLAN instead"
+        )
+    commit = repository.commit(revision)
+    if commit is None:
+        raise BaselineError(
+            f"{asked}: unknown revision in {repository.top}; name a commit, a tag or a branch"
+        )
+    try:
+        document, contents = _record_at(repository, commit, flat, directory)
+    except PlannerError as error:
+        raise BaselineError(f"{asked}: {error}") from None
+    path = PlanFolder(root, flat.loaded.plan.todo_list_id).path / f"{commit}.json"  # which is never written
+    # The commit has the other contents.
+    known = {name: contents.get(each.sha256) for name, each in document.files.items() if not each.committed}
+    return KeptBaseline(root, document, path=path, contents=known)
+
+
+def _record_at(
+    repository: Repository, commit: str, flat: FlatPlan, directory: Path
+) -> tuple[Baseline, Mapping[str, bytes]]:
+    """Record the baseline of a commit; return it with its uncommitted contents by SHA-256."""
+    root = flat.loaded.root
+    with checkout(repository, commit) as tree:
+        plan = _copy_plans(flat, tree)
+        inside = counterpart(directory, tree, root)
+        # The revision may lack the folder in which the run was started.
+        working = inside if inside is not None and inside.is_dir() else tree
+        # As for the original, the plan's root may lie anywhere below the folder where the run was started.
+        copy = load_tree(plan, boundary=working if working in plan.parents else None).load_all().flat()
+        seen = look(copy.loaded.root)
+        document, _ = make_baseline(copy, seen, directory=working, env=environment_for(tree, root))
+    # Of uncommitted files only the plans belong to it, which are the current ones.
+    plans = {os.path.relpath(part.path, root) for part in flat.parts}
+    kept = {name: file for name, file in document.files.items() if file.committed or name in plans}
+    document = document.model_copy(update={"revision": commit, "dirty": False, "files": kept})
+    return document, seen.contents
+
+
+def _copy_plans(flat: FlatPlan, tree: Path) -> Path:
+    """Copy the current plan files into the tree of the revision; return the top plan's path there.
+
+    Raises :class:`planner.errors.BaselineError` if one lies outside of the repository.
+    """
+    root = flat.loaded.root
+    for part in flat.parts:
+        place = counterpart(part.path, tree, root)
+        if place is None:
+            raise BaselineError(f"{part.path} is outside of the repository; keep the plan with the code")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(part.path, place)
+    found = counterpart(flat.loaded.path, tree, root)
+    assert found is not None
+    return found

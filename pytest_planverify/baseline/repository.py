@@ -77,7 +77,7 @@ class Repository:
 
     def blobs(self, commit: str, *paths: str) -> dict[str, str]:
         """Return the object ids of a commit's files below the folder and at further paths, by path."""
-        return self._listed(commit, "blob", *paths)
+        return _listed(ask(self.folder, "ls-tree", "-r", "-z", commit, "--", ".", *paths), "blob")
 
     def differing(self, commit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the tracked files that differ from a commit, and the files that it does not contain.
@@ -92,9 +92,9 @@ class Repository:
         added |= dict.fromkeys(self.files("--others", "--exclude-standard"))
         return tuple(changed), tuple(added)
 
-    def submodules(self, commit: str) -> dict[str, str]:
-        """Return the commits of the submodules below the folder, as recorded by a commit, by path."""
-        return self._listed(commit, "commit")
+    def submodules(self, commit: str) -> tuple[str, ...]:
+        """Return the paths of a commit's submodules in the whole repository, relative to its top."""
+        return tuple(_listed(ask(self.top, "ls-tree", "-r", "-z", commit), "commit"))
 
     def content(self, commit: str, path: str) -> bytes | None:
         """Return the content of a file in a commit; ``None`` if the commit lacks it."""
@@ -108,16 +108,6 @@ class Repository:
     def kept(self, ref: str) -> bytes | None:
         """Return the content stored under a ref, or ``None``."""
         return ask(self.folder, "cat-file", "blob", ref)
-
-    def _listed(self, commit: str, kind: str, *paths: str) -> dict[str, str]:
-        """Return the object ids of the entries of a kind in a commit, below the folder and at ``paths``."""
-        found: dict[str, str] = {}
-        for entry in _names(ask(self.folder, "ls-tree", "-r", "-z", commit, "--", ".", *paths)):
-            facts, _, path = entry.partition("\t")
-            _mode, its_kind, object_id = facts.split()
-            if its_kind == kind:
-                found[path] = object_id
-        return found
 
 
 def ask(folder: Path, *words: str) -> bytes | None:
@@ -183,3 +173,14 @@ def top_of(folder: Path) -> Path | None:
 def _names(output: bytes | None) -> list[str]:
     """Return the entries of output with ``-z``; none if git failed."""
     return [os.fsdecode(name) for name in (output or b"").split(b"\0") if name]
+
+
+def _listed(output: bytes | None, kind: str) -> dict[str, str]:
+    """Return the object ids of the entries of a kind in output of ``ls-tree``, by path."""
+    found: dict[str, str] = {}
+    for entry in _names(output):
+        facts, _, path = entry.partition("\t")
+        _mode, its_kind, object_id = facts.split()
+        if its_kind == kind:
+            found[path] = object_id
+    return found

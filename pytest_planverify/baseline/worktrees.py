@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,6 @@ _BUILT = frozenset({".so", ".pyd", ".dylib", ".py", ".pyi"})
 """Suffixes of ignored build products that imports need, such as extension modules and ``_version.py``."""
 
 _PLACES_SECONDS = 60
-_LINKED_FOLDER = "node_modules"
-"""Folder that is linked instead of copied because of its size."""
 
 _ASK_FOR_PLACES = """
 import json, sys
@@ -49,22 +47,27 @@ installs, whose finders map them to folders."""
 def checkout(repository: Repository, commit: str) -> Generator[Path]:
     """Check out a commit into a temporary work tree, and yield the repository's folder in it.
 
-    The work tree is deleted afterwards. Submodules are checked out as well, and ignored build products of
-    the current tree are copied. Raises :class:`planner.errors.BaselineError` if the commit lacks the
-    folder, or if git cannot check it out.
+    The work tree is deleted afterwards. Ignored build products of the current tree are copied. Raises
+    :class:`planner.errors.BaselineError` if the commit lacks the folder, if it needs submodules, or if git
+    cannot check it out.
     """
-    with _temporary_folder() as folder, ExitStack() as added:
+    # Without their code, tests would fail that passed at that revision.
+    fetched = (path for path in repository.submodules(commit) if (repository.top / path / ".git").exists())
+    if (path := next(fetched, None)) is not None:
+        raise BaselineError(
+            f"{path} is a submodule, which a checkout of a revision lacks; record a baseline instead: "
+            "planverify baseline PLAN"
+        )
+    with _temporary_folder() as folder:
         tree = folder / repository.top.name
         try:
             _add(repository, tree, commit)
-            _add_submodules(repository.top, tree, commit, added)
             inside = tree / repository.prefix
             if not inside.is_dir():
                 raise BaselineError(f"there is no folder {repository.prefix}; name a later revision")
             _copy_build_products(repository, tree)
             yield inside
         finally:
-            added.close()  # submodules first, as their work trees lie in the outer one
             _remove(repository, tree)
 
 
@@ -72,26 +75,15 @@ def checkout(repository: Repository, commit: str) -> Generator[Path]:
 def copy_as_is(root: Path) -> Generator[Path]:
     """Copy the current tree with uncommitted changes, and yield the root in the copy; deleted afterwards.
 
-    If there is a commit, the copy is a work tree of the repository. Virtual environments, caches and the
-    verifier's own records are left out. Raises :class:`planner.errors.BaselineError` if the
-    tree is too large or a file is unreadable.
+    The copy contains the whole repository, but is none. Virtual environments, caches and the verifier's own
+    records are left out. Raises :class:`planner.errors.BaselineError` if the tree is too large or a file is
+    unreadable.
     """
     repository = Repository.around(root)
     top = root if repository is None else repository.top
-    commit = None if repository is None else repository.commit("HEAD")
     with _temporary_folder() as folder:
-        tree = folder / top.name
-        try:
-            if repository is not None and commit is not None:
-                # Of the same commit, so that git answers as in the original; the files are copied below.
-                _add(repository, tree, commit, "--no-checkout")
-                # If this fails, git takes the copy's files for new ones, which affects no test.
-                ask(tree, "read-tree", "HEAD")
-            _copy_all(top, tree)
-            yield tree / root.relative_to(top)
-        finally:
-            if repository is not None and commit is not None:
-                _remove(repository, tree)
+        _copy_all(top, folder / top.name)
+        yield folder / top.name / root.relative_to(top)
 
 
 def environment_for(tree: Path, root: Path) -> dict[str, str]:
@@ -144,33 +136,12 @@ def _temporary_folder() -> Generator[Path]:
         delete_folder(folder)
 
 
-def _add(repository: Repository, tree: Path, commit: str, *options: str) -> None:
+def _add(repository: Repository, tree: Path, commit: str) -> None:
     """Add a detached work tree of a commit. Raises :class:`planner.errors.BaselineError`."""
     try:
-        git(repository.folder, "worktree", "add", "--detach", "--quiet", *options, str(tree), commit)
+        git(repository.folder, "worktree", "add", "--detach", "--quiet", str(tree), commit)
     except GitFailed as error:
         raise BaselineError(f"git cannot make a work tree of {commit[:12]}: {error}") from None
-
-
-def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> None:
-    """Check out the submodules of a commit, recursively, as its tests may need their code.
-
-    Their removal is pushed on ``added``. Submodules that are not fetched now are left out. Raises
-    :class:`planner.errors.BaselineError` if a fetched one lacks the recorded commit.
-    """
-    around = Repository.around(top)
-    for path, wanted in () if around is None else around.submodules(commit).items():
-        inner = Repository.around(top / path)
-        if inner is None or inner.prefix:
-            continue
-        if inner.commit(wanted) is None:
-            raise BaselineError(
-                f"the submodule {path} lacks {wanted[:12]}, its commit at {commit[:12]}; fetch it: git "
-                f"-C {path} fetch"
-            )
-        _add(inner, tree / path, wanted)
-        added.callback(_remove, inner, tree / path)
-        _add_submodules(top / path, tree / path, wanted, added)
 
 
 def _remove(repository: Repository, tree: Path) -> None:
@@ -210,7 +181,6 @@ def _copy_build_products(repository: Repository, tree: Path) -> None:
         if path in walked and Path(path).suffix in _BUILT and not place.exists() and place.parent.is_dir():
             with suppress(OSError):
                 shutil.copy2(repository.top / path, place, follow_symlinks=False)
-    _link_node_modules(repository.top, tree)
 
 
 def _copy_all(top: Path, tree: Path) -> None:
@@ -236,7 +206,6 @@ def _copy_all(top: Path, tree: Path) -> None:
             if not os.path.isfile(top / path):  # sockets and pipes are not copied
                 continue
             raise BaselineError(f"{top / path}: it cannot be copied: {error.strerror}") from None
-    _link_node_modules(top, tree)
 
 
 def _to_copy(top: Path) -> Iterator[str]:
@@ -244,15 +213,6 @@ def _to_copy(top: Path) -> Iterator[str]:
     # ``.git`` is a file in linked work trees, which must not replace the copy's own.
     yield from (path for path in walk(top) if path != ".git")
     yield from (f"{OWN_REPORTS}/{path}" for path in walk(top / OWN_REPORTS))
-
-
-def _link_node_modules(top: Path, tree: Path) -> None:
-    """Link ``node_modules`` of the top folder and of the folders in it into the copy."""
-    for folder in (top, *(each for each in top.iterdir() if each.is_dir() and not each.is_symlink())):
-        place = tree / folder.relative_to(top) / _LINKED_FOLDER
-        # One that the copy has itself stays.
-        if (folder / _LINKED_FOLDER).is_dir() and place.parent.is_dir() and not os.path.lexists(place):
-            place.symlink_to(folder / _LINKED_FOLDER, target_is_directory=True)
 
 
 def _import_places() -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Detection of chance in code: random numbers, clocks, threads, or the order of sets.
 
-Confirmation repeats a failing check, and qualification any check, more often where chance is found. The
-source is searched for calls by their names, without imports or types. A false hit costs repeated runs, a
-missed one lets a flaky failure count as deterministic.
+Confirmation repeats a failing check more often where chance is found. The source is searched for calls by
+their names, without imports or types. A false hit costs repeated runs, a missed one lets a flaky failure
+count as deterministic.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def depends_on_chance(
     shown = [*piece.subjects, *(frame for frame in frames if frame.side in (Side.TEST, Side.PRODUCT))]
     if any(_function_draws(root / path, line) for path, line in {(each.path, each.line) for each in shown}):
         return True
-    if piece.nodeid is not None and test_depends_on_chance(piece.nodeid, root):
+    if piece.nodeid is not None and _test_depends_on_chance(piece.nodeid, root):
         return True
     # Sets are common and mostly used for membership tests, so they do not count in all that ran.
     ran = (executed or {}).get(piece.nodeid or "", ())
     return any(_function_draws(root / path, first, with_sets=False) for path, first, _ in ran)
 
 
-def test_depends_on_chance(nodeid: str, root: Path) -> bool:
+def _test_depends_on_chance(nodeid: str, root: Path) -> bool:
     """Return whether a test, or anything that it uses in its file, involves chance.
 
     Functions are followed by their names: calls, attributes, and parameters, which may be fixtures.

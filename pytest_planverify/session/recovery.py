@@ -32,7 +32,7 @@ from pytest_planverify.session.run_folder import RunFolder, baseline_digest, che
 from pytest_planverify.session.schedule import run_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
@@ -130,25 +130,15 @@ def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
 
 
 def _baseline_of_run(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
-    """Return the baseline that the run used, if it is still kept unchanged."""
+    """Return the baseline that the run used, if it is still kept unchanged; none of a revision is kept."""
     digest = run.started.conditions.get("baseline")
     if not digest:
         return None
-    return next((kept for kept in _baselines(flat) if baseline_digest(kept) == digest), None)
-
-
-def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
-    """Yield the plan's own baseline and those of revisions."""
-    from pytest_planverify.baseline.kept_baseline import baseline_of_file
-
-    root = flat.loaded.root
     with suppress(PlannerError):
-        own = load_baseline(root, flat.loaded.plan.todo_list_id)
-        if own is not None:
-            yield own
-    for path in sorted(PlanFolder(root, flat.loaded.plan.todo_list_id).baselines.glob("*.json")):
-        with suppress(PlannerError):
-            yield baseline_of_file(root, path)
+        kept = load_baseline(flat.loaded.root, flat.loaded.plan.todo_list_id)
+        if kept is not None and baseline_digest(kept) == digest:
+            return kept
+    return None
 
 
 def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> list[Assembled]:

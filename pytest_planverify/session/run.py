@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
-    from pytest_planverify.baseline.demands import Demands
+    from pytest_planverify.baseline.comparison import Demands
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.checks.manual import AnswersOnFile
     from pytest_planverify.checks.result import Judgement
@@ -674,7 +674,7 @@ def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
     if settings.recording or settings.collect_only:
         return None
     if settings.baseline is not None:
-        from pytest_planverify.baseline.revisions import baseline_at
+        from pytest_planverify.baseline.record import baseline_at
 
         return baseline_at(settings.baseline, chosen.flat, settings.invocation_dir)
     root = chosen.plan.root
@@ -696,7 +696,7 @@ def _demands(
     asked = any(todo.must_turn_green or todo.must_stay_green for todo in todos)
     if not asked or settings.recording or settings.collect_only or settings.narrows:
         return None
-    from pytest_planverify.baseline.demands import Demands
+    from pytest_planverify.baseline.comparison import Demands
 
     return Demands(flat, baseline)
 

@@ -323,10 +323,6 @@ def test_a_git_revision_can_serve_as_the_baseline(tmp_path: Path) -> None:
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
     assert project.git("worktree", "list").count("\n") == 0
     assert (project.git("symbolic-ref", "HEAD"), project.git("write-tree")) == (branch, index)
-    (kept,) = (project.root / ".planverify/plans/calc/baselines").glob("*.json")
-    kept.write_text(kept.read_text().replace('"failed"', '"passed"'))
-    _, found = project.verify("--planverify-baseline", "HEAD~1", todos=("legacy",))
-    assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
 
 
 def test_a_baseline_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
@@ -335,10 +331,8 @@ def test_a_baseline_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
     refused = project.planverify("baseline")
     assert refused.exit_code == 2
     assert "there is a baseline of 'calc'" in refused.output
-    refused = project.planverify("baseline", "plan.yaml", "--force")
-    assert refused.exit_code == 2
-    assert "give the reason with --reason" in refused.output
-    said = project.planverify("baseline", "--force", "--reason", "another machine")
+    assert project.planverify("baseline", "--reason", " ").exit_code == 2
+    said = project.planverify("baseline", "--reason", "another machine")
     assert said.exit_code == 0, said
     (entry,) = project.baseline["remade"]
     assert entry["reason"] == "another machine"
@@ -499,7 +493,7 @@ def test_a_plan_that_cannot_be_verified_has_no_baseline(tmp_path: Path) -> None:
     project.write({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"})
     del project.env["PYTEST_ADDOPTS"]
     said = project.planverify("baseline")
-    assert "no test ran for stays must_stay_green" in said.output
+    assert "tests     none was run" in said.output
     (project.root / ".planverify/plans/calc/baseline.json").unlink()
     project.write({"plan.yaml": "items: []\n"})
     assert project.planverify("baseline").exit_code == 4

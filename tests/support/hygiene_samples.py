@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from planner.model.evidence import HygieneSignal
-from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.baseline.work_tree import Judges
 from pytest_planverify.guards.hygiene.compare import compare
 from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness
-from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.baseline.work_tree import Judges
 from pytest_planverify.guards.hygiene.source import parse
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from planner.model.plan import Todo
 from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
-from pytest_planverify.baseline.demands import NO_BASELINE, Demands
+from pytest_planverify.baseline.comparison import NO_BASELINE, Demands
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.checks.result import CheckRun, Judgement
 

@@ -14,7 +14,7 @@ from planner.model.verdicts import Side
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline import repository as repository_module
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, hunks_of, new_file, parts_of_diff
+from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, hunks_of, parts_of_diff
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, keep_baseline
 from pytest_planverify.guards.plan_guards import Differing, since
 
@@ -458,7 +458,7 @@ def test_form_feed_ends_no_line():
 
     (changed,) = hunks_of("shop.py", compare(before, now), now, None)
     assert (changed.function, changed.line) == ("h", 8)
-    assert [each.function for each in hunks_of("shop.py", new_file(now), now, None)] == ["f", "g", "h"]
+    assert [each.function for each in hunks_of("shop.py", compare("", now), now, None)] == ["f", "g", "h"]
 
 
 def test_file_whose_name_git_quotes_adds_nothing_to_another():

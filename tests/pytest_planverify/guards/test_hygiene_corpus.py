@@ -18,7 +18,7 @@ from planner.model.baseline import JudgeKind
 from planner.planfile.loader import plan_as_it_stands
 from planner.planfile.project_files import is_cache_or_report
 from planner.policy.criteria import criteria_of
-from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.baseline.work_tree import Judges
 from pytest_planverify.guards.hygiene.compare import compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, reach_of
 from pytest_planverify.guards.hygiene.source import has_same_tree

@@ -19,7 +19,7 @@ from hygiene_samples import (
     with_tests,
 )
 
-from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.baseline.work_tree import Judges
 from pytest_planverify.guards.hygiene.compare import compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 
