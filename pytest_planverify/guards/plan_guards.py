@@ -12,15 +12,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.evidence import HygieneSignal
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import Hardness
 from planner.planfile.left_files import left_by_runs, remember_run
-from planner.planfile.project_files import open_regular
+from planner.planfile.project_files import GONE, digest_of, open_regular
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
@@ -158,8 +156,7 @@ class Guards:
         """Yield the violations for all tampering signals: of the tree, the sessions and the own files."""
         found = [] if self._own is None else [*self._own.signals()]
         if self._hygiene is not None:
-            shown = () if result is None else self._session_signals(result, narrowed)
-            found = [*self._hygiene.signals, *shown, *found]
+            found = [*self._hygiene.signals, *self._session_signals(result, narrowed), *found]
         if found:
             from pytest_planverify.guards.hygiene.compare import violations
             from pytest_planverify.guards.hygiene.grants import Grants
@@ -171,23 +168,14 @@ class Guards:
             # none of these is part of the run, against every todo of it.
             yield from violations(found, grants=grants, passed=working or present, present=present)
 
-    def _session_signals(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
-        """Yield the signals of the sessions that the comparison of trees has not reported already."""
-        from pytest_planverify.baseline.record import inventory_of
-        from pytest_planverify.guards.session_signals import Shown, signals, without_known
+    def _session_signals(self, result: RunResult | None, narrowed: bool) -> Iterator[HygieneSignal]:
+        """Yield the signals of the sessions; none without a run or a baseline."""
+        if result is not None and self._hygiene and self._kept is not None and self._tree is not None:
+            from pytest_planverify.guards.session_signals import SessionComparison
 
-        assert self._hygiene is not None
-        assert self._kept is not None
-        assert self._tree is not None
-        records = [each for record in result.records for each in record.inventories]
-        shown = Shown(
-            sessions=result.records,
-            checks={name: [run.check for run in runs.values()] for name, runs in result.checks.items()},
-            inventory=inventory_of(records, self._flat.loaded.root),
-            narrowed=narrowed,
-        )
-        found = signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())
-        yield from without_known(found, self._hygiene.signals)
+            digests = self._tree.digests()
+            compared = SessionComparison(self._flat, self._kept, self._hygiene.grants, digests)
+            yield from compared.signals(result, narrowed=narrowed)
 
     # -- the allowlist ---------------------------------------------------------------------------
 
@@ -301,11 +289,8 @@ class Guards:
 
 # -- our own files -------------------------------------------------------------------------------------
 
-_RECORD_FILES = ("answers.json", "outcomes.json")
-_PLAN_RECORDS = ("plans/*/*", "plans/*/baselines/*")
-_RECORD_PREFIXES = ("journal", "outcome", "baseline", "qualification", "answers")
-_LARGEST_HASHED = 64 << 20
-"""Size in bytes above which files are compared by size and modification time instead of a digest."""
+_RECORDS = ("answers.json", "outcomes.json", "plans/*/*", "baseline/objects/*")
+"""Globs of the records in ``.planverify``."""
 
 
 class OwnFiles:
@@ -318,42 +303,29 @@ class OwnFiles:
         self._root = root
         self._home = root / ".planverify"
         self._plans = tuple(plans)
-        self._before = self._stamps()
-        self._journals = {path: _size_and_time(path) for path in self._home.glob("runs/*/journal.jsonl")}
-        # An agent may write a file that a reader takes for a record; no file of ours has these names.
-        names = sorted(os.listdir(self._home)) if self._home.is_dir() else []
-        self._imitations = [
-            f".planverify/{name}"
-            for name in names
-            if name not in (*_RECORD_FILES, "baseline") and name.lower().startswith(_RECORD_PREFIXES)
-        ]
+        self._before = self._digests()
+        self._journals = {path: digest_of(path) for path in self._home.glob("runs/*/journal.jsonl")}
 
     def signals(self) -> Iterator[HygieneSignal]:
-        """Yield a signal for each file changed since the start, and for each imitation of a record."""
-        after = self._stamps()
+        """Yield a signal for each file changed since the start."""
+        after = self._digests()
         for path in sorted({*self._before, *after}):
             before, now = self._before.get(path), after.get(path)
             if before != now and not (path.endswith("/outcomes.json") and self._is_of_another_run(path)):
                 how = "was removed" if now is None else "was made" if before is None else "was changed"
-                yield _signal(f"{path} {how} during the run", path)
-        for path in self._imitations:
-            yield _signal(f"{path} looks like a record of planverify, but is not one", path)
+                message = f"{path} {how} during the run"
+                yield HygieneSignal(
+                    sign="records-touched", hardness=Hardness.HARD, message=message, path=path
+                )
 
-    def _stamps(self) -> dict[str, str]:
-        """Return a text that changes with each existing file's content, by path relative to the root."""
-        files = [*self._plans, *(self._home / name for name in _RECORD_FILES)]
-        # Temporary files belong to a concurrent run of another plan, which may be writing records.
-        files += [
-            path for names in _PLAN_RECORDS for path in self._home.glob(names) if path.suffix != ".tmp"
-        ]
-        found = {path: _digest(path) for path in files}
-        # The content of a stored object is verified against its name, a digest, when it is read. Size
-        # and time suffice here.
-        found |= {path: _size_and_time(path) for path in self._home.glob("baseline/objects/*")}
+    def _digests(self) -> dict[str, str]:
+        """Return the digest of each existing file, by path relative to the root."""
+        found = (path for names in _RECORDS for path in self._home.glob(names))
         return {
-            os.path.relpath(path, self._root).replace(os.sep, "/"): each
-            for path, each in found.items()
-            if each
+            os.path.relpath(path, self._root).replace(os.sep, "/"): digest_of(path)
+            for path in (*self._plans, *found)
+            # Temporary files belong to a concurrent run of another plan, which may be writing records.
+            if os.path.lexists(path) and path.suffix != ".tmp" and (path.is_symlink() or not path.is_dir())
         }
 
     def _is_of_another_run(self, path: str) -> bool:
@@ -368,31 +340,7 @@ class OwnFiles:
             return False
         journal = self._home / "runs" / run / "journal.jsonl"
         # Any finished run has a journal: it must have grown, else an old outcome file could be put back.
-        return "/" not in run and _size_and_time(journal) not in (None, self._journals.get(journal))
-
-
-def _signal(message: str, path: str) -> HygieneSignal:
-    return HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=message, path=path)
-
-
-def _digest(path: Path) -> str | None:
-    """Return a text that changes with a file's content or a link's target; ``None`` without such a file."""
-    with suppress(OSError):
-        if path.is_symlink():
-            return f"-> {os.readlink(path)}"
-        if path.is_file():
-            return (
-                _size_and_time(path)
-                if path.stat().st_size > _LARGEST_HASHED
-                else sha256(path.read_bytes()).hexdigest()
-            )
-    return None
-
-
-def _size_and_time(path: Path) -> str | None:
-    with suppress(OSError):
-        return f"{path.lstat().st_size} {path.lstat().st_mtime_ns}"
-    return None
+        return "/" not in run and digest_of(journal) not in (GONE, self._journals.get(journal))
 
 
 # -- files that differ ---------------------------------------------------------------------------------
@@ -430,17 +378,11 @@ def since(
         if kept is None:
             return None
     folder = folder.removeprefix("./")
-    digests = kept.digests().items()
-    then = {path.removeprefix(folder): digest for path, digest in digests if path.startswith(folder)}
-    now = WorkTree(root).digests()
-    differing = sorted(
-        path
-        for path in {*then, *now}
-        if then.get(path) != now.get(path)
-        and not path.startswith("../")
-        and not kept.accepted(folder + path, now.get(path))
-    )
-    return Differing(tuple(differing), tuple(path for path in differing if path not in then))
+    now = {folder + path: digest for path, digest in WorkTree(root).digests().items()}
+    paths = (path.removeprefix(folder) for path in kept.differing(now) if path.startswith(folder))
+    differing = sorted(path for path in paths if not path.startswith("../"))
+    added = (path for path in differing if folder + path not in kept.document.files)
+    return Differing(tuple(differing), tuple(added))
 
 
 def _since_commit(root: Path, commit: str) -> Differing | None:

@@ -319,27 +319,26 @@ def temporary_folders() -> list[str]:
 # -- what the plans grant ----------------------------------------------------------------------------
 
 
+_POLICIES = {CONNECT: "network", PROCESS: "processes", WRITE: "writes"}
+"""Fields of :class:`Sandbox` by kind of access."""
+
+
 def grants_of(sandboxes: Sequence[Sandbox]) -> Callable[[Reached], bool]:
     """Return a predicate: whether every policy that restricts this kind of access grants it."""
-    grants: dict[str, tuple[Callable[[Reached], bool], ...]] = {}
-    for kind, make in ((CONNECT, _hosts), (PROCESS, _programs), (WRITE, _folders)):
-        policies = dict.fromkeys((_policy(each, kind), each.root) for each in sandboxes)
-        grants[kind] = tuple(
-            make(() if policy == DENY else policy, root)  # type: ignore[arg-type]
-            for policy, root in policies
-            if policy != RECORD
-        )
+    makers = {CONNECT: _hosts, PROCESS: _programs, WRITE: _folders}
+    grants: dict[str, list[Callable[[Reached], bool]]] = {}
+    for kind, field in _POLICIES.items():
+        policies = dict.fromkeys((getattr(each, field), each.root) for each in sandboxes)
+        restricting = [(policy, root) for policy, root in policies if policy != RECORD]
+        grants[kind] = [
+            makers[kind](() if policy == DENY else policy, root) for policy, root in restricting
+        ]
     return lambda reached: all(grant(reached) for grant in grants[reached.kind])
 
 
 def denies_anything(sandboxes: Sequence[Sandbox]) -> bool:
     """Return whether any policy restricts an access instead of only recording it."""
-    return any(_policy(each, kind) != RECORD for each in sandboxes for kind in (CONNECT, PROCESS, WRITE))
-
-
-def _policy(sandbox: Sandbox, kind: str) -> str | tuple[str, ...]:
-    """Return the rule for a kind of access."""
-    return {CONNECT: sandbox.network, PROCESS: sandbox.processes, WRITE: sandbox.writes}[kind]
+    return any(getattr(each, field) != RECORD for each in sandboxes for field in _POLICIES.values())
 
 
 def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:

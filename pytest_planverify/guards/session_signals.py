@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness, TestOutcome
 from planner.text.display import listed
 from pytest_planverify.baseline import below
+from pytest_planverify.baseline.record import inventory_of
 from pytest_planverify.guards.hygiene.changes import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.tamper_observer import environment_files
@@ -24,22 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from planner.model.baseline import SessionInventory
-    from planner.model.outcome import Check
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.guards.hygiene.grants import Grants
 
-_EQUIVALENT = {
-    "hook-added": ("outcome-hook", "judge-changed"),
-    "patches-judge": ("fixture-overridden", "outcome-hook"),
-    "test-vanished": ("test-deleted", "test-deselected", "judge-removed"),
-    "test-skipped-since": ("test-skipped", "test-xfailed", "test-deleted"),
-}
-"""Signs of the tree comparison that report the same act as a sign of the run.
-
-If both are reported for the same file, the signal of the run is dropped.
-"""
 _DECIDING = re.compile(
     r"pytest_(runtest|pyfunc_call|collect|ignore_collect|pycollect|make_collect_report|deselected|itemcollected"
     r"|generate_tests|fixture|sessionfinish|report_teststatus|report_to_|report_from_|assertrepr_compare"
@@ -79,123 +69,171 @@ class RunResult(Protocol):
         ...
 
 
-class Shown(NamedTuple):
-    """Observations of a run that are searched for signals."""
+class SessionComparison:
+    """Compares the observations of a run with the baseline of its plan.
 
-    sessions: Sequence[SessionSeen]
-    checks: Mapping[str, Iterable[Check]]
-    """By todo id."""
-    inventory: SessionInventory
-    """Inventories of all sessions, merged."""
-    narrowed: bool = False
-    """Whether the user excluded tests, so that missing ones are no signal."""
-
-
-class FileGround:
-    """Facts about files: their changes since the baseline, and the permissions to change them.
-
-    Paths are relative to the root.
+    Paths are relative to the root. ``digests`` are those of the tree before the run, by path. One act may
+    cause several signals, also beside those of the comparison of trees.
     """
 
-    def __init__(self, kept: KeptBaseline, grants: Grants, digests: Mapping[str, str]) -> None:
-        self.kept, self._grants, self._digests = kept, grants, digests
-        self.inventory = kept.document.inventory
+    def __init__(
+        self, flat: FlatPlan, kept: KeptBaseline, grants: Grants, digests: Mapping[str, str]
+    ) -> None:
+        self._flat, self._kept, self._grants, self._digests = flat, kept, grants, digests
 
-    def permission(self, path: str) -> Permission:
-        """Return the permission of the plan's todos to change a file."""
-        return self._grants.permission(path)
+    def signals(self, result: RunResult, *, narrowed: bool = False) -> Iterator[HygieneSignal]:
+        """Yield all tampering signals of a run.
 
-    def is_accepted(self, path: str) -> bool:
+        With ``narrowed`` the user excluded tests, so that missing ones are no signal.
+        """
+        records = [each for session in result.records for each in session.inventories]
+        now = inventory_of(records, self._flat.loaded.root)
+        yield from _contradictions(result.records, self._kept.document.inventory)
+        yield from self._hooks(now)
+        yield from self._patches(now)
+        if not narrowed:
+            yield from self._missing_tests(result)
+
+    # -- facts about files -----------------------------------------------------------------------
+
+    def _is_accepted(self, path: str) -> bool:
         """Return whether a person has accepted the file's current content."""
         digest = self._digests.get(path)
-        return digest is not None and self.kept.accepted(path, digest)
+        return digest is not None and self._kept.accepted(path, digest)
 
-    def is_settled(self, path: str) -> bool:
+    def _is_settled(self, path: str) -> bool:
         """Return whether a file is as in the baseline, or accepted by a person."""
-        before = self.kept.document.files.get(path)
+        before = self._kept.document.files.get(path)
         is_unchanged = before is not None and before.sha256 == self._digests.get(path)
-        return is_unchanged or self.is_accepted(path)
+        return is_unchanged or self._is_accepted(path)
 
-    def is_off_limits(self, path: str) -> bool:
+    def _is_off_limits(self, path: str) -> bool:
         """Return whether an effect on the tests of a file cannot be legitimate work.
 
         This is so if no todo may change the file, or if it is unchanged and no todo's allowlist names it. A
         file whose change a person accepted does not count.
         """
-        permission = self.permission(path)
-        if permission is Permission.GRANTED or self.is_accepted(path):
+        permission = self._grants.permission(path)
+        if permission is Permission.GRANTED or self._is_accepted(path):
             return False
-        return permission is Permission.FORBIDDEN or self.is_settled(path)
+        return permission is Permission.FORBIDDEN or self._is_settled(path)
 
-    def was_red(self, nodeid: str) -> bool:
-        """Return whether a test failed at the baseline, and was not flaky."""
-        was = self.kept.test(nodeid)
-        return was is not None and was.outcome.is_red and not was.flaky
-
-    def selection_was_accepted(self) -> bool:
+    def _selection_was_accepted(self) -> bool:
         """Return whether a person has accepted a change of a file that decides which tests exist."""
         return any(
-            self.kept.kind_of(path) in (JudgeKind.CONFTEST, JudgeKind.CONFIG)
+            self._kept.kind_of(path) in (JudgeKind.CONFTEST, JudgeKind.CONFIG)
             and self._digests.get(path) == digest
-            for each in self.kept.document.accepted
+            for each in self._kept.document.accepted
             for path, digest in each.files.items()
         )
 
+    # -- signals ---------------------------------------------------------------------------------
 
-def signals(
-    shown: Shown,
-    kept: KeptBaseline,
-    flat: FlatPlan,
-    grants: Grants,
-    digests: Mapping[str, str],
-) -> Iterator[HygieneSignal]:
-    """Yield all tampering signals of a run.
+    def _hooks(self, now: SessionInventory) -> Iterator[HygieneSignal]:
+        """Yield hooks that can decide results, in product or forbidden files that did not implement them.
 
-    ``digests`` are those of the tree before the run, by path. One act may cause several signals; see
-    :func:`without_known`.
-    """
-    ground = FileGround(kept, grants, digests)
-    yield from _sessions(shown, ground.inventory)
-    yield from _hooks(shown.inventory, ground)
-    yield from _patches(shown.inventory, ground)
-    if not shown.narrowed:
-        yield from _missing_tests(shown, flat, ground)
+        A hook that moved from another file is no signal, nor is one in a file that is unchanged or
+        accepted. Files outside of the root are ignored, because users may load plugins from anywhere.
+        """
+        hooks = self._kept.document.inventory.hooks
+        before = {(each.hook, _without_location(each.file)) for each in hooks}
+        files = {(each.hook, _without_location(each.file)): each.file for each in now.hooks}
+        # A hook that moved is missing in its old file: as many new implementations are no signal.
+        moved = Counter(hook for hook, _ in before - files.keys())
+        for hook, place in sorted(files.keys() - before):
+            file = files[hook, place]
+            if moved[hook]:
+                moved[hook] -= 1
+            elif _DECIDING.fullmatch(hook) and not file.startswith("/") and not self._is_settled(file):
+                is_product = self._kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
+                if is_product or self._grants.permission(file) is Permission.FORBIDDEN:
+                    message = f"{file} implements the hook {hook}, unlike at the baseline"
+                    yield _signal("hook-added", message, path=file)
+
+    def _patches(self, now: SessionInventory) -> Iterator[HygieneSignal]:
+        """Yield judging functions that were replaced.
+
+        Those that were replaced at the baseline, too, are left out, and replacements by an installed
+        library or by a file that is unchanged or accepted.
+        """
+        is_environment = environment_files()
+        before = {each.name for each in self._kept.document.inventory.patched}
+        for each in now.patched:
+            # Libraries may replace functions when they are imported. Names with parentheses are functions
+            # whose code was changed, for which the file is that of the function and not of the culprit.
+            by_library = is_environment(each.file) and not each.name.endswith("()")
+            if each.name not in before and not by_library and not self._is_settled(each.file):
+                message = (
+                    f"{each.name} was replaced{f' by {each.file}' if each.file else ''} and not restored"
+                )
+                is_own = each.file in self._kept.document.files or not each.file.startswith("/")
+                yield _signal("patches-judge", message, path=(each.file or None) if is_own else None)
+
+    def _missing_tests(self, result: RunResult) -> Iterator[HygieneSignal]:
+        """Yield tests of the baseline that a command no longer collects, and failing ones now skipped.
+
+        Tests of files that could not be collected are left out, and missing tests of files that may have
+        been changed legitimately. If a person has accepted a change of the selection, no missing test is a
+        signal.
+        """
+        accepted = self._selection_was_accepted()
+        unread = {name.partition("::")[0] for each in result.records for name in each.collection_failures}
+        for todo_id, runs in result.checks.items():
+            for check_id, run in runs.items():
+                check, was = run.check, self._kept.check(todo_id, check_id)
+                if was is None or was.cmd != check.cmd or not check.tests or not was.tests:
+                    # A changed command is judged by the comparison of plans. Without tests on one of the
+                    # sides there is nothing to compare.
+                    continue
+                present = {_function(test.nodeid) for test in check.tests}
+                vanished = (
+                    below(self._flat, todo_id, name)
+                    for name in dict.fromkeys(map(_function, was.tests))
+                    if not accepted and name not in present and name.partition("::")[0] not in unread
+                )
+                idle = (
+                    below(self._flat, todo_id, test.nodeid)
+                    for test in check.tests
+                    if test.outcome in (TestOutcome.SKIPPED, TestOutcome.XFAILED)
+                )
+                for file, names in _by_file(vanished):
+                    if self._is_off_limits(file):
+                        message = f"{_are(names, f' of {check.id} of {todo_id}')} no longer collected"
+                        yield _signal("test-vanished", message, path=file, nodeid=names[0])
+                for file, names in _by_file(name for name in idle if self._was_red(name)):
+                    if not self._is_accepted(file):
+                        were = "it was red" if len(names) == 1 else "they were red"
+                        message = (
+                            f"{_are(names)} skipped or expected to fail since the baseline, where {were}"
+                        )
+                        yield _signal("test-skipped-since", message, path=file, nodeid=names[0])
+
+    def _was_red(self, nodeid: str) -> bool:
+        """Return whether a test failed at the baseline, and was not flaky."""
+        was = self._kept.test(nodeid)
+        return was is not None and was.outcome.is_red and not was.flaky
 
 
-def without_known(
-    found: Iterable[HygieneSignal], known: Iterable[HygieneSignal]
-) -> Iterator[HygieneSignal]:
-    """Yield the signals of ``found`` that report nothing which ``known`` reports of the same file.
-
-    ``known`` are the signals of the comparison of trees.
-    """
-    reported = {(each.sign, each.path) for each in known}
-    for each in found:
-        signs = (each.sign, *_EQUIVALENT.get(each.sign, ()))
-        if each.path is None or not any((sign, each.path) in reported for sign in signs):
-            yield each
-
-
-def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]:
+def _contradictions(sessions: Sequence[SessionSeen], before: SessionInventory) -> Iterator[HygieneSignal]:
     """Yield contradictions in what sessions report about themselves.
 
     Forged or missing records, a missing inventory, a successful exit status in spite of failures, and tests
     that passed although their function was not called. Missing records, such an exit status and such tests
     are left out if the baseline has them, too.
     """
-    if forged := sum(each.forged for each in shown.sessions):
+    if forged := sum(each.forged for each in sessions):
         yield _signal("records-touched", f"lines of the journal ({forged}) were not written by its session")
-    if any(each.journal_lost for each in shown.sessions) and not before.records_lost:
+    if any(each.journal_lost for each in sessions) and not before.records_lost:
         yield _signal("records-touched", "records of a session were removed from the journal")
     # A session that came to its end has written an inventory; all() is also true if there is none.
     if any(
         each.collected
         and each.exit_status is not None
         and all(one.get("incomplete") for one in each.inventories)
-        for each in shown.sessions
+        for each in sessions
     ):
         yield _signal("witness-silenced", "a session ended without reporting its plugins and hooks")
-    for each in shown.sessions if not before.status_overturned else ():
+    for each in sessions if not before.status_overturned else ():
         red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
         if red and each.exit_status == 0:
             message = f"a session returned 0 although {listed(red)} failed"
@@ -203,7 +241,7 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
             break
     # Some plugins run test bodies in other processes, where calls cannot be observed. The baseline shows
     # whether the project uses such a plugin.
-    for session in shown.sessions if not before.bodies_elsewhere else ():
+    for session in sessions if not before.bodies_elsewhere else ():
         without_body = (nodeid for each in session.inventories for nodeid in each.get("without_body", ()))
         green = {nodeid for nodeid, test in session.results.items() if test.outcome == "passed"}
         if names := [nodeid for nodeid in without_body if nodeid in green]:
@@ -211,87 +249,10 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
             yield _signal("body-not-run", message, path=names[0].partition("::")[0], nodeid=names[0])
 
 
-def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Yield hooks that can decide results, in product or forbidden files that did not implement them.
-
-    A hook that moved from another file is no signal, nor is one in a file that is unchanged or accepted.
-    Files outside of the root are ignored, because users may load plugins from anywhere.
-    """
-    before = {(each.hook, _without_location(each.file)) for each in ground.inventory.hooks}
-    files = {(each.hook, _without_location(each.file)): each.file for each in now.hooks}
-    # A hook that moved is missing in its old file: as many new implementations are no signal.
-    moved = Counter(hook for hook, _ in before - files.keys())
-    for hook, place in sorted(files.keys() - before):
-        file = files[hook, place]
-        if moved[hook]:
-            moved[hook] -= 1
-        elif _DECIDING.fullmatch(hook) and not file.startswith("/") and not ground.is_settled(file):
-            is_product = ground.kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
-            if is_product or ground.permission(file) is Permission.FORBIDDEN:
-                message = f"{file} implements the hook {hook}, unlike at the baseline"
-                yield _signal("hook-added", message, path=file)
-
-
 def _without_location(file: str) -> str:
     """Return a path below the root unchanged, of another file the name only."""
     # The location of other files depends on the machine, and a baseline may be from another one.
     return file.rpartition("/")[2] if file.startswith(("/", "../")) else file
-
-
-def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Yield judging functions that were replaced.
-
-    Those that were replaced at the baseline, too, are left out, and replacements by an installed library or
-    by a file that is unchanged or accepted.
-    """
-    is_environment = environment_files()
-    before = {each.name for each in ground.inventory.patched}
-    for each in now.patched:
-        # Libraries may replace functions when they are imported. Names with parentheses are functions whose
-        # code was changed, for which the file is that of the function and not of the culprit.
-        by_library = is_environment(each.file) and not each.name.endswith("()")
-        if each.name not in before and not by_library and not ground.is_settled(each.file):
-            message = f"{each.name} was replaced{f' by {each.file}' if each.file else ''} and not restored"
-            is_own = each.file in ground.kept.document.files or not each.file.startswith("/")
-            yield _signal("patches-judge", message, path=(each.file or None) if is_own else None)
-
-
-def _missing_tests(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Yield tests of the baseline that a command no longer collects, and failing ones that are now skipped.
-
-    Tests of files that could not be collected are left out, and missing tests of files that may have been
-    changed legitimately. If a person has accepted a change of the selection, no missing test is a signal.
-    """
-    accepted = ground.selection_was_accepted()
-    unread = {name.partition("::")[0] for each in shown.sessions for name in each.collection_failures}
-    for todo_id, checks in shown.checks.items():
-        known = ground.kept.document.todos.get(todo_id)
-        for check in checks:
-            was = known.checks.get(check.id) if known is not None else None
-            if was is None or was.cmd != check.cmd or not check.tests or not was.tests:
-                # A changed command is judged by the comparison of plans. Without tests on one of the sides
-                # there is nothing to compare.
-                continue
-            present = {_function(test.nodeid) for test in check.tests}
-            vanished = (
-                below(flat, todo_id, name)
-                for name in dict.fromkeys(map(_function, was.tests))
-                if not accepted and name not in present and name.partition("::")[0] not in unread
-            )
-            idle = (
-                below(flat, todo_id, test.nodeid)
-                for test in check.tests
-                if test.outcome in (TestOutcome.SKIPPED, TestOutcome.XFAILED)
-            )
-            for file, names in _by_file(vanished):
-                if ground.is_off_limits(file):
-                    message = f"{_are(names, f' of {check.id} of {todo_id}')} no longer collected"
-                    yield _signal("test-vanished", message, path=file, nodeid=names[0])
-            for file, names in _by_file(filter(ground.was_red, idle)):
-                if not ground.is_accepted(file):
-                    were = "it was red" if len(names) == 1 else "they were red"
-                    message = f"{_are(names)} skipped or expected to fail since the baseline, where {were}"
-                    yield _signal("test-skipped-since", message, path=file, nodeid=names[0])
 
 
 def _by_file(nodeids: Iterable[str]) -> Iterable[tuple[str, list[str]]]:

@@ -23,13 +23,13 @@ from planner.model.baseline import (
 )
 from planner.model.evidence import HygieneSignal
 from planner.model.outcome import Check, TestResult
-from planner.model.verdicts import CheckKind, Hardness, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.baseline.record import inventory_of
 from pytest_planverify.guards.hygiene.grants import Grants
 from pytest_planverify.guards.plan_guards import OwnFiles
-from pytest_planverify.guards.session_signals import Shown, signals, without_known
+from pytest_planverify.guards.session_signals import SessionComparison
 
 CMD = "pytest tests"
 PLAN = {
@@ -95,8 +95,15 @@ def judge(
     narrowed: bool = False,
 ) -> list[HygieneSignal]:
     digests = {path: "0" if path in UNCHANGED else "1" for path in KINDS}
-    shown = Shown([session or ended()], {"a": checks}, now or SessionInventory(), narrowed)
-    return list(signals(shown, baseline or kept(flat, before), flat, Grants.of(flat), digests))
+    session = session or ended()
+    if now is not None:
+        shown = {"hooks": [[each.hook, each.file] for each in now.hooks]}
+        shown["patched"] = [[each.name, each.file] for each in now.patched]
+        session.inventories = [{"record": "session_inventory", **shown}]
+    runs = {each.id: SimpleNamespace(check=each) for each in checks}
+    compared = SessionComparison(flat, baseline or kept(flat, before), Grants.of(flat), digests)
+    result: Any = SimpleNamespace(records=[session], checks={"a": runs})
+    return list(compared.signals(result, narrowed=narrowed))
 
 
 def signs(found: list[HygieneSignal]) -> list[tuple[str, str, str | None]]:
@@ -273,15 +280,6 @@ def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:
     assert judge(flat, now, check(a__u="passed"), baseline=blessed) == []
 
 
-def test_signal_already_found_by_comparison_counts_once() -> None:
-    def sign(name: str, path: str | None) -> HygieneSignal:
-        return HygieneSignal(sign=name, hardness=Hardness.HARD, message="", path=path)
-
-    known = [sign("outcome-hook", "conftest.py"), sign("hook-added", None)]
-    found = [sign("hook-added", "conftest.py"), sign("hook-added", "other.py"), sign("hook-added", None)]
-    assert list(without_known(found, known)) == found[1:]
-
-
 def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> None:
     link = tmp_path / "link"
     (tmp_path / "root").mkdir()
@@ -326,7 +324,7 @@ def own_files(home: Path) -> OwnFiles:
 def test_changes_of_planverify_files_are_found(home: Path) -> None:
     plan = written(home.parent / "plan.yaml")
     answers = written(home / "answers.json")
-    baseline = written(home / "plans/p/baselines/p.json")
+    baseline = written(home / "plans/p/baseline.json")
     content = written(home / "baseline/objects/abc")
     watch = own_files(home)
     assert list(watch.signals()) == []
@@ -341,7 +339,7 @@ def test_changes_of_planverify_files_are_found(home: Path) -> None:
         "plan.yaml was changed during the run",
         ".planverify/answers.json was removed during the run",
         ".planverify/plans/p/qualification.json was made during the run",
-        ".planverify/plans/p/baselines/p.json was changed during the run",
+        ".planverify/plans/p/baseline.json was changed during the run",
         ".planverify/baseline/objects/abc was removed during the run",
     }
 
@@ -376,9 +374,3 @@ def test_outcomes_of_an_earlier_run_are_not_those_of_a_concurrent_run(home: Path
     for run, expected in (("running", []), ("ended", [".planverify/outcomes.json"])):
         written(home / "outcomes.json", f'{{"run": {{"run_id": "{run}"}}}}')
         assert [each.path for each in watch.signals()] == expected
-
-
-def test_unknown_record_file_is_a_signal(home: Path) -> None:
-    for name in ("journal.jsonl", "notes.txt", "planverify.db"):
-        written(home / name, "")
-    assert [each.path for each in own_files(home).signals()] == [".planverify/journal.jsonl"]
