@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,11 +22,12 @@ from planner.model.evidence import ArtifactFact, Evidence
 from planner.model.outcome import FixtureUse
 from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import EvidenceKind, Verdict
+from planner.planfile.project_files import RootedFiles
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     _Validate = Callable[[str, Any], None]
 
@@ -38,8 +39,6 @@ MAX_SCHEMA_ERRORS = 100
 """Number of schema errors among which the one nearest to the top is reported."""
 MAX_FAULTS = 20
 """Number of faulty matches that are reported."""
-MAX_SIBLINGS = 5_000
-"""Limit of names in a folder that are compared for similarity."""
 
 _DEFAULT_MIN_BYTES = ArtifactSpec.model_fields["min_bytes"].default
 """Minimum size that holds without any in the plan; for a folder it demands at least one file in it."""
@@ -70,12 +69,10 @@ def read_fixture(path: str, root: Path, *, check_id: str = "") -> tuple[FixtureU
     With evidence the criterion has failed. Never raises.
     """
     try:
-        return FixtureUse(path=path, sha256=file_sha256(_existing_file(root, path))), None
-    except _Fault as error:
-        fault = error
-    except OSError as error:
-        fault = _Fault("unreadable", path, actual=_os_reason(error))
-    return FixtureUse(path=path, sha256=None), fault.evidence(check_id, EvidenceKind.FIXTURE)
+        with _reading(path):
+            return FixtureUse(path=path, sha256=file_sha256(_existing_file(root, path))), None
+    except _Fault as fault:
+        return FixtureUse(path=path, sha256=None), fault.evidence(check_id, EvidenceKind.FIXTURE)
 
 
 _MESSAGES = {
@@ -104,46 +101,54 @@ class _Fault(Exception):
     path: str
     expected: str | None = None
     actual: str | None = None
-    nearest: tuple[str, ...] = ()
-    """Existing paths with similar names, for a missing file."""
+    nearest: str | None = None
+    """An existing path with a similar name, for a missing file."""
+
+    def __str__(self) -> str:
+        text = _MESSAGES[self.problem].format(path=self.path, expected=self.expected, actual=self.actual)
+        return f"{text}; did you mean {self.nearest}?" if self.nearest else text
 
     def evidence(self, check_id: str, kind: EvidenceKind = EvidenceKind.ARTIFACT) -> Evidence:
-        message = _MESSAGES[self.problem].format(path=self.path, expected=self.expected, actual=self.actual)
-        if self.nearest:
-            message += f"; did you mean {self.nearest[0]}?"
-        if kind is EvidenceKind.FIXTURE:
-            message = f"the fixture {message}"
+        prefix = "the fixture " if kind is EvidenceKind.FIXTURE else ""
         return Evidence(
             kind=kind,
             check_id=check_id,
-            headline=clean(message, limit=1_000),
+            headline=clean(f"{prefix}{self}", limit=1_000),
             artifact=ArtifactFact(
                 path=self.path,
                 problem=self.problem,
                 expected=self.expected,
                 actual=clean(self.actual, limit=500) if self.actual else None,
-                nearest=self.nearest,
+                nearest=(self.nearest,) if self.nearest else (),
             ),
         )
+
+
+@contextmanager
+def _reading(path: str) -> Generator[None]:
+    """Turn errors of the operating system into a :class:`_Fault` of the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        raise _Fault("unreadable", path, actual=reason) from error
 
 
 def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
     """Return the faults of all files; a fault of the schema or the glob is the only one."""
     try:
-        validate = _validator(spec, root)
-        paths = _paths(spec.path, root)
+        with _reading(spec.path):
+            validate = _validator(spec, root)
+            paths = _paths(spec.path, root)
     except _Fault as fault:
         return [fault]
-    except OSError as error:
-        return [_Fault("unreadable", spec.path, actual=_os_reason(error))]
     faults: list[_Fault] = []
     for path in paths:
         try:
-            _check_one(path, spec, root, validate)
+            with _reading(path):
+                _check_one(path, spec, root, validate)
         except _Fault as fault:
             faults.append(fault)
-        except OSError as error:
-            faults.append(_Fault("unreadable", path, actual=_os_reason(error)))
         except RecursionError:  # the validator descends into the document
             faults.append(_Fault("schema", path, actual="nested too deeply to be checked"))
     return faults
@@ -163,7 +168,7 @@ def _paths(pattern: str, root: Path) -> list[str]:
     except (ValueError, NotImplementedError, IndexError) as error:  # of pathlib, for an invalid pattern
         raise _Fault("no_match", pattern, actual=str(error)) from error
     if not found:
-        raise _Fault("no_match", pattern, nearest=_names_like(root, pattern))
+        raise _Fault("no_match", pattern)
     if len(found) > MAX_MATCHES:
         raise _Fault("too_large", pattern, expected=f"{MAX_MATCHES} files", actual="more matches")
     return sorted(path.relative_to(root).as_posix() for path in found)
@@ -189,10 +194,16 @@ def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | 
 
 
 def _existing(root: Path, path: str) -> Path:
-    """Return the path of an existing file or folder. Raises :class:`_Fault` for anything else."""
-    file = _under(root, path)
+    """Return the path of an existing file or folder, without links. Raises :class:`_Fault` for others."""
+    try:
+        base = root.resolve()
+        file = (base / path).resolve()
+    except (ValueError, RuntimeError) as error:  # null byte, or cyclic symbolic links
+        raise OSError(str(error)) from error
+    if not file.is_relative_to(base):
+        raise _Fault("outside_root", path)
     if not file.exists():
-        raise _Fault("missing", path, nearest=_names_like(root, path))
+        raise _Fault("missing", path, nearest=RootedFiles(root).near(path))
     # Reading a pipe would wait for ever, and a device may have no end.
     if not file.is_dir() and not file.is_file():
         raise _Fault("not_a_file", path, expected="a file", actual="a device, socket or pipe")
@@ -205,39 +216,6 @@ def _existing_file(root: Path, path: str) -> Path:
     if file.is_dir():
         raise _Fault("not_a_file", path, expected="a file", actual="a folder")
     return file
-
-
-def _under(root: Path, path: str) -> Path:
-    """Return a path below the root without symbolic links.
-
-    Raises :class:`_Fault` if it leads out of the root, or ``OSError`` if it cannot be resolved.
-    """
-    try:
-        base = root.resolve()
-        resolved = (base / path).resolve()
-    except (ValueError, RuntimeError) as error:  # null byte, or cyclic symbolic links
-        raise OSError(str(error)) from error
-    if not resolved.is_relative_to(base):
-        raise _Fault("outside_root", path)
-    return resolved
-
-
-def _names_like(root: Path, path: str) -> tuple[str, ...]:
-    """Return up to three existing paths similar to a missing one, all relative to the root.
-
-    If folders of the path are missing, too, the outermost of them is compared with its siblings.
-    """
-    try:
-        wanted = root / path
-        folder = wanted.parent
-        while not folder.is_dir() and folder != root and root in folder.parents:
-            wanted, folder = folder, folder.parent
-        _under(root, str(folder.relative_to(root)))
-        names = [entry.name for entry in islice(folder.iterdir(), MAX_SIBLINGS)]
-    except (OSError, ValueError, _Fault):
-        return ()
-    near = get_close_matches(wanted.name, sorted(names), n=3)  # sorted, as folders have no order
-    return tuple((folder / name).relative_to(root).as_posix() for name in near)
 
 
 def file_sha256(path: Path) -> str:
@@ -260,10 +238,6 @@ def _bytes(count: int) -> str:
     return "1 byte" if count == 1 else f"{count} bytes"
 
 
-def _os_reason(error: OSError) -> str:
-    return error.strerror or str(error) or type(error).__name__
-
-
 def _refuse_constant(name: str) -> NoReturn:
     """Reject ``NaN`` and ``Infinity``, which Python's parser accepts though they are no JSON."""
     raise ValueError(f"{name} is not a JSON value")
@@ -282,14 +256,6 @@ def _read_json(path: str, file: Path) -> Any:
         raise _Fault("not_json", path, actual=str(error)) from error
 
 
-_SCHEMA_PROBLEMS = {
-    "missing": "it does not exist",
-    "not_a_file": "it is no file",
-    "outside_root": "it is outside of the plan's root",
-}
-"""What is wrong with the file of a schema, by the problem of the file."""
-
-
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
     """Return a function that raises :class:`_Fault` for documents that violate the schema.
 
@@ -305,16 +271,14 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
 
     named = spec.json_schema
 
-    def bad(actual: str | None) -> _Fault:
-        shown = actual and clean(actual, limit=300)
-        return _Fault("bad_schema", named, expected=named, actual=shown)
+    def bad(actual: str) -> _Fault:
+        return _Fault("bad_schema", named, expected=named, actual=clean(actual, limit=300))
 
     try:
-        schema = _read_json(named, _existing_file(root, named))
+        with _reading(named):
+            schema = _read_json(named, _existing_file(root, named))
     except _Fault as fault:
-        raise bad(_SCHEMA_PROBLEMS.get(fault.problem, fault.actual)) from fault
-    except OSError as error:
-        raise bad(_os_reason(error)) from error
+        raise bad(str(fault)) from fault
     # true and false are schemas, too: they accept everything or nothing.
     if type(schema) not in (dict, bool):
         raise bad("it is not an object")

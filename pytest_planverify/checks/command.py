@@ -10,22 +10,26 @@ import os
 import re
 import shutil
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.output import hidden_failures, proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Verdict
+from planner.planfile.project_files import RootedFiles
+from planner.text.python_text import uncalled_tests
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
-from pytest_planverify.checks.vacuous import judges_no_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from planner.catalog import Command
 
+MAX_NAMES = 20_000
+"""Limit of names that are searched below the given folders; with more, one of them is taken to fit."""
 OUTPUT_CHARACTERS = 8_000
 """Characters of a failed command's output that are kept as evidence."""
 
@@ -48,7 +52,7 @@ def run_command(
     environment = {**(os.environ if env is None else env), **dict(command.env)}
     program = find_program(command.argv[0], root, environment.get("PATH"))
     if program is None:
-        return _missing(command, f"{command.argv[0]} is not installed", check_id)
+        return _not_passed(command, Verdict.INCONCLUSIVE, f"{command.argv[0]} is not installed", check_id)
     try:
         process = run_process(
             # Plans are UTF-8, even if the locale's encoding is not.
@@ -59,7 +63,8 @@ def run_command(
             watch=watch,
         )
     except (OSError, ValueError) as error:
-        return _missing(command, f"{command.argv[0]} cannot be started: {error}", check_id)
+        reason = f"{command.argv[0]} cannot be started: {error}"
+        return _not_passed(command, Verdict.INCONCLUSIVE, reason, check_id)
     return _judge(command, process, root, timeout_seconds, check_id)
 
 
@@ -95,7 +100,8 @@ def _judge(
     # First, as a missing module exits with 1, like a tool that has found something.
     missing_module = _module_that_is_missing(command, process)
     if missing_module:
-        return _missing(command, f"the module {missing_module} is not installed", check_id, process)
+        reason = f"the module {missing_module} is not installed"
+        return _not_passed(command, Verdict.INCONCLUSIVE, reason, check_id, process)
     vacuous = None
     if process.timed_out:
         reason = f"it was stopped after its limit of {timeout_seconds:g} s"
@@ -106,7 +112,7 @@ def _judge(
     elif hidden := hidden_failures(tool, process.stdout, process.stderr):
         reason = f"it exited with 0, but its output reports failures: {clean(hidden, limit=200)}"
     else:
-        proof = proves_nothing(tool, process.stdout, process.stderr) or judges_no_file(command, root)
+        proof = proves_nothing(tool, process.stdout, process.stderr) or _judges_no_file(command, root)
         if proof is None:
             return Judgement(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
         reason = f"it exited with 0, but that proves nothing: {proof}"
@@ -116,18 +122,12 @@ def _judge(
     return _not_passed(command, Verdict.FAILED, reason, check_id, process, findings, **more)
 
 
-def _missing(
-    command: Command, reason: str, check_id: str, process: ProcessResult | None = None
-) -> Judgement:
-    return _not_passed(command, Verdict.INCONCLUSIVE, clean(reason, limit=500), check_id, process)
-
-
 def _not_passed(
     command: Command,
     verdict: Verdict,
     reason: str,
     check_id: str,
-    process: ProcessResult | None,
+    process: ProcessResult | None = None,
     findings: tuple[Finding, ...] = (),
     **more: Any,
 ) -> Judgement:
@@ -135,6 +135,7 @@ def _not_passed(
 
     ``process`` is ``None`` if none was started; ``more`` are further fields of the evidence.
     """
+    reason = clean(reason, limit=500)
     stdout = clean(process.stdout, limit=OUTPUT_CHARACTERS) if process else ""
     stderr = clean(process.stderr, limit=OUTPUT_CHARACTERS) if process else ""
     if process is not None:
@@ -206,3 +207,54 @@ def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:
         relative = finding.path[len(base) :] if base and finding.path else finding.path
         shown.append(finding.model_copy(update={"path": relative and relative.removeprefix("./")}))
     return tuple(shown)
+
+
+# -- success that proves nothing ------------------------------------------------------------------------
+
+# Many tools succeed without a word if there is nothing for them to check. Others say so in their output,
+# which planner.catalog.output reads.
+
+
+def _judges_no_file(command: Command, root: Path) -> str | None:
+    """Return in a few words why the success of a command in the root proves nothing; ``None`` in doubt.
+
+    So for a script that only defines tests, for a folder without a file of the tool's kind, and for files
+    without a text that the tool looks for, such as examples in docstrings.
+    """
+    if command.script is not None:
+        return _runs_no_test(command.script, root)
+    tool, words = command.tool, command.arguments
+    paths = [word for word in words if not word.startswith("-")]
+    present = [path for path in paths if os.path.exists(root / path)]
+    if not present:
+        # Only the first word is certainly a path: one behind an option may be the value of that.
+        is_missing = tool.lenient and bool(paths) and words[0] == paths[0]
+        return f"{paths[0]} does not exist" if is_missing else None
+    if tool.holds:
+        files = RootedFiles(root)
+        read = [file for path in present if (file := files.read(path)) is not None]
+        holds = any(tool.holds.encode() in file.data for file in read)
+        return None if holds or not read else f"{present[0]} contains no {tool.holds}"
+    if not tool.files or any(os.path.isfile(root / path) for path in present):
+        return None
+    names = [name for path in present for name in islice(_names_below(root / path), MAX_NAMES)]
+    if len(names) >= MAX_NAMES or any(name.endswith(tool.files) for name in names):
+        return None
+    return f"{present[0]} contains no file that {tool.name} reads"
+
+
+def _runs_no_test(script: str, root: Path) -> str | None:
+    """Return that a script only defines tests, which Python does not call; ``None`` if it may do more."""
+    file = RootedFiles(root).read(script)
+    tests = uncalled_tests(file.data.decode("utf-8-sig", "replace")) if file is not None else ()
+    if not tests:
+        return None
+    shown = tests[0] if len(tests) == 1 else f"{tests[0]} and {len(tests) - 1} more"
+    return f"python runs no test of {script}, which defines {shown}; write pytest {script}"
+
+
+def _names_below(folder: Path) -> Iterator[str]:
+    """Yield the names of the files below a folder; hidden folders are left out, as the tools do."""
+    for _, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from names

@@ -145,16 +145,7 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
         members = [member for member in members if _is_alive(member)]
         if members:
             time.sleep(0.01)
-    # Not for ever: a process in an uninterruptible system call does not die.
-    deadline = time.monotonic() + 10 * max(grace_seconds, GRACE_SECONDS)
-    while time.monotonic() < deadline:
-        # Searched again each time, as a process may start others while it is being ended.
-        members = _members(pid, token)
-        if not members:
-            return
-        for member in members:
-            _send(member, signal.SIGKILL)
-        time.sleep(0.01)
+    _kill(lambda: _members(pid, token), 10 * max(grace_seconds, GRACE_SECONDS))
 
 
 def end_processes_of(pid: int) -> None:
@@ -174,17 +165,26 @@ def end_processes_of(pid: int) -> None:
 
 def end_descendants(pid: int) -> None:
     """Kill all descendants of a process, but not the process itself; give up after 5 seconds."""
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        try:
-            members = [each for each in psutil.Process(pid).children(recursive=True) if _is_alive(each)]
-        except psutil.Error:
-            return
-        if not members:
-            return
+    _kill(lambda: [each for each in _tree_of(pid)[1:] if _is_alive(each)], 5)
+
+
+def _kill(find: Callable[[], list[psutil.Process]], seconds: float) -> None:
+    """Kill the processes that ``find`` returns until it returns none, at most for some seconds."""
+    # Not for ever: a process in an uninterruptible system call does not die.
+    deadline = time.monotonic() + seconds
+    # Searched again each time, as a process may start others while it is being ended.
+    while time.monotonic() < deadline and (members := find()):
         for member in members:
             _send(member, signal.SIGKILL)
         time.sleep(0.01)
+
+
+def _tree_of(pid: int) -> list[psutil.Process]:
+    """Return a process and its descendants; empty if it has ended."""
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    return []
 
 
 def signal_name(number: int) -> str:
@@ -228,11 +228,8 @@ def _members(pid: int, token: str | None) -> list[psutil.Process]:
         spared.update(parent.pid for parent in psutil.Process().parents())
     if pid in spared:
         return []
-    found: dict[int, psutil.Process] = {}
     # Descent misses orphans, which init has adopted; session, group and token find these.
-    with contextlib.suppress(psutil.Error):
-        root = psutil.Process(pid)
-        found = {process.pid: process for process in (root, *root.children(recursive=True))}
+    found = {process.pid: process for process in _tree_of(pid)}
     for process in psutil.process_iter():
         if process.pid not in found and _belongs(process, pid, token):
             found[process.pid] = process
