@@ -33,6 +33,8 @@ _BUILT = frozenset({".so", ".pyd", ".dylib", ".py", ".pyi"})
 """Suffixes of ignored build products that imports need, such as extension modules and ``_version.py``."""
 
 _PLACES_SECONDS = 60
+_LINKED_FOLDER = "node_modules"
+"""Folder that is linked instead of copied because of its size."""
 
 _ASK_FOR_PLACES = """
 import json, sys
@@ -181,6 +183,7 @@ def _copy_build_products(repository: Repository, tree: Path) -> None:
         if path in walked and Path(path).suffix in _BUILT and not place.exists() and place.parent.is_dir():
             with suppress(OSError):
                 shutil.copy2(repository.top / path, place, follow_symlinks=False)
+    _link_node_modules(repository.top, tree)
 
 
 def _copy_all(top: Path, tree: Path) -> None:
@@ -206,6 +209,7 @@ def _copy_all(top: Path, tree: Path) -> None:
             if not os.path.isfile(top / path):  # sockets and pipes are not copied
                 continue
             raise BaselineError(f"{top / path}: it cannot be copied: {error.strerror}") from None
+    _link_node_modules(top, tree)
 
 
 def _to_copy(top: Path) -> Iterator[str]:
@@ -213,6 +217,15 @@ def _to_copy(top: Path) -> Iterator[str]:
     # ``.git`` is a file in linked work trees, which must not replace the copy's own.
     yield from (path for path in walk(top) if path != ".git")
     yield from (f"{OWN_REPORTS}/{path}" for path in walk(top / OWN_REPORTS))
+
+
+def _link_node_modules(top: Path, tree: Path) -> None:
+    """Link ``node_modules`` of the top folder and of the folders in it into the copy."""
+    for folder in (top, *(each for each in top.iterdir() if each.is_dir() and not each.is_symlink())):
+        place = tree / folder.relative_to(top) / _LINKED_FOLDER
+        # One that the copy has itself stays.
+        if (folder / _LINKED_FOLDER).is_dir() and place.parent.is_dir() and not os.path.lexists(place):
+            place.symlink_to(folder / _LINKED_FOLDER, target_is_directory=True)
 
 
 def _import_places() -> Iterator[str]:

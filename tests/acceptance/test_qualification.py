@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from real_command import planverify
-from real_planner import planner
 
 TESTS = """\
 import pathlib
