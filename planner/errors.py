@@ -125,8 +125,8 @@ class DesignError(PlannerError):
     Nothing was changed. ``faults`` has one line for each violation; the message lists all of them.
     """
 
-    def __init__(self, about: str, faults: Sequence[str]) -> None:
-        self.faults = tuple(faults)
+    def __init__(self, about: object, *faults: str) -> None:
+        self.faults = faults
         lines = (
             [f"{about}: {self.faults[0]}"]
             if len(self.faults) == 1

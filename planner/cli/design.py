@@ -11,53 +11,53 @@ import os
 import shlex
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
-from pydantic import ValidationError
 
 from planner.authoring.design.export import Match, plan_of_design
 from planner.authoring.design.export import reconcile as compare
-from planner.authoring.design.plan import (
+from planner.authoring.design.parts import (
     KINDS,
-    Overview,
     add_part,
-    assign,
+    blank_of,
     change_part,
-    faults_of,
     fields_of,
     part_of,
     remove_part,
 )
-from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_severities, find_gaps
-from planner.authoring.design.state_folder import (
-    LARGEST_READ,
-    STEPS,
-    StateFolder,
-    render_page,
-    render_step,
-    step_after_gate,
-)
+from planner.authoring.design.review import ReviewPhase
+from planner.authoring.design.state_folder import LARGEST_READ, StateFolder
+from planner.authoring.design.templates import render as render_template
+from planner.authoring.design.workflow import STEPS, WorkflowStep, render_step, step_after_gate
 from planner.authoring.first_plan import root_for
 from planner.cli.app import CommandGroup, command, command_app
-from planner.cli.arguments import JsonOption, nearest, option
+from planner.cli.arguments import nearest, option
 from planner.cli.exits import Status, UsageMistake, as_called, program, say
 from planner.cli.screen import Screen, print_json, write
-from planner.errors import DesignError
-from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.file_writer import write_file
 from planner.planfile.loader import load_plan, load_plan_text
-from planner.planfile.project_files import open_regular
+from planner.planfile.project_files import read_regular
 from planner.planfile.writer import dump_plan
 from planner.text.display import counted
+from planner.text.sanitizing import without_surrogates
 
 STATE_DIR = "PLANNER_STATE_DIR"
 """The environment variable that is used where ``--state-dir`` is not given."""
 
-EPILOG = "Exit status: 0 done, 2 wrong usage, 4 refused, nothing was changed."
+EPILOG = (
+    "Exit status: 0 done, 1 something blocks the gate, is missing or deviates, 2 wrong usage, 4 refused, "
+    "or a file cannot be used; then nothing was changed."
+)
 StateOption = Annotated[
     Path, option("--state-dir DIR", "The folder of the plan and its reviews.", envvar=STATE_DIR)
+]
+NewStateOption = Annotated[
+    Path | None,
+    option(
+        "--state-dir DIR", "The folder of the plan. Default of init: a temporary one.", envvar=STATE_DIR
+    ),
 ]
 WordsArgument = Annotated[
     list[str] | None,
@@ -66,7 +66,9 @@ WordsArgument = Annotated[
         help="FIELD=TEXT, FIELD=@FILE (@- is standard input), LIST+=TEXT to append, FIELD.INNER=TEXT.",
     ),
 ]
-PhaseArgument = Annotated[str, typer.Argument(metavar="PHASE", help="plan-design, plan-code, plan-docs …")]
+PartArgument = Annotated[
+    str, typer.Argument(metavar="PART", help="M-001, DL-002, W-1, overview, plan-design/qa-001 …")
+]
 
 app = command_app(cls=CommandGroup, no_args_is_help=True)
 
@@ -80,40 +82,18 @@ def design() -> None:
     """
 
 
-@app.command(epilog="Exit status: 0 made, 4 there is already a plan, or the folder cannot be written.")
-def init(
-    words: Annotated[
-        list[str], typer.Argument(metavar="FIELD=VALUE", help="title=TEXT, problem=TEXT, approach=TEXT")
-    ],
-    state_dir: Annotated[
-        Path | None,
-        option(
-            "--state-dir DIR", "The folder of the plan. Default: a new temporary folder.", envvar=STATE_DIR
-        ),
-    ] = None,
-) -> int:
-    """Start a design plan."""
-    raw: dict[str, Any] = {}
-    assign(raw, Overview, _words(words), "overview")
-    try:
-        overview = Overview.model_validate(raw)
-    except ValidationError as error:
-        raise DesignError("overview", faults_of(error)) from None
-    folder = StateFolder.create(state_dir, overview)
+@app.command(epilog=EPILOG)
+def init(words: WordsArgument = None, state_dir: NewStateOption = None) -> int:
+    """Start a design plan with title=TEXT, problem=TEXT and approach=TEXT."""
+    folder = StateFolder.create(state_dir, _words(words))
     say(f"wrote {folder.plan_file}")
-    say(f"next: {program()} workflow plan --step 2 --state-dir {shlex.quote(str(folder.path))}")
+    _say_next(STEPS["plan", 2], folder)
     return Status.OK
 
 
 @app.command(epilog=EPILOG)
 def add(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            help="decision, alternative, constraint, risk, milestone, intent, change, wave or item.",
-        ),
-    ],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(KINDS))],
     state_dir: StateOption,
     words: WordsArgument = None,
     to: Annotated[
@@ -124,148 +104,81 @@ def add(
 
     Prints its id. Without fields, lists the possible fields.
     """
-    models = {**{name: each.model for name, each in KINDS.items()}, "item": ReviewItem}
-    if kind not in models:
-        raise UsageMistake(f"unknown kind '{kind}'; {nearest(kind, models, 'the kinds are')}")
+    if kind not in KINDS:
+        raise UsageMistake(f"unknown kind '{kind}'; {nearest(kind, KINDS, 'the kinds are')}")
     if not words:
-        raise UsageMistake(f"add {kind}: name its fields: {', '.join(fields_of(models[kind]))}")
-    folder, given = _folder(state_dir), _words(words)
-    if kind == "item":
-        phase = _phase(to or "")
-        say(f"{phase.value}/{folder.add_item(phase, given).id}")
-        return Status.OK
-    # The id is chosen under the lock of the folder, so the edit itself reports it.
-    made: list[str] = []
-
-    def added(plan: Any) -> Any:
-        new, name = add_part(plan, kind, given, now=datetime.now(UTC), within=to)
-        made.append(name)
-        return new
-
-    folder.edit_plan(added)
-    say(made[0])
+        raise UsageMistake(
+            f"add {kind}: name its fields: {', '.join(fields_of(blank_of(KINDS[kind].model)))}"
+        )
+    phase = _phase(to or "") if kind == "item" else None
+    with StateFolder(state_dir).edit(phase) as data:
+        name = add_part(data, kind, _words(words), to=None if phase else to)
+    say(f"{phase}/{name}" if phase else name)
     return Status.OK
 
 
-NameArgument = Annotated[
-    str, typer.Argument(metavar="PART", help="M-001, DL-002, W-1, overview, plan-design/qa-001 …")
-]
-
-
 @app.command("set", epilog=EPILOG)
-def set_(part: NameArgument, state_dir: StateOption, words: WordsArgument = None) -> int:
-    """Change a part, or set the status of an item.
-
-    The status of a review item is set with status=PASS, or with status=FAIL finding=TEXT.
-    """
-    folder, given = _folder(state_dir), _words(words)
-    if not given:
+def set_(part: PartArgument, state_dir: StateOption, words: WordsArgument = None) -> int:
+    """Change a part, or answer an item with status=PASS, or with status=FAIL finding=TEXT."""
+    if not words:
         raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints the fields")
-    phase, slash, item_id = part.partition("/")
-    if slash:
-        item = folder.answer_item(_phase(phase), item_id, given)
-        say(f"{part}: {item.status.value}")
-        return Status.OK
-    folder.edit_plan(lambda plan: change_part(plan, part, given))
+    phase, _, name = part.rpartition("/")
+    with StateFolder(state_dir).edit(_phase(phase) if phase else None) as data:
+        change_part(data, name, _words(words))
     say(f"{part}: changed")
     return Status.OK
 
 
 @app.command(epilog=EPILOG)
-def remove(part: NameArgument, state_dir: StateOption) -> int:
+def remove(part: PartArgument, state_dir: StateOption) -> int:
     """Remove a part that nothing refers to. Review items cannot be removed."""
-    if "/" in part:
-        raise UsageMistake(
-            f"{part}: an item cannot be removed; set its status: design set {part} status=PASS"
-        )
-    _folder(state_dir).edit_plan(lambda plan: remove_part(plan, part))
+    with StateFolder(state_dir).edit() as data:
+        remove_part(data, part)
     say(f"{part}: removed")
     return Status.OK
 
 
-@app.command(epilog="Exit status: 0 shown, 2 wrong usage, 4 a file that cannot be used.")
+@app.command(epilog=EPILOG)
 def show(
     state_dir: StateOption,
     part: Annotated[
         str | None, typer.Argument(metavar="PART", help="A part or a phase. Default: the whole plan.")
     ] = None,
-    as_json: JsonOption = False,
 ) -> int:
-    """Show the plan, a part, or a review.
-
-    The plan is shown as its page, the others as JSON.
-    """
-    folder = _folder(state_dir)
-    if part in tuple(ReviewPhase):
+    """Show the plan as its page, or as JSON a part, or the items of a phase."""
+    folder = StateFolder(state_dir)
+    if part is None:
+        write(render_template("plan.md", plan=folder.plan()))
+    elif part in tuple(ReviewPhase):
         print_json(folder.review(ReviewPhase(part)).model_dump(mode="json"))
-    elif part is not None:
-        print_json(part_of(folder.plan(), part))
-    elif as_json:
-        print_json(folder.plan().model_dump(mode="json"))
     else:
-        write(render_page(folder.plan()))
+        print_json(part_of(folder.plan().model_dump(mode="json"), part))
     return Status.OK
-
-
-@app.command(
-    epilog=(
-        "Exit status: 0 nothing is missing, 1 something is missing, 2 wrong usage, 4 a file cannot be used."
-    )
-)
-def validate(
-    state_dir: StateOption,
-    phase: Annotated[
-        str | None,
-        option("--phase PHASE", "The phase to check. Default: the first whose gate has not passed."),
-    ] = None,
-) -> int:
-    """List what the plan lacks.
-
-    Every reference is checked, and everything that a phase needs at its end.
-    """
-    folder = _folder(state_dir)
-    planning = [each for each in ReviewPhase if each.is_of_planning]
-    gates = folder.gates()
-    wanted = (
-        next((each for each in planning if not gates.gate(each).is_complete), planning[-1])
-        if phase is None
-        else _phase(phase)
-    )
-    gaps = find_gaps(folder.plan(), wanted)
-    screen = Screen()
-    for gap in gaps:
-        screen.paragraph(as_called(gap))
-    screen.line(f"{wanted.value}: {'complete' if not gaps else f'{len(gaps)} to fix'}")
-    screen.show()
-    return Status.FOUND if gaps else Status.OK
 
 
 @app.command(epilog=EPILOG)
 def context(state_dir: StateOption) -> int:
     """Check context.json, and freeze it."""
-    folder = _folder(state_dir)
-    notes = folder.freeze_context()
-    say(f"{folder.context_file}: frozen; the task is: {Screen().one_line(notes.task_spec[0])}")
+    folder = StateFolder(state_dir)
+    folder.freeze_context()
+    say(f"{folder.context_file}: frozen")
     return Status.OK
 
 
 @app.command(epilog=EPILOG)
 def render(state_dir: StateOption) -> int:
     """Write plan.md from the plan; the last gate of planning writes it, too."""
-    say(f"wrote {_folder(state_dir).write_page()}")
+    say(f"wrote {StateFolder(state_dir).write_page()}")
     return Status.OK
 
 
-@app.command(
-    epilog="Exit status: 0 decided, or nothing blocks the gate; 1 something blocks it; 2 wrong usage; "
-    "4 the decision is refused."
-)
+@app.command(epilog=EPILOG)
 def gate(
-    phase: PhaseArgument,
+    phase: Annotated[ReviewPhase, typer.Argument(help="plan-design, plan-code, plan-docs …")],
     state_dir: StateOption,
     decision: Annotated[
-        str | None,
-        typer.Argument(metavar="pass|fail", help="pass or fail. Default: show what blocks the gate."),
+        Literal["pass", "fail"] | None,
+        typer.Argument(metavar="pass|fail", help="Default: show what blocks the gate."),
     ] = None,
 ) -> int:
     """Decide a gate, or show what blocks it.
@@ -275,159 +188,112 @@ def gate(
 
     In iterations 1 and 2 every item blocks that has not passed, in 3 and 4 MUST and SHOULD, from 5 on MUST.
     """
-    folder, which = _folder(state_dir), _phase(phase)
-    if decision is None:
-        return _show_gate(folder, which)
-    if decision.casefold() not in ("pass", "fail"):
-        raise UsageMistake(f"'{decision}' is not a decision; write pass or fail")
-    passed = decision.casefold() == "pass"
-    decided = folder.decide_gate(which, passed=passed)
-    frozen = ", the plan is frozen" if passed and which is ReviewPhase.PLAN_DOCS else ""
-    say(f"{which.value}: {decided.state.value}, iteration {decided.iteration}{frozen}")
-    name, number = step_after_gate(which, passed=passed)
-    say(f"next: {program()} workflow {name} --step {number} --state-dir {shlex.quote(str(folder.path))}")
-    return Status.OK
+    folder = StateFolder(state_dir)
+    if decision is not None:
+        passed = decision == "pass"
+        after = folder.decide_gate(phase, passed=passed)
+        frozen = ", the plan is frozen" if passed and phase is ReviewPhase.PLAN_DOCS else ""
+        say(f"{phase.value}: {after.state.value}, iteration {after.iteration}{frozen}")
+        _say_next(step_after_gate(phase, passed=passed), folder)
+        return Status.OK
+    gate = folder.gates().gate(phase)
+    obstacles = [] if gate.is_complete else folder.obstacles(phase)
+    screen = Screen()
+    screen.line(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}")
+    for line in obstacles:
+        screen.paragraph(as_called(line), indent=2)
+    screen.show()
+    return Status.FOUND if obstacles else Status.OK
 
 
-@app.command(
-    epilog="Exit status: 0 written, 2 wrong usage, 4 the plan is not frozen, or the result cannot be used."
-)
+@app.command(epilog=EPILOG)
 def export(
     state_dir: StateOption,
-    output: Annotated[Path, option("--output, -o FILE", "The file to write; - is standard output.")],
+    output: Annotated[Path, option("--output, -o FILE", "The file to write.")],
     force: Annotated[bool, option("--force", "Replace an existing file.")] = False,
 ) -> int:
     """Write a plan for pytest --planverify.
 
     Each milestone of the frozen design becomes a todo; it depends on the wave before.
     """
-    here = Path.cwd()
-    is_shown = output == STANDARD_OUTPUT
-    if not is_shown and not force and os.path.lexists(output):
+    if not force and os.path.lexists(output):
         raise UsageMistake(f"{output} exists already; name another file, or replace it with --force")
-    plan = plan_of_design(
-        _folder(state_dir).plan(), root="." if is_shown else root_for(here / output, here)
-    )
-    name = shlex.quote(str(output))
-    text = "" if is_shown else f"# Made by planner design export. Verify it: planverify verify {name}\n"
+    here, name = Path.cwd(), shlex.quote(str(output))
+    plan = plan_of_design(StateFolder(state_dir).plan(), root=root_for(here / output, here))
+    text = f"# Made by planner design export. Verify it: planverify verify {name}\n"
     text += dump_plan(plan, format="yaml")
-    load_plan_text(text, Path("plan.yaml") if is_shown else output)  # raises if the plan could not be run
+    load_plan_text(text, output)  # raises if the plan could not be run
     write_file(output, text, mode=None)
-    if not is_shown:
-        say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
-        say(f"next: {program()} validate {name}")
+    say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
+    say(f"next: {program()} validate {name}")
     return Status.OK
 
 
-@app.command(
-    epilog="Exit status: 0 everything is verified, 1 something is missing or deviates, 2 wrong usage, "
-    "4 the plan is of another design, or was not verified in its current state."
-)
+@app.command(epilog=EPILOG)
 def reconcile(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that was exported and verified.")],
     state_dir: StateOption,
-    as_json: JsonOption = False,
 ) -> int:
-    """Compare the design with the verified result.
-
-    Each milestone and intent is verified, missing or deviating.
-    """
-    found = compare(_folder(state_dir).plan(), load_plan(plan))
-    if as_json:
-        print_json([each._asdict() for each in found])
-    else:
-        screen = Screen()
-        for each in found:
-            why = f" \N{EN DASH} {each.because}" if each.because else ""
-            line = screen.one_line(f"{each.id} {each.match.value}: {each.title}{why}")
-            screen.line(line, indent=2 if each.id.startswith("CI-") else 0)
-        counts = Counter(each.match for each in found)
-        screen.line(", ".join(f"{counts[match]} {match.value}" for match in Match))
-        screen.show()
-    return Status.OK if all(each.match is Match.VERIFIED for each in found) else Status.FOUND
-
-
-def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
-    """Print the state of a gate and what blocks it; return ``FOUND`` if something does."""
-    gate = folder.gates().gate(phase)
-    if gate.is_complete:
-        say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}")
-        return Status.OK
-    obstacles = folder.obstacles(phase)
-    screen = Screen()
-    severities = ", ".join(each.value for each in blocking_severities(gate.iteration))
-    screen.line(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}, blocked by {severities}")
-    for line in obstacles:
-        screen.paragraph(line, indent=2)
+    """Compare the design with the verified result: each milestone is verified, missing or deviating."""
+    screen, counts = Screen(), Counter[Match]()
+    for milestone, match, because in compare(StateFolder(state_dir).plan(), load_plan(plan)):
+        why = f" \N{EN DASH} {as_called(because)}" if because else ""
+        screen.line(screen.one_line(f"{milestone.id} {match.value}: {milestone.name}{why}"))
+        counts[match] += 1
+    screen.line(", ".join(f"{counts[match]} {match.value}" for match in Match))
     screen.show()
-    return Status.FOUND if obstacles else Status.OK
+    return Status.OK if set(counts) <= {Match.VERIFIED} else Status.FOUND
 
 
-# -- parsing the command line --------------------------------------------------------------------------
-
-
-def _folder(path: Path) -> StateFolder:
-    if not path.is_dir():
-        raise UsageMistake(
-            f"--state-dir {path}: the folder does not exist; make it: {program()} design init"
-        )
-    return StateFolder(path)
+def _say_next(step: WorkflowStep, folder: StateFolder) -> None:
+    say(as_called(f"next: {step.command} --state-dir {shlex.quote(str(folder.path))}"))
 
 
 def _phase(name: str) -> ReviewPhase:
-    """Return the phase of that name, with or without ``qr-``. Raises ``UsageMistake``."""
+    """Return the phase of that name. Raises ``UsageMistake``."""
     try:
-        return ReviewPhase(name.removeprefix("qr-"))
+        return ReviewPhase(name)
     except ValueError:
-        phases = ", ".join(each.value for each in ReviewPhase)
-        raise UsageMistake(f"'{name}' is not a phase; the phases are {phases}") from None
+        raise UsageMistake(f"'{name}' is not a phase; the phases are {', '.join(ReviewPhase)}") from None
 
 
 def _words(words: list[str] | None) -> list[str]:
-    """Return the assignments ``FIELD=VALUE`` with each ``@FILE`` replaced by the text of the file."""
-    parts = (word.partition("=") for word in words or ())
-    return [f"{field}{sign}{_text(text)}" for field, sign, text in parts]
+    """Return the assignments ``FIELD=VALUE`` with each ``@FILE`` replaced by the text of the file.
 
-
-def _text(text: str) -> str:
-    """Return the value, or the contents of the file that ``@FILE`` names; ``@-`` is standard input.
-
-    A value that begins with ``@@`` is a diff and taken as it is. At most ``LARGEST_READ`` bytes are read.
-    Raises ``UsageMistake`` if the file cannot be read or is not UTF-8.
+    A value that begins with ``@@`` is a diff and taken as it is; ``@-`` is standard input. Raises
+    ``UsageMistake`` if a file cannot be read or is not UTF-8.
     """
-    if not text.startswith("@") or text.startswith("@@"):
-        return text
-    try:
-        # A regular file only: a pipe or device could block, or never end.
-        with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
-            return file.read(LARGEST_READ).decode()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise UsageMistake(f"{text}: it cannot be read ({reason}); name another file") from None
+    texts: list[str] = []
+    for word in words or ():
+        field, sign, text = without_surrogates(word).partition("=")
+        if text.startswith("@") and not text.startswith("@@"):
+            try:
+                # A regular file only: a pipe or device could block, or never end.
+                data = sys.stdin.buffer.read() if text == "@-" else read_regular(text[1:], LARGEST_READ)
+                text = data.decode()
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+                raise UsageMistake(f"{text}: it cannot be read ({reason}); name another file") from None
+        texts.append(f"{field}{sign}{text}")
+    return texts
 
 
-# -- the workflows ------------------------------------------------------------------------------------
-
-
-@command("Exit status: 0 shown, 2 no such step, 4 an earlier step is missing, or a file cannot be used.")
+@command(EPILOG)
 def workflow(
-    name: Annotated[str, typer.Argument(metavar="plan|execute", help="The workflow.")],
+    name: Annotated[
+        Literal["plan", "execute"], typer.Argument(metavar="plan|execute", help="The workflow.")
+    ],
     step: Annotated[int, option("--step N", "The step: 1 to 11 of plan, 1 to 9 of execute.")] = 1,
-    state_dir: Annotated[
-        Path | None,
-        option("--state-dir DIR", "The folder of the plan, which step 1 of plan makes.", envvar=STATE_DIR),
-    ] = None,
+    state_dir: NewStateOption = None,
 ) -> int:
     """Print the instructions for a step: the role, the files, the commands, and the next step.
 
     The output is XML for an agent. Nothing is changed.
     """
-    if name not in STEPS:
-        raise UsageMistake(f"unknown workflow '{name}'; {nearest(name, STEPS, 'the workflows are')}")
-    if step not in STEPS[name]:
-        raise UsageMistake(f"--step {step}: the steps of {name} are 1 to {len(STEPS[name])}")
+    if (name, step) not in STEPS:
+        raise UsageMistake(f"--step {step}: the steps are 1 to 11 of plan, 1 to 9 of execute")
     # Only the first step of planning comes before ``design init``, which makes the folder.
     if state_dir is None and (name, step) != ("plan", 1):
         raise UsageMistake(f"--state-dir is missing; name the folder that {program()} design init printed")
-    write(render_step(name, step, state_dir, program=program()))
+    write(as_called(render_step(STEPS[name, step], state_dir)))
     return Status.OK

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from planner.authoring.design.plan import Sentence
+from planner.authoring.design.plan import Documentation, OptionalSentence, Sentence
 from planner.model.base import Value
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.authoring.design.plan import DesignPlan, Milestone
+    from planner.authoring.design.plan import DesignPlan
+
+_LONGEST_LINE = 400
 
 
 class ReviewPhase(StrEnum):
@@ -35,11 +38,6 @@ class ReviewPhase(StrEnum):
         phases = tuple(ReviewPhase)
         return phases[: phases.index(self)]
 
-    @property
-    def is_of_planning(self) -> bool:
-        """Return whether the phase is reviewed before the plan is frozen."""
-        return self.value.startswith("plan-")
-
 
 class LoopState(StrEnum):
     """State of the loop of reviews and fixes."""
@@ -49,29 +47,13 @@ class LoopState(StrEnum):
     COMPLETE = "COMPLETE"
 
 
-class ItemStatus(StrEnum):
-    TODO = "TODO"
-    PASS = "PASS"
-    FAIL = "FAIL"
-
-
-class ReviewSeverity(StrEnum):
-    MUST = "MUST"
-    SHOULD = "SHOULD"
-    COULD = "COULD"
-
-
-BLOCKING = (
-    (1, tuple(ReviewSeverity)),
-    (3, (ReviewSeverity.MUST, ReviewSeverity.SHOULD)),
-    (5, (ReviewSeverity.MUST,)),
-)
+Severity = Literal["MUST", "SHOULD", "COULD"]
+BLOCKING: dict[int, tuple[Severity, ...]] = {
+    1: ("MUST", "SHOULD", "COULD"),
+    3: ("MUST", "SHOULD"),
+    5: ("MUST",),
+}
 """The first iteration and the severities that block from then on; fewer later, so that every loop ends."""
-
-
-def blocking_severities(iteration: int) -> tuple[ReviewSeverity, ...]:
-    """Return the severities that block a gate in an iteration; iterations are counted from 1."""
-    return next(severities for first, severities in reversed(BLOCKING) if iteration >= first)
 
 
 class ReviewItem(Value):
@@ -81,15 +63,20 @@ class ReviewItem(Value):
     scope: Sentence = "*"
     """The id of the part of the plan that it is about, a file, or ``*`` for everything."""
     check: Sentence
-    severity: ReviewSeverity = ReviewSeverity.MUST
-    status: ItemStatus = ItemStatus.TODO
-    finding: Sentence | None = None
+    severity: Severity = "MUST"
+    status: Literal["TODO", "PASS", "FAIL"] = "TODO"
+    finding: OptionalSentence = None
 
     @model_validator(mode="after")
     def _refuse_a_failure_without_finding(self) -> ReviewItem:
-        if self.status is ItemStatus.FAIL and self.finding is None:
+        if self.status == "FAIL" and self.finding is None:
             raise ValueError("a FAIL needs a finding that says what to fix: finding=TEXT")
         return self
+
+    def __str__(self) -> str:
+        """Return the item on one line."""
+        answer = one_line(self.finding or self.check, limit=_LONGEST_LINE)
+        return f"{self.id} ({self.severity}, {self.scope}) is {self.status}: {answer}"
 
 
 class ReviewFile(Value):
@@ -103,14 +90,13 @@ class ReviewFile(Value):
     def _refuse_items_of_one_id(self) -> ReviewFile:
         ids = [each.id for each in self.items]
         if twice := sorted({each for each in ids if ids.count(each) > 1}):
-            raise ValueError(f"items: {', '.join(twice)} occurs more than once; keep one")
+            raise ValueError(f"{', '.join(twice)} occurs more than once; keep one")
         return self
 
-    def blocking(self, iteration: int) -> tuple[ReviewItem, ...]:
+    def blocking(self, gate: Gate) -> tuple[ReviewItem, ...]:
         """Return the items that block the gate: they have not passed, and are of a blocking severity."""
-        severities = blocking_severities(iteration)
-        open_ = (each for each in self.items if each.status is not ItemStatus.PASS)
-        return tuple(each for each in open_ if each.severity in severities)
+        open_ = (each for each in self.items if each.status != "PASS")
+        return tuple(each for each in open_ if each.severity in gate.blocks)
 
 
 class Gate(Value):
@@ -119,99 +105,72 @@ class Gate(Value):
     state: LoopState = LoopState.INITIAL
     iteration: Annotated[int, Field(ge=1, le=1_000_000)] = 1
 
-    @model_validator(mode="after")
-    def _refuse_an_impossible_iteration(self) -> Gate:
-        impossible = {LoopState.INITIAL: self.iteration > 1, LoopState.RETRY: self.iteration == 1}
-        if impossible.get(self.state, False):
-            raise ValueError(f"{self.state.value} does not fit iteration {self.iteration}")
-        return self
+    @property
+    def blocks(self) -> tuple[Severity, ...]:
+        """The severities that block the gate in its iteration."""
+        return BLOCKING[max(first for first in BLOCKING if first <= self.iteration)]
 
     @property
     def is_complete(self) -> bool:
         return self.state is LoopState.COMPLETE
 
 
-# -- gaps at the end of a phase; broken references are refused by the plan itself ------------------------
+def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> list[str]:
+    """Return a message with a remedy for everything that a plan lacks at the end of a phase.
 
-_PLANNER = "planner design"
-"""The command in the messages, which name a remedy for each gap."""
-
-
-def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> tuple[str, ...]:
-    """Return a message for everything that a plan lacks at the end of a phase and the phases before it.
-
-    After ``plan-docs`` a plan can be carried out without further information: it has what is to be done, in
-    which files, in which order, why, and how it is proved.
+    This includes what the phases before require. After ``plan-docs`` a plan can be carried out without
+    further information: it has what is to be done, in which files, in which order, why, and how it is
+    proved. Broken references are no gaps: a plan with these cannot exist.
     """
-    gaps = [*_design_gaps(plan)]
-    if phase is not ReviewPhase.PLAN_DESIGN:
-        gaps += _code_gaps(plan)
-    if phase not in (ReviewPhase.PLAN_DESIGN, ReviewPhase.PLAN_CODE):
-        bare = (each.id for each in plan.milestones if not each.documentation)
-        describe = "has no documentation; describe it"
-        gaps += [
-            f"{name} {describe}: {_PLANNER} set {name} documentation.module_comment=TEXT" for name in bare
-        ]
-    return tuple(gaps)
+    return [message for is_met, message in _requirements(plan, phase) if not is_met]
 
 
-def _design_gaps(plan: DesignPlan) -> Iterator[str]:
-    """Yield what ``plan-design`` requires; milestones of one wave must not change the same file."""
-    for name in ("problem", "approach"):
-        if not getattr(plan.overview, name).strip():
-            yield f"overview.{name} is empty; set it: {_PLANNER} set overview {name}=TEXT"
-    if not plan.milestones:
-        yield f"the plan has no milestone; add one: {_PLANNER} add milestone name=TEXT"
-    for milestone in plan.milestones:
-        yield from _gaps_of(milestone)
-    by_id = {each.id: each for each in plan.milestones}
+def _requirements(plan: DesignPlan, phase: ReviewPhase) -> Iterator[tuple[object, str]]:
+    """Yield every requirement of a phase: whether it is met, and the message where it is not."""
+    add, set_ = "planner design add", "planner design set"
+    needs_code = phase is not ReviewPhase.PLAN_DESIGN
+    needs_documentation = needs_code and phase is not ReviewPhase.PLAN_CODE
     placed = {each for wave in plan.waves for each in wave.milestones}
-    for name in (name for name in by_id if name not in placed):
-        yield f"{name} is in no wave; add it: {_PLANNER} set W-1 milestones+={name}"
+    for name, text in (("problem", plan.overview.problem), ("approach", plan.overview.approach)):
+        yield text.strip(), f"overview.{name} is empty; set it: {set_} overview {name}=TEXT"
+    yield plan.milestones, f"the plan has no milestone; add one: {add} milestone name=TEXT"
+    for each in plan.milestones:
+        name, intents, changes = each.id, each.code_intents, each.code_changes
+        yield each.requirements, f"{name} has no requirement: {set_} {name} requirements+=TEXT"
+        criterion = f"{set_} {name} acceptance_criteria+=TEXT"
+        yield each.acceptance_criteria, f"{name} has no acceptance criterion: {criterion}"
+        yield each.touched_files, f"{name} names no file; add one: {set_} {name} files+=FILE"
+        if each.is_documentation_only:
+            has_code = bool(intents or changes)
+            yield (
+                not has_code,
+                f"{name} is documentation only but has code intents or changes; remove these",
+            )
+        else:
+            reason = f"add one, or give a reason: {set_} {name} tests.skip_reason=TEXT"
+            yield each.tests.files or each.tests.skip_reason, f"{name} has no test file; {reason}"
+            yield intents, f"{name} has no code intent; add one: {add} intent --to {name}"
+        yield name in placed, f"{name} is in no wave; add it: {set_} W-1 milestones+={name}"
+        if needs_code:
+            changed = {change.intent_ref for change in changes}
+            for intent in intents:
+                change = f"{add} change --to {name} intent_ref={intent.id} file={intent.file} diff=@FILE"
+                yield intent.id in changed, f"{intent.id} has no code change; add one: {change}"
+            for change in changes:
+                is_diff = any(line.startswith(("@@ ", "--- ")) for line in change.diff.splitlines())
+                yield is_diff, f"{change.id}.diff is not a unified diff: {set_} {change.id} diff=@FILE"
+        if needs_documentation:
+            comment = f"{set_} {name} documentation.module_comment=TEXT"
+            yield (
+                each.documentation != Documentation(),
+                f"{name} has no documentation; describe it: {comment}",
+            )
+    # Milestones of one wave are carried out at the same time.
+    by_id = {each.id: each for each in plan.milestones}
     for wave in plan.waves:
         owners: dict[str, str] = {}
-        for milestone in (by_id[each] for each in wave.milestones):
-            for file in milestone.touched_files:
-                owner = owners.setdefault(file, milestone.id)
-                if owner != milestone.id:
-                    yield (
-                        f"W-{wave.wave}: {owner} and {milestone.id} both change {file} in the same wave; "
-                        "move one of them to a later wave"
-                    )
-
-
-def _gaps_of(milestone: Milestone) -> Iterator[str]:
-    """Yield what one milestone lacks; those with documentation only need neither tests nor intents."""
-    name = milestone.id
-    if not milestone.requirements:
-        yield f"{name} has no requirement: {_PLANNER} set {name} requirements+=TEXT"
-    if not milestone.acceptance_criteria:
-        yield f"{name} has no acceptance criterion: {_PLANNER} set {name} acceptance_criteria+=TEXT"
-    if not milestone.touched_files:
-        yield f"{name} names no file; add one: {_PLANNER} set {name} files+=FILE"
-    if milestone.is_documentation_only:
-        if milestone.code_intents or milestone.code_changes:
-            yield f"{name} is documentation only but has code intents or changes; remove these"
-        return
-    if not milestone.tests.files and milestone.tests.skip_reason is None:
-        yield (
-            f"{name} has no test file; add one, or give a reason: {_PLANNER} set {name} "
-            "tests.skip_reason=TEXT"
-        )
-    if not milestone.code_intents:
-        yield f"{name} has no code intent; add one: {_PLANNER} add intent --to {name}"
-
-
-def _code_gaps(plan: DesignPlan) -> Iterator[str]:
-    """Yield what ``plan-code`` requires: a change for every intent, as a unified diff."""
-    for milestone in plan.milestones:
-        changed = {each.intent_ref for each in milestone.code_changes}
-        for intent in milestone.code_intents:
-            if intent.id not in changed:
-                yield (
-                    f"{intent.id} has no code change; add one: {_PLANNER} add change --to {milestone.id} "
-                    f"intent_ref={intent.id} file={intent.file} diff=@FILE"
-                )
-        for change in milestone.code_changes:
-            if not any(line.startswith(("@@ ", "--- ")) for line in change.diff.splitlines()):
-                yield f"{change.id}.diff is not a unified diff: {_PLANNER} set {change.id} diff=@FILE"
+        for name in wave.milestones:
+            for file in by_id[name].touched_files:
+                owner = owners.setdefault(file, name)
+                both = f"W-{wave.wave}: {owner} and {name} both change {file} in the same wave"
+                yield owner == name, f"{both}; move one of them to a later wave"

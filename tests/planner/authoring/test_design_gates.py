@@ -1,4 +1,4 @@
-"""Reviews, gates and workflows of a design plan: blocking items, the next step, and its guidance."""
+"""Reviews, gates and workflows of a design plan: blocking items, gaps, the next step, and its guidance."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from design_samples import CONTEXT, NOW, PLANNING, begin, begin_complete, begin_frozen, pass_gates, review
+from design_samples import (
+    CONTEXT,
+    PLANNING,
+    begin,
+    begin_complete,
+    begin_frozen,
+    change,
+    pass_gates,
+    review,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
 
 from planner.authoring.design import state_folder
-from planner.authoring.design.review import (
-    Gate,
-    ItemStatus,
-    LoopState,
-    ReviewFile,
-    ReviewItem,
-    ReviewPhase,
-    ReviewSeverity,
-    blocking_severities,
-)
-from planner.authoring.design.state_folder import STEPS, GateFile, StateFolder, render_step, step_after_gate
+from planner.authoring.design.parts import add_part, remove_part
+from planner.authoring.design.review import Gate, LoopState, ReviewFile, ReviewItem, ReviewPhase, find_gaps
+from planner.authoring.design.state_folder import StateFolder
+from planner.authoring.design.workflow import STEPS, WorkflowStep, render_step, step_after_gate
 from planner.errors import DesignError
 from planner.planfile.project_files import read_regular
 
@@ -37,7 +39,11 @@ def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
     item = review(folder, phase, "status=FAIL", "finding=no")
     for _ in range(times):
         folder.decide_gate(phase, passed=False)
-    folder.answer_item(phase, item, ["status=PASS"])
+    change(folder, item, "status=PASS", phase=phase)
+
+
+def step(workflow: str, number: int, folder: StateFolder) -> ET.Element:
+    return ET.fromstring(render_step(STEPS[workflow, number], folder.path))
 
 
 # -- items -----------------------------------------------------------------------------------------
@@ -46,28 +52,26 @@ def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
 def test_qr_phase_json_has_the_fields_of_the_schema(folder: StateFolder) -> None:
     for phase in ReviewPhase:
         item = review(folder, phase)
-        path = folder.review_file(phase)
         fields = {"id": "qa-001", "scope": "*", "check": "Is it so?", "severity": "MUST", "status": "TODO"}
 
-        assert json.loads(path.read_text()) == {
+        assert json.loads(folder.review_file(phase).read_text()) == {
             "schema_version": "1.0",
             "phase": phase.value,
             "items": [{**fields, "finding": None}],
         }
-        folder.answer_item(phase, item, ["status=PASS"])
+        change(folder, item, "status=PASS", phase=phase)
         folder.decide_gate(phase, passed=True)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("qa-001 status=FAIL", "a FAIL needs a finding"),
+        ("qa-001 status=FAIL", "qa-001: a FAIL needs a finding"),
         ("qa-001 status=MAYBE", "Input should be 'TODO', 'PASS' or 'FAIL'"),
         ("qa-001 severity=COULD", "severity cannot be changed; set status and finding"),
         ("qa-001 check=b", "check cannot be changed"),
-        ("qa-001 id=qa-002", "id cannot be changed"),
-        ("qa-001 note=b", "unknown field 'note'"),
-        ("qa-009 status=PASS", "unknown item; the items are: qa-001"),
+        ("qa-001 id=qa-002", "this assigns to no field"),
+        ("qa-009 status=PASS", "unknown part; the parts are: qa-001"),
     ],
 )
 def test_an_item_can_be_answered_but_not_rewritten(
@@ -79,7 +83,7 @@ def test_an_item_can_be_answered_but_not_rewritten(
 
     assert done.status == 4
     assert message in done.err
-    assert folder.review(DESIGN).items[0].status is ItemStatus.TODO
+    assert folder.review(DESIGN).items[0].status == "TODO"
 
 
 def test_duplicate_item_ids_are_refused() -> None:
@@ -89,7 +93,69 @@ def test_duplicate_item_ids_are_refused() -> None:
         ReviewFile(phase=DESIGN, items=(item, item))
 
 
-# -- the loop --------------------------------------------------------------------------------------
+# -- gaps ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "phase", "part", "words"),
+    [
+        ("overview.problem is empty", DESIGN, "overview", "problem="),
+        ("overview.approach is empty", DESIGN, "overview", "approach="),
+        ("M-001 has no requirement", DESIGN, "M-001", "requirements="),
+        ("M-001 has no acceptance criterion", DESIGN, "M-001", "acceptance_criteria="),
+        ("M-001 has no test file", DESIGN, "M-001", "tests.files="),
+        ("M-001 is documentation only but has", DESIGN, "M-001", "is_documentation_only=true"),
+        ("M-001 is in no wave", DESIGN, "W-1", "milestones="),
+        ("CC-001.diff is not a unified diff", CODE, "CC-001", "diff=words"),
+        ("M-001 has no documentation", DOCS, "M-001", "documentation.module_comment="),
+    ],
+)
+def test_each_gap_of_a_phase_is_reported(
+    message: str, phase: ReviewPhase, part: str, words: str, folder: StateFolder
+) -> None:
+    change(folder, part, words)
+
+    (gap,) = find_gaps(folder.plan(), phase)
+
+    assert gap.startswith(message)
+
+
+def test_milestones_intents_and_changes_are_required(folder: StateFolder) -> None:
+    with folder.edit() as data:
+        remove_part(data, "CC-001")
+    assert not find_gaps(folder.plan(), DESIGN)
+    assert find_gaps(folder.plan(), CODE)[0].startswith("CI-001 has no code change")
+    change(folder, "M-001", "files=")
+    with folder.edit() as data:
+        remove_part(data, "CI-001")
+    gaps = find_gaps(folder.plan(), DESIGN)
+    assert [each[:16] for each in gaps] == ["M-001 names no f", "M-001 has no cod"]
+    with folder.edit() as data:
+        data |= {"milestones": [], "milestone_dependencies": {}}
+    assert [each[:21] for each in find_gaps(folder.plan(), DOCS)] == ["the plan has no miles"]
+
+
+def test_a_documentation_only_milestone_needs_neither_tests_nor_code(folder: StateFolder) -> None:
+    words = ["name=Pages", "files=README.md", "requirements=a", "acceptance_criteria=b"]
+    words += ["is_documentation_only=true", "documentation.module_comment=c"]
+    with folder.edit() as data:
+        add_part(data, "wave", [f"milestones={add_part(data, 'milestone', words)}"])
+
+    assert not find_gaps(folder.plan(), DOCS)
+
+
+def test_milestones_of_one_wave_may_not_change_the_same_file(folder: StateFolder) -> None:
+    change(folder, "CI-002", "file=shop/cart.py")
+    assert not find_gaps(folder.plan(), DESIGN)
+
+    change(folder, "W-2", "milestones=")
+    change(folder, "W-1", "milestones+=M-002")
+
+    (gap,) = find_gaps(folder.plan(), DESIGN)
+    assert gap.startswith("W-1: M-001 and M-002 both change shop/cart.py")
+
+
+# -- gates -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -100,32 +166,16 @@ def test_duplicate_item_ids_are_refused() -> None:
         (3, "MUST SHOULD"),
         (4, "MUST SHOULD"),
         (5, "MUST"),
+        (99, "MUST"),
     ],
 )
 def test_blocking_severities_depend_on_the_iteration(iteration: int, blocks: str) -> None:
-    assert " ".join(blocking_severities(iteration)) == blocks
-
-
-# -- gates -----------------------------------------------------------------------------------------
-
-
-def test_a_gate_does_not_pass_while_the_plan_has_gaps(planner: Command, folder: StateFolder) -> None:
-    planner("design", "set", "overview", "problem=")
-    review(folder, DESIGN, "status=PASS")
-
-    shown = planner("design", "gate", "plan-design")
-    done = planner("design", "gate", "plan-design", "pass")
-
-    assert shown.status == 1
-    assert "overview.problem is empty" in shown.out
-    assert done.status == 4
-    assert "overview.problem is empty" in done.err
-    assert not folder.gates().gates
+    assert " ".join(Gate(state=LoopState.RETRY, iteration=iteration).blocks) == blocks
 
 
 def test_phases_must_pass_in_order(folder: StateFolder) -> None:
     for phase in ReviewPhase:
-        for later in list(ReviewPhase)[list(ReviewPhase).index(phase) + 1 :]:
+        for later in list(ReviewPhase)[len(phase.before) + 1 :]:
             with pytest.raises(DesignError, match=f"the gate {phase.value} must pass first"):
                 review(folder, later)
             with pytest.raises(DesignError, match=f"the gate {phase.value} must pass first"):
@@ -139,7 +189,7 @@ def test_a_review_requires_a_frozen_context(tmp_path: Path) -> None:
     folder = begin(tmp_path)
     folder.context_file.write_text(json.dumps(CONTEXT))
 
-    with pytest.raises(DesignError, match="the context is not frozen"):
+    with pytest.raises(DesignError, match="it is not frozen; freeze it: planner design context"):
         review(folder, DESIGN)
 
 
@@ -166,14 +216,15 @@ def test_an_interrupted_freeze_is_completed_by_deciding_again(folder: StateFolde
     pass_gates(folder, DESIGN, CODE)
     review(folder, DOCS, "status=PASS")
     before, items = folder.gates_file.read_bytes(), folder.review_file(DOCS).read_bytes()
-    folder.decide_gate(DOCS, passed=True, now=NOW)
+    folder.decide_gate(DOCS, passed=True)
+    first = folder.plan()
     folder.gates_file.write_bytes(before)
     folder.review_file(DOCS).write_bytes(items)
 
-    with pytest.raises(DesignError, match="the plan was frozen on"):
-        folder.edit_plan(lambda plan: plan)
+    with pytest.raises(DesignError, match="it was frozen on"):
+        change(folder, "M-001", "name=b")
     assert folder.decide_gate(DOCS, passed=True).is_complete
-    assert folder.plan().frozen_at == NOW
+    assert folder.plan() == first
 
 
 def test_a_reader_that_meets_the_freeze_is_not_told_of_a_change(
@@ -200,10 +251,8 @@ def test_qr_phase_json_is_ephemeral(folder: StateFolder) -> None:
     path = folder.review_file(DESIGN)
     assert not path.exists()
 
-    item = review(folder, DESIGN, "status=FAIL", "finding=no")
-    folder.decide_gate(DESIGN, passed=False)
+    fail_gate(folder, DESIGN, 1)
     assert path.exists()
-    folder.answer_item(DESIGN, item, ["status=PASS"])
     folder.decide_gate(DESIGN, passed=True)
 
     assert not path.exists()
@@ -215,7 +264,8 @@ def test_qr_phase_json_is_ephemeral(folder: StateFolder) -> None:
 
 
 ITEMS = st.lists(
-    st.tuples(st.sampled_from(ReviewSeverity), st.sampled_from(ItemStatus)), min_size=0, max_size=5
+    st.tuples(st.sampled_from(["MUST", "SHOULD", "COULD"]), st.sampled_from(["TODO", "PASS", "FAIL"])),
+    max_size=5,
 )
 
 
@@ -228,17 +278,11 @@ def test_a_gate_cannot_pass_with_a_blocking_item(
     if failures:
         fail_gate(folder, DESIGN, failures)
     for severity, status in items:
-        review(folder, DESIGN, f"severity={severity.value}", f"status={status.value}", "finding=a")
+        review(folder, DESIGN, f"severity={severity}", f"status={status}", "finding=a")
     if broken:
-        folder.edit_plan(
-            lambda plan: plan.model_copy(update={"milestones": (), "milestone_dependencies": {}})
-        )
-    blocking = [
-        status
-        for severity, status in items
-        if status is not ItemStatus.PASS and severity in blocking_severities(failures + 1)
-    ]
+        change(folder, "overview", "problem=")
     before = folder.gates().gate(DESIGN)
+    blocking = [each for each in items if each[1] != "PASS" and each[0] in before.blocks]
 
     try:
         folder.decide_gate(DESIGN, passed=passed)
@@ -248,7 +292,7 @@ def test_a_gate_cannot_pass_with_a_blocking_item(
     after = folder.gates().gate(DESIGN)
     may_pass = not blocking and not broken and bool(items or failures)
     assert after.is_complete == (passed and may_pass)
-    assert (after.iteration > before.iteration) == (not passed and bool(blocking))
+    assert after.iteration - before.iteration == (not passed and bool(blocking))
 
 
 def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder: StateFolder) -> None:
@@ -258,12 +302,12 @@ def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder:
     review(folder, DESIGN, "severity=COULD", "status=FAIL", "finding=too short")
     blocked = planner("design", "gate", "plan-design")
     refused = planner("design", "gate", "plan-design", "pass")
-    folder.answer_item(DESIGN, "qa-002", ["status=PASS"])
+    change(folder, "qa-002", "status=PASS", phase=DESIGN)
     not_failed = planner("design", "gate", "plan-design", "fail")
     folder.decide_gate(DESIGN, passed=True)
     passed = planner("design", "gate", "plan-design")
 
-    state = "plan-design: RETRY, iteration 2, blocked by MUST, SHOULD, COULD\n"
+    state = "plan-design: RETRY, iteration 2\n"
     assert (passing.status, passing.out) == (0, state)
     assert (blocked.status, blocked.out) == (1, f"{state}  qa-002 (COULD, *) is FAIL: too short\n")
     assert (refused.status, refused.err.count("\n")) == (4, 1)
@@ -286,43 +330,46 @@ def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder:
 def test_a_gate_leads_to_the_next_or_an_earlier_step(
     phase: str, on_pass: tuple[str, int], on_fail: tuple[str, int]
 ) -> None:
-    assert step_after_gate(ReviewPhase(phase), passed=True) == on_pass
-    assert step_after_gate(ReviewPhase(phase), passed=False) == on_fail
+    assert step_after_gate(ReviewPhase(phase), passed=True) == STEPS[on_pass]
+    assert step_after_gate(ReviewPhase(phase), passed=False) == STEPS[on_fail]
 
 
 # -- workflows -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("workflow", "number"), [(workflow, number) for workflow, steps in STEPS.items() for number in steps]
-)
+def test_the_workflows_have_11_and_9_steps() -> None:
+    assert list(STEPS) == [("plan", n) for n in range(1, 12)] + [("execute", n) for n in range(1, 10)]
+
+
+@pytest.mark.parametrize("place", STEPS.values(), ids=lambda each: each.name)
 def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
-    workflow: str, number: int, planner: Command
+    place: WorkflowStep, planner: Command
 ) -> None:
     path = planner.folder / "state"
-    folder = begin_complete(path) if workflow == "plan" else begin_frozen(path)
-    step, count = STEPS[workflow][number], len(STEPS[workflow])
-    before = step.phase.before if step.phase else (*step.after.before, step.after) if step.after else ()
-    pass_gates(folder, *(each for each in before if not folder.gates().gate(each).is_complete))
+    folder = begin_complete(path) if place.workflow == "plan" else begin_frozen(path)
+    steps = list(STEPS.values())
+    for each in steps[: steps.index(place)]:
+        if each.phase and each.pattern == "gate" and not folder.gates().gate(each.phase).is_complete:
+            pass_gates(folder, each.phase)
     files = {each: each.read_bytes() for each in folder.path.iterdir()}
 
-    done = planner("workflow", workflow, "--step", str(number))
+    done = planner("workflow", place.workflow, "--step", str(place.number))
 
     assert done.status == 0, done.err
     shown = ET.fromstring(done.out)
-    numbers = {"number": str(number), "of": str(count)}
-    assert shown.attrib == {"workflow": workflow, **numbers, "name": step.name}
-    assert [each.get("agent") for each in shown.findall("role") if each.text] == [step.agent]
-    for tag in ("inputs", "outputs", "actions", "next"):
-        assert len(shown.findall(tag)) == 1
-    outputs = [each.text or "" for each in shown.find("outputs") or ()]
-    assert [each.removeprefix(f"{folder.path}/") for each in outputs] == list(step.mutates)
+    numbers = {"number": str(place.number), "of": "11" if place.workflow == "plan" else "9"}
+    assert shown.attrib == {"workflow": place.workflow, **numbers, "name": place.name}
+    assert [each.get("agent") for each in shown.findall("role") if each.text] == [place.agent]
+    for tag, names in (("inputs", place.reads), ("outputs", place.mutates)):
+        assert [each.text for each in shown.find(tag) or ()] == list(names)
+    actions = [each.text for each in shown.findall("actions/action")]
+    assert set(place.actions) <= set(actions)
     following = shown.find("next") or ()
-    if step.name.endswith("gate"):
+    if place.pattern == "gate":
         assert [each.get("when") for each in following] == ["PASS", "FAIL"]
-    elif number < count:
-        command = f"planner workflow {workflow} --step {number + 1} --state-dir {folder.path}"
-        assert [each.text for each in following] == [command]
+    elif place.name != "reconcile":
+        after = steps[steps.index(place) + 1]
+        assert [each.text for each in following] == [f"{after.command} --state-dir {folder.path}"]
     assert files == {each: each.read_bytes() for each in folder.path.iterdir()}, "guidance changes nothing"
 
 
@@ -331,14 +378,10 @@ def test_a_retry_lists_the_failed_items(folder: StateFolder) -> None:
     review(folder, DESIGN, "status=PASS", "scope=shop/cart.py")
     folder.decide_gate(DESIGN, passed=False)
 
-    step = ET.fromstring(render_step("plan", 3, folder.path, program="planner"))
+    (loop,) = step("plan", 3, folder).findall("loop")
 
-    (loop,) = step.findall("loop")
-    assert (loop.get("state"), loop.get("iteration"), loop.get("blocks")) == (
-        "RETRY",
-        "2",
-        "MUST SHOULD COULD",
-    )
+    state = {"phase": "plan-design", "state": "RETRY", "iteration": "2", "blocks": "MUST SHOULD COULD"}
+    assert loop.attrib == state
     (item,) = loop.findall("item")
     assert item.attrib == {"id": "qa-001", "scope": "M-001", "severity": "MUST", "status": "FAIL"}
     assert item.findtext("finding") == "<no> & no"
@@ -346,31 +389,30 @@ def test_a_retry_lists_the_failed_items(folder: StateFolder) -> None:
 
 def test_a_gate_lists_blocking_items_and_gaps(folder: StateFolder) -> None:
     review(folder, DESIGN)
-    folder.edit_plan(lambda plan: plan.model_copy(update={"overview": {"title": "a"}}))
+    change(folder, "overview", "problem=", "approach=")
 
-    loop = ET.fromstring(render_step("plan", 5, folder.path, program="planner")).find("loop")
+    loop = step("plan", 5, folder).find("loop")
 
     assert loop is not None
     assert [each.tag for each in loop] == ["item", "missing", "missing"]
 
 
 def test_milestones_are_listed_by_wave_for_implementation(frozen: StateFolder) -> None:
-    step = ET.fromstring(render_step("execute", 3, frozen.path, program="planner"))
+    waves = step("execute", 3, frozen).findall("wave")
 
-    waves = [(wave.get("number"), [each.get("id") for each in wave]) for wave in step.findall("wave")]
-    assert waves == [("1", ["M-001"]), ("2", ["M-002"])]
+    shown = [(wave.get("number"), [each.get("id") for each in wave]) for wave in waves]
+    assert shown == [("1", ["M-001"]), ("2", ["M-002"])]
 
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
         ("plan --step 9", 4, "the gate plan-design must pass first"),
-        ("execute --step 2", 4, "the phase plan-docs is not finished"),
-        ("execute --step 3", 4, "the gate plan-design must pass first"),
-        ("plan --step 2 --state-dir none", 4, "the file does not exist"),
-        ("plna", 2, "did you mean 'plan'?"),
-        ("plan --step 12", 2, "the steps of plan are 1 to 11"),
-        ("execute --step 0", 2, "the steps of execute are 1 to 9"),
+        ("execute --step 2", 4, "the gate plan-design must pass first"),
+        ("plan --step 2 --state-dir none", 4, "it cannot be read (No such file or directory)"),
+        ("plna", 2, "'plna' is not one of 'plan', 'execute'"),
+        ("plan --step 12", 2, "the steps are 1 to 11 of plan, 1 to 9 of execute"),
+        ("execute --step 0", 2, "the steps are 1 to 11 of plan, 1 to 9 of execute"),
     ],
 )
 def test_a_step_that_is_unknown_or_out_of_turn_is_refused(
@@ -378,17 +420,17 @@ def test_a_step_that_is_unknown_or_out_of_turn_is_refused(
 ) -> None:
     done = planner("workflow", *words.split())
 
-    assert (done.status, done.err.count("\n")) == (status, 1)
+    assert done.status == status
     assert message in done.err
 
 
-def test_a_step_of_a_passed_phase_names_the_next_step(planner: Command) -> None:
-    pass_gates(begin_complete(planner.folder / "state"), DESIGN)
+def test_a_step_of_a_passed_phase_is_refused(planner: Command, folder: StateFolder) -> None:
+    pass_gates(folder, DESIGN)
 
     done = planner("workflow", "plan", "--step", "3")
 
     assert done.status == 4
-    assert "the gate plan-design has passed; continue: planner workflow plan --step 6" in done.err
+    assert "plan-design: its gate has passed, which is final" in done.err
 
 
 def test_only_the_first_step_needs_no_state_directory(
@@ -398,18 +440,3 @@ def test_only_the_first_step_needs_no_state_directory(
 
     assert "planner design init title=TEXT" in planner("workflow", "plan").out
     assert "--state-dir is missing" in planner("workflow", "plan", "--step", "2").err
-
-
-@pytest.mark.parametrize(("state", "iteration"), [("INITIAL", 2), ("RETRY", 1), ("RETRY", 0)])
-def test_a_gate_with_an_iteration_that_contradicts_its_state_is_invalid(state: str, iteration: int) -> None:
-    with pytest.raises(ValidationError):
-        Gate.model_validate({"state": state, "iteration": iteration})
-
-
-def test_a_gate_file_with_gates_out_of_order_is_refused(folder: StateFolder) -> None:
-    folder.gates_file.write_text('{"gates": {"plan-code": {"state": "COMPLETE", "iteration": 1}}}')
-
-    with pytest.raises(DesignError, match="plan-code was decided before plan-design"):
-        folder.gates()
-    with pytest.raises(ValidationError):
-        GateFile(gates={CODE: Gate(state=LoopState.COMPLETE)})

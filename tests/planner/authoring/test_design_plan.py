@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shlex
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from design_samples import CONTEXT, CONTEXT_KEYS, NOW, add, begin, begin_complete, begin_frozen, complete
+from design_samples import CONTEXT, CONTEXT_KEYS, begin, begin_complete, begin_frozen, complete
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
 
-from planner.authoring.design.plan import (
-    KINDS,
-    PARTS,
-    DesignPlan,
-    Milestone,
-    Overview,
-    add_part,
-    change_part,
-    fields_of,
-    part_of,
-    remove_part,
-)
-from planner.authoring.design.review import ReviewPhase, find_gaps
-from planner.authoring.design.state_folder import StateFolder, render_page
+from planner.authoring.design.parts import KINDS, add_part, blank_of, fields_of
+from planner.authoring.design.plan import DesignPlan, Milestone
+from planner.authoring.design.state_folder import StateFolder
+from planner.authoring.design.templates import render
 from planner.errors import DesignError
 
 FIELDS = {
@@ -35,55 +27,59 @@ FIELDS = {
     "alternative": "alternative rejection_reason decision_ref",
     "constraint": "type description source",
     "risk": "risk mitigation anchor decision_ref",
-    "milestone": "number name files[] flags[] requirements[] acceptance_criteria[] "
-    "tests.files[] tests.type tests.backing tests.scenarios.normal[] tests.scenarios.edge[] "
-    "tests.scenarios.error[] tests.skip_reason documentation.module_comment documentation.docstrings[] "
-    "documentation.algorithm_blocks[] documentation.inline_comments[] is_documentation_only delegated_to",
-    "intent": "file function behavior decision_refs[] params.KEY",
-    "change": "intent_ref file diff context_lines[] why_comments[]",
-    "wave": "wave milestones[]",
+    "milestone": "number name files flags requirements acceptance_criteria "
+    "tests.files tests.type tests.backing tests.scenarios.normal tests.scenarios.edge "
+    "tests.scenarios.error tests.skip_reason documentation.module_comment documentation.docstrings "
+    "documentation.algorithm_blocks documentation.inline_comments is_documentation_only delegated_to",
+    "intent": "file function behavior decision_refs params",
+    "change": "intent_ref file diff context_lines why_comments",
+    "wave": "wave milestones",
+    "item": "scope check severity status finding",
+}
+SINGLE = {
     "overview": "title problem approach",
     "invisible_knowledge": "architecture.diagram_ascii architecture.description data_flow.diagram_ascii "
-    "data_flow.description structure_rationale invariants[] tradeoffs[]",
+    "data_flow.description structure_rationale invariants tradeoffs",
     "milestone_dependencies": "diagram_ascii",
 }
-"""The fields that can be assigned, which are the keys of plan.json, of each part."""
+"""The fields that can be assigned of each kind of part, and of the parts that every plan has once."""
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> DesignPlan:
-    """Return a complete plan with at least one part of each kind."""
-    plan = complete(begin(tmp_path_factory.mktemp("state")).plan())
-    plan = add(
-        plan, "alternative", "alternative=bank", "rejection_reason=not the law", "decision_ref=DL-001"
-    )
-    plan = add(plan, "constraint", "type=MUST", "description=half up", "source=the user")
-    return add(plan, "risk", "risk=floats", "mitigation=decimals", "anchor=shop/cart.py:total")
-
-
-def at(data: Any, place: str) -> Any:
-    for key in place.split("."):
-        data = data[key]
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the data of a complete plan with at least one part of each kind."""
+    data = begin(tmp_path_factory.mktemp("state")).plan().model_dump(mode="json")
+    complete(data)
+    words = ["alternative=bank", "rejection_reason=not the law", "decision_ref=DL-001"]
+    add_part(data, "alternative", words)
+    add_part(data, "constraint", ["type=MUST", "description=half up", "source=the user"])
+    add_part(data, "risk", ["risk=floats", "mitigation=decimals", "anchor=shop/cart.py:total"])
     return data
+
+
+@pytest.fixture
+def made(whole: dict[str, Any]) -> dict[str, Any]:
+    return copy.deepcopy(whole)
 
 
 # -- the schema ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", FIELDS)
-def test_each_part_has_the_fields_of_the_schema(part: str) -> None:
-    models = {**{kind: each.model for kind, each in KINDS.items()}, **PARTS}
-
-    assert " ".join(fields_of(models[part])) == FIELDS[part]
+def test_each_part_has_the_fields_of_the_schema(made: dict[str, Any]) -> None:
+    assert {name: " ".join(fields_of(blank_of(kind.model))) for name, kind in KINDS.items()} == FIELDS
+    assert {name: " ".join(fields_of(made[name])) for name in SINGLE} == SINGLE
 
 
-@pytest.mark.parametrize("prefix", [each.prefix for each in KINDS.values() if each.prefix != "W"])
-def test_an_id_has_the_prefix_of_its_kind_and_three_or_more_digits(prefix: str, made: DesignPlan) -> None:
-    assert f"{prefix}-001" in made.ids()
-    text = made.model_dump_json()
-    for wrong in ("X-001", f"{prefix}-01", f"{prefix}-abc"):
-        with pytest.raises(ValidationError, match=r"String should match"):
-            DesignPlan.model_validate_json(text.replace(f'"id":"{prefix}-001"', f'"id":"{wrong}"'))
+def test_an_id_has_the_prefix_of_its_kind_and_three_or_more_digits(made: dict[str, Any]) -> None:
+    plan = DesignPlan.model_validate(made)
+    text = plan.model_dump_json()
+    prefixes = {each.id.partition("-")[0] for each in plan.parts()}
+
+    assert prefixes == {kind.prefix for kind in KINDS.values()} - {"W", "qa"}
+    for prefix in prefixes:
+        for wrong in ("X-001", f"{prefix}-01", f"{prefix}-abc"):
+            with pytest.raises(ValidationError, match=f"an id of this kind is {prefix}- and three"):
+                DesignPlan.model_validate_json(text.replace(f'"id":"{prefix}-001"', f'"id":"{wrong}"'))
 
 
 @pytest.mark.parametrize(
@@ -102,61 +98,55 @@ def test_a_file_may_have_any_name(file: str) -> None:
 # -- references ------------------------------------------------------------------------------------
 
 
-def test_every_broken_reference_and_duplicate_is_reported_with_its_place(made: DesignPlan) -> None:
-    data = made.model_dump(mode="json")
-    data["planning_context"]["rejected_alternatives"][0]["decision_ref"] = "DL-101"
-    data["planning_context"]["known_risks"][0]["decision_ref"] = "DL-102"
-    data["milestones"][0]["code_intents"][0]["decision_refs"] = ["DL-103", "DL-104"]
-    data["milestones"][0]["code_changes"][0] |= {"intent_ref": "CI-002", "why_comments": ["see DL-105"]}
-    data["milestones"][0]["documentation"]["docstrings"] = ["DL-106"]
-    data["milestones"][1]["number"] = 1
-    data["milestones"][1]["code_intents"][0]["id"] = "CI-001"
-    data["milestone_dependencies"]["waves"][0] |= {"milestones": ["M-107", "M-002"], "wave": 2}
+def test_every_broken_reference_and_duplicate_is_reported_with_its_place(made: dict[str, Any]) -> None:
+    first, second = made["milestones"]
+    made["planning_context"]["rejected_alternatives"][0]["decision_ref"] = "DL-101"
+    made["planning_context"]["known_risks"][0]["decision_ref"] = "DL-102"
+    first["code_intents"][0]["decision_refs"] = ["DL-103", "DL-104"]
+    first["code_changes"][0] |= {"intent_ref": "CI-002", "why_comments": ["see\nDL-105"]}
+    first["documentation"]["docstrings"] = ["DL-106"]
+    second["number"] = 1
+    second["code_intents"][0]["id"] = "CI-001"
+    made["milestone_dependencies"]["waves"][0] |= {"milestones": ["M-107", "M-002"], "wave": 2}
 
     with pytest.raises(ValidationError) as refused:
-        DesignPlan.model_validate(data)
+        DesignPlan.model_validate(made)
 
     for violation in (
-        "RA-001.decision_ref: the decision DL-101 does not exist",
-        "R-001.decision_ref: the decision DL-102",
-        "CI-001.decision_refs: the decision DL-103",
-        "CI-001.decision_refs: the decision DL-104",
-        "CC-001.intent_ref: M-001 has no code intent CI-002",
-        "CC-001.why_comments: the decision DL-105",
-        "M-001.documentation: the decision DL-106",
-        "W-2.milestones: the milestone M-107",
-        "milestone number: 1 occurs 2 times",
-        "id: CI-001 occurs 2 times",
-        "wave: 2 occurs 2 times",
-        "in the waves: M-002 occurs 2 times",
+        "RA-001: the decision DL-101 does not exist",
+        "R-001: the decision DL-102",
+        "CI-001: the decision DL-103",
+        "CI-001: the decision DL-104",
+        "CC-001: M-001 has no code intent CI-002",
+        "CC-001: the decision DL-105",
+        "M-001: the decision DL-106",
+        "W-2: the milestone M-107",
+        "the milestone number 1 occurs 2 times",
+        "CI-001 occurs 2 times",
+        "W-2 occurs 2 times",
+        "M-002 in the waves occurs 2 times",
     ):
         assert violation in str(refused.value)
 
 
-def test_an_unchecked_copy_with_a_broken_reference_is_not_written(folder: StateFolder) -> None:
+def test_a_referenced_part_cannot_be_removed(planner: Command, folder: StateFolder) -> None:
     before = folder.plan_file.read_bytes()
 
-    with pytest.raises(DesignError, match="the milestone M-001"):
-        folder.edit_plan(lambda plan: plan.model_copy(update={"milestones": ()}))
-    assert folder.plan_file.read_bytes() == before
-
-
-def test_a_referenced_part_cannot_be_removed(planner: Command, folder: StateFolder) -> None:
     done = planner("design", "remove", "DL-001")
 
     assert done.status == 4
-    assert "DL-001 cannot be removed: 4 violations" in done.err
-    assert planner("design", "remove", "CC-001").out == "CC-001: removed\n"
+    assert "the change is refused: 4 violations" in done.err
+    assert folder.plan_file.read_bytes() == before
 
 
 # -- changes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [each for each in FIELDS if each != "item"])
 def test_every_kind_of_part_can_be_added_set_shown_and_removed(
     kind: str, planner: Command, folder: StateFolder
 ) -> None:
-    fields = {
+    words = {
         "decision": ["decision=a"],
         "alternative": ["alternative=a", "rejection_reason=b", "decision_ref=DL-001"],
         "constraint": ["type=MUST", "description=a"],
@@ -168,22 +158,21 @@ def test_every_kind_of_part_can_be_added_set_shown_and_removed(
     }[kind]
     to = ["--to", "M-001"] if kind in ("intent", "change") else []
 
-    name = planner("design", "add", kind, *fields, *to).out.strip()
+    name = planner("design", "add", kind, *words, *to).out.strip()
 
     assert name.startswith(KINDS[kind].prefix + "-")
-    first = next(each for each in fields_of(KINDS[kind].model) if each != "number")
-    word = "file=other.py" if kind in ("intent", "change") else f"{first.removesuffix('[]')}=7"
-    changed = planner("design", "set", name, word)
+    field = {"milestone": "name", "intent": "file", "change": "file"}.get(kind, FIELDS[kind].split()[0])
+    changed = planner("design", "set", name, f"{field}=7")
     renamed = "W-7" if kind == "wave" else name
     assert changed.status == 0, changed.err
-    assert str(word.partition("=")[2]) in planner("design", "show", renamed).out
+    assert str(planner("design", "show", renamed).json[field]) == "7"
     assert planner("design", "remove", renamed).status == 0
     assert planner("design", "show", renamed).status == 4
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", SINGLE)
 def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command, folder: StateFolder) -> None:
-    field = next(fields_of(PARTS[part])).removesuffix("[]")
+    field = SINGLE[part].split()[0]
 
     assert planner("design", "set", part, f"{field}=~words~").status == 0
     assert "~words~" in planner("design", "show", part).out
@@ -203,18 +192,24 @@ def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command, f
         ("M-001", ["is_documentation_only=true"], "is_documentation_only", True),
         ("M-001", ["tests.scenarios.error=none"], "tests.scenarios.error", ["none"]),
         ("M-001", ["name=a=b"], "name", "a=b"),
-        ("CI-001", ["params.window=14", "params.mode=fast"], "params", {"window": 14, "mode": "fast"}),
-        ("CI-001", ["params.fill=NaN"], "params", {"fill": "NaN"}),
+        ("CI-001", ["params.window=14", "params.mode=fast"], "params", {"window": "14", "mode": "fast"}),
+        ("CI-001", ["function=\udcff"], "function", "\N{REPLACEMENT CHARACTER}"),
     ],
 )
 def test_assigned_words_are_converted_to_the_type_of_the_field(
-    part: str, words: list[str], field: str, value: object, made: DesignPlan
+    part: str, words: list[str], field: str, value: object, planner: Command, folder: StateFolder
 ) -> None:
-    assert at(part_of(change_part(made, part, words), part), field) == value
+    done = planner("design", "set", part, *words)
+
+    shown = planner("design", "show", part).json
+    for key in field.split("."):
+        shown = shown[key]
+    assert (done.err, shown) == ("", value)
 
 
 def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> None:
     (planner.folder / "a.diff").write_text("@@ -1 +1 @@\n-a\n+b\n")
+    (planner.folder / "latin").write_bytes(b"\xff")
 
     assert planner("design", "set", "CC-001", "diff=@a.diff").status == 0
     assert planner("design", "set", "CC-002", "diff=@@ -1 +1 @@").status == 0
@@ -223,47 +218,43 @@ def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> 
     assert milestone.code_changes[0].diff == "@@ -1 +1 @@\n-a\n+b\n"
     assert other.code_changes[0].diff == "@@ -1 +1 @@"
     for wrong in ("@none", "@.", "@/dev/zero", "@latin"):
-        (planner.folder / "latin").write_bytes(b"\xff")
         refused = planner("design", "set", "M-001", f"name={wrong}")
         assert (refused.status, refused.err.count("\n")) == (2, 1)
         assert f"{wrong}: it cannot be read (" in refused.err
-    assert planner("design", "set", "CI-001", r'params.a="\ud800"').status == 4
 
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        ("set M-001 nmae=a", 4, "unknown field 'nmae'; the fields are id, number, name"),
-        ("set M-001 name", 4, "'name' assigns nothing; write FIELD=VALUE"),
-        ("set M-001 tests=a", 4, "tests is not a text; name one of its fields: tests.files"),
-        ("set M-001 code_intents=a", 4, "has parts"),
+        ("set M-001 nmae=a", 4, "'nmae=a': this assigns to no field; write FIELD=VALUE, with one of"),
+        ("set M-001 name", 4, "'name': this assigns to no field"),
+        ("set M-001 tests=a", 4, "with one of the fields number, name, files, flags, requirements"),
+        ("set M-001 code_intents=a", 4, "this assigns to no field"),
+        ("set M-001 name.first=a", 4, "this assigns to no field"),
+        ("set M-001 id=M-002", 4, "this assigns to no field"),
+        ("set CI-001 params=a", 4, "this assigns to no field"),
         ("set M-001 name+=a", 4, "name is not a list"),
-        ("set M-001 name.first=a", 4, "name has no fields"),
-        ("set M-001 name=' '", 4, "name: "),
-        ("set M-001 id=M-002", 4, "the id cannot be changed"),
-        ("set M-001 number=x", 4, "number: "),
-        ("set CI-001 params=a", 4, "params.KEY=VALUE"),
-        ("set M-009 name=a", 4, "unknown part"),
-        ("set wave name=a", 4, "unknown part"),
+        ("set M-001 name=' '", 4, "M-001.name: "),
+        ("set M-001 number=x", 4, "M-001.number: "),
+        ("set M-009 name=a", 4, "unknown part; the parts are: DL-001, M-001, M-002, W-1"),
         ("set M-001", 2, "name a field"),
         ("add mile", 2, "did you mean 'milestone'?"),
-        ("add milestone", 2, "name its fields: number, name, files[]"),
-        ("add wave milestones=M-999", 4, "W-3.milestones: the milestone M-999 does not exist"),
-        ("add intent file=a.py", 4, "it belongs to a milestone; name it with --to, one of: M-001"),
-        ("add intent file=a.py --to M-9", 4, "no milestone M-9"),
-        ("add risk risk=a --to M-001", 4, "it belongs to no milestone"),
+        ("add milestone", 2, "name its fields: number, name, files"),
+        ("add milestone files=a", 4, "M-003.name: Field required"),
+        ("add wave milestones=M-999", 4, "W-3: the milestone M-999 does not exist"),
+        ("add intent file=a.py", 4, "it has no place in no milestone; only intents and changes need one"),
+        ("add intent file=a.py --to M-9", 4, "M-9: unknown part"),
+        ("add risk risk=a --to M-001", 4, "it has no place in M-001"),
         ("add item check=a --to plan", 2, "'plan' is not a phase"),
-        ("remove plan-design/qa-001", 2, "an item cannot be removed"),
-        ("validate --phase x", 2, "'x' is not a phase"),
-        ("show --state-dir none", 2, "the folder does not exist; make it"),
-        ("gate plan-design maybe", 2, "'maybe' is not a decision"),
+        ("remove plan-design/qa-001", 4, "unknown part"),
+        ("show --state-dir none", 4, "start a plan: planner design init"),
+        ("add risk risk=a --state-dir none", 4, "none: No such file or directory"),
         ("gate plan-design pass", 4, "nothing was reviewed; add items: planner design add item --to"),
-        ("add item check=a scope=M-003 --to plan-design", 4, "the plan has no M-003"),
-        ("set plan-design/qa-001 status=PASS", 4, "unknown item; the items are: none yet"),
-        ("export -o plan.yaml", 4, "the plan is not frozen"),
+        ("set plan-design/qa-001 status=PASS", 4, "unknown part; the parts are: none yet"),
+        ("export -o plan.yaml", 4, "it is not frozen"),
     ],
 )
-def test_a_wrong_command_is_refused_in_one_line_and_changes_nothing(
+def test_a_wrong_command_is_refused_and_changes_nothing(
     words: str, status: int, message: str, planner: Command, folder: StateFolder
 ) -> None:
     before = folder.plan_file.read_bytes()
@@ -273,6 +264,15 @@ def test_a_wrong_command_is_refused_in_one_line_and_changes_nothing(
     assert (done.status, done.err.count("\n")) == (status, 1)
     assert message in done.err
     assert folder.plan_file.read_bytes() == before
+
+
+def test_a_new_part_gets_the_next_free_number(made: dict[str, Any]) -> None:
+    assert add_part(made, "decision", ["decision=a"]) == "DL-002"
+    made["planning_context"]["decision_log"][1]["id"] = "DL-1007"
+    assert add_part(made, "decision", ["decision=a"]) == "DL-1008"
+    made["milestones"][0]["number"] = 9
+    assert add_part(made, "milestone", ["name=a"]) == "M-010"
+    assert DesignPlan.model_validate(made).milestones[2].number == 10
 
 
 # -- the state directory ---------------------------------------------------------------------------
@@ -286,33 +286,27 @@ def test_init_creates_a_temporary_folder_and_shows_the_next_step(
 
     done = planner("design", "init", "title=Round prices")
 
-    (made,) = planner.folder.glob("design-*")
+    (path,) = planner.folder.glob("design-*")
     assert done.out == (
-        f"wrote {made}/plan.json\nnext: planner workflow plan --step 2 --state-dir {made}\n"
+        f"wrote {path}/plan.json\nnext: planner workflow plan --step 2 --state-dir {path}\n"
     )
-    assert StateFolder(made).plan().overview == Overview(title="Round prices")
-    again = planner("design", "init", "title=b", "--state-dir", str(made))
-    assert (again.status, again.err.count("\n")) == (4, 1)
-    assert planner("design", "init", "titel=b").status == 4
-    assert planner("design", "init", "title=").status == 4
+    assert StateFolder(path).plan().overview.title == "Round prices"
+    for wrong in (["title=b", "--state-dir", str(path)], ["titel=b"], ["title="], []):
+        refused = planner("design", "init", *wrong)
+        assert (refused.status, refused.err.count("\n")) == (4, 1)
 
 
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("plan.json", None, "the file does not exist; start one: planner design init"),
+        ("plan.json", None, "it cannot be read (No such file"),
         ("plan.json", "{", "it is not valid JSON"),
-        ("plan.json", "[]", "Input should be an object"),
+        ("plan.json", "[]", "Input should be a valid dictionary"),
         ("plan.json", "[" * 100_000, "it is not valid JSON"),
-        ("plan.json", '{"schema_version": 3}', "its schema_version is not 2"),
-        ("context.json", None, "the file does not exist; write it: planner workflow plan --step 2"),
-        ("gates.json", '{"schema_version": 9}', "its schema_version is not 1"),
-        (
-            "qr-plan-design.json",
-            '{"schema_version": "2", "phase": "plan-design"}',
-            "schema_version is not 1.0",
-        ),
-        ("qr-plan-design.json", '{"phase": "plan-code"}', "it is the review of another phase, plan-code"),
+        ("context.json", None, "write it with the keys that planner workflow plan --step 2 shows"),
+        ("gates.json", '{"schema_version": 9}', "schema_version: Input should be 1; restore it"),
+        ("qr-plan-design.json", '{"schema_version": "2", "phase": "plan-design"}', "Input should be '1.0'"),
+        ("qr-plan-design.json", '{"phase": "plan-code"}', "it is the review of plan-code; remove it"),
     ],
 )
 def test_an_unusable_file_is_reported_in_one_line_with_a_remedy(
@@ -334,12 +328,12 @@ def test_an_unusable_file_is_reported_in_one_line_with_a_remedy(
 def test_every_fault_of_a_design_file_is_reported(planner: Command, folder: StateFolder) -> None:
     data = json.loads(folder.plan_file.read_text())
     data["milestones"][0] |= {"number": "one", "nmae": "a"}
-    data["milestones"][1]["files"] = [1]
+    data["milestones"][1]["code_intents"][0]["file"] = 1
     folder.plan_file.write_text(json.dumps(data))
 
     shown = planner("design", "show").err
 
-    for place in ("milestones.0.number", "milestones.0.nmae", "milestones.1.files.0"):
+    for place in ("M-001.number: ", "M-001.nmae: ", "CI-002.file: "):
         assert place in shown
 
 
@@ -358,104 +352,41 @@ def test_every_context_key_must_be_a_list_of_texts(key: str, planner: Command) -
 def test_context_json_is_frozen_after_step_2(planner: Command, folder: StateFolder) -> None:
     folder.context_file.write_text(json.dumps({**CONTEXT, "user_quotes": ["later"]}))
 
-    for words in (
-        ["design", "context"],
-        ["workflow", "plan", "--step", "3"],
-        ["design", "gate", "plan-design"],
-    ):
-        done = planner(*words)
+    for words in ("design context", "workflow plan --step 3", "design gate plan-design"):
+        done = planner(*words.split())
         assert done.status == 4
         assert "changed after it was frozen" in done.err
 
 
-def test_concurrent_writers_lose_no_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_writers_lose_no_changes(tmp_path: Path) -> None:
     folder = begin(tmp_path)
-    monkeypatch.setattr("planner.authoring.design.state_folder.LOCK_SECONDS", 0.1)
 
-    def change(plan: DesignPlan) -> DesignPlan:
-        with pytest.raises(DesignError, match="another process has locked the folder"):
-            StateFolder(tmp_path).edit_plan(complete)
-        return add(plan, "decision", "decision=a")
+    def add() -> None:
+        with StateFolder(tmp_path).edit() as data:
+            add_part(data, "decision", ["decision=a"])
 
-    assert [each.id for each in folder.edit_plan(change).planning_context.decision_log] == ["DL-001"]
+    writers = [threading.Thread(target=add) for _ in range(8)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
 
-
-# -- gaps ------------------------------------------------------------------------------------------
-
-GAPS = {
-    "overview.problem is empty": ("plan-design", "overview", ["problem="]),
-    "overview.approach is empty": ("plan-design", "overview", ["approach="]),
-    "M-001 has no requirement": ("plan-design", "M-001", ["requirements="]),
-    "M-001 has no acceptance criterion": ("plan-design", "M-001", ["acceptance_criteria="]),
-    "M-001 has no test file": ("plan-design", "M-001", ["tests.files="]),
-    "M-001 is documentation only but has": ("plan-design", "M-001", ["is_documentation_only=true"]),
-    "M-001 is in no wave": ("plan-design", "W-1", ["milestones="]),
-    "CC-001.diff is not a unified diff": ("plan-code", "CC-001", ["diff=words"]),
-    "M-001 has no documentation": ("plan-docs", "M-001", ["documentation.module_comment="]),
-}
-
-
-@pytest.mark.parametrize("message", GAPS)
-def test_each_gap_of_a_phase_is_reported(message: str, made: DesignPlan) -> None:
-    phase, part, words = GAPS[message]
-
-    (gap,) = find_gaps(change_part(made, part, words), ReviewPhase(phase))
-
-    assert gap.startswith(message)
-
-
-def test_milestones_intents_and_changes_are_required(made: DesignPlan) -> None:
-    empty = DesignPlan.model_validate({**made.model_dump(), "milestones": (), "milestone_dependencies": {}})
-    assert [gap[:21] for gap in find_gaps(empty, ReviewPhase.PLAN_DOCS)] == ["the plan has no miles"]
-
-    without = remove_part(made, "CC-001")
-    assert not find_gaps(without, ReviewPhase.PLAN_DESIGN)
-    assert find_gaps(without, ReviewPhase.PLAN_CODE)[0].startswith("CI-001 has no code change")
-    without = change_part(remove_part(without, "CI-001"), "M-001", ["files="])
-    assert [gap[:16] for gap in find_gaps(without, ReviewPhase.PLAN_DESIGN)] == [
-        "M-001 names no f",
-        "M-001 has no cod",
-    ]
-
-
-def test_a_documentation_only_milestone_needs_neither_tests_nor_code(made: DesignPlan) -> None:
-    plan = add(
-        made,
-        "milestone",
-        *("name=Pages", "files=README.md", "requirements=a", "acceptance_criteria=b"),
-        *("is_documentation_only=true", "documentation.module_comment=c"),
-    )
-
-    assert not find_gaps(change_part(plan, "W-2", ["milestones+=M-003"]), ReviewPhase.PLAN_DOCS)
-
-
-def test_milestones_of_one_wave_may_not_change_the_same_file(made: DesignPlan) -> None:
-    plan = change_part(made, "CI-002", ["file=shop/cart.py"])
-    assert not find_gaps(plan, ReviewPhase.PLAN_DESIGN)
-
-    plan = change_part(change_part(plan, "W-2", ["milestones="]), "W-1", ["milestones+=M-002"])
-
-    (gap,) = find_gaps(plan, ReviewPhase.PLAN_DESIGN)
-    assert gap.startswith("W-1: M-001 and M-002 both change shop/cart.py")
+    assert [each.id[-1] for each in folder.plan().planning_context.decision_log] == list("12345678")
 
 
 # -- the page --------------------------------------------------------------------------------------
 
 
-def test_plan_md_is_derived_and_reproducible_byte_for_byte(
-    planner: Command, made: DesignPlan, frozen: StateFolder
-) -> None:
+def test_plan_md_is_derived_and_reproducible_byte_for_byte(planner: Command, frozen: StateFolder) -> None:
     before = frozen.page_file.read_bytes()
 
     frozen.page_file.unlink()
     assert planner("design", "render").status == 0
     assert frozen.page_file.read_bytes() == before
     assert planner("design", "show").out.encode() == before
-    assert render_page(DesignPlan.model_validate_json(made.model_dump_json())) == render_page(made)
 
 
-def test_plan_md_contains_every_text_of_the_plan(made: DesignPlan) -> None:
-    data = made.model_dump(mode="json")
+def test_plan_md_contains_every_text_of_the_plan(made: dict[str, Any]) -> None:
     marks: list[str] = []
 
     def mark(held: Any, key: str = "") -> Any:
@@ -472,7 +403,7 @@ def test_plan_md_contains_every_text_of_the_plan(made: DesignPlan) -> None:
         marks.append(f"mark{len(marks)}")
         return f"{marks[-1]} `x`" if key not in ("file", "files") else f"{marks[-1]}.py"
 
-    page = render_page(DesignPlan.model_validate(mark(data)))
+    page = render("plan.md", plan=DesignPlan.model_validate(mark(made)))
 
     assert len(marks) > 25
     assert [each for each in marks if each not in page] == []
@@ -498,7 +429,7 @@ def test_frozen_plan_json_is_immutable(words: str, planner: Command, frozen: Sta
     assert planner("design", *words.split()).status == 4
 
     assert frozen.plan_file.read_bytes() == before
-    assert frozen.plan().frozen_at == NOW
+    assert frozen.plan().frozen_at is not None
 
 
 @settings(deadline=None, max_examples=30)
@@ -526,10 +457,3 @@ def test_removing_frozen_at_by_hand_does_not_unfreeze_the_plan(
 
     assert done.status == 4
     assert "it was changed after it was frozen; restore it from a copy" in done.err
-
-
-def test_a_new_part_gets_the_next_free_id(made: DesignPlan) -> None:
-    assert add_part(made, "decision", ["decision=a"], now=NOW)[1] == "DL-002"
-    plan = add(made, "decision", "decision=a", "id=DL-1007")
-    assert add_part(plan, "decision", ["decision=a"], now=NOW)[1] == "DL-1008"
-    assert plan.planning_context.decision_log[1].timestamp == NOW
