@@ -380,9 +380,8 @@ def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     details = cast("Any", error)
     context = getattr(details, "context", None)
     start, mark = getattr(details, "context_mark", None), getattr(details, "problem_mark", None)
-    if (
-        mark is None or context == "while scanning a quoted scalar"
-    ):  # the quote is open to the end of the file
+    # An open quote is noticed at the end of the file, which helps nobody to find it.
+    if mark is None or context == "while scanning a quoted scalar":
         mark = start or mark
     at = min(mark.index if mark is not None else getattr(details, "position", 0), len(text))
     message = str(

@@ -20,7 +20,7 @@ from planner.model.taxonomy import Category, RoutingKey
 from planner.text.display import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
@@ -45,10 +45,6 @@ _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]{0,18})(\.[0-9]*)?|\.[0-9]+)([eE][-+]?
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 MAX_WHOLE = 2**63 - 1
 """Largest absolute integer in a plan."""
-
-_FEW = 12
-"""Number of words below which all are listed."""
-
 
 SHORTHANDS: Mapping[type, str] = {ArtifactSpec: "path", CommandSpec: "cmd"}
 """Models that a plain text may represent, with the field that it sets."""
@@ -300,11 +296,10 @@ def _report(document: Document, detail: ErrorDetails) -> None:
     document.mark(place.at if is_key else place.start, place.path, problem)
 
 
-def hint(word: str, names: Iterable[str], otherwise: str = "") -> str:
-    """Return a hint to the intended name, or the list of names if they are few."""
-    known = list(names)
-    listed = f"write one of {', '.join(known)}" if len(known) < _FEW or not otherwise else ""
-    listed = "; ".join(filter(None, (listed, otherwise)))
+def hint(word: str, known: Collection[str]) -> str:
+    """Return a hint to the intended name, or the list of names."""
+    listed = f"write one of {', '.join(known)}"
+    # Short ones mislead: "=>" is like ">", but means ">=".
     return did_you_mean(word, known, listed) if len(word) > 2 else listed
 
 
@@ -314,7 +309,8 @@ def _key_hint(key: str, known: Mapping[str, Field]) -> str:
         below = None if field.is_list else model_in(field.types)
         if below is not None and key in fields_by_key(below):
             return f"it belongs below '{name}'"
-    return hint(key, known, f"your own keys start with '{EXTENSION}'")
+    listed = f"your own keys start with '{EXTENSION}', and the others are {', '.join(known)}"
+    return did_you_mean(key, known, listed)
 
 
 def _cut(text: str) -> str:

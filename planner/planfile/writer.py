@@ -349,13 +349,9 @@ class _TextEditor:
         become, empty.
         """
         held: Any = node.value
-        is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style and bool(held)
-        if (
-            not is_block
-            or _is_alias(node, start, end)
-            or not new
-            or not type(old) is type(new) is type(held)
-        ):
+        is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
+        is_same_type = type(old) is type(new) is type(held)
+        if not (held and new and is_block and is_same_type) or _is_alias(node, start, end):
             raise _CannotEdit
         header, entries = self._entries(node, start, end)
         first, column = entries[0].lead, self._column(entries[0].start)
@@ -433,10 +429,8 @@ class _TextEditor:
         style = node.style if isinstance(node, yaml.ScalarNode) else "|"
         is_text = is_here and style not in ("|", ">")
         if isinstance(new, str) and is_text and style and new.isprintable():
-            quoted = (
-                json.dumps(new, ensure_ascii=False) if style == '"' else new.replace("'", "''").join("''")
-            )
-            return before + quoted + behind
+            escaped = json.dumps(new, ensure_ascii=False)[1:-1] if style == '"' else new.replace("'", "''")
+            return before + style + escaped + style + behind
         block = self._new(None if head.endswith("-") else "k", new, column)
         first, newline, rest = block.partition("\n")
         return head + first[1:].removeprefix(":") + (behind if is_text else "") + newline + rest
