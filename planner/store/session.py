@@ -83,8 +83,8 @@ def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy, **facts: Any
     from planner.planfile.project_facts import configured_tools
 
     tools = tuple(sorted(configured_tools(loaded.root)))
-    given = {"plan": loaded.plan, "digest": loaded.digest, "path": shown_path(loaded.path), **facts}
-    return PlanSubmitted(at=at, policy=policy.model_copy(update={"tools": tools}), **given)
+    given: dict[str, Any] = {"plan": loaded.plan, "digest": loaded.digest, "path": shown_path(loaded.path)}
+    return PlanSubmitted(at=at, policy=policy.model_copy(update={"tools": tools}), **{**given, **facts})
 
 
 class RunSession:
