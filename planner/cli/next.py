@@ -161,9 +161,8 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
             return fields
         short = {key: value for key, value in fields.items() if key not in _LONG and value}
         record = run.state.records.get(fields.get("todo_id", ""))
-        if record is None or (failure := _failure_of(run, record)) is None:
-            return short
-        return short | {"failure": _summarize_failure(run, failure, _primary(run, record))}
+        facts = {} if record is None else _failure_facts(run, record)
+        return short | {"failure": facts} if facts else short
 
     state, document, ready = run.state, run.found.document, readiness(run)
     fields = {
@@ -189,15 +188,20 @@ def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
     return run.state.records[record.parent_id] if record.parent_id else record
 
 
-def _summarize_failure(run: PlanRun, failure: Failure, primary: TodoRecord) -> dict[str, str]:
-    """Return the facts of a failure by which a program can choose who works on it; no empty ones."""
-    place = failure.location
+def _failure_facts(run: PlanRun, record: TodoRecord) -> dict[str, str]:
+    """Return what a person or a program needs to know of a failure at first; no empty facts."""
+    failure, primary = _failure_of(run, record), _primary(run, record)
+    if failure is None:
+        return {}
+    # An outcome of another program may list its top failing tests alone.
+    tests = failure.tests or failure.top_failing_tests
+    more = f" (+{len(tests) - 1})" if tests[1:] else ""
     facts = {
-        "category": failure.category.value,
+        "category": failure.category,
         "owner": failure.owner,
+        "failed": f"{tests[0]}{more}" if tests else failure.check_id,
         "says": failure.stack_trace_head,
-        "place": None if place is None else f"{place.path}:{place.line}" if place.line else place.path,
-        "function": None if place is None else place.function,
+        "where": where(failure),
         "edit": _edit(run, primary, primary.outcome),
     }
     return {key: str(value) for key, value in facts.items() if value}
@@ -377,7 +381,7 @@ class _NextScreen(Screen):
         failure = _failure_of(self._run, record)
         about = f"{_about(failure)}; for the {action.role}" if failure is not None else ""
         self._title(self.glyphs.failed, primary.id, about, "bad")
-        self._failure(failure, primary)
+        self._failure(record)
         what = repair_turn(record)
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
@@ -394,25 +398,13 @@ class _NextScreen(Screen):
         """Add a todo that failed before the run stopped."""
         assert record.failure is not None
         self._title(self.glyphs.failed, record.id, _about(record.failure), "bad")
-        self._failure(record.failure, record)
+        self._failure(record)
         self._brief(record.id)
 
-    def _failure(self, failure: Failure | None, record: TodoRecord) -> None:
+    def _failure(self, record: TodoRecord) -> None:
         """Add what failed, the message, the place and the edit, a line each."""
-        if failure is None:
-            return
-        # An outcome of another program may list its top failing tests alone.
-        tests = failure.tests or failure.top_failing_tests
-        lines = {
-            "failed": f"{tests[0]}{f' (+{len(tests) - 1})' if tests[1:] else ''}"
-            if tests
-            else failure.check_id,
-            "says": failure.stack_trace_head,
-            "where": where(failure),
-            "edit": _edit(self._run, record, record.outcome),
-        }
-        for label, text in lines.items():
-            if text:
+        for label, text in _failure_facts(self._run, record).items():
+            if label not in ("category", "owner"):  # in the title
                 self._clipped(f"  {label:<6} ", text)
 
     def _brief(self, todo_id: str) -> None:
@@ -425,7 +417,7 @@ class _NextScreen(Screen):
         self.paragraph(question.question, first="  ask    ", indent=9)
         self._clipped("  why    ", f"{question.because} [{question.rule}]")
         if record is not None and question.kind is not QuestionKind.ANSWER and not shown_above:
-            self._failure(record.failure, record)
+            self._failure(record)
         target = shlex.quote(question.todo_id or question.question_id)
         others = ", ".join(question.options[1:])
         answers = [f"answer {self._words} {target} {question.options[0]} # or {others}"]

@@ -20,12 +20,10 @@ from typing import TYPE_CHECKING, Any
 import griffe
 
 from planner.contracts.source import (
-    KEEP_PARAMETERS,
     ModuleProblem,
     ModuleReader,
     ScopeNames,
     bound_signature,
-    decorators_of,
     definitions,
     dotted,
     may_be_changed,
@@ -105,6 +103,21 @@ class _Place:
         """Classes that it defines."""
         return members(self.owner, griffe.Kind.CLASS)
 
+    def follow(self, name: str) -> tuple[_Place, str]:
+        """Return the module that defines a name of this module, and the name there; a class is returned."""
+        if not isinstance(self.owner, griffe.Module):
+            return self, name
+        module, local = self.reader.follow(self.owner, name)
+        return _Place(self.reader, module), local
+
+    def may_inherit(self, name: str) -> bool:
+        """Return whether a method may come from elsewhere: a base class, a decorator or a metaclass."""
+        owner = self.owner
+        if isinstance(owner, griffe.Module) or name in self.functions or uncertainty(owner, name):
+            return False
+        bases = {resolve(str(base).partition("[")[0], ScopeNames(owner)) for base in owner.bases}
+        return not bases <= _PLAIN_BASES or may_be_changed(owner)
+
     def difference(self, problem: str, name: str, message: str, **facts: Any) -> ContractDifference:
         """Return a difference about a name of this module or class."""
         return _difference(problem, message, name=self.prefix + name, path=self.path, **facts)
@@ -129,14 +142,12 @@ class _Place:
 
 def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:
     """Compare a promised function of a module, or method of a class, with the code."""
-    found = _home_of(place, wanted.name)
-    if found is None:
-        reason = "may be inherited, or made by a decorator or metaclass"
-        message = f"{place.prefix}{wanted.name} in {place.path} {reason}"
-        yield place.difference("unresolved", wanted.name, message)
+    home, name = place.follow(wanted.name)
+    shown, expected = home.prefix + wanted.name, render(wanted)
+    if home.may_inherit(name):
+        message = f"{shown} in {home.path} may be inherited, or made by a decorator or metaclass"
+        yield home.difference("unresolved", wanted.name, message)
         return
-    home, name = found
-    expected = render(wanted)
     if uncertainty(home.owner, name) or not (name in home.functions or name in home.classes):
         yield home.absent(wanted.name, name, expected)
         return
@@ -151,7 +162,7 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
     likeness, why, actual = compare_signature(wanted, function)
     if likeness is Likeness.SAME:
         return
-    shown, where = home.prefix + wanted.name, f"{home.path}:{function.lineno}"
+    where = f"{home.path}:{function.lineno}"
     facts = {"actual": render(actual), "line": function.lineno}
     if likeness is Likeness.UNKNOWN:
         message = f"{shown} in {where} cannot be compared: {why}"
@@ -168,15 +179,12 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
     """Compare a promised class, its bases and methods with the code."""
     place = start
     for name in wanted.name.split("."):
-        local = name
-        if place is start:  # only the outermost class can be imported from another module
-            module, local = start.reader.follow(start.owner.module, name)
-            place = _Place(start.reader, module)
-        found = place.classes.get(local)
-        if found is None or uncertainty(place.owner, local):
-            yield place.absent(name, local, f"class {wanted.name}")
+        home, local = place.follow(name)  # only the outermost class can be imported from another module
+        found = home.classes.get(local)
+        if found is None or uncertainty(home.owner, local):
+            yield home.absent(name, local, f"class {wanted.name}")
             return
-        place = _Place(start.reader, found, f"{place.prefix}{name}.")
+        place = _Place(start.reader, found, f"{home.prefix}{name}.")
     assert isinstance(place.owner, griffe.Class)
     yield from _bases(place, place.owner, wanted)
     for method in wanted.methods:
@@ -201,21 +209,6 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
                 path=place.path,
                 line=found.lineno,
             )
-
-
-def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
-    """Return the module or class that defines a name, and the name there; ``None`` if it may be inherited.
-
-    A name of a module is followed through its imports. ``place`` itself is returned if nothing defines it.
-    """
-    owner = place.owner
-    if isinstance(owner, griffe.Module):
-        module, local = place.reader.follow(owner, name)
-        return _Place(place.reader, module), local
-    names = ScopeNames(owner)
-    bases = {resolve(str(base).partition("[")[0], names) for base in owner.bases}
-    is_shown = name in place.functions or uncertainty(owner, name)
-    return (place, name) if is_shown or (bases <= _PLAIN_BASES and not may_be_changed(owner)) else None
 
 
 def _difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
@@ -262,8 +255,7 @@ def compare_signature(
         actual = whole  # the contract lists self or cls, too
     if decorator := strange_decorator(found):
         return Likeness.UNKNOWN, f"the decorator {decorator} may change its signature", actual
-    keeps_result = not any(full in KEEP_PARAMETERS for _, full in decorators_of(found))
-    differences = list(_differences(wanted, actual, ScopeNames(found), keeps_result=keeps_result))
+    differences = list(_differences(wanted, actual, ScopeNames(found)))
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
         reasons = [why for each, why in differences if each is likeness]
         if reasons:
@@ -273,7 +265,7 @@ def compare_signature(
 
 
 def _differences(
-    wanted: FunctionContract, found: FunctionContract, names: ScopeNames, *, keeps_result: bool
+    wanted: FunctionContract, found: FunctionContract, names: ScopeNames
 ) -> Iterator[tuple[Likeness, str]]:
     """Yield the result of each comparison, with the message for the case that it is not ``SAME``."""
     if wanted.is_async is not None and wanted.is_async is not bool(found.is_async):
@@ -291,15 +283,11 @@ def _differences(
                     yield Likeness.DIFFERENT, f"{expected.name} has no {what}"
                 elif value is not None:
                     yield compare(value, actual, names), f"{subject} is {actual}, not {value}"
-    if wanted.returns is not None:
-        if found.returns is None:
-            likeness, why = Likeness.DIFFERENT, "it has no return annotation"
-        else:
-            likeness = compare_annotations(wanted.returns, found.returns, names)
-            why = f"it returns {found.returns}, not {wanted.returns}"
-        # A context manager's annotation names the generator; the contract may name either type.
-        is_sure = keeps_result or likeness is not Likeness.DIFFERENT
-        yield likeness if is_sure else Likeness.UNKNOWN, why
+    if wanted.returns is not None and found.returns is None:
+        yield Likeness.DIFFERENT, "it has no return annotation"
+    elif wanted.returns is not None and found.returns is not None:
+        why = f"it returns {found.returns}, not {wanted.returns}"
+        yield compare_annotations(wanted.returns, found.returns, names), why
 
 
 def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterContract]) -> Iterator[str]:

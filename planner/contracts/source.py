@@ -42,17 +42,14 @@ MAX_SIBLINGS = 5_000
 
 Scope: TypeAlias = griffe.Module | griffe.Class
 
-KEEP_PARAMETERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
-"""Decorators that preserve the parameters, but change the returned type."""
-
-_KNOWN_DECORATORS = KEEP_PARAMETERS | {
+_KNOWN_DECORATORS = {
     *("staticmethod", "classmethod", "abc.abstractmethod", "abstractmethod"),
     *("functools.lru_cache", "functools.cache", "functools.singledispatch"),
     *("typing.final", "typing.override", "typing.no_type_check"),
     *("typing_extensions.override", "typing_extensions.final", "typing_extensions.deprecated"),
     *("warnings.deprecated", "numba.jit", "numba.njit"),
 }
-"""Decorators that preserve at least the parameters."""
+"""Decorators that do not change the signature."""
 
 _TYPE_CHECKING = frozenset({"TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"})
 _KINDS: Mapping[type[ast.AST], str] = {
@@ -120,27 +117,14 @@ class ModuleReader:
             # A name that is bound in several ways is not followed: any of its bindings may be the one
             # that counts.
             is_here = name in bindings_of(module).unsure or name in definitions(module)
-            origin = None if is_here or name not in module.imports else self._split(module.imports[name])
-            # With a dot, the rest leads through a submodule that is not there.
-            if origin is None or "." in origin[1]:
+            if is_here or name not in module.imports:
                 break
+            origin, _, original = module.imports[name].rpartition(".")
             try:
-                module, name = self.read(origin[0]), origin[1]
+                module, name = self.read(origin), original
             except (OSError, ModuleProblem):
                 break
         return module, name
-
-    def _split(self, full: str) -> tuple[str, str] | None:
-        """Split a full name into a module of the project and the name in it; ``None`` if there is none."""
-        parts = full.split(".")
-        # The longest first: a/b.py is the module a.b, and b only else a name in the module a.
-        for at in range(len(parts) - 1, 0, -1):
-            try:
-                self._find(".".join(parts[:at]))
-            except (OSError, ModuleProblem):
-                continue
-            return ".".join(parts[:at]), ".".join(parts[at:])
-        return None
 
     def _find(self, name: str) -> str:
         """Return the path of a module's source, relative to the root. Raises :class:`ModuleProblem`."""

@@ -67,7 +67,7 @@ def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(two: Path) -> N
     assert run("planverify", "baseline", "b.yaml", cwd=two).returncode == 0
     assert verify("a.yaml", cwd=two).returncode == 0
 
-    for command in ("next", "status", "waves"):
+    for command in ("next", "status"):
         of_a, of_b = (planner(command, plan, cwd=two) for plan in ("a.yaml", "b.yaml"))
         assert (of_a.err, of_b.err) == ("", "")
         assert "another version" not in of_a.out + of_b.out

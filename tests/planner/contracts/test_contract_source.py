@@ -244,7 +244,6 @@ def test_a_name_bound_in_several_ways_is_inconclusive(project: Project, source: 
         "with x:\n    def f(): ...",
         "[f for f in x]\nlambda f: f\ndef f(): ...",
         "if typing.TYPE_CHECKING:\n    import x\ndef f(): ...",
-        "import contextlib\n@contextlib.contextmanager\ndef f(): ...",
         "from functools import lru_cache as memo\n@memo\ndef f(): ...",
         "from typing import overload\n@overload\ndef f(a): ...\n@overload\ndef f(a, b): ...\ndef f(): ...",
         "def g():\n    f = 1\ndef f(): ...",
