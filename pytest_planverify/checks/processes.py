@@ -81,16 +81,14 @@ def run_process(
     env: Mapping[str, str],
     timeout_seconds: float,
     watch: Callable[[], None] | None = None,
-    on_output: Callable[[str], None] | None = None,
     grace_seconds: float = GRACE_SECONDS,
 ) -> ProcessResult:
     """Run an argument vector in a new session, without standard input, and wait for its end.
 
     ``watch`` is called regularly meanwhile; an exception from it ends the process and propagates.
-    ``on_output`` receives the output as it arrives, in reader threads. ``grace_seconds`` is the time
-    from SIGTERM to SIGKILL. Everything that the process started has ended when this returns: after a normal
-    exit, after an exceeded limit, and after an interruption. Raises ``OSError`` or ``ValueError`` if the
-    program cannot be started.
+    ``grace_seconds`` is the time from SIGTERM to SIGKILL. Everything that the process started has ended
+    when this returns: after a normal exit, after an exceeded limit, and after an interruption. Raises
+    ``OSError`` or ``ValueError`` if the program cannot be started.
     """
     token = f"{os.getpid()}-{uuid.uuid4().hex}"  # our process id for end_processes_of()
     started = time.monotonic()
@@ -109,7 +107,7 @@ def run_process(
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    streams = (_Stream(process.stdout, on_output), _Stream(process.stderr, on_output))
+    streams = (_Stream(process.stdout), _Stream(process.stderr))
     try:
         ended = _wait_for_end(process, timeout_seconds, watch)
         duration_ms = round((time.monotonic() - started) * 1000)
@@ -273,9 +271,8 @@ class _Stream:
     The thread closes the stream itself, so that nobody closes it during a read.
     """
 
-    def __init__(self, source: IO[bytes], on_output: Callable[[str], None] | None) -> None:
+    def __init__(self, source: IO[bytes]) -> None:
         self._source = source
-        self._on_output = on_output
         self._kept = bytearray()
         self._cut = 0  # bytes left out behind the head
         self._is_finished = False
@@ -304,8 +301,6 @@ class _Stream:
                 if (surplus := len(self._kept) - HEAD_BYTES - TAIL_BYTES) > TAIL_BYTES:
                     del self._kept[HEAD_BYTES : HEAD_BYTES + surplus]
                     self._cut += surplus
-                if self._on_output is not None:
-                    self._on_output(_decode(chunk))
 
 
 def _decode(data: bytes) -> str:

@@ -172,20 +172,19 @@ def run_turn(
     turn: Turn,
     *,
     prompt: str,
-    on_output: Callable[[str], None] | None = None,
     watch: Callable[[], None] | None = None,
     surroundings: Mapping[str, str] = MappingProxyType({}),
 ) -> TurnReport:
     """Run the agent of the turn's role within its time limit; all its processes have ended afterwards.
 
     If the built-in debugger did not repair the failure, the coder continues with its findings, in the
-    remaining time. ``on_output`` is called with each piece of output. ``watch`` is called repeatedly
-    meanwhile; if it raises, the agent is stopped. ``surroundings`` are added to the environment. Raises
-    :class:`AgentError` if the program cannot be started.
+    remaining time. ``watch`` is called repeatedly meanwhile; if it raises, the agent is stopped.
+    ``surroundings`` are added to the environment. Raises :class:`AgentError` if the program cannot be
+    started.
     """
     vector = agents.vector(turn.role)
     assert vector is not None  # the loop sends no turn for which there is no agent
-    run = partial(_run_agent, on_output=on_output, watch=watch, surroundings=surroundings)
+    run = partial(_run_agent, watch=watch, surroundings=surroundings)
     if vector != (BUILTIN,):
         return run(vector, turn, prompt)
     report = run((sys.executable, "-m", "pytest_planverify.harness.debugger", "{json}"), turn, prompt)
@@ -209,7 +208,6 @@ def _run_agent(
     turn: Turn,
     prompt: str,
     *,
-    on_output: Callable[[str], None] | None,
     watch: Callable[[], None] | None,
     surroundings: Mapping[str, str],
 ) -> TurnReport:
@@ -233,7 +231,6 @@ def _run_agent(
             cwd=turn.root,
             env={**os.environ, **surroundings, **variables},
             timeout_seconds=turn.timeout_seconds,
-            on_output=on_output,
             watch=watch,
         )
     except (OSError, ValueError) as error:

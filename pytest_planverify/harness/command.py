@@ -73,10 +73,8 @@ def run_command(plan: Path, options: RunOptions) -> int:
     root = tree.loaded.root
     agents = parse_agents(options.agents, root)
     _check_options(options, agents)
-    with (
-        closing(RunProgress(sys.stdout, as_json=options.as_json)) as progress,
-        closing(TurnPool(options.jobs, options.executor, progress.output)) as pool,
-    ):
+    progress = RunProgress(sys.stdout, as_json=options.as_json)
+    with closing(TurnPool(options.jobs, options.executor)) as pool:
         part = _requested_part(tree.loaded.plan, options, progress)
         setup = RunSetup(tree, part, agents, options, progress, pool)
         log = _choose_log(tree, resume=options.resume, restart=options.restart)
@@ -184,11 +182,9 @@ def _one_round(
             else:
                 loop.start(seen)
             ending = loop.run()
-            setup.progress.close()
             while ending is Ending.WAITING and _is_answered(setup, log):
                 loop.resume()
                 ending = loop.run()
-                setup.progress.close()
             green = ending is Ending.COMPLETED and loop.verify_whole_plan()
             return ending, green, loop
         except BaseException:

@@ -467,7 +467,7 @@ class Loop:
         # Snapshots do not contain .git, so that it cannot be restored from them.
         had_repository = top_of(self.setup.root) is not None
         self.progress.turn_started(turn)
-        report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
+        report = run_turn(agents, turn, prompt=prompt)
         self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
         changes, violation = self._judge(turn, report, before, after)
@@ -613,7 +613,6 @@ class Loop:
         was_seen = seen is not None and seen.state is not TodoState.BLOCKED
         if was_seen or record.turns > 1 or record.is_branch or not record.todo.requires_testing:
             return False
-        self.progress.verifying((action.todo_id,))
         found = self._verify(self.current_plan(), (action.todo_id,), confirms=False)
         outcome = self._first_look[action.todo_id] = found.outcome(action.todo_id, self.state.plan_id)
         if not _is_decided(outcome):
@@ -672,7 +671,6 @@ class Loop:
         for each in alike:
             self._pending.remove(each)
         asked = {todo_id: each.seq for each in (first, *alike) for todo_id in each.todo_ids}
-        self.progress.verifying(asked)
         found = self._verify(self.current_plan(), tuple(asked), cold=first.isolate)
         for todo_id, seq in asked.items():
             outcome = found.outcome(todo_id, self.state.plan_id)

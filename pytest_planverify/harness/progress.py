@@ -1,13 +1,8 @@
-"""Progress of a run: one line per event, or one JSON object per event for programs.
-
-On a terminal, a status area is drawn below these lines: the current turns with their times, and the latest
-line of output. It is removed before each line and redrawn after it.
-"""
+"""Progress of a run: one line per event, or one JSON object per event for programs."""
 
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
@@ -22,8 +17,6 @@ from planner.text.sanitizing import clean, one_line
 from pytest_planverify.reports.screen import ReportScreen, StyledText
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from planner.engine import State
     from planner.engine.state import TodoRecord
     from planner.model.actions import AskHuman
@@ -31,27 +24,14 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.agents import Turn, TurnReport
     from pytest_planverify.harness.snapshots import FileChanges
 
-REDRAW_SECONDS = 0.2
-"""Shortest interval between two drawings for output of agents; events are drawn at once."""
-
-_VERIFYING = ""
-"""Key of the verification among the running turns; no turn has this id."""
-
 
 class RunProgress:
-    """Writer of the progress. Lines may be written, and output received, from several threads."""
+    """Writer of the progress; called by the loop's thread only."""
 
     def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
         self._screen = ReportScreen(TerminalWriter(stream))
         self._as_json = as_json
-        self._is_live = stream.isatty() and not as_json
-        self._lock = threading.Lock()
         self._started = time.monotonic()
-        self._running: dict[str, tuple[str, float]] = {}
-        """Description and start time of the running turns and the verification, by turn id."""
-        self._tail = ""
-        """Latest line of output of an agent."""
-        self._drawn = 0.0
         self._shown: tuple[int, int] = (-1, -1)
         """Numbers of finished and of all todos, as last shown."""
         self._waits_for = ""
@@ -73,7 +53,6 @@ class RunProgress:
         action = turn.action
         about = f"{turn.role.value} {'repairs' if action.parent_id else 'works on'} {action.todo_id}"
         attempt = f", attempt {action.attempt}" if action.attempt > 1 else ""
-        self._running[turn.id] = (about, time.monotonic())
         self._write(
             "turn_started",
             f"{self._screen.glyphs.active} {about}{attempt}: {one_line(action.because, limit=160)}",
@@ -85,19 +64,10 @@ class RunProgress:
             brief=str(turn.brief),
         )
 
-    def output(self, text: str) -> None:
-        """Draw the last line of an agent's new output."""
-        lines = [line for line in text.splitlines() if line.strip()]
-        if lines:
-            self._tail = one_line(redact(clean(lines[-1])), limit=300)
-            self._draw()
-
     def turn_finished(
         self, turn: Turn, report: TurnReport, changes: FileChanges, violation: str | None
     ) -> None:
         """Show a turn's changes, time and tokens, or its violation of limits."""
-        self._running.pop(turn.id, None)
-        self._tail = ""
         self._tokens += report.tokens or 0
         changed = counted(len(changes.changed), "file") if changes.changed else "nothing"
         parts = [f"changed {changed}", f"{report.duration_ms / 1000:.1f} s"]
@@ -118,14 +88,8 @@ class RunProgress:
             violation=violation,
         )
 
-    def verifying(self, todo_ids: Collection[str]) -> None:
-        """Draw that a verification has started."""
-        self._running[_VERIFYING] = (f"verifying {', '.join(todo_ids)}", time.monotonic())
-        self._draw(force=True)
-
     def verified(self, outcome: Outcome) -> None:
         """Show a verification's result."""
-        self._running.pop(_VERIFYING, None)
         failure, detail = outcome.failure_evidence, ""
         if failure is not None:
             head = one_line(redact(clean(failure.stack_trace_head or failure.because or "")), limit=120)
@@ -175,32 +139,13 @@ class RunProgress:
                 tokens=self._tokens,
             )
 
-    def close(self) -> None:
-        """Remove the status area; later events draw it again."""
-        self._running, self._tail = {}, ""
-        self._draw(force=True)
-
     def _write(self, event: str, line: str, **facts: Any) -> None:
         """Write one event: ``line`` for people, or its ``facts`` as JSON."""
         seconds = round(time.monotonic() - self._started, 3)
         text = json.dumps({"event": event, "seconds": seconds, **facts}) if self._as_json else line
-        with self._lock:  # output of agents is drawn by the threads of their turns
-            self._screen.wipe()
-            for part in [text] if self._as_json else self._screen.texts(text):
-                self._screen.line(StyledText(part))
-            self._screen.tw.flush()
-        self._draw(force=True)
-
-    def _draw(self, *, force: bool = False) -> None:
-        """Draw the status area: the current turns and the latest output."""
-        now = time.monotonic()
-        if not self._is_live or (not force and now - self._drawn < REDRAW_SECONDS):
-            return
-        with self._lock:
-            self._drawn = now
-            lines = [f"  {about} ({now - started:.0f} s)" for about, started in [*self._running.values()]]
-            lines += [f"    {self._tail}"] if self._tail else []
-            self._screen.draw([[StyledText(line)] for line in lines])
+        for part in [text] if self._as_json else self._screen.texts(text):
+            self._screen.line(StyledText(part))
+        self._screen.tw.flush()
 
 
 def leaf_todos(state: State) -> list[TodoRecord]:

@@ -111,15 +111,11 @@ def make_job(
     )
 
 
-def perform_turn(
-    job: TurnJob,
-    on_output: Callable[[str], None] | None = None,
-    watch: Callable[[], None] | None = None,
-) -> TurnResult:
+def perform_turn(job: TurnJob, watch: Callable[[], None] | None = None) -> TurnResult:
     """Run the agent of a job in a temporary tree; return its changes, to be judged by the loop.
 
-    ``on_output`` and ``watch`` are those of :func:`~pytest_planverify.harness.agents.run_turn`. The tree is
-    deleted in any case.
+    ``watch`` is that of :func:`~pytest_planverify.harness.agents.run_turn`. The tree is deleted in any
+    case.
     """
     # The prefix names the run, so that its successor finds the tree if this process is killed.
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=job.prefix)))
@@ -143,7 +139,6 @@ def perform_turn(
             job.agents,
             turn,
             prompt=job.briefs["brief.md"],
-            on_output=on_output,
             watch=watch,
             surroundings=environment_for(tree, job.turn.root),
         )
@@ -238,16 +233,14 @@ class TurnPool:
     All methods are called by the loop's thread.
     """
 
-    def __init__(self, jobs: int | None, executor: str, on_output: Callable[[str], None]) -> None:
+    def __init__(self, jobs: int | None, executor: str) -> None:
         """Start the executor, ``threads`` or ``dask://HOST:PORT``, for ``jobs`` concurrent turns.
 
-        Without ``jobs`` that is one on this machine, or one for each thread of the cluster. ``on_output``
-        is called with agents' output, from the threads of their turns; a cluster returns no output
-        meanwhile. Raises :class:`PlannerError` if the cluster cannot be reached.
+        Without ``jobs`` that is one on this machine, or one for each thread of the cluster. Raises
+        :class:`PlannerError` if the cluster cannot be reached.
         """
         self.is_shared = executor == THREADS
         """Whether the workers share the files of this machine."""
-        self._on_output = on_output
         self._sent: list[SentTurn] = []
         self._client: Any = None
         self._executor: Executor
@@ -275,9 +268,9 @@ class TurnPool:
             if sent.stop.is_set():
                 raise _Stopped
 
-        # A cluster calls nothing back, so that its turns show no output and cannot be stopped.
+        # A cluster calls nothing back, so that its turns cannot be stopped.
         if self.is_shared:
-            sent.future = self._executor.submit(perform_turn, sent.job, self._on_output, watch)
+            sent.future = self._executor.submit(perform_turn, sent.job, watch)
         else:
             sent.future = self._executor.submit(perform_turn, sent.job)
         self._sent.append(sent)

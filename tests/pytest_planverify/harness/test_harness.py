@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import sys
@@ -21,7 +20,6 @@ from planner.model.taxonomy import Role
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
-from pytest_planverify.harness.progress import RunProgress
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import restore_snapshot
@@ -233,23 +231,6 @@ def test_pipe_in_place_of_an_agent_report_is_no_report(tmp_path: Path) -> None:
     assert (report.ended_well, report.tokens) == (True, None)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("stream", "is_drawn"), [(io.StringIO(), False), (Terminal(), True)])
-def test_a_status_area_is_drawn_only_at_a_terminal_and_removed(stream: io.StringIO, is_drawn: bool):
-    progress = RunProgress(stream)
-    progress.verifying(["price"])
-    progress.output("at work\n\n")
-    assert ("verifying price (0 s)" in stream.getvalue()) is is_drawn
-    progress.line("said")
-    progress.close()
-    text = stream.getvalue()
-    assert text.endswith("\x1b[J") if is_drawn else text == "  said\n"
-
-
 def sent(todo_id: str) -> SentTurn:
     turn = SimpleNamespace(action=SimpleNamespace(todo_id=todo_id))
     return SentTurn(cast("Any", SimpleNamespace(turn=turn)))
@@ -258,7 +239,7 @@ def sent(todo_id: str) -> SentTurn:
 def test_dropped_turn_ends_and_a_waiting_one_never_starts(monkeypatch: pytest.MonkeyPatch):
     begun, written = threading.Event(), list[str]()
 
-    def perform(job: Any, on_output: object, watch: Any) -> None:
+    def perform(job: Any, watch: Any) -> None:
         begun.set()
         try:
             while True:
@@ -267,7 +248,7 @@ def test_dropped_turn_ends_and_a_waiting_one_never_starts(monkeypatch: pytest.Mo
             written.append(job.turn.action.todo_id)
 
     monkeypatch.setattr(turns, "perform_turn", perform)
-    pool = TurnPool(1, turns.THREADS, lambda text: None)
+    pool = TurnPool(1, turns.THREADS)
     at_work, waiting = sent("a"), sent("b")
     pool.send(at_work)
     pool.send(waiting)
