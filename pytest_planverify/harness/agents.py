@@ -74,7 +74,7 @@ class AgentResult(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
-    tokens: int | None = Field(None, ge=0, le=10**12)
+    tokens: int | None = Field(default=None, ge=0, le=10**12)
     notes: str | None = None
     repaired: bool = False
     """Whether the built-in debugger has repaired the failure."""

@@ -51,7 +51,7 @@ _NO_PACKAGE = ("attempted relative import with no known parent package", "import
 # A run counts as passing only if pytest reports a passed test: it also exits with 0 if all were skipped.
 _PASSED = re.compile(r"\b[1-9]\d* passed\b")
 
-Fix: TypeAlias = "Callable[[Path], None]"
+Fix: TypeAlias = "Callable[[Path], object]"
 """A repair, applied to the root of a tree."""
 
 

@@ -55,7 +55,7 @@ class _Count(BaseModel):
     """Content of the file with the number of times that an agent was made to continue."""
 
     session: str | None = None
-    times: int = Field(0, ge=0)
+    times: int = Field(default=0, ge=0)
 
 
 def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:

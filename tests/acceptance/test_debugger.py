@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_run_with_agents import FILES, agent, commit, project, run  # noqa: F401
+from test_run_with_agents import agent, commit, project, run  # noqa: F401
 
 from pytest_planverify.harness import debugger
 
