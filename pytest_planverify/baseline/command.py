@@ -72,7 +72,7 @@ def record(plan: PlanArgument = None, reason: Reason = None) -> int:
     complain(f"recording the current state in {root}")
     # Before the run, so that files which tests leave behind are not recorded as the project's.
     seen = look(root)
-    document, outcomes = make_baseline(flat, seen, directory=Path.cwd())
+    document, _ = make_baseline(flat, seen, directory=Path.cwd())
     if reason:
         document = remade(document, earlier, reason)
     place, unkept = keep_baseline(root, document, seen.contents)

@@ -23,7 +23,7 @@ def test_every_event_and_action_is_described_in_printable_lines() -> None:
         kept = Kept()
         Simulation.begin(seed, kept).run()
         for step in kept.steps:
-            lines = [line.text for line in tell(step)]
+            lines = [*tell(step)]
             assert len(lines) >= len(step.actions) + (step.event.event != "clock_ticked")
             assert all(line.isprintable() and "\n" not in line for line in lines), f"seed {seed}"
             for action in step.actions:
@@ -48,7 +48,7 @@ CONFLICT = ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",))
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        (PlanRevised(at=START, by="Ada", edits=(NARROWED,)), "plan revised: edits narrow_files, by Ada"),
+        (PlanRevised(at=START, edits=(NARROWED,)), "plan revised: edits narrow_files of t1"),
         (CONFLICT, "conflict found t1, t2: files a.py"),
     ],
 )
