@@ -10,6 +10,7 @@ from real_command import MEASURING
 MEASURED = frozenset(
     {
         "test_baseline",
+        "test_debugger",
         "test_exit_statuses",
         "test_init",
         "test_mcp",

@@ -223,8 +223,8 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
         + 'if "_branch_" not in os.environ["PLANVERIFY_TODO"]: pathlib.Path(path).write_text("x = 1\\n")\n'
     )
     words = ("run", "plan.yaml", "--agent", agent(project, code))
-    waiting = run(project, *words, "--only", "price")
-    assert waiting.exit_code == 11, waiting
+    waiting = run(project, *words, "--only", "price", "--wait", "0.3")
+    assert (waiting.exit_code, "waiting 0.3 s for an answer" in waiting.output) == (11, True), waiting
     assert questions(project) == ["price_branch_01"]
     again = run(project, *words)
     assert (again.exit_code, "--resume" in again.output) == (2, True)
