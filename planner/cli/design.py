@@ -38,7 +38,7 @@ from planner.cli.exits import Status, UsageMistake, as_called, program, say
 from planner.cli.screen import Screen, print_json, write
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import load_plan, load_plan_text
-from planner.planfile.project_files import read_regular
+from planner.planfile.project_files import open_regular
 from planner.planfile.writer import dump_plan
 from planner.text.display import counted
 from planner.text.sanitizing import without_surrogates
@@ -269,8 +269,8 @@ def _words(words: list[str] | None) -> list[str]:
         if text.startswith("@") and not text.startswith("@@"):
             try:
                 # A regular file only: a pipe or device could block, or never end.
-                data = sys.stdin.buffer.read() if text == "@-" else read_regular(text[1:], LARGEST_READ)
-                text = data.decode()
+                with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
+                    text = file.read(LARGEST_READ).decode()
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
                 raise UsageMistake(f"{text}: it cannot be read ({reason}); name another file") from None
