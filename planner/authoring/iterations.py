@@ -263,7 +263,7 @@ class Planner:
         """Return the files in the folder that a module's contract or specification names in back quotes."""
         texts = (self._fs.read_text(each) or "" for each in self._documents_of(folder))
         names = (re.findall(r"`(\w+\.\w{1,5})`", text) for text in texts)
-        return [f"{folder}{each}" for each in next(filter(None, names), [])]
+        return [f"{folder}{each}" for each in next(filter(None, names), list[str]())]
 
     def _documents_of(self, target: str) -> list[str]:
         """Return ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""

@@ -104,7 +104,8 @@ def test_failed_todos_come_first_and_a_rollback_counts_as_a_failure(project: Pat
     report = planner("gaps", "--json", cwd=project).json
     assert report["most_critical"]["commands"] == ["pytest test_cart.py"]
 
-    planner("iterate", cwd=project)
+    found = planner("iterate", "--json", cwd=project).json
+    assert found["gap"]["commands"] == report["most_critical"]["commands"]
     taken_back = planner("iterate", "--rollback", "wrong idea", cwd=project)
 
     assert "ended: rollback (wrong idea)" in taken_back.err

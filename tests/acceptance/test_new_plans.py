@@ -62,6 +62,8 @@ def test_new_hides_no_existing_plan_with_a_preferred_name(tmp_path: Path, comman
         (["new", "x", "--template", "featre"], "did you mean 'feature'?"),
         (["new"], "name the goal"),
         (["decompose", " "], "name the goal"),
+        (["decompose", "x" * 20_001], "longer than 20,000 characters"),
+        (["decompose", "a; b", "--phases", "-o", "../plan.yaml"], "must be in the repository"),
         (["decompose", "x", "--phases"], "the goal has no phases"),
         (["decompose", "x", "--after", "missing.yaml"], "the file does not exist"),
         (["decompose", "x", "--model", "openai-chat:x"], "OPENAI_API_KEY"),

@@ -13,8 +13,6 @@ from planner.authoring.decomposition import fill_template, read_values, template
 from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text
 from planner.authoring.outline import MAX_PIECES, read_outline
 from planner.authoring.repository import read_repository
-from planner.cli.exits import UsageMistake
-from planner.cli.new_plans import BEGIN, END, with_section
 from planner.errors import PlannerError
 from planner.model.plan import Plan, TodoStatus
 from planner.planfile.loader import load_plan_text
@@ -226,21 +224,6 @@ def test_a_deeply_nested_task_list_is_read_whole() -> None:
 def test_a_page_with_too_many_items_is_refused() -> None:
     with pytest.raises(PlannerError, match="split the page"):
         read_outline("- x\n" * (MAX_PIECES + 1))
-
-
-def test_the_generated_section_is_replaced_between_its_markers() -> None:
-    page = with_section("# Agents\n\nBe kind.\n", "plan.yaml")
-    renewed = with_section(page + "\nAfter.\n", "other.yaml")
-
-    assert page.startswith("# Agents\n\nBe kind.\n\n" + BEGIN)
-    assert renewed.count(BEGIN) == renewed.count(END) == 1
-    assert "`other.yaml`" in renewed
-    assert "plan.yaml" not in renewed.replace("other.yaml", "")
-    assert renewed.endswith(f"{END}\n\nAfter.\n")
-    assert with_section(page, "plan.yaml") == page
-    for torn in (f"x {END}", f"{BEGIN} x", f"{END} x {BEGIN}"):
-        with pytest.raises(UsageMistake, match="there is no"):
-            with_section(torn, "plan.yaml")
 
 
 def filled(folder: Path, name: str, goal: str) -> str:
