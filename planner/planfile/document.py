@@ -143,13 +143,21 @@ def decode(data: bytes) -> Source:
 
 # -- the nodes -----------------------------------------------------------------------------------------
 
-Node: TypeAlias = yaml.Node
-"""A node of PyYAML, whose ``value`` :func:`compose` has made usable.
+if TYPE_CHECKING:
 
-It is the text of a scalar, the list of a sequence's nodes, or for a mapping, by key, the nodes of key and
-value.
-A further occurrence of an anchored value is the same node again.
-"""
+    class Node(yaml.Node):
+        """A node of PyYAML, whose ``value`` :func:`compose` has made usable.
+
+        A mapping has the nodes of key and value by key. A further occurrence of an anchored value is the
+        same node again.
+        """
+
+        value: str | list[Node] | dict[str, tuple[Node, Node]]
+        style: str | None
+        """For scalars only: quotes, ``|`` or ``>``; ``None`` if plain."""
+
+else:
+    Node = yaml.Node
 
 
 class Place(NamedTuple):
@@ -173,7 +181,7 @@ class Document:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.root: Node = yaml.MappingNode(None, {}, yaml.Mark("", 0, 0, 0, None, None))
+        self.root: Node = cast("Any", yaml.MappingNode)(None, {}, yaml.Mark("", 0, 0, 0, None, 0))
         self.spelled: dict[int, dict[str, str]] = {}
         """The key used in the file by field name, for a mapping by the ``id`` of its node."""
         self.pairs: dict[int, list[tuple[Node, Node]]] = {}
@@ -186,7 +194,7 @@ class Document:
         """Return the position of a location."""
         node, path, at, is_there = self.root, "", self.root.start_mark.index, True
         for part in loc:
-            held: Any = node.value
+            held = node.value
             if isinstance(held, list) and isinstance(part, int) and part < len(held):
                 node, path = held[part], f"{path}[{part}]"
                 at = node.start_mark.index

@@ -269,7 +269,7 @@ def _report(document: Document, detail: ErrorDetails) -> None:
     loc = tuple(part for part in detail["loc"] if part not in members)
     is_key = loc[-1:] == ("[key]",)
     place = document.find(loc[:-1] if is_key else loc)
-    value: Any = place.node.value
+    value = place.node.value
     shape = "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else None
     if shape == "a list" and any(each.startswith("literal[") for each in members):
         return

@@ -115,7 +115,7 @@ class PlanDumper(yaml.SafeDumper):
         return analysis
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        return self.represent_scalar(_TEXT, text, style=text_style(text))
+        return cast("Any", self).represent_scalar(_TEXT, text, style=text_style(text))
 
 
 class _IndentedDumper(PlanDumper):
@@ -140,7 +140,7 @@ def yaml_text(values: Any, *, step: int = 2, indents_lists: bool = False, is_flo
 
     ``step`` is the number of columns from a key to the keys below it.
     """
-    text = yaml.dump(
+    text: str = cast("Any", yaml).dump(
         values,
         Dumper=_IndentedDumper if indents_lists else PlanDumper,
         default_flow_style=is_flow,
@@ -318,7 +318,7 @@ class _Entry(NamedTuple):
 class _Change(NamedTuple):
     """One entry of the new collection."""
 
-    index: int | None
+    at: int | None
     """Index of the entry of the text that it replaces; ``None`` if it is new."""
     name: str | None
     """Its key; ``None`` in a list."""
@@ -339,7 +339,7 @@ class _TextEditor:
             [len(step) for _, step in re.findall(rf"^( *)[\w-]+:\n\1{found}", text, re.MULTILINE)]
             for found in (r"( +)\w", r"( *)- ")
         )
-        self._layout = {"step": (steps or [2])[-1], "indents_lists": bool((offsets or [0])[-1])}
+        self._step, self._indents_lists = (steps or [2])[-1], bool((offsets or [0])[-1])
         self.has_lost_comments = False
 
     def inside(self, node: Node, old: Any, new: Any, start: int, end: int) -> str:
@@ -358,19 +358,20 @@ class _TextEditor:
         # The first entry is in the same line as the dash of the parent, or begins the document.
         is_inline = "\n" not in first
         between = "\n" + " " * column
-        if isinstance(new, list) and len(entries) > 1:  # as many blank lines as there are between items
+        is_list = isinstance(held, list)
+        if is_list and len(entries) > 1:  # as many blank lines as there are between items
             between = "\n" * max(entries[1].lead.partition("#")[0].count("\n") - 1, 0) + between
         pieces = [header]
-        changes = self._items(old, new) if isinstance(new, list) else self._keys(node, old, new)
-        for at, change in enumerate(changes):
-            entry = None if change.index is None else entries[change.index]
+        changes = self._items(old, new) if is_list else self._keys(node, old, new)
+        for number, change in enumerate(changes):
+            entry = None if change.at is None else entries[change.at]
             if entry is None:
                 lead, body = between, self._new(change.name, change.new, column)
             else:
                 lead, body = entry.lead, self._entry(entry, change.old, change.new, column)
-                if change.index == 0 and at:  # no longer the first
+                if change.at == 0 and number:  # no longer the first
                     lead = between if is_inline else between.rstrip(" ")[1:] + lead
-            if at == 0 and change.index != 0:  # no blank lines above the new first entry
+            if number == 0 and change.at != 0:  # no blank lines above the new first entry
                 lead = "" if is_inline else _BLANK_LINES.sub("", lead)
             pieces.append(lead + body)
         return "".join(pieces) + self._text[entries[-1].end : end]
@@ -437,19 +438,20 @@ class _TextEditor:
 
     def _new(self, key: str | None, value: Any, column: int) -> str:
         """Return the text of a new entry of a mapping, or with ``None`` for ``key`` of a list."""
-        text = yaml_text([value] if key is None else {key: value}, **self._layout).removesuffix("\n")
+        values = [value] if key is None else {key: value}
+        text = yaml_text(values, step=self._step, indents_lists=self._indents_lists).removesuffix("\n")
         return re.sub(r"\n(?=[^\n])", "\n" + " " * column, text)
 
     def _entries(self, node: Node, start: int, end: int) -> tuple[str, list[_Entry]]:
         """Return the text before the entries of a list or mapping between two offsets, and the entries."""
-        text, held = self._text, cast("Any", node.value)
+        text, held = self._text, node.value
         if isinstance(held, dict):
             keys, values = zip(*self._pairs[id(node)], strict=True)
             starts = [key.start_mark.index for key in keys]
             colons = (_COLON.match(text, key.end_mark.index) for key in keys)
             heads = [colon.end() for colon in colons if colon is not None]
         else:
-            starts, values = self._dashes(node), held
+            starts, values = self._dashes(node), cast("list[Node]", held)
             heads = [at + 1 for at in starts]
         newline = text.find("\n", start, starts[0])
         header_end = last = starts[0] if newline < 0 or start == 0 else newline
@@ -497,7 +499,7 @@ def _is_alias(node: Node, start: int, end: int) -> bool:
 def _name(value: Any) -> str:
     """Return the name that identifies an entry of a list: the value of the first key of ``_NAMES``."""
     if isinstance(value, yaml.Node):
-        held: Any = value.value
+        held = cast("Node", value).value
         value = {key: node.value for key, (_, node) in held.items()} if isinstance(held, dict) else held
     if isinstance(value, dict):
         entry = cast("dict[str, Any]", value)
