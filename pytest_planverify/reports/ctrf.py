@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,11 +12,11 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportCase, ReportInput
 
 
-def render(data: ReportInput) -> str:
+def render(data: ReportInput) -> dict[str, object]:
     """Return the report. Times are in milliseconds, ``start`` and ``stop`` since 1970 or 0 if unknown."""
     run = data.document.run
     counts = Counter(case.status for case in data.cases)
-    report = {
+    return {
         "reportFormat": "CTRF",
         "specVersion": "0.0.0",
         "results": {
@@ -35,7 +34,6 @@ def render(data: ReportInput) -> str:
             "tests": [_test(case) for case in data.cases],
         },
     }
-    return json.dumps(report, indent=1) + "\n"
 
 
 def _test(case: ReportCase) -> dict[str, object]:

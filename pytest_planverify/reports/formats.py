@@ -7,6 +7,7 @@ project under test could shadow, except inside functions.
 
 from __future__ import annotations
 
+import json
 import os
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +37,8 @@ FORMATS: Mapping[str, str] = {
     "html": "report.html",
     "prometheus": "planverify.prom",
 }
-"""Default file name by format. Each format is a module of this package with a function ``render``."""
+"""Default file name by format. Each format is a module of this package with a function ``render``,
+which returns text, or data to be written as JSON."""
 
 
 class Report(NamedTuple):
@@ -101,7 +103,8 @@ def path_of(report: Report, root: Path) -> Path:
 
 def render(name: str, given: ReportInput) -> str:
     """Return the text of the report in the format ``name``, a key of ``FORMATS``."""
-    return import_module(f"pytest_planverify.reports.{name}").render(given)
+    report = import_module(f"pytest_planverify.reports.{name}").render(given)
+    return report if isinstance(report, str) else json.dumps(report, indent=1) + "\n"
 
 
 def report_to_github(given: ReportInput, environment: Mapping[str, str]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from pytest_planverify.reports.sarif import fingerprint
@@ -11,10 +10,10 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportInput
 
 
-def render(data: ReportInput) -> str:
+def render(data: ReportInput) -> list[dict[str, object]]:
     """Return the report; failures that do not count in an accepted run have the severity ``info``."""
     severity = "info" if data.holds else "major"
-    report = [
+    return [
         {
             "description": f"{problem.headline} ({problem.consequences})",
             "check_name": problem.category,
@@ -24,4 +23,3 @@ def render(data: ReportInput) -> str:
         }
         for problem in data.problems
     ]
-    return json.dumps(report, indent=1) + "\n"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Verdict
-from planner.text.display import cells, counted, padded
-from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
+from planner.text.display import cells, counted
+from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText
 from pytest_planverify.reports.words import WORDS, duration, ratio
 
 if TYPE_CHECKING:
@@ -187,30 +187,24 @@ class Progress:
 
     def _draw(self, moment: float) -> None:
         """Draw counts of the criteria, and a row for each worker that there is room for."""
-        screen, running = self._screen, list(self._workers.values())[: self._most]
-        size = screen.terminal_size() or UNSIZED
-        most = size.lines - 2  # without the line of counts, and one that ReportScreen.draw leaves free
-        shown = running if len(running) <= most else running[: max(most - 1, 0)]
-        room = min(size.columns, screen.width) - 1
-        columns = [
-            [screen.clip_middle(screen.text(each.todo_id), max(room // 3, 8)) for each in shown],
-            [_time(each, moment) for each in shown],
-            [f"{each.ended}/{each.tests}" if each.tests else "" for each in shown],
-        ]
-        widths = list(map(widest, columns))
+        screen = self._screen
+        room = min((screen.terminal_size() or UNSIZED).columns, screen.width) - 1
         lines = [self._counts(moment)]
-        for worker, todo_id, spent, count in zip(shown, *columns, strict=True):
-            head = (
-                StyledText(GAP + padded(todo_id, widths[0]), Style.STRONG),
-                StyledText(GAP + padded(spent, widths[1], right=True)),
-                StyledText(GAP + padded(count, widths[2], right=True) if widths[2] else "", Style.QUIET),
-                StyledText(f"{GAP}again: " if worker.confirming else GAP, Style.WARN),
-            )
+        for worker in list(self._workers.values())[: self._most]:
+            limit = "" if worker.limit_seconds is None else f" of {worker.limit_seconds:g}s"
+            todo_id = screen.clip_middle(screen.text(worker.todo_id), max(room // 3, 8))
+            facts = f"{GAP}{int(moment - worker.started)}s{limit}{GAP}"
+            facts += f"{worker.ended}/{worker.tests}{GAP}" if worker.tests else ""
+            facts += "again: " if worker.confirming else ""
             name = screen.text(worker.nodeid or worker.title)
-            left = max(room - sum(cells(span.text) for span in head), 0)
-            lines.append([*head, StyledText(screen.clip_middle(name, left), Style.QUIET)])
-        if len(shown) < len(running):
-            lines.append([StyledText(f"{GAP}and {len(running) - len(shown)} more", Style.QUIET)])
+            left = max(room - cells(f"{GAP}{todo_id}{facts}"), 0)
+            lines.append(
+                [
+                    StyledText(GAP + todo_id, Style.STRONG),
+                    StyledText(facts),
+                    StyledText(screen.clip_middle(name, left), Style.QUIET),
+                ]
+            )
         screen.draw(lines)
 
     def _counts(self, moment: float) -> list[StyledText]:
@@ -220,8 +214,3 @@ class Progress:
         for count, word, style in (self._failed, "failed", Style.BAD), (self._other, "open", Style.WARN):
             spans += [StyledText(", "), StyledText(f"{count} {word}", style)] if count else []
         return [*spans, StyledText(f" of {total}{GAP}{minutes}:{seconds:02}")]
-
-
-def _time(worker: _RunningWorker, moment: float) -> str:
-    limit = "" if worker.limit_seconds is None else f" of {worker.limit_seconds:g}s"
-    return f"{int(moment - worker.started)}s{limit}"

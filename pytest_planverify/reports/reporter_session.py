@@ -42,12 +42,11 @@ from planner.catalog.pytest_arguments import split_options
 from pytest_planverify.reports.reporters import allure_folder, measured_files, reporting_start
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import Check, Outcome, OutcomeDocument
-    from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.reports.reporters import GivenOptions, Reporting
+    from pytest_planverify.reports.reporters import Reporting
 
 _PROGRAM = (
     "import sys; from pytest_planverify.reports.reporter_session import main; sys.exit(main(sys.argv[1]))"
@@ -100,21 +99,21 @@ class ReportingResult:
 
 def merge_reports(
     document: OutcomeDocument,
-    owners: Mapping[tuple[str, str], LoadedPlan],
+    plans: Sequence[FlatPlan],
     relays: Mapping[tuple[Path, str, str], Path],
-    root: Path,
 ) -> tuple[list[ReplayedTest], list[Record]]:
     """Return each test of a run once, in the order of the plan, and the other records of all workers.
 
     Of several criteria that ran a test the first counts, or the first in which it failed. A criterion is
     added as a test itself if it is none, or if it did not pass and no failed test or failed collection
-    shows it. ``owners`` has the plan file of each todo by plan id and todo id, ``relays`` the report files
-    of workers by plan file, todo and criterion. All node ids become relative to ``root``.
+    shows it. ``relays`` has the report files of workers by plan file, todo and criterion. All node ids
+    become relative to the root of the first plan.
     """
+    root, by_id = plans[0].loaded.root, {flat.loaded.plan.todo_list_id: flat for flat in plans}
     found: dict[str, ReplayedTest] = {}
     others: dict[str, Record] = {}
     for outcome in document.outcomes:
-        owner = owners[outcome.plan or "", outcome.todo_id]
+        owner = by_id[outcome.plan or ""].owner(outcome.todo_id)
         for check in outcome.checks:
             tests, records = _read_relay(relays.get((owner.path, outcome.todo_id, check.id)), root)
             _complete(tests, check, os.path.relpath(owner.root, root))
@@ -125,9 +124,7 @@ def merge_reports(
                 each["kind"] == "collect" and each["data"]["outcome"] == "failed" for each in records
             )
             if check.kind != "test" or (check.counts_as != "passed" and not is_explained):
-                own = _criterion_as_test(document, outcome, check)
-                # A todo may have two criteria of one name.
-                own.nodeid += f" ({check.id.translate(_BRACKETS)})" if own.nodeid in found else ""
+                own = _criterion_as_test(document, outcome, check, found)
                 tests[own.nodeid] = own
             properties = [("todo", outcome.todo_id)]
             properties += [] if check.taken_from is None else [("from_run", check.taken_from)]
@@ -154,8 +151,8 @@ def _read_relay(path: Path | None, root: Path) -> tuple[dict[str, ReplayedTest],
         if kind == "session":
             folder = os.path.relpath(data["rootdir"], root)
         elif kind == "report":
-            file, *rest = data["location"]
-            data["location"] = (_renamed(file, folder), *rest)
+            if location := data.get("location"):
+                data["location"] = (_renamed(location[0], folder), *location[1:])
             tests.setdefault(nodeid, ReplayedTest(nodeid)).reports.append(data)
         elif kind == "warning" and nodeid in tests:
             tests[nodeid].warnings.append(data)
@@ -203,13 +200,19 @@ def _complete(tests: dict[str, ReplayedTest], check: Check, folder: str) -> None
             test.reports[-2]["wasxfail"] = recorded.reason or ""
 
 
-def _criterion_as_test(document: OutcomeDocument, outcome: Outcome, check: Check) -> ReplayedTest:
-    """Return a criterion as a test. Its failure has the diagnosis in addition to the reason."""
+def _criterion_as_test(
+    document: OutcomeDocument, outcome: Outcome, check: Check, taken: Collection[str]
+) -> ReplayedTest:
+    """Return a criterion as a test. Its failure has the diagnosis in addition to the reason.
+
+    A node id that is ``taken``, as a todo may have two criteria of one name, gets the id of the check.
+    """
     plan = next((each.path for each in document.plans if each.todo_list_id == outcome.plan), outcome.plan)
     name = check.cmd if check.cmd and check.kind == "test" else check.title or check.cmd or check.id
     # Reporters would parse brackets as parameters, and double colons as a scope.
     name = f"{check.kind} ".replace("_", " ") + name.translate(_BRACKETS).replace("::", ":")
     nodeid = f"{plan or document.plans[0].path}::{outcome.todo_id}::{name}"
+    nodeid += f" ({check.id.translate(_BRACKETS)})" if nodeid in taken else ""
     failures = [each for each in outcome.failures if each.check_id == check.id]
     reason = check.reason or next((each.because for each in failures if each.because), "")
     texts = [reason or f"the verdict is {check.verdict}"]
@@ -286,7 +289,6 @@ class _Spec:
 
     args: tuple[str, ...]
     python_path: tuple[str, ...]
-    """Entries that ``sys.path`` has because of the way the run was started."""
     tests: list[ReplayedTest]
     records: list[Record]
     measured: list[Path]
@@ -304,69 +306,31 @@ def report_criteria(
     script_paths: Sequence[str],
     color: bool,
 ) -> ReportingResult:
-    """Run the user's reporters on all criteria of a run, and return their result.
+    """Run the user's reporters on all criteria of a run, in an interpreter of its own.
 
-    ``scratch`` is the folder in which workers left their data. Raises ``OSError`` as
-    :func:`run_reporting_session` does.
-    """
-    assert reporting.given is not None
-    owners = {
-        (flat.loaded.plan.todo_list_id, todo.id): flat.owner(todo.id)
-        for flat in plans
-        for todo in flat.loaded.plan.items
-    }
-    criteria = [criterion for flat in plans for each in flat.loaded.criteria.values() for criterion in each]
-    return run_reporting_session(
-        reporting.given,
-        document,
-        owners,
-        reporting.relays,
-        root=plans[0].loaded.root,
-        selections=[
-            selection
-            for criterion in criteria
-            if criterion.command is not None and criterion.command.pytest is not None
-            for selection in criterion.command.pytest.selections
-        ],
-        scratch=scratch,
-        python_path=script_paths,
-        color=color,
-    )
-
-
-def run_reporting_session(
-    given: GivenOptions,
-    document: OutcomeDocument,
-    owners: Mapping[tuple[str, str], LoadedPlan],
-    relays: Mapping[tuple[Path, str, str], Path],
-    *,
-    root: Path,
-    selections: Iterable[str],
-    scratch: Path,
-    python_path: Sequence[str] = (),
-    color: bool = False,
-) -> ReportingResult:
-    """Run the session in an interpreter of its own, and wait for it.
-
-    ``root`` is the root of the top plan: the session runs there, and all node ids are relative to it.
-    ``owners`` and ``relays`` are those of :func:`merge_reports`. ``selections`` are the test selections of
-    all commands, from which pytest determines the ini file and the initial conftests. ``scratch`` is the
-    folder that was passed to :func:`.reporters.worker_start`.
+    The session runs in the root of the first plan. ``scratch`` is the folder that was passed to
+    :func:`.reporters.worker_start`; ``script_paths`` are the entries that ``sys.path`` has because of the
+    way the run was started.
 
     As the summary of the run shows both, pytest's own summary is printed only if ``-r`` is given, and its
     tracebacks only if ``--tb`` is. A session that hangs or dies gives a result with a reason and a status
     that is not 0. Raises ``OSError`` if the folder for Allure's results cannot be written.
     """
+    given, relays, root = reporting.given, reporting.relays, plans[0].loaded.root
+    assert given is not None
     start = reporting_start(given)
-    tests, records = merge_reports(document, owners, relays, root)
-    paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
-    existing = [path for path in paths if path and (root / path).exists()]
+    tests, records = merge_reports(document, plans, relays)
+    # From the selections of all commands pytest determines the ini file and the initial conftests.
+    criteria = [criterion for flat in plans for each in flat.loaded.criteria.values() for criterion in each]
+    commands = [each.command.pytest for each in criteria if each.command and each.command.pytest]
+    paths = [selection.partition("::")[0] for command in commands for selection in command.selections]
+    existing = dict.fromkeys(path for path in paths if path and (root / path).exists())
     # No log file, as this session would replace that of the tests by an empty one; and no warnings of its
     # own, as the workers have loaded the same conftests and relayed them.
     options = [f"--rootdir={root}", "-o", "log_file=", "-W", "ignore", *(["--color=yes"] if color else [])]
     spec = _Spec(
         args=(*start.args, *options, "--", *existing),
-        python_path=tuple(python_path),
+        python_path=tuple(script_paths),
         tests=tests,
         records=records,
         measured=measured_files(scratch),
@@ -396,7 +360,7 @@ def run_reporting_session(
             ).returncode
             what = f"ended with status {status}"
         text = output.read_bytes().decode("utf-8", "replace").strip("\n")
-        if answer.exists():
+        with suppress(OSError, ValueError):
             return ReportingResult(exit_status=status, text=text, reason=json.loads(answer.read_bytes()))
     return ReportingResult(
         exit_status=status if status > 0 else int(pytest.ExitCode.INTERNAL_ERROR),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -13,11 +12,11 @@ if TYPE_CHECKING:
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def render(data: ReportInput) -> str:
+def render(data: ReportInput) -> dict[str, object]:
     """Return the report; failures that do not count in an accepted run have the level ``note``."""
     level = "note" if data.holds else "error"
     rules = sorted({problem.category for problem in data.problems})
-    report = {
+    return {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
@@ -37,7 +36,6 @@ def render(data: ReportInput) -> str:
             }
         ],
     }
-    return json.dumps(report, indent=1) + "\n"
 
 
 def fingerprint(problem: Problem) -> str:

@@ -331,8 +331,7 @@ class _Summary:
                 StyledText(padded(screen.text(check.id), ids)),
             )
             text = StyledText(screen.text(check.title or check.cmd or ""))
-            facts = StyledText(GAP.join(_facts(check)), Style.QUIET)
-            screen.fitting(head, (text, facts), indent=INDENT, below=INDENT * 2)
+            screen.fitting(head, [text], GAP.join(_facts(check)), indent=INDENT, below=INDENT * 2)
             # A question is written with its command instead.
             remark = "" if check.verdict is Verdict.NEEDS_HUMAN else check.reason
             if check.exit_code and not check.reason:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import relay_plugin
@@ -17,7 +17,7 @@ from real_command import Finished, run_pytest
 
 from planner.model.outcome import Outcome, PlanRef, TestResult
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.reporter_session import ReportingResult, run_reporting_session
+from pytest_planverify.reports.reporter_session import ReportingResult, report_criteria
 from pytest_planverify.reports.reporters import GivenOptions, confirmation_start, relay_file, worker_start
 
 
@@ -52,7 +52,7 @@ def run_criteria(
     todos: list[Outcome] = []
     relays: dict[tuple[Path, str, str], Path] = {}
     died = () if crashed is None else ((crashed, "crashed", 0, ""),)
-    owner: Any = SimpleNamespace(path=root / "plan.yaml", root=root)
+    path = root / "plan.yaml"
     for number, command in enumerate(commands):
         words, name = shlex.split(command), f"c{number}"
         first = worker_start(given, words, scratch=scratch, name=name)
@@ -71,21 +71,32 @@ def run_criteria(
             )
         verdict = "failed" if workers[-1].exit_code else "passed"
         todos.append(criterion(f"t{number}", "test", command, verdict, tests=died))
-        relays[owner.path, f"t{number}", "it[0]"] = relay_file(scratch, name)
+        relays[path, f"t{number}", "it[0]"] = relay_file(scratch, name)
     todos += criteria
     plan = PlanRef(todo_list_id=PLAN, path="plan.yaml", digest="sha256:00")
+    selections = [word for command in commands for word in shlex.split(command) if ".py" in word]
     with patch.dict(os.environ, env or {}):
-        result = run_reporting_session(
-            given,
+        result = report_criteria(
+            cast("Any", SimpleNamespace(given=given, relays=relays)),
             document(*todos).model_copy(update={"plans": (plan,)}),
-            {(PLAN, each.todo_id): owner for each in todos},
-            relays,
-            root=root,
-            selections=[word for command in commands for word in shlex.split(command) if ".py" in word],
+            [flat_plan(path, selections)],
             scratch=scratch,
-            python_path=[str(root)],  # as `python -m pytest` has it
+            script_paths=[str(root)],  # as `python -m pytest` has it
+            color=False,
         )
     return Reported(result=result, workers=workers)
+
+
+def flat_plan(path: Path, selections: Sequence[str] = ()) -> Any:
+    """Return what reports need of a plan whose commands select these tests."""
+    command = SimpleNamespace(pytest=SimpleNamespace(selections=selections))
+    loaded = SimpleNamespace(
+        path=path,
+        root=path.parent,
+        plan=SimpleNamespace(todo_list_id=PLAN),
+        criteria={"t": [SimpleNamespace(command=command)]},
+    )
+    return SimpleNamespace(loaded=loaded, owner=lambda todo_id: loaded)
 
 
 def criterion(

@@ -131,7 +131,7 @@ def test_progress_block_shows_running_tests_with_time_and_limit(terminal: Termin
         "verifying 21 criteria of 1 plan, 2 at once",
         "1 passed, 1 failed, 1 open of 21 criteria  0:12",
         "  t2_indicators  12s of 30s  1/5  t.py::test_1",
-        "  lint                  12s       ruff check .",
+        "  lint  12s  ruff check .",
     ]
     progress.test_finished("a", "t.py::test_1", "passed")
     assert "t.py::test_1" not in "".join(run.screen())  # it has finished
@@ -159,15 +159,13 @@ def test_confirmation_is_marked_in_the_progress(terminal: Terminal) -> None:
     assert run.screen()[-1] == "  t2  0s of 30s  again: t.py::test_0"
 
 
-def test_low_terminal_counts_omitted_workers(terminal: Terminal) -> None:
+def test_rows_that_a_low_terminal_has_no_room_for_are_left_out(terminal: Terminal) -> None:
     terminal.resize(60, 6)
     run = Run(terminal)
     progress = started(run, workers=8)
     for number in range(7):
         progress.worker_started(str(number), f"more_{number}", "pytest", 30)
-    lines = run.screen()
-    assert len(lines) == 1 + 5
-    assert lines[-1] == "  and 5 more"
+    assert len(run.screen()) == 1 + 5
 
 
 @pytest.mark.parametrize("columns", [45, 60, 120])

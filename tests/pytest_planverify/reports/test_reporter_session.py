@@ -8,7 +8,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from outcome_samples import PLAN, document, outcome
+from outcome_samples import document, outcome
+from reporting_driver import flat_plan
 
 from planner.model.outcome import Check, Failure
 from planner.model.taxonomy import Category
@@ -32,8 +33,7 @@ PATH = "examples/momentum/plan.yaml"
 def merged(*checks: Check, failures: tuple[Failure, ...] = ()) -> dict[str, ReplayedTest]:
     """Return the tests and criteria as reporters see them, by node id; no worker has reported any."""
     found = document(outcome("t1", "T", TodoState.TEST_FAILED, *checks, failures=failures), exit_status=1)
-    owner: Any = SimpleNamespace(root=Path("/project"), path=Path("plan.yaml"))
-    tests, _ = merge_reports(found, {(PLAN, "t1"): owner}, {}, owner.root)
+    tests, _ = merge_reports(found, [flat_plan(Path("/project/plan.yaml"))], {})
     return {test.nodeid: test for test in tests}
 
 
@@ -55,6 +55,7 @@ def test_criterion_is_named_by_plan_todo_and_subject() -> None:
         f"{PATH}::t1::test pytest a.py:test_x(1)",
         f"{PATH}::t1::sub plan sub_plan(0)",
     ]
+    assert all(report["nodeid"] == name for name, test in found.items() for report in test.reports)
 
 
 @pytest.mark.parametrize(
