@@ -36,8 +36,8 @@ _LARGEST = 1 << 20
 class _Source(NamedTuple):
     """What is searched in a module; lines are counted from 1."""
 
-    functions: tuple[tuple[str, int, int, ast.AST], ...]
-    """Name, first and last line of each function at any depth, and its syntax tree."""
+    functions: tuple[tuple[int, int, str], ...]
+    """First and last line of each function at any depth, and its name."""
     chances: tuple[tuple[int, bool], ...]
     """Lines that involve chance, and whether only by the order of a set."""
 
@@ -65,30 +65,15 @@ def depends_on_chance(
 
 
 def _test_depends_on_chance(nodeid: str, root: Path) -> bool:
-    """Return whether a test, or anything that it uses in its file, involves chance.
-
-    Functions are followed by their names: calls, attributes, and parameters, which may be fixtures.
-    """
-    file, _, rest = nodeid.partition("::")
+    """Return whether a test, or any function of its file that is no other test, involves chance."""
+    file, _, names = nodeid.partition("::")
     source = _source_of(root / file)
-    pending = [rest.rpartition("::")[2].partition("[")[0]]
-    seen: set[str] = set()
-    while pending and source is not None:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for node in (
-            each for known, _, _, tree in source.functions if known == name for each in ast.walk(tree)
-        ):
-            if _is_chance(node):
-                return True
-            match node:
-                case ast.Name(id=other) | ast.Attribute(attr=other) | ast.arg(arg=other):
-                    pending.append(other)
-                case _:
-                    pass
-    return False
+    if source is None:
+        return False
+    # The test may use any fixture or helper of its file.
+    test = names.rpartition("::")[2].partition("[")[0]
+    used = [each for each in source.functions if each[2] == test or not each[2].startswith("test")]
+    return any(first <= at <= last for at, _ in source.chances for first, last, _ in used)
 
 
 def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
@@ -102,12 +87,11 @@ def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
         # these functions accept names of any length: a test may compile code under any name.
         return os.path.isfile(path) and os.path.getsize(path) > _LARGEST
     drawing = [at for at, is_set in source.chances if with_sets or not is_set]
-    spans = [(first, last) for _, first, last, _ in source.functions]
-    around = [(first, last) for first, last in spans if first <= line <= last]
+    around = [each for each in source.functions if each[0] <= line <= each[1]]
     if around:
-        first, last = max(around)  # the innermost one begins last
+        first, last, _ = max(around)  # the innermost one begins last
         return any(first <= at <= last for at in drawing)
-    return any(not any(first <= at <= last for first, last in spans) for at in drawing)
+    return any(not any(first <= at <= last for first, last, _ in source.functions) for at in drawing)
 
 
 def _source_of(path: Path) -> _Source | None:
@@ -129,12 +113,7 @@ def _parsed(source: bytes) -> _Source | None:
     return _Source(
         functions=tuple(
             # The code of a function begins with its first decorator.
-            (
-                node.name,
-                min([node.lineno, *(each.lineno for each in node.decorator_list)]),
-                node.end_lineno or node.lineno,
-                node,
-            )
+            (min(one.lineno for one in (node, *node.decorator_list)), node.end_lineno or 0, node.name)
             for node in nodes
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ),
