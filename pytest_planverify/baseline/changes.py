@@ -27,7 +27,7 @@ from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git, top_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import Hunk
@@ -103,7 +103,7 @@ class Changes:
             # that changed something have to differ from those that did not.
             changed = self._changed if self.under_git else self._all_code()
             if changed is not None:
-                self._digest = self._digest_of(changed, self._state_of)
+                self._digest = self._digest_of(changed)
         return kept, self._digest
 
     def files(self) -> tuple[str, ...] | None:
@@ -157,7 +157,7 @@ class Changes:
         from pytest_planverify.baseline import hunks
 
         then = before if self._given is not None else None
-        former = {} if then is None else then.digests()
+        former: Mapping[str, str] = {} if then is None else then.digests()
         under_git = self.under_git
         diff = ask(self._root, "diff", self._revision, *_DIFF, "--", ".") if under_git else None
         diffs = hunks.parts_of_diff(diff or b"")
@@ -165,15 +165,10 @@ class Changes:
         for path, side in sides.items():
             text = _text_of(self._root / path, hunks.LARGEST)
             content = then.read(path) if then is not None and path in former else None
+            earlier = None if content is None else _decoded(content, hunks.LARGEST)
             # Of a file that is binary or too large now, not every former line was removed.
-            is_comparable = text is not None or not (self._root / path).exists()
-            if (
-                is_comparable
-                and content is not None
-                and len(content) <= hunks.LARGEST
-                and b"\0" not in content
-            ):
-                lines = hunks.compare(content.decode("utf-8", "replace"), text or "")
+            if earlier is not None and (text is not None or not (self._root / path).exists()):
+                lines = hunks.compare(earlier, text or "")
             elif path in diffs:
                 lines = diffs[path]
             # Neither in the baseline nor in git's diff, so the whole file is new.
@@ -199,32 +194,19 @@ class Changes:
         """Set the changed files, for a caller that knows an earlier state than the last commit."""
         self._given = _printable(_sorted_of_project(files))
 
-    def compare(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-        """Set changed files and digest by the SHA-256 of all files, ``before`` and ``now``, by path.
-
-        For roots that are not under git.
-        """
-        differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
-        # ``../conftest.py`` and the like influence results, but lie outside of the root.
-        self.are([path for path in differing if not path.startswith("../")])
-        self._digest = self._digest_of(differing, lambda path: now.get(path, ""))
-
     def _all_code(self) -> list[str] | None:
         """Return the paths of all code; ``None`` if it is too much."""
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
         return None if len(paths) > MOST_FILES else paths
 
-    def _state_of(self, path: str) -> str:
-        """Return a digest of a changed file, with whether it is executable."""
-        file = self._root / path
-        return f"{digest_of(file)}:{os.access(file, os.X_OK)}"
-
-    def _digest_of(self, paths: Iterable[str], content_of: Callable[[str], str]) -> str:
-        """Return a digest of the paths and of what ``content_of`` returns for each."""
+    def _digest_of(self, paths: Iterable[str]) -> str:
+        """Return a digest of the paths, contents and executable bits of files of the product."""
         digest = hashlib.sha256()
         for path in paths:
             if not self._is_apart(path):
-                digest.update(f"{path}\0{content_of(path)}\0".encode("utf-8", "surrogateescape"))
+                file = self._root / path
+                state = f"{path}\0{digest_of(file)}:{os.access(file, os.X_OK)}\0"
+                digest.update(state.encode("utf-8", "surrogateescape"))
         return "sha256:" + digest.hexdigest()
 
     def _is_apart(self, file: str) -> bool:

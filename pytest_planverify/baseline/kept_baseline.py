@@ -224,15 +224,6 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     return path, None
 
 
-def baseline_of_file(root: Path, path: Path, *, begins_run: bool = False) -> KeptBaseline:
-    """Load a baseline from a file, without comparison with git.
-
-    Raises :class:`planner.errors.BaselineError`.
-    """
-    document, _ = read_baseline(path)
-    return KeptBaseline(root, document, path=path, begins_run=begins_run)
-
-
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
     """Store contents under their SHA-256; existing files are replaced only if their content differs.
 
@@ -342,26 +333,18 @@ def accept_changes(
         raise BaselineError(
             f"{kept.doubts[0]}; no change is accepted on top of it: record the baseline again with --reason"
         )
-    changed = _changed_judges(flat, kept, named)
-    if not changed:
-        return None, None
-    acceptance = Acceptance(todo_id=todo_id, reason=reason, at=now(), by=user(), files=changed)
-    document = kept.document.model_copy(update={"accepted": (*kept.document.accepted, acceptance)})
-    return acceptance, keep_baseline(root, document, {})[1]
-
-
-def _changed_judges(flat: FlatPlan, kept: KeptBaseline, named: Collection[str]) -> dict[str, str | None]:
-    """Return the SHA-256 of changed files that are protected or named and not accepted yet.
-
-    ``None`` stands for a removed file.
-    """
-    tree = WorkTree(flat.loaded.root)
+    tree = WorkTree(root)
     files, current = kept.document.files, tree.digests()
     judges = judges_of(flat, {name.partition("::")[0] for name in kept.document.tests}, tree)
-    return {
-        path: current.get(path)
+    changed = {
+        path: current.get(path)  # None stands for a removed file
         for path in kept.differing(current)
         # A file that existed keeps its kind, whatever the current configuration implies.
         if path in named
         or (files[path].kind if path in files else judges.kind_of(path)) is not JudgeKind.PRODUCT
     }
+    if not changed:
+        return None, None
+    acceptance = Acceptance(todo_id=todo_id, reason=reason, at=now(), by=user(), files=changed)
+    document = kept.document.model_copy(update={"accepted": (*kept.document.accepted, acceptance)})
+    return acceptance, keep_baseline(root, document, {})[1]

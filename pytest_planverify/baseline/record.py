@@ -35,6 +35,7 @@ from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.project_files import is_cache_or_report
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import load_tree
 from planner.policy.outcomes import GREEN
@@ -99,14 +100,12 @@ def look(root: Path) -> SeenTree:
                 size += len(content)
                 contents[digest] = content
             files[path] = BaselineFile(sha256=digest, size=len(content), committed=committed)
-    # Files of submodules are in no commit of this repository, so they do not count. The second condition
-    # finds deleted files.
-    dirty = any(not file.committed and not tree.is_nested(path) for path, file in files.items()) or any(
-        path not in files and not path.startswith("../") for path in blobs
-    )
-    return SeenTree(
-        tree=tree, files=files, contents=contents, revision=commit, dirty=commit is not None and dirty
-    )
+    dirty = False
+    if repository is not None and commit is not None:
+        changed, added = repository.differing(commit)
+        # With a trailing slash git lists other repositories, which are no part of this one.
+        dirty = any(not path.endswith("/") and not is_cache_or_report(path) for path in (*changed, *added))
+    return SeenTree(tree=tree, files=files, contents=contents, revision=commit, dirty=dirty)
 
 
 def make_baseline(

@@ -69,7 +69,6 @@ class WorkTree:
         """Create a snapshot; ``repository`` is the one around the root, if it is known already."""
         self._root = root
         self._repository = repository
-        self._nested: list[str] = []
 
     def paths(self) -> tuple[str, ...]:
         """Return all paths, sorted."""
@@ -80,11 +79,6 @@ class WorkTree:
         # Beyond the limit a product file is rather left out than a file that may decide verdicts.
         found = sorted(set(self._listed()), key=lambda path: (not may_judge(path), path))
         return tuple(sorted(found[:MOST_FILES]))
-
-    def is_nested(self, path: str) -> bool:
-        """Return whether a file belongs to a nested repository, such as a submodule."""
-        self.paths()  # determines the nested repositories
-        return path.startswith(tuple(self._nested))
 
     def digests(self) -> Mapping[str, str]:
         """Return the SHA-256 of every readable file by path, in hexadecimal."""
@@ -115,7 +109,6 @@ class WorkTree:
                     yield path
             # A folder is listed for a submodule, or with a trailing slash for an untracked repository.
             elif (self._root / name / ".git").exists():
-                self._nested.append(f"{name}/")
                 inside = (f"{name}/{each}" for each in walk(self._root / name))
                 yield from (each for each in inside if not each.endswith("/.git"))
         # Under git only for protected files that are ignored.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.evidence import HygieneSignal
 from planner.model.plan import TodoStatus
@@ -183,9 +183,10 @@ class Guards:
         """Determine the changed files of one root; with ``limited``, those that the allowlist judges."""
         differing = since(root, self._flat, self._kept, self._commit)
         if differing is not None:
-            changed.are(differing.files)
+            files, added = differing
+            changed.are(files)
             if root == self._flat.loaded.root:
-                self.added = differing.added
+                self.added = added
         touched = changed.files() if limited else ()
         if touched is None:
             where = "" if root == self._flat.loaded.root else f" below {root}"
@@ -346,13 +347,10 @@ class OwnFiles:
 # -- files that differ ---------------------------------------------------------------------------------
 
 
-class Differing(NamedTuple):
-    """Files of a root that differ from before the work, as sorted paths relative to the root."""
-
-    files: tuple[str, ...]
-    """All differing files whose current content no person has accepted."""
-    added: tuple[str, ...]
-    """Those of them that did not exist before."""
+Differing: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""Sorted files of a root, relative to it, whose content is neither that before the work nor accepted by a
+person; and those of them that did not exist before.
+"""
 
 
 def since(
@@ -382,7 +380,7 @@ def since(
     paths = (path.removeprefix(folder) for path in kept.differing(now) if path.startswith(folder))
     differing = sorted(path for path in paths if not path.startswith("../"))
     added = (path for path in differing if folder + path not in kept.document.files)
-    return Differing(tuple(differing), tuple(added))
+    return tuple(differing), tuple(added)
 
 
 def _since_commit(root: Path, commit: str) -> Differing | None:
@@ -393,4 +391,4 @@ def _since_commit(root: Path, commit: str) -> Differing | None:
     if repository is None or repository.commit(commit) is None:
         return None
     changed, added = repository.differing(commit)
-    return Differing(tuple(sorted({*changed, *added})), tuple(sorted(added)))
+    return tuple(sorted({*changed, *added})), tuple(sorted(added))

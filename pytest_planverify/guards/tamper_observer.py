@@ -41,13 +41,10 @@ def environment_files() -> Callable[[str], bool]:
     folders |= {path for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
     folders |= {os.path.realpath(folder) for folder in folders if folder}
     starts = tuple(f"{folder.rstrip(os.sep)}{os.sep}" for folder in sorted(folders) if folder)
-    known: dict[str, bool] = {}
 
+    @cache
     def is_environment(file: str) -> bool:
-        found = known.get(file)
-        if found is None:
-            found = known[file] = file.startswith(starts) or file.startswith("<frozen")
-        return found
+        return file.startswith(starts) or file.startswith("<frozen")
 
     return is_environment
 
@@ -72,10 +69,12 @@ def defining_file(function: object, holder: object = None) -> str:
 
 
 def innermost_function(function: object) -> object:
-    """Return the function inside nested methods and ``partial`` objects."""
+    """Return the function inside methods, properties and ``partial`` objects; other values unchanged."""
     while True:
-        if isinstance(function, MethodType):
-            function = function.__func__
+        if isinstance(function, MethodType | classmethod | staticmethod):
+            function = cast("Any", function).__func__
+        elif isinstance(function, property):
+            function = function.fget
         elif isinstance(function, partial):
             function = cast("partial[Any]", function).func
         else:
@@ -152,7 +151,7 @@ class _Namespace:
         self._functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__)
             for each in self._values.values()
-            if isinstance(function := _unwrapped(each), FunctionType)
+            if isinstance(function := innermost_function(each), FunctionType)
         ]
 
     def _read(self) -> dict[str, Any]:
@@ -251,13 +250,6 @@ def judges_at_start() -> ObservedJudges:
     return ObservedJudges()
 
 
-def _unwrapped(value: Any) -> object:
-    """Return the function inside a classmethod, staticmethod or property; other values unchanged."""
-    if isinstance(value, classmethod | staticmethod):
-        return cast("Any", value).__func__
-    return value.fget if isinstance(value, property) else value
-
-
 def _decides(value: object) -> bool:
     """Return whether a value can decide a verdict: code, or a tolerance of ``pytest.approx``."""
     return callable(value) or isinstance(value, property | staticmethod | classmethod | float)
@@ -265,10 +257,9 @@ def _decides(value: object) -> bool:
 
 def _file_of(value: object) -> str:
     """Return the file that defines a value; empty if it has none."""
-    value = _unwrapped(value)
+    value = innermost_function(value)
     if isinstance(value, type):
         return file_of_module(value) or ""
-    value = innermost_function(value)
     return defining_file(value) if isinstance(value, FunctionType) else ""
 
 

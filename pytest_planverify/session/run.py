@@ -26,7 +26,7 @@ from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.checks.result import CheckRun, JudgedCommand, file_of
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch
-from pytest_planverify.guards.plan_guards import Guards
+from pytest_planverify.guards.plan_guards import Guards, since
 from pytest_planverify.session.check_runs import (
     PlanResult,
     check_run,
@@ -680,9 +680,11 @@ def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
     root = chosen.plan.root
     kept = load_baseline(root, chosen.plan.plan.todo_list_id)
     if kept is None and settings.baseline_file is not None:
-        from pytest_planverify.baseline.kept_baseline import baseline_of_file
+        from planner.planfile.record_files import read_baseline
+        from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
-        kept = baseline_of_file(root, settings.baseline_file, begins_run=True)
+        document, _ = read_baseline(settings.baseline_file)
+        kept = KeptBaseline(root, document, path=settings.baseline_file, begins_run=True)
     return kept
 
 
@@ -720,7 +722,6 @@ def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None)
     changes = {root: Changes(root, own) for root in {part.root for part in flat.parts}}
     top = flat.loaded.root
     if baseline is not None and not changes[top].under_git:
-        from pytest_planverify.baseline.work_tree import WorkTree
-
-        changes[top].compare(baseline.digests(), WorkTree(top).digests())
+        differing = since(top, flat, baseline)
+        changes[top].are(() if differing is None else differing[0])
     return changes

@@ -246,8 +246,9 @@ def test_submodules_belong_to_the_tree_and_its_copies_but_to_no_checkout(with_su
     write(repository, "stray/own.py")
     git(repository / "stray", "init", "-q")
     nested = {"stray/own.py", "vendor/lib/lib.py", "vendor/lib/.gitmodules", "vendor/lib/deep/deep.py"}
-    tree = WorkTree(repository)
-    assert {path for path in tree.digests() if tree.is_nested(path)} == nested
+    assert {
+        path for path in WorkTree(repository).digests() if path.startswith(("stray/", "vendor/"))
+    } == nested
     assert not look(repository).dirty
     (repository / "vendor" / "lib" / "lib.py").write_text("changed\n")
     with copy_as_is(repository) as root:
