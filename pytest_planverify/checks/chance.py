@@ -34,7 +34,7 @@ _LARGEST = 1 << 20
 
 
 class _Source(NamedTuple):
-    """What is searched in a module; lines are counted from 1."""
+    """The functions of a module and its lines that involve chance; lines are counted from 1."""
 
     functions: tuple[tuple[int, int, str], ...]
     """First and last line of each function at any depth, and its name."""

@@ -249,7 +249,9 @@ _DISPLAY_OPTIONS = frozenset(
 
 def baseline_digest(baseline: KeptBaseline) -> str:
     """Return a digest of a baseline's contents."""
-    return sha256(dumps(_data(baseline.document)).encode()).hexdigest()
+    # That of a revision is recorded in each run: its time and its run are no part of what it says.
+    content = baseline.document.model_dump(mode="json", exclude={"made_at", "run_id"})
+    return sha256(dumps(content).encode()).hexdigest()
 
 
 _PROCESS_VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})

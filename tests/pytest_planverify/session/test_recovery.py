@@ -27,7 +27,7 @@ from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts, read_tree
 from pytest_planverify.session.plans import reference_of
 from pytest_planverify.session.recovery import KILLED, RecoveryError, recover, recover_command
-from pytest_planverify.session.run_folder import keep_outcomes
+from pytest_planverify.session.run_folder import baseline_digest, keep_outcomes
 
 FIRST, SECOND = "20260101T000000-1-a", "20260102T000000-1-b"
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
@@ -102,6 +102,18 @@ def test_recovered_run_compares_with_its_baseline(tmp_path: Path):
     assert [each.since for each in later.outcome("b").failures] == [Since.UNKNOWN]
     note = "the baseline of the run is no longer kept: comparisons with it are missing"
     assert later.run.notes[1] == note
+
+
+def test_time_and_run_of_a_recording_are_no_part_of_the_digest_of_a_baseline(tmp_path: Path):
+    fields: dict[str, Any] = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
+    held = Baseline.model_validate({"plan": PLAN, **fields})
+
+    def digest(**changes: str) -> str:
+        return baseline_digest(
+            KeptBaseline(tmp_path, held.model_copy(update=changes), path=tmp_path / "b.json")
+        )
+
+    assert digest(made_at="later", run_id="another") == digest() != digest(python="other")
 
 
 def test_recovered_run_keeps_the_keep_going_option(tmp_path: Path):
