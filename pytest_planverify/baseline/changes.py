@@ -15,7 +15,7 @@ import threading
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
@@ -132,15 +132,6 @@ class Changes:
             return ()
         status = ask(self._root, *_STATUS) or b""
         return _printable(self._paths(entry for entry in status.split(b"\0") if entry.startswith(b"??")))
-
-    @property
-    def are_untracked(self) -> bool:
-        """Return whether git knows the changes, and those of the product are only new files."""
-        status = self._awaited_status()
-        if not isinstance(status, bytes):
-            return False
-        tracked = self._paths(entry for entry in status.split(b"\0") if not entry.startswith(b"??"))
-        return all(map(self._is_apart, tracked))
 
     def files_of_work(self) -> tuple[str, ...] | None:
         """Return the changed files without plans and earlier reports; ``None`` as for :meth:`files`."""
@@ -278,11 +269,18 @@ def _decoded(data: bytes, largest: int) -> str | None:
 
 # -- when todos were green last ----------------------------------------------------------------------
 
+MOST_NOTED_FILES = 200
+"""Limit of uncommitted files of a recorded state; a state with more is not recorded."""
+
+MOST_COMMITS = 50
+"""Limit of later commits that are searched for the uncommitted work of a passing run."""
+
 
 class GreenRevisions:
     """Record of the commit at which each todo last passed, so that a failure is due to changes since then.
 
-    A pass with uncommitted changes of tracked files is of no commit, so it is not recorded.
+    A pass with uncommitted work is recorded with that work's blob ids, and belongs to the first later
+    commit that contains exactly them.
     """
 
     def __init__(self, root: Path, plan_id: str) -> None:
@@ -293,12 +291,22 @@ class GreenRevisions:
         self._since = cache(Changes.since_revision)
 
     def note(self, todo_ids: Collection[str], changes: Changes) -> None:
-        """Record that todos pass now. Does nothing without a commit or with uncommitted changes."""
-        repository = Repository.around(self._root) if todo_ids and changes.are_untracked else None
+        """Record that todos pass now. Does nothing without a commit or with too many changed files."""
+        files = changes.files_of_work()
+        repository = None if files is None or not todo_ids else Repository.around(self._root)
         commit = None if repository is None else repository.commit("HEAD")
+        if files is None or repository is None or commit is None or len(files) > MOST_NOTED_FILES:
+            return
+        existing = [path for path in files if (self._root / path).is_file()]
+        hashed = ask(self._root, "hash-object", "--", *existing) if existing else b""
+        if hashed is None:
+            return
+        blobs = dict(zip(existing, hashed.decode().split(), strict=True))
+        # A deleted file has ``None`` instead of a blob id.
+        state = {"commit": commit, "files": dict.fromkeys(files) | blobs}
         known = self._read()
-        now = known | dict.fromkeys(todo_ids, commit)
-        if commit is not None and now != known:
+        now = known | dict.fromkeys(todo_ids, state)
+        if now != known:
             with suppress(OSError, FileWriteError):  # then the earlier record stays
                 make_home(self._root)
                 replace_file(self._path, json.dumps({"schema_version": 1, "todos": now}))
@@ -309,14 +317,32 @@ class GreenRevisions:
         return None if commit is None else self._since(changes, commit)
 
     def revision_of(self, todo_id: str) -> str | None:
-        """Return the commit at which a todo last passed; ``None`` if none is known and still there."""
-        revision = self._read().get(todo_id)
-        repository = None if revision is None else Repository.around(self._root)
-        return None if repository is None else repository.commit(str(revision))
+        """Return the commit at which a todo last passed; ``None`` if no known commit has that state."""
+        state = self._read().get(todo_id)
+        repository = Repository.around(self._root) if isinstance(state, dict) else None
+        if repository is None:
+            return None
+        record = cast("dict[str, Any]", state)
+        files: dict[str, str | None] = record.get("files") or {}
+        commit = repository.commit(str(record.get("commit")))
+        if commit is None or not files:
+            return commit
+        # The pass included uncommitted work: find the commit that contains it.
+        later = ask(self._root, "rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD") or b""
+        # Not limited by git, whose --max-count applies before --reverse and so selects the newest.
+        for each in later.decode().split()[:MOST_COMMITS]:
+            blobs = repository.blobs(each)
+            # Files that were never committed, such as notes, are ignored, but one has to match.
+            if all(blobs.get(path) in (blob, None) for path, blob in files.items()) and any(
+                blobs.get(path) == blob for path, blob in files.items()
+            ):
+                return each
+        return None
 
     def _read(self) -> dict[str, Any]:
-        """Return the recorded commits by todo; empty if the file is missing or malformed."""
+        """Return the recorded states by todo; empty if the file is missing or malformed."""
         try:
-            return dict(json.loads(self._path.read_bytes())["todos"])
+            content: Any = json.loads(self._path.read_bytes())
+            return dict(content["todos"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -336,25 +337,36 @@ def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: E
     assert verify(project)[1] == [("shop.py", "name", 10)], "the last commit is compared"
 
 
-def test_only_a_committed_pass_is_recorded(repository: Path):
+def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):
     green = GreenRevisions(repository, "p")
+    (repository / "a.txt").write_text("two\n")
     (repository / "notes.txt").write_text("never committed")
     green.note(["t"], Changes(repository))
-    (repository / "a.txt").write_text("two\n")
-    green.note(["t", "late"], Changes(repository))
-    head = git(repository, "rev-parse", "HEAD")
+    (repository / "notes.txt").unlink()
+    containing = commit_all(repository)
+    (repository / "a.txt").write_text("three\n")
     commit_all(repository)
 
-    assert green.revision_of("t") == head
-    assert green.revision_of("late") is None
+    assert green.revision_of("t") == containing
+    assert green.revision_of("other") is None
 
 
-@pytest.mark.parametrize("text", ["{", '{"todos": {"t": "%s"}}' % ("0" * 40), '{"todos": 1}'])
-def test_damaged_green_state_is_unknown(repository: Path, text: str):
+@pytest.mark.parametrize("damage", ["garbage", "other commit", "other files"])
+def test_damaged_green_state_is_unknown(repository: Path, damage: str):
     green = GreenRevisions(repository, "p")
+    (repository / "a.txt").write_text("two\n")
     green.note(["t"], Changes(repository))
+    commit_all(repository)
+    state = PlanFolder(repository, "p").green
+    text = state.read_text()
+    known = json.loads(text)["todos"]["t"]
+    texts = {
+        "garbage": "{",
+        "other commit": text.replace(known["commit"], "0" * 40),
+        "other files": text.replace(known["files"]["a.txt"], "0" * 40),
+    }
     assert green.revision_of("t") is not None
 
-    PlanFolder(repository, "p").green.write_text(text)
+    state.write_text(texts[damage])
 
     assert green.revision_of("t") is None
