@@ -109,6 +109,13 @@ class GivenOptions:
         """All options in the order in which pytest reads them; later ones win."""
         return split_options((*self.addopts, *self.command_line))
 
+    @property
+    def demands_coverage(self) -> bool:
+        """Return whether only ``addopts`` request coverage: a limit then holds for each command."""
+        places = (self.addopts, self.command_line)
+        in_addopts, typed = ({option.name for option in split_options(words)} for words in places)
+        return "--cov" in in_addopts - typed
+
     def has(self, *names: str) -> bool:
         """Return whether one of these options is given."""
         return any(option.name in names for option in self.options)
@@ -149,12 +156,14 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
             if option.name not in own:
                 args += (word.format(**paths) for word in _IN_WORKERS[option.name])
         elif not (measures and option.name.startswith(("--cov", "--no-cov"))):
-            args += given.words_for(_WORKER, option)
+            is_kept = given.demands_coverage and option.name in _DECIDING
+            args += option.words if is_kept else given.words_for(_WORKER, option)
     args += _without_annotations(given, own)
     # pytest-cov warns of options behind --no-cov.
     is_measured = given.has("--cov") and not measures and not given.has("--no-cov")
-    if is_measured:  # the limit, which coverage's own configuration may set, is that of the whole run
-        args += ("--cov-report=", "--cov-fail-under=0")
+    if is_measured:
+        # Without an explicit limit, that of coverage's own configuration would be applied to each worker.
+        args += ("--cov-report=",) if given.demands_coverage else ("--cov-report=", "--cov-fail-under=0")
     start = given.start((*close_options(args), *command))
     # A data file of its own for each worker: together they are combined in the reporting session.
     data_file = {"COVERAGE_FILE": str(scratch / "coverage" / f"measured-{name}")} if is_measured else {}
@@ -167,10 +176,18 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
     A coverage limit that the command itself sets is part of its verdict, and is kept.
     """
     own = [option for option in split_options(command) if not _only_writes(option.name)]
-    args = [word for option in given.options for word in given.words_for(_CONFIRMATION, option)]
+    args: list[str] = []
+    for option in given.options:
+        # Only where a limit holds for each command is the coverage of a confirmation part of its verdict.
+        is_measuring = "cov" in option.name and _WORKER in _PROCESSES.get(option.name, "")
+        is_kept = given.demands_coverage and (option.name in _DECIDING or is_measuring)
+        args += given.words_for(_WORKER if is_measuring else _REPORTING, option) if is_kept else ()
+        args += given.words_for(_CONFIRMATION, option)
     args += _without_annotations(given, ())
     start = given.start((*close_options(args), *(word for option in own for word in option.words)))
-    if all(option.name != "--cov" for option in own):
+    if given.has("--no-cov") or not (
+        given.demands_coverage or any(option.name == "--cov" for option in own)
+    ):
         return start
     data_file = {"COVERAGE_FILE": str(scratch / "coverage" / "confirmation")}
     return ProcessStart((*start.args, "--cov-report="), start.env | data_file)

@@ -7,7 +7,7 @@ from pathlib import Path
 import coverage
 import pytest
 from example_project import Example, Verified, todo
-from real_command import WORKER
+from real_command import WORKER, run_pytest
 from real_planner import planner
 
 PLUGIN = '''
@@ -262,6 +262,17 @@ def test_too_low_coverage_fails_a_green_run(tmp_path: Path):
     assert (decided.status, "completed" in decided.out) == (1, False), str(decided)
     assert "is under --cov-fail-under 99" in decided.out
     assert (enough.exit_code, cold.exit_code) == (0, 0), f"{enough}\n{cold}"
+
+
+def test_a_coverage_limit_in_addopts_fails_a_command_as_it_does_alone(tmp_path: Path):
+    ini = "[pytest]\naddopts = --cov=shop --cov-fail-under=99\n"
+    example = Example(tmp_path, {**FILES, "pytest.ini": ini})
+    example.plan(todo("price", "pytest tests/test_price.py"))
+
+    alone = run_pytest("-p", "pytest_cov", "tests/test_price.py", cwd=tmp_path)
+    run = example.verify("-p", "pytest_cov")
+
+    assert (alone.exit_code, run.verdicts) == (1, {"price": "failed"}), f"{alone}\n{run}"
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
