@@ -46,6 +46,9 @@ _WHOLE = re.compile(r"[-+]?[0-9]+")
 MAX_WHOLE = 2**63 - 1
 """Largest absolute integer in a plan."""
 
+_FEW = 12
+"""Number of keys up to which a message lists all of them."""
+
 SHORTHANDS: Mapping[type, str] = {ArtifactSpec: "path", CommandSpec: "cmd"}
 """Models that a plain text may represent, with the field that it sets."""
 
@@ -309,7 +312,9 @@ def _key_hint(key: str, known: Mapping[str, Field]) -> str:
         below = None if field.is_list else model_in(field.types)
         if below is not None and key in fields_by_key(below):
             return f"it belongs below '{name}'"
-    listed = f"your own keys start with '{EXTENSION}', and the others are {', '.join(known)}"
+    listed = f"your own keys start with '{EXTENSION}'"
+    if len(known) <= _FEW:
+        listed = f"write one of {', '.join(known)}; {listed}"
     return did_you_mean(key, known, listed)
 
 

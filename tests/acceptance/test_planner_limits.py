@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from real_command import run_pytest
 from real_planner import Desk, Ran, branch, failed, passed, planner, todo
 
@@ -181,7 +182,7 @@ def test_by_default_the_first_branch_comes_without_retries(silent: tuple[Desk, R
 
 @pytest.mark.parametrize(("limit", "value"), [("max_debug_attempts", 3), ("max_lifetime_seconds", 600)])
 def test_a_branch_has_default_limits(silent: tuple[Desk, Ran], limit: str, value: int) -> None:
-    items = json.loads((silent[0].folder / "next.yaml").read_text(encoding="utf-8"))["items"]
+    items = yaml.safe_load((silent[0].folder / "next.yaml").read_text(encoding="utf-8"))["items"]
     (made,) = [each for each in items if each["id"] == "t6_branch_01"]
     assert made[limit] == value
 
@@ -304,7 +305,7 @@ def test_a_single_outcome_is_accepted_as_input(desks: Desks, success: bool) -> N
     if not success:
         made = next(
             each
-            for each in json.loads((desk.folder / "next.yaml").read_text(encoding="utf-8"))["items"]
+            for each in yaml.safe_load((desk.folder / "next.yaml").read_text(encoding="utf-8"))["items"]
             if each.get("parent_id") == "fix-test-001"
         )
         assert (made["agent_role"], made["branch_reason"]) == ("coder", "implementation_bug")
