@@ -83,8 +83,10 @@ def give_answer(
     with it, ``text`` is never one of the engine's options. ``note`` is the reason of a yes or no.
     Answers to manual criteria are written to the answers file at once, the answer to a question of the
     engine is kept in the run, which the caller has to save. Raises ``UsageMistake`` if nothing is asked
-    about the todo, or if it is unclear which question is answered.
+    about the todo, if it is unclear which question is answered, or if ``text`` is blank.
     """
+    if not text.strip():
+        raise UsageMistake("the answer is empty; answer yes, no, or with a reason")
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name)

@@ -133,6 +133,14 @@ def test_the_last_answer_counts(manual: Command):
     assert [each["answer"] for each in answers(manual)] == ["yes"]
 
 
+def test_an_empty_answer_is_no_answer(manual: Command):
+    ran = manual("answer", "chart", " ")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert "the answer is empty" in ran.err
+    assert not (manual.folder / ".planverify/answers.json").exists()
+
+
 @pytest.mark.parametrize(
     ("said", "state", "life"),
     [
