@@ -76,14 +76,16 @@ def serve(
 def record(plan: Path, form: Mapping[str, str]) -> list[str]:
     """Record the answer in the fields of a form, as ``planner approve`` and ``planner answer`` do.
 
-    Return lines that say what was recorded. Raises ``ValueError`` if nothing of that name is asked, or a
-    field is not valid.
+    Return lines that say what was recorded. Raises ``ValueError`` if the question is closed, or a field is
+    not valid.
     """
     from planner.store.plan_run import PlanRun
 
     run, name, because = PlanRun.open(plan), form.get("id", ""), form.get("because")
     by = one_line(form.get("by", ""), limit=100) or login_name()
     try:
+        if name not in run.state.questions:
+            raise UsageMistake("the question is closed: somebody has answered it, or the plan has changed")
         if (decision := form.get("decision")) is None:
             lines = give_answer(run, name, form.get("answer", ""), by, form.get("check"), because)
         else:

@@ -103,6 +103,7 @@ def test_each_manual_question_has_a_form_with_yes_and_no_for_any_reason(
     ]
     refused = client.post("/questions", data=fields(short) | {"answer": "answered"})
     assert refused.status_code == 409
+    assert "the question is closed" in refused.text
 
 
 @pytest.mark.parametrize(("score", "is_shown"), [(0.9, True), (0.0, False)])
@@ -174,7 +175,7 @@ def test_a_second_decision_is_refused(client: TestClient):
     second = client.post("/questions", data=form | {"decision": "approve"})
 
     assert second.status_code == 409
-    assert "a_branch_01: there is no such request for approval" in second.text
+    assert "the question is closed: somebody has answered it" in second.text
 
 
 def test_the_runs_page_shows_branches(client: TestClient):
