@@ -252,8 +252,14 @@ class Index:
     def sync(self, root: Path) -> None:
         """Update the rows of a project from its files.
 
-        A file with an unchanged stamp is not read again, an unreadable one each time.
+        A file with an unchanged stamp is not read again, an unreadable one each time. Raises ``StoreError``
+        if the project's own index is damaged anywhere: a later query could not rebuild it.
         """
+        if not self._is_shared:
+            with self.connection() as connection:
+                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+            if found != "ok":
+                raise _unusable(self.name, StoreError(f"it is damaged: {found}"))
         # In a database of several checkouts, rows are identified by machine and folder, too.
         origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
         wanted = sql.select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
