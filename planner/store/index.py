@@ -201,7 +201,9 @@ class Index:
         a missing file and ``create`` is false.
         """
         path = url_or_path.removeprefix("sqlite:///")
-        if "://" not in path and path:
+        # In a URL, these would be settings and memory, not a file of that name.
+        is_file = path == url_or_path or ("?" not in path and path != ":memory:")
+        if "://" not in path and path and is_file:
             if not create and not os.path.exists(path):
                 remedy = f"make it with planner history --import --store {path}"
                 raise StoreError(f"{path}: the index does not exist; {remedy}")

@@ -191,6 +191,8 @@ def test_concurrent_readers_get_equal_rows(project: Project) -> None:
     ("place", "said"),
     [
         ("sqlite://", "is not the URL of a database"),
+        ("sqlite:///:memory:", "is not the URL of a database"),
+        ("sqlite:///x.db?mode=ro", "is not the URL of a database"),
         ("no/such/x.db", "No such file or directory"),
         ("://x", "is not the URL of a database"),
         ("postgresql+nodriver://ann:secret@host/x", "ann:***@host/x: there is no driver for"),
