@@ -490,8 +490,8 @@ def _later_waves(state: State) -> Iterator[str]:
     """
     open_ = [each for each in state.todos.values() if not each.is_branch and not each.life.is_final]
     later = {each.id for each in open_ if each.life is TodoLife.PENDING and each.next_step is None}
-    # The todos of a rejected plan may depend on each other in a circle.
-    if not later or state.plan_state is PlanState.REJECTED:
+    # Nothing begins in a halted plan, and the todos of a rejected one may depend on each other in a circle.
+    if not later or state.plan_state.is_final:
         return
     todos: list[Todo] = []
     for each in open_:

@@ -214,6 +214,13 @@ def test_a_violation_is_to_be_removed_and_verified_again(command: Command):
     assert commands_of(ran) == ["pytest --planverify plan.yaml"]
 
 
+def test_no_todo_of_a_halted_plan_comes_later(command: Command):
+    command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
+    command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
+
+    assert "Later" not in command("next", "plan.yaml").out
+
+
 # --- for programs ----------------------------------------------------------------------------------------
 
 
