@@ -208,7 +208,8 @@ def tell(step: Step, only: str | None = None) -> Iterator[str]:
     lines = [] if event.event == "clock_ticked" else [_describe(event, event.event)]
     lines += [] if before is None else _changes(before, after)
     lines += [_describe(action, action.action) for action in actions]
-    named = re.compile(rf"(?<![\w./-]){re.escape(only or '')}(?:_branch_\d+)*(?![\w/-])")
+    # Ids may contain points, and a sentence may end with one.
+    named = re.compile(rf"(?<![\w./-]){re.escape(only or '')}(?:_branch_\d+)*(?!\.?[\w/-])")
     yield from (
         each for each in lines if only is None or each.startswith(_OF_EVERYBODY) or named.search(each)
     )

@@ -42,6 +42,13 @@ def test_the_history_of_one_todo_covers_only_it_and_its_branches() -> None:
     assert any(line.startswith("stop requested: by Ada") for line in of_t1), "it concerns everybody"
 
 
+def test_the_history_of_a_todo_leaves_out_one_whose_id_begins_like_it() -> None:
+    story = Story(todo("t1"), todo("t1.b"))
+    story.is_done("t1.b")
+
+    assert not any("t1.b" in line for line in story.whole("t1"))
+
+
 CONFLICT = ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",))
 
 
