@@ -206,7 +206,7 @@ def tell(step: Step, only: str | None = None) -> Iterator[str]:
     event, actions, before, after = step
     # A tick of the clock is of no interest itself: only what it caused is shown.
     lines = [] if event.event == "clock_ticked" else [_describe(event, event.event)]
-    lines += [] if before is None else _changes(before, after)
+    lines += [] if before is None else _changes(before, after, only)
     lines += [_describe(action, action.action) for action in actions]
     # Ids may contain points, and a sentence may end with one.
     named = re.compile(rf"(?<![\w./-]){re.escape(only or '')}(?:_branch_\d+)*(?!\.?[\w/-])")
@@ -269,8 +269,8 @@ def _finding(outcome: Outcome) -> str:
     return f"{verdict.replace('_', ' ')}, {listed(_text(each.title or each.id) for each in unproved)}"
 
 
-def _changes(before: State, after: State) -> Iterator[str]:
-    """Yield which todos reached a final state, became blocked, or are no longer blocked."""
+def _changes(before: State, after: State, only: str | None) -> Iterator[str]:
+    """Yield which todos, ``only`` first, ended, became blocked, or are no longer blocked."""
     changed: dict[str, list[str]] = {}
     earlier_blocked, now = before.blocked(), after.blocked()
     for name, record in after.records.items():
@@ -284,4 +284,6 @@ def _changes(before: State, after: State) -> Iterator[str]:
             changed.setdefault(f"blocked by {now[name]}", []).append(name)
         elif name in earlier_blocked and name not in now and not record.life.is_final:
             changed.setdefault("no longer blocked", []).append(name)
-    yield from (f"now {state}: {listed(names)}" for state, names in changed.items())
+    for state, names in changed.items():
+        # Long lists are cut, but never before the todo that the story is about.
+        yield f"now {state}: {listed(sorted(names, key=lambda each: each != only))}"

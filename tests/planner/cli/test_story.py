@@ -49,6 +49,13 @@ def test_the_history_of_a_todo_leaves_out_one_whose_id_begins_like_it() -> None:
     assert not any("t1.b" in line for line in story.whole("t1"))
 
 
+def test_the_history_of_the_last_of_many_blocked_todos_shows_what_blocks_it() -> None:
+    story = Story(todo("t1"), *(todo(f"t{number}", dependencies=["t1"]) for number in range(2, 21)))
+    story.is_red("t1")
+
+    assert any(line.startswith("now blocked by t1: t20, ") for line in story.told("t20"))
+
+
 CONFLICT = ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",))
 
 
