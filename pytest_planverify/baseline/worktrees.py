@@ -77,14 +77,17 @@ def checkout(repository: Repository, commit: str) -> Generator[Path]:
 def copy_as_is(root: Path) -> Generator[Path]:
     """Copy the current tree with uncommitted changes, and yield the root in the copy; deleted afterwards.
 
-    The copy contains the whole repository, but is none. Virtual environments, caches and the verifier's own
-    records are left out. Raises :class:`planner.errors.BaselineError` if the tree is too large or a file is
-    unreadable.
+    The copy contains all files of the repository, and is one without commits. Virtual environments, caches
+    and the verifier's own records are left out. Raises :class:`planner.errors.BaselineError` if the tree is
+    too large or a file is unreadable.
     """
     repository = Repository.around(root)
     top = root if repository is None else repository.top
     with _temporary_folder() as folder:
         _copy_all(top, folder / top.name)
+        if repository is not None:
+            # Linters spare the files that git ignores, but only within a repository.
+            ask(folder / top.name, "init", "--quiet", "--template=")
         yield folder / top.name / root.relative_to(top)
 
 

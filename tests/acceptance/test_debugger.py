@@ -143,6 +143,21 @@ def test_lint_errors_are_fixed_only_in_allowed_files(shop: Path, globs: list[str
     assert report["notes"].startswith("Ran ruff check --fix") is is_fixed
 
 
+def test_a_repair_leaves_files_alone_that_git_ignores(shop: Path):
+    plan = (shop / "plan.yaml").read_text().replace("[pytest tests/test_price.py]", "[ruff check .]")
+    (shop / "plan.yaml").write_text(plan)
+    (shop / ".gitignore").write_text(".planverify/\nnotes/\n")
+    (shop / "shop/price.py").write_text("import os\n\n\ndef gross(net):\n    return net\n")
+    (shop / "notes").mkdir()
+    (shop / "notes/mine.py").write_text("import sys\n")
+    commit(shop)
+
+    report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"})
+
+    assert report["repaired"] is True
+    assert (shop / "notes/mine.py").read_text() == "import sys\n"
+
+
 def test_a_missing_init_file_is_created_only_in_allowed_files(shop: Path):
     (shop / "tests/helper.py").write_text("EXPECTED = 119\n")
     (shop / "tests/test_price.py").write_text(
