@@ -101,7 +101,8 @@ class Changes:
         if self._digest is None:
             # Without git and baseline nothing is known to be changed, so all code is digested: attempts
             # that changed something have to differ from those that did not.
-            changed = self._changed if self.under_git else self._all_code()
+            known = self._given if self._given is not None else self._all_code()
+            changed = self._changed if self.under_git else known
             if changed is not None:
                 self._digest = self._digest_of(changed)
         return kept, self._digest

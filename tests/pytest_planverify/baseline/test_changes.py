@@ -451,6 +451,16 @@ def test_digest_depends_only_on_content_and_executable_bit(repository: Path):
     assert Changes(repository).of(None)[1] != digest
 
 
+def test_digest_without_git_depends_on_changed_data(tmp_path: Path):
+    def digest(text: str) -> str | None:
+        (tmp_path / "page.html").write_text(text)
+        changes = Changes(tmp_path)
+        changes.are(["page.html"])
+        return changes.of(None)[1]
+
+    assert digest("one") != digest("two")
+
+
 def test_form_feed_ends_no_line():
     before = "def f():\n    return 1\n\f\ndef g():\n    return 2\n\f\ndef h():\n    return 3\n"
     now = before.replace("return 3", "return 4")
