@@ -36,8 +36,8 @@ _LARGEST = 1 << 20
 class _Source(NamedTuple):
     """The functions of a module and its lines that involve chance; lines are counted from 1."""
 
-    functions: tuple[tuple[int, int, str], ...]
-    """First and last line of each function at any depth, and its name."""
+    functions: tuple[tuple[int, int, str, bool], ...]
+    """First and last line of each function at any depth, its name, and whether it is a test by name."""
     chances: tuple[tuple[int, bool], ...]
     """Lines that involve chance, and whether only by the order of a set."""
 
@@ -72,8 +72,8 @@ def _test_depends_on_chance(nodeid: str, root: Path) -> bool:
         return False
     # The test may use any fixture or helper of its file.
     test = names.rpartition("::")[2].partition("[")[0]
-    used = [each for each in source.functions if each[2] == test or not each[2].startswith("test")]
-    return any(first <= at <= last for at, _ in source.chances for first, last, _ in used)
+    used = [(first, last) for first, last, name, is_test in source.functions if name == test or not is_test]
+    return any(first <= at <= last for at, _ in source.chances for first, last in used)
 
 
 def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
@@ -89,9 +89,9 @@ def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
     drawing = [at for at, is_set in source.chances if with_sets or not is_set]
     around = [each for each in source.functions if each[0] <= line <= each[1]]
     if around:
-        first, last, _ = max(around)  # the innermost one begins last
+        first, last, *_ = max(around)  # the innermost one begins last
         return any(first <= at <= last for at in drawing)
-    return any(not any(first <= at <= last for first, last, _ in source.functions) for at in drawing)
+    return any(not any(each[0] <= at <= each[1] for each in source.functions) for at in drawing)
 
 
 def _source_of(path: Path) -> _Source | None:
@@ -113,7 +113,13 @@ def _parsed(source: bytes) -> _Source | None:
     return _Source(
         functions=tuple(
             # The code of a function begins with its first decorator.
-            (min(one.lineno for one in (node, *node.decorator_list)), node.end_lineno or 0, node.name)
+            (
+                min(one.lineno for one in (node, *node.decorator_list)),
+                node.end_lineno or 0,
+                node.name,
+                node.name.startswith("test")
+                and not any("fixture" in ast.dump(one) for one in node.decorator_list),
+            )
             for node in nodes
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ),

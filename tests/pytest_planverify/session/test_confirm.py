@@ -197,11 +197,12 @@ FIXTURE = "@pytest.fixture\ndef cart(): return draw()\n\ndef draw(): return rand
     ("text", "draws"),
     [
         (f"def test_it(cart): assert cart\n\n{FIXTURE}", True),
+        ("def test_it(test_c): pass\n\n@pytest.fixture\ndef test_c(): return random.random()\n", True),
         ("def test_it(): assert 1 == 3\n\ndef test_b(): assert random.random()\n", False),
         ("SEED = random.random()\n\ndef test_it(): assert 1 == 3\n", False),
         ("def test_it(): assert count(3) == 3\n\ndef count(n): return count(n - 1)\n", False),
     ],
-    ids=["behind a fixture", "another test", "the module", "a recursive helper"],
+    ids=["behind a fixture", "a fixture named like a test", "another test", "the module", "recursive"],
 )
 def test_helpers_in_the_test_file_count_as_code_of_the_test(text: str, draws: bool, tmp_path: Path):
     (tmp_path / "test_a.py").write_text(text)
