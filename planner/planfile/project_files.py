@@ -138,15 +138,18 @@ def read_regular(path: Path | str, most: int) -> bytes:
     return data
 
 
-def digest_of(path: Path, *, follow: bool = False) -> str:
-    """Return the digest of a file; links are followed with ``follow``, else represented by their target."""
+def digest_of(path: Path, *, follow: bool = False, largest: int = LARGEST_HASHED) -> str:
+    """Return the digest of a file; links are followed with ``follow``, else represented by their target.
+
+    A file of more than ``largest`` bytes is represented by its size and ctime.
+    """
     try:
         facts = path.stat() if follow else path.lstat()
         if stat.S_ISLNK(facts.st_mode):
             return f"link:{os.readlink(path)}"
         if not stat.S_ISREG(facts.st_mode):
             return f"no file:{stat.S_IFMT(facts.st_mode)}"
-        if facts.st_size > LARGEST_HASHED:
+        if facts.st_size > largest:
             return f"size:{facts.st_size}:{facts.st_ctime_ns}"
         return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
     except (FileNotFoundError, NotADirectoryError):

@@ -292,6 +292,9 @@ class Guards:
 
 _RECORDS = ("answers.json", "outcomes.json", "plans/*/*", "baseline/objects/*")
 """Globs of the records in ``.planverify``."""
+_LARGEST_HASHED = 64 << 20
+"""Limit in bytes of plans and records that are compared by content, so that a copy of them, or a link to
+them, is no change. Stored contents may be many."""
 
 
 class OwnFiles:
@@ -323,7 +326,11 @@ class OwnFiles:
         """Return the digest of each existing file, by path relative to the root."""
         found = (path for names in _RECORDS for path in self._home.glob(names))
         return {
-            os.path.relpath(path, self._root).replace(os.sep, "/"): digest_of(path)
+            os.path.relpath(path, self._root).replace(os.sep, "/"): (
+                digest_of(path)
+                if path.parent.name == "objects"
+                else digest_of(path, largest=_LARGEST_HASHED)
+            )
             for path in (*self._plans, *found)
             # Temporary files belong to a concurrent run of another plan, which may be writing records.
             if os.path.lexists(path) and path.suffix != ".tmp" and (path.is_symlink() or not path.is_dir())

@@ -344,6 +344,16 @@ def test_changes_of_planverify_files_are_found(home: Path) -> None:
     }
 
 
+def test_large_plan_of_equal_content_is_unchanged(home: Path) -> None:
+    plan = written(home.parent / "plan.yaml", "#" * 400_000)
+    watch = own_files(home)
+    os.utime(plan, (1, 1))
+    assert list(watch.signals()) == []
+
+    plan.write_text("#" * 399_999 + "-")
+    assert [each.path for each in watch.signals()] == ["plan.yaml"]
+
+
 def test_concurrent_run_may_write_its_outcomes(home: Path) -> None:
     watch = own_files(home)
     written(home / "runs/r2/journal.jsonl", "")
