@@ -55,8 +55,6 @@ TITLES = {
 }
 METHODS = ("planverify", "traceback", "ochiai", "ochiai, changed")
 LIMIT_SECONDS = 180
-MOST_TESTS = 20
-"""Most failing tests of a bug that are considered when its test file is chosen."""
 TEST_NEEDS = ("pytest", "hypothesis", "simplejson", "pytz", "mock", "pretend", "contextlib2", "PyYAML")
 
 Place = tuple[str, str]

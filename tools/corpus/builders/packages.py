@@ -156,11 +156,6 @@ PACKAGES = (
 """The pinned packages, in the order in which their cases are built."""
 
 
-def package_named(name: str) -> Package:
-    """Return the package of this name. Raises ``KeyError``."""
-    return {each.name: each for each in PACKAGES}[name]
-
-
 CHECKOUT = Path(__file__).parents[3]
 
 COMMITTED_AT = 1_700_000_000

@@ -462,9 +462,6 @@ TOO_OLD = reading(
     Owner.ENVIRONMENT,
     "another version of the package is installed than the code is for",
 )
-NOT_PINNED = reading(
-    Category.IMPORT_ERROR, Owner.PRODUCT, "the project may not say which version of the package it needs"
-)
 UNPINNED = reading(
     Category.TEST_REGRESSION,
     Owner.PRODUCT,

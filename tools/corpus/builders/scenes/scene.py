@@ -100,11 +100,6 @@ class Scene:
     green_cmd: str = ""
     """The command that passed before, if the fault is in the command."""
 
-    @property
-    def needs_root(self) -> bool:
-        """Return whether only root can build it."""
-        return any(state.user or state.apart for state in (self.healthy, self.ill))
-
 
 def product(category: Category = Category.TEST_REGRESSION, *also: Reading, exact: bool = False) -> Truth:
     """Return the truth of a fault of the product."""
