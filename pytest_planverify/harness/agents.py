@@ -16,9 +16,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from planner.errors import PlannerError
 from planner.model.taxonomy import Role
@@ -78,6 +87,17 @@ class AgentResult(BaseModel):
     notes: str | None = None
     repaired: bool = False
     """Whether the built-in debugger has repaired the failure."""
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _ignore_invalid(
+        cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> Any:
+        # Alone: a mistake in the notes must not hide the tokens, which count against the budget.
+        try:
+            return handler(value)
+        except ValidationError:
+            return cls.model_fields[info.field_name or ""].default
 
 
 class AgentError(PlannerError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import threading
@@ -229,6 +230,17 @@ def test_pipe_in_place_of_an_agent_report_is_no_report(tmp_path: Path) -> None:
     report = run_turn(agents, turn, prompt="")
 
     assert (report.ended_well, report.tokens) == (True, None)
+
+
+def test_invalid_field_of_an_agent_report_hides_no_other(tmp_path: Path) -> None:
+    action = cast("Any", SimpleNamespace(todo_id="a"))
+    turn = Turn(id="1", action=action, role=Role.CODER, folder=tmp_path, root=tmp_path, timeout_seconds=60)
+    write = """import sys; open(sys.argv[1], "w").write('{"tokens": 900, "notes": ["a"]}')"""
+    agents = parse_agents((f"{sys.executable} -c {shlex.quote(write)} {{result}}",), tmp_path)
+
+    report = run_turn(agents, turn, prompt="")
+
+    assert (report.tokens, report.message) == (900, None)
 
 
 def sent(todo_id: str) -> SentTurn:
