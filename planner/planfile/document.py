@@ -172,8 +172,8 @@ class Place(NamedTuple):
 
     @property
     def start(self) -> int:
-        """Return the offset of the node."""
-        return self.node.start_mark.index
+        """Return the offset of the node; of an alias, whose value is written above, that of its key."""
+        return max(self.at, self.node.start_mark.index)
 
 
 class Document:

@@ -140,6 +140,13 @@ def test_faults_of_all_kinds_are_reported_together_in_order(tmp_path: Path) -> N
     ]
 
 
+def test_a_fault_of_an_alias_is_reported_where_the_alias_is(tmp_path: Path) -> None:
+    path = write(tmp_path, "x-name: &name soon\n" + todo("priority: *name\nmax_retries: *name"))
+    shown = faults_of(path)
+    assert ":6:3 items[0].priority: " in shown
+    assert ":7:3 items[0].max_retries: " in shown
+
+
 @pytest.mark.parametrize(
     ("key", "remedy"),
     [
