@@ -36,7 +36,7 @@ from planner.cli.app import CommandGroup, command, command_app
 from planner.cli.arguments import nearest, option
 from planner.cli.exits import Status, UsageMistake, as_called, program, say
 from planner.cli.screen import Screen, print_json, write
-from planner.planfile.file_writer import write_file
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import load_plan, load_plan_text
 from planner.planfile.project_files import open_regular
 from planner.planfile.writer import dump_plan
@@ -209,23 +209,25 @@ def gate(
 @app.command(epilog=EPILOG)
 def export(
     state_dir: StateOption,
-    output: Annotated[Path, option("--output, -o FILE", "The file to write.")],
+    output: Annotated[Path, option("--output, -o FILE", "The file to write; - is standard output.")],
     force: Annotated[bool, option("--force", "Replace an existing file.")] = False,
 ) -> int:
     """Write a plan for pytest --planverify.
 
     Each milestone of the frozen design becomes a todo; it depends on the wave before.
     """
-    if not force and os.path.lexists(output):
+    is_shown = output == STANDARD_OUTPUT
+    if not is_shown and not force and os.path.lexists(output):
         raise UsageMistake(f"{output} exists already; name another file, or replace it with --force")
     here, name = Path.cwd(), shlex.quote(str(output))
     plan = plan_of_design(StateFolder(state_dir).plan(), root=root_for(here / output, here))
-    text = f"# Made by planner design export. Verify it: planverify verify {name}\n"
+    text = "" if is_shown else f"# Made by planner design export. Verify it: planverify verify {name}\n"
     text += dump_plan(plan, format="yaml")
     load_plan_text(text, output)  # raises if the plan could not be run
     write_file(output, text, mode=None)
-    say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
-    say(f"next: {program()} validate {name}")
+    if not is_shown:
+        say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
+        say(f"next: {program()} validate {name}")
     return Status.OK
 
 
