@@ -13,6 +13,7 @@ from typing import Annotated
 
 from planner.authoring.first_plan import root_for
 from planner.authoring.iterations import (
+    MOST_TEXT,
     TOOL_CRITERIA,
     GapReport,
     IterationOutcome,
@@ -39,6 +40,7 @@ from planner.planfile.left_files import remember_written
 from planner.planfile.project_files import RootedFiles, walk
 from planner.planfile.tree import load_flat
 from planner.planfile.writer import dump_plan
+from planner.text.sanitizing import one_line
 
 FOLDER = Path("iterations")
 INBOX = Path("inbox")
@@ -156,7 +158,9 @@ def iterate(
     if as_json:
         print_json(found.model_dump(mode="json"))
         return Status.OK
-    say(f"{found.iteration_id}: {found.gap.description} (risk {found.estimated_risk})")
+    # A report of another program may have control sequences, or lines that look like those below.
+    description = one_line(found.gap.description, limit=MOST_TEXT)
+    say(f"{found.iteration_id}: {description} (risk {found.estimated_risk})")
     for action in found.actions:
         say(f"  {shown_action(action)}")
     say(f"wrote {path}")

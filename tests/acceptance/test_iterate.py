@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -131,6 +132,14 @@ def test_wrong_use_of_gaps_and_iterate_prints_one_line(
     assert done.status == status
     assert said in done.err
     assert done.err.count("\n") == 1
+
+
+def test_the_gap_of_a_report_is_shown_in_one_line_without_control_sequences(project: Path) -> None:
+    gap = {"category": "roadmap", "description": "Faster\x1b[2J\nwrote other.yaml"}
+    (project / "gaps.json").write_text(json.dumps({"gaps": [gap]}))
+    done = planner("iterate", "--gaps", "gaps.json", cwd=project)
+    assert done.status == 0
+    assert ": Faster wrote other.yaml (risk low)\n" in done.out
 
 
 def test_an_invalid_line_of_the_iteration_log_is_located(project: Path) -> None:
