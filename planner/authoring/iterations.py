@@ -247,17 +247,17 @@ class Planner:
     def _targets(self, gap: Gap, state: ProjectState) -> list[str]:
         """Return the files and folders that a gap names.
 
-        If its description has paths, these are the targets, but for those that its constraints mention,
-        such as "Do not change cart.py". Else each module that it names, or the domain, contributes the
-        files that its documents name, or its existing Python files, or its folder.
+        If its description has paths, these are the targets. Else each module that it names, or the domain,
+        contributes the files that its documents name, or its existing Python files, or its folder. What its
+        constraints mention, such as "Do not change cart.py", is no target.
         """
-        if found := _paths_in(gap.description):
-            kept = _paths_in(*gap.constraints)
-            return [each for each in found if each not in kept and not _is_outside(each)]
-        for folder in _module_folders(gap.description, state):
-            files = self._files_of_spec(folder) or matching(state.files, f"{folder}*.py")
-            found += files or [folder]
-        return list(dict.fromkeys(found))
+        found = [each for each in _paths_in(gap.description) if not _is_outside(each)]
+        if not _paths_in(gap.description):
+            for folder in _module_folders(gap.description, state):
+                files = self._files_of_spec(folder) or matching(state.files, f"{folder}*.py")
+                found += files or [folder]
+        kept = _paths_in(*gap.constraints)
+        return [each for each in dict.fromkeys(found) if each not in kept]
 
     def _files_of_spec(self, folder: str) -> list[str]:
         """Return the files in the folder that a module's contract or specification names in back quotes."""

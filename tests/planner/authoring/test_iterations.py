@@ -211,6 +211,16 @@ def test_an_inbox_item_creates_new_files_and_modifies_existing_ones() -> None:
     assert "Prices stay decimal" in plan.acceptance_criteria
 
 
+def test_a_file_of_a_module_that_a_constraint_names_is_left_out() -> None:
+    gap = Gap(
+        category="inbox",
+        description="Speed up module shop",
+        constraints=("Do not change `shop/api.py`",),
+    )
+    plan = planned(gap, files=("shop/__init__.py", "shop/api.py", "shop/cart.py"))
+    assert targets(plan) == [("modify", ("shop/__init__.py", "shop/cart.py"))]
+
+
 def test_the_documents_of_a_module_are_read() -> None:
     texts = Files(
         {
