@@ -33,6 +33,8 @@ OWNER_ONLY = 0o600
 
 READABLE = 0o644
 _STDOUT_NAMES = frozenset(("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"))
+_DESCRIPTORS = ("/dev/fd/", "/dev/std", "/proc/")
+_MOST_LINKS = 40
 _NAME_KEPT = 40
 """Characters of the target's name in the temporary name, which is limited to 255 bytes."""
 
@@ -128,7 +130,17 @@ _apart: int | None = None
 
 def _is_stdout(path: Path) -> bool:
     # By name: a shell may have opened a regular file there, and replacing it would lose earlier output.
-    return str(path) in _STDOUT_NAMES
+    return _linked(path) in _STDOUT_NAMES
+
+
+def _linked(path: Path) -> str:
+    """Return the path that links lead to, but the name of a descriptor as it is."""
+    name = str(path)
+    for _ in range(_MOST_LINKS):
+        if name.startswith(_DESCRIPTORS) or not os.path.islink(name):
+            break
+        name = os.path.join(os.path.dirname(name), os.readlink(name))
+    return name
 
 
 def _is_streamed_to(path: Path) -> bool:
@@ -138,7 +150,7 @@ def _is_streamed_to(path: Path) -> bool:
     except FileNotFoundError:
         return False
     # What is behind the path of a descriptor may be a file that somebody else has open, too.
-    is_descriptor = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+    is_descriptor = _linked(path).startswith(_DESCRIPTORS)
     return is_descriptor or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 

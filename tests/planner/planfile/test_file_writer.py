@@ -165,6 +165,15 @@ def test_a_file_that_somebody_has_open_is_appended_to(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "before\ntext\n"
 
 
+def test_a_link_to_a_file_that_somebody_has_open_is_appended_to(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as file:
+        file.write("before\n")
+        file.flush()
+        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
+        write_file(tmp_path / "link", "text\n")
+    assert (tmp_path / "out").read_text() == "before\ntext\n"
+
+
 def test_a_closed_reader_is_an_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
