@@ -804,7 +804,11 @@ def _violation(todo_id: str, headline: str, paths: Iterable[str]) -> Outcome:
 def _judging_parts(flat: FlatPlan) -> dict[str, str]:
     """Return the parts of a plan that its verdicts depend on: policies by parent, and todos by id."""
     parts = {"": flat.loaded, **flat.files}
-    policies = {f"policy of {name}": part.plan.metadata.model_dump_json() for name, part in parts.items()}
+    # Without the budget, which options of the run may lower.
+    policies = {
+        f"policy of {name}": part.plan.metadata.model_dump_json(exclude={"budget"})
+        for name, part in parts.items()
+    }
     return policies | {
         todo.id: todo.model_dump_json(exclude={"title", "intent", "status", "priority"})
         for todo in flat.loaded.plan.items

@@ -156,6 +156,19 @@ def test_the_brief_of_a_repair_contains_the_failure_even_without_git(project: Pa
     assert before_the_first_turn == "1", "recording the baseline is the first verification"
 
 
+def test_the_outcomes_of_a_run_with_limits_and_repairs_are_those_of_the_plan(project: Path):
+    wrong_first = HONEST + (
+        'if os.environ["PLANVERIFY_TODO"] == "price":\n'
+        '    pathlib.Path(path).write_text(text.replace("return", "return 1 +"))\n'
+    )
+    words = ("--max-turns", "9", "--agent", agent(project, wrong_first))
+    done = run(project, "run", "plan.yaml", *words)
+    report = run(project, "report", "markdown=-", "plan.yaml")
+
+    assert (done.exit_code, "repairs price_branch_01" in done.output) == (0, True), str(done)
+    assert "2 done" in report.output, str(report)
+
+
 RED_AMONG_GREENS = "from shop.price import gross\n\n\ndef test_nothing():\n    assert gross(0) == 0\n"
 
 
