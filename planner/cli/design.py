@@ -178,7 +178,9 @@ def gate(
     state_dir: StateOption,
     decision: Annotated[
         Literal["pass", "fail"] | None,
-        typer.Argument(metavar="pass|fail", help="Default: show what blocks the gate."),
+        typer.Argument(
+            metavar="pass|fail", help="Default: show what blocks the gate.", case_sensitive=False
+        ),
     ] = None,
 ) -> int:
     """Decide a gate, or show what blocks it.

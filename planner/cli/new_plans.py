@@ -135,7 +135,12 @@ def init(
 
 def _write_agents(plan: Path) -> int:
     """Add the section on verification to ``AGENTS.md``, or update it."""
-    before = AGENTS.read_text(encoding="utf-8") if AGENTS.exists() else ""
+    try:
+        before = AGENTS.read_text(encoding="utf-8") if AGENTS.exists() else ""
+    except UnicodeDecodeError:
+        raise UsageMistake(
+            f"{AGENTS}: it is not text in UTF-8; convert it, or leave out --agents"
+        ) from None
     page = with_section(before, str(plan))
     if page == before:
         say(f"{AGENTS} is up to date")

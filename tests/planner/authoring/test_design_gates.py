@@ -201,7 +201,7 @@ def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(
     assert folder.plan().frozen_at is None
     review(folder, DOCS, "status=PASS")
 
-    done = planner("design", "gate", "plan-docs", "pass")
+    done = planner("design", "gate", "plan-docs", "PASS")
 
     assert done.out == (
         "plan-docs: COMPLETE, iteration 1, the plan is frozen\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,17 @@ def test_the_generated_section_is_replaced_between_its_markers() -> None:
     for torn in (f"x {END}", f"{BEGIN} x", f"{END} x {BEGIN}"):
         with pytest.raises(UsageMistake, match="there is no"):
             with_section(torn, "plan.yaml")
+
+
+def test_a_page_for_agents_in_another_encoding_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("AGENTS.md").write_bytes(b"\xff\xfeB")
+
+    with pytest.raises(UsageMistake, match="not text in UTF-8"):
+        new_plans._write_agents(Path("plan.yaml"))
+    assert Path("AGENTS.md").read_bytes() == b"\xff\xfeB"
 
 
 @pytest.mark.parametrize(
