@@ -200,7 +200,8 @@ class Planner:
             actions[0] = actions[0].model_copy(update={"description": warning + actions[0].description})
         # Of all records: an old failure no longer postpones the gap, but is a risk as before.
         has_failed = any(
-            each.is_about(gap) and each.outcome is not IterationOutcome.SUCCESS for each in recent_records
+            each.is_about(gap) and each.outcome not in (None, IterationOutcome.SUCCESS)
+            for each in recent_records
         )
         now = state.now or datetime.now(UTC)
         return IterationPlan(
@@ -292,7 +293,8 @@ def _is_outside(path: str) -> bool:
 
 def _failures(gap: Gap, records: Sequence[IterationRecord]) -> int:
     """Return how many of these records are failures or rollbacks of the gap since its last success."""
-    outcomes = [each.outcome for each in reversed(records) if each.is_about(gap)]
+    # An open iteration has not failed yet.
+    outcomes = [each.outcome for each in reversed(records) if each.is_about(gap) and each.outcome]
     return len([*takewhile(lambda each: each is not IterationOutcome.SUCCESS, outcomes)])
 
 

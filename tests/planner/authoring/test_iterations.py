@@ -158,6 +158,12 @@ def test_a_gap_with_any_earlier_failure_has_high_risk(records: list[IterationRec
     assert planned(roadmap(), records=records).estimated_risk == "high"
 
 
+def test_an_open_iteration_is_no_failure_of_its_gap() -> None:
+    plan = planned(FIRST, OTHER, records=[*[record(FIRST)] * 2, record(FIRST, None)])
+    assert plan.gap == FIRST
+    assert planned(FIRST, records=[record(FIRST, None)]).estimated_risk == "low"
+
+
 def test_the_iteration_id_contains_the_record_count_and_the_time() -> None:
     plan = planned(roadmap(), records=[record(roadmap("Other"))] * 11)
     assert plan.iteration_id == "iter-0012-20260304-050607"
