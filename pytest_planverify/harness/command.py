@@ -204,10 +204,11 @@ def _is_answered(setup: RunSetup, log: Path) -> bool:
         setup.progress.line(
             f"waiting {seconds:g} s for an answer; see planverify next {plan}, planner serve {plan}"
         )
-    # While the run waits, only answers make the log grow.
+    # While the run waits, only answers make the log grow. A log that is gone counts as changed, too: the
+    # session then refuses to go on.
     deadline, before = time.monotonic() + seconds, log.stat().st_size
     while time.monotonic() < deadline:
-        if log.stat().st_size != before:
+        if not log.exists() or log.stat().st_size != before:
             return True
         time.sleep(POLL_SECONDS)
     return False
