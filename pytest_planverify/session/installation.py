@@ -30,6 +30,7 @@ _MOST_UNMET = 200
 """Limit of unmet requirements in evidence; a compiled requirements file may list more than a hundred."""
 _NOT_FOUND = "builtins.ModuleNotFoundError"
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
+_SETUP_ARGUMENTS = ("install_requires", "tests_require", "extras_require")
 _UNBUILT = (".pyx", ".c", ".cpp", ".rs")
 """Suffixes of sources from which a build makes an extension module."""
 
@@ -97,19 +98,19 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
         plain = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         plain = {}
-    project = _table(plain.get("project"))
-    groups = [project.get("dependencies"), *_table(project.get("optional-dependencies")).values()]
-    groups += _table(plain.get("dependency-groups")).values()
-    for group in groups:
-        for text in cast("list[object]", group) if isinstance(group, list) else ():
-            if isinstance(text, str):
-                yield "pyproject.toml", text
+    for text in _pyproject_requirements(plain):
+        yield "pyproject.toml", text
     setup = configparser.ConfigParser(interpolation=None)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
-        setup.read(root / "setup.cfg", encoding="utf-8")
-    for section, option in (("options", "install_requires"), ("options", "tests_require")):
-        for line in setup.get(section, option, fallback="").splitlines():
+        setup.read([root / "setup.cfg", root / "tox.ini"], encoding="utf-8")
+    options = dict(setup["options"]) if "options" in setup else {}
+    extras = dict(setup["options.extras_require"]) if "options.extras_require" in setup else {}
+    for lines in (options.get("install_requires"), options.get("tests_require"), *extras.values()):
+        for line in (lines or "").splitlines():
             yield "setup.cfg", line.strip()
+    # Requirements of single environments begin with a factor, as in "py311: name"; they are alternatives.
+    for line in setup.get("testenv", "deps", fallback="").splitlines():
+        yield "tox.ini", line.strip()
     with contextlib.suppress(OSError, ValueError, RecursionError):
         for text in _setup_requirements(ast.parse((root / "setup.py").read_bytes())):
             yield "setup.py", text
@@ -127,21 +128,48 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
                 yield file.relative_to(root).as_posix(), text
 
 
+def _pyproject_requirements(plain: dict[str, Any]) -> Iterator[str]:
+    """Yield the requirements of a ``pyproject.toml``, also those in the tables of usual build tools."""
+    project, tools = _table(plain.get("project")), _table(plain.get("tool"))
+    groups = [project.get("dependencies"), *_table(project.get("optional-dependencies")).values()]
+    groups += _table(plain.get("dependency-groups")).values()
+    groups += _table(_table(tools.get("pdm")).get("dev-dependencies")).values()
+    groups.append(_table(tools.get("uv")).get("dev-dependencies"))
+    for group in groups:
+        for text in cast("list[object]", group) if isinstance(group, list) else ():
+            if isinstance(text, str):
+                yield text
+    poetry = _table(tools.get("poetry"))
+    tables = [_table(each).get("dependencies") for each in _table(poetry.get("group")).values()]
+    for table in (poetry.get("dependencies"), poetry.get("dev-dependencies"), *tables):
+        for name, asked in _table(table).items():
+            version = asked.get("version", "*") if isinstance(asked, dict) else asked  # pyright: ignore
+            if name != "python" and isinstance(version, str):
+                # Only the lower bound of "^1.2" and "~1.2" counts: newer releases mostly work.
+                yield name + re.sub(r"^[\^~](?!=)|^(?=\d)", ">=", "" if version == "*" else version)
+
+
 def _setup_requirements(tree: ast.Module) -> Iterator[str]:
     """Yield the literal requirements that a ``setup.py`` passes to ``setup``; it is never executed."""
-    lists = {
+    named = {
         target.id: node.value
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+
+    def texts(node: ast.expr, depth: int = 4) -> Iterator[str]:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        inner = [named[node.id]] if isinstance(node, ast.Name) and node.id in named else []
+        inner += node.values if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        for each in inner if depth else ():
+            yield from texts(each, depth - 1)
+
     for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg in ("install_requires", "tests_require"):
-            named = lists.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value
-            for each in named.elts if isinstance(named, ast.List | ast.Tuple) else ():
-                if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                    yield each.value
+        if isinstance(node, ast.keyword) and node.arg in _SETUP_ARGUMENTS:
+            yield from texts(node.value)
 
 
 def _table(found: object) -> dict[str, Any]:

@@ -87,6 +87,40 @@ def test_setup_py_and_setup_cfg_are_parsed_but_not_executed(tmp_path: Path) -> N
     assert found == {"cfg-gone": "setup.cfg", "py-gone": "setup.py", "t-gone": "setup.py"}
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("setup.py", "T = ['py-gone>=1']\nE = {'test': T, 'dev': ['b']}\nsetup(extras_require=E)\n"),
+        ("setup.cfg", "[options.extras_require]\ntest =\n    py-gone>=1\n"),
+        ("tox.ini", "[testenv]\ndeps =\n    py-gone>=1\n    py39: b-gone\n    -r more.txt\n"),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npython = '^3.9'\npy-gone = '^1'\n"),
+        ("pyproject.toml", "[tool.poetry.group.test.dependencies]\npy-gone = {version = '1.0'}\n"),
+        ("pyproject.toml", "[tool.poetry.dev-dependencies]\npy-gone = '*'\npytest = '^1.0'\n"),
+        ("pyproject.toml", "[tool.uv]\ndev-dependencies = ['py-gone>=1']\n"),
+        ("pyproject.toml", "[tool.pdm.dev-dependencies]\ntest = ['py-gone>=1']\n"),
+    ],
+)
+def test_requirements_of_tests_are_declared_wherever_build_tools_put_them(
+    file: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(text)
+
+    found = diagnose(with_installation(evidence(missing("py_gone", TEST)), tmp_path))
+
+    assert found.rule == "declared-not-installed"
+    assert f"{file} declares py-gone" in (found.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[tool]\npoetry = 1\n", "[tool.poetry]\ndependencies = ['a']\n", "[tool.poetry.group]\na = 1\n"],
+)
+def test_tables_of_build_tools_may_have_any_shape(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+
+    assert unmet_requirements(tmp_path) == ()
+
+
 def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path) -> None:
     pins = "\n".join(f"no-such-thing-{number}==1" for number in range(120))
     (tmp_path / "test-requirements.txt").write_text(f"{pins}\nzz-diagrams==1.2\n")
