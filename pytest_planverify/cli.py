@@ -136,8 +136,13 @@ try:
 except KeyboardInterrupt:
     print("planverify: interrupted before anything was verified", file=sys.stderr)
     sys.exit(2)
+except Exception as error:
+    cause = f"{type(error).__name__}: {error}"
+    print(f"planverify: pytest cannot start with this configuration: {cause}", file=sys.stderr)
+    print("nothing was verified; pytest alone ends with the same error", file=sys.stderr)
+    sys.exit(4)
 """
-"""``python -m pytest``, where an interrupt while pytest imports plugins shows no traceback."""
+"""``python -m pytest``, where an interrupt or a configuration that pytest cannot use shows no traceback."""
 
 
 @app.command(

@@ -52,6 +52,20 @@ def test_verify_passes_options_through_and_ends_with_the_status_of_pytest(
     assert planverify("plan.yaml::pant", cwd=tmp_path).returncode == 4
 
 
+def test_configuration_that_pytest_cannot_use_is_an_error_without_traceback(
+    example: Example, tmp_path: Path
+) -> None:
+    filters = "error\n  ignore::not_installed.SomeWarning"
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nfilterwarnings =\n  {filters}\n")
+
+    found = planverify("verify", cwd=tmp_path)
+
+    assert (found.returncode, found.stdout) == (4, "")
+    assert "Traceback" not in found.stderr
+    assert "pytest cannot start with this configuration" in found.stderr
+    assert "not_installed" in found.stderr
+
+
 @pytest.mark.parametrize("stream", ["/dev/full", "&-"])
 @pytest.mark.parametrize(("command", "status"), [("verify", 1), ("next", None)])
 def test_outcomes_are_kept_if_the_output_cannot_be_written(
