@@ -165,14 +165,15 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
         return None
     # A file that was cut at the limit would be no valid syntax.
     definitions = _definitions(file.text) if path.endswith(".py") and file.is_whole else ()
-    # The innermost function begins last.
-    first = max((first for first, last in definitions if first <= line <= last), default=None)
+    # The innermost function begins last. What follows its end did not run.
+    around = [(first, last) for first, last in definitions if first <= line <= last]
+    first, end = max(around, default=(None, len(lines)))
     most = FUNCTION_LINES
     if first is None or line >= first + FUNCTION_LINES:
         first, most = max(line - EXCERPT_LINES + 4, 1), EXCERPT_LINES
     shown = (
         clean(text.expandtabs(4).rstrip(), limit=LONGEST_LINE).replace("\n", " ")
-        for text in lines[first - 1 : first - 1 + most]
+        for text in lines[first - 1 : min(first - 1 + most, end)]
     )
     return SourceExcerpt(path=path, line=line, first_line=first, lines=tuple(shown))
 

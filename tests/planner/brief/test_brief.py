@@ -468,7 +468,7 @@ def test_the_brief_of_a_real_project_fits_into_the_default_budget(tmp_path: Path
     todo = plan.plan.todo("t1")
     page = write_brief(plan.plan, todo, seen, context, rerun=RERUN, worker=todo)
     assert len(page) <= 3200
-    assert ">  4 | def total(orders):" in page
+    assert "> 4 | def total(orders):" in page
 
 
 # -- hostile text --------------------------------------------------------------------------------

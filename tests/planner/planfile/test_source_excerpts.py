@@ -127,16 +127,16 @@ def test_evidence_is_assigned_to_failures_by_test_or_else_by_criterion() -> None
 # -- the source ----------------------------------------------------------------------------------
 
 
-def test_the_location_of_the_diagnosis_precedes_those_of_the_evidence(shop: LoadedPlan) -> None:
+def test_functions_are_quoted_to_their_end_and_that_of_the_diagnosis_comes_first(shop: LoadedPlan) -> None:
     frames = (TEST_FRAME, CART_FRAME)
     fact = evidence(exceptions=(ExceptionFact(type="KeyError", qualified="KeyError", frames=frames),))
     shown = lines_shown(shop.root, failure(), fact)
-    assert shown == [("shop/cart.py", 4, 13), ("tests/test_cart.py", 8, 13)]
+    assert shown == [("shop/cart.py", 4, 5), ("shop/cart.py", 8, 9), ("tests/test_cart.py", 8, 9)]
 
 
 def test_without_frames_the_failing_test_is_quoted(shop: LoadedPlan) -> None:
     deciding = failure(location=None, top_failing_tests=("tests/test_cart.py::test_total[1]",))
-    assert lines_shown(shop.root, deciding) == [("tests/test_cart.py", 8, 13)]
+    assert lines_shown(shop.root, deciding) == [("tests/test_cart.py", 8, 9)]
     gone = failure(location=None, top_failing_tests=("tests/test_cart.py::test_gone",))
     assert lines_shown(shop.root, gone) == []
 
