@@ -210,8 +210,7 @@ class _Summary:
     def _write_details(self, outcome: Outcome) -> None:
         """Write why a todo is not done, and what to do next."""
         failures = list(failures_of(outcome))
-        if failures:
-            self._write_failure(failures[0], outcome.todo_id)
+        is_new = bool(failures) and self._write_failure(failures[0], outcome.todo_id)
         self._write_reasons(outcome)
         self._write_unexplained(outcome, {failure.check_id for failure in failures})
         # Of the todo's other failures a few are shown, and the rest is counted.
@@ -224,16 +223,17 @@ class _Summary:
             count = sum(max(len(failure.tests), 1) for failure in left)
             where = f"; every node id is in {self._outcomes_path}" if self._outcomes_path else ""
             self._prose("", f"and {count} more{where}")
-        if failures and failures[0].rerun:
+        if is_new and failures[0].rerun:
             self._line("rerun", "")
             # What a reader copies has a line of its own.
             command = StyledText(self._screen.text(failures[0].rerun), Style.COMMAND)
             self._screen.line(command, indent=INDENT)
 
-    def _write_failure(self, failure: Failure, todo_id: str) -> None:
+    def _write_failure(self, failure: Failure, todo_id: str) -> bool:
         """Write one failure: why, which test, the message, where, what changed, the remedy, who acts.
 
-        Of a failure that is in full under another todo, only a reference and the test are written.
+        Of a failure that is in full under another todo, only a reference and the test are written; then the
+        result is ``False``.
         """
         facts = facts_of(failure)
         content = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
@@ -242,33 +242,35 @@ class _Summary:
         if shown_under != todo_id:
             self._prose("why", f"{failure.category}: as for {shown_under}", Style.WARN)
             self._write_tests(failure)
-        else:
-            self._prose("why", facts["why"], Style.WARN)
-            if self._verbose:
-                self._prose("rule", facts.get("rule", ""))
-                self._prose("or", facts.get("or", ""))
-                self._whole("more", f"planner explain {failure.rule}" if failure.rule else "")
-            self._write_tests(failure)
-            self._write_message(failure.stack_trace_head or "")
-            if place := failure.location:
-                line = "" if place.line is None else f":{place.line}"
-                self._whole("where", place.path + line, f"in {place.function}" if place.function else "")
-            # A failure from before the work is not due to its changes.
-            hunks = [] if failure.since is Since.PRE_EXISTING else [c.hunk for c in failure.candidates]
-            for hunk in [each for each in hunks if each is not None][:MOST_CHANGES]:
-                where = f" in {hunk.function}" if hunk.function else ""
-                self._line("changed ", f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}")
-            self._prose("fix", facts.get("fix", ""))
-            self._prose("found", facts.get("found", ""))
+            return False
+        self._prose("why", facts["why"], Style.WARN)
+        if self._verbose:
+            self._prose("rule", facts.get("rule", ""))
+            self._prose("or", facts.get("or", ""))
+            self._whole("more", f"planner explain {failure.rule}" if failure.rule else "")
+        if not self._write_tests(failure):
+            self._prose("check", failure.check_id or "")
+        self._write_message(failure.stack_trace_head or "")
+        if place := failure.location:
+            line = "" if place.line is None else f":{place.line}"
+            self._whole("where", place.path + line, f"in {place.function}" if place.function else "")
+        # A failure from before the work is not due to its changes.
+        hunks = [] if failure.since is Since.PRE_EXISTING else [c.hunk for c in failure.candidates]
+        for hunk in [each for each in hunks if each is not None][:MOST_CHANGES]:
+            where = f" in {hunk.function}" if hunk.function else ""
+            self._line("changed ", f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}")
+        self._prose("fix", facts.get("fix", ""))
+        self._prose("found", facts.get("found", ""))
         self._prose("who", facts.get("who", ""), Style.STRONG)
+        return True
 
-    def _write_tests(self, failure: Failure) -> None:
+    def _write_tests(self, failure: Failure) -> bool:
+        """Write the first failing test and the number of others; return whether there is any."""
         tests = failure.top_failing_tests or failure.tests
         if tests:
             more = max(len(set(failure.tests)), len(set(tests))) - 1
             self._whole("test", tests[0], f"and {more} more" if more > 0 else "")
-        else:
-            self._prose("check", failure.check_id or "")
+        return bool(tests)
 
     def _write_message(self, message: str) -> None:
         room = self._screen.width - INDENT - LABEL
