@@ -42,6 +42,7 @@ FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
 _COLLECT_ERRORS = ("_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError")
 _ATTRIBUTE, _TYPE = "builtins.AttributeError", "builtins.TypeError"
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
+_ARGUMENTS = re.compile(r"\([^()]*\)")
 _NO_MATCH = re.compile(
     r"^Regex pattern did not match\.\n *(?:Expected )?[Rr]egex: (?P<regex>.+)\n *(?:Actual message|Input): "
     r"(?P<message>.+)"
@@ -265,7 +266,7 @@ def _origin(case: Case) -> tuple[str | None, str | None, Frame | None]:
     """
     origins, subjects = origins_of_values(case.error), case.evidence.subjects
     for value, call in origins:
-        callee = call.partition("(")[0].rpartition(".")[2]
+        callee = _callee(call)
         for frame in subjects:
             if frame.function.rpartition(".")[2] == callee:
                 return value, call, frame
@@ -274,6 +275,13 @@ def _origin(case: Case) -> tuple[str | None, str | None, Frame | None]:
     # The value may come from any method of a class.
     is_function = len(subjects) == 1 and not is_class(subjects[0])
     return None, None, subjects[0] if is_function else None
+
+
+def _callee(call: str) -> str:
+    """Return the name that a call or an access ends with: ``as_list`` for ``Bits('').as_list()``."""
+    while (shorter := _ARGUMENTS.sub("", call)) != call:  # innermost parentheses first
+        call = shorter
+    return call.partition("(")[0].rpartition(".")[2]
 
 
 def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | None:

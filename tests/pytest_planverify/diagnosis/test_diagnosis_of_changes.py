@@ -285,6 +285,22 @@ def test_product_value_on_the_right_side_of_an_assertion_is_recognised():
 
 
 @pytest.mark.parametrize(
+    ("where", "giver"),
+    [
+        ("3 = as_list()\n +    where as_list = Bits('a(b)').as_list", "as_list()"),
+        ("3 = Bits('').size", "Bits('').size"),
+        ("3 = Bits('')", "Bits (shop/bits.py:3)"),
+    ],
+)
+def test_value_of_a_method_or_property_is_not_said_to_come_from_its_class(where: str, giver: str):
+    compared = error("AssertionError", f"assert 3 == 4\n +  where {where}", TEST)
+
+    diagnosis = diagnose(seen(compared, subjects=(frame("shop/bits.py", "Bits", 3),)))
+
+    assert (diagnosis.suggestion or "").startswith(f"{giver} returned 3 where test_total")
+
+
+@pytest.mark.parametrize(
     ("path", "text", "owner"),
     [
         ("tests/other.py", "+x = 1", Owner.PRODUCT),
