@@ -183,18 +183,37 @@ class ChainedFile:
         readers and cut off by the next writer. Raises :class:`planner.errors.LogError` for any other
         damage, when it reaches the damaged line.
         """
-        for raw in self._whole_lines():
-            try:
-                text = raw.decode("ascii")
-                digest = check_link(text, self.count, self._digest)
-                entry = LogEntry(self.count, self.parse(text) if parses else None, text)
-            except UnicodeDecodeError as error:
-                self._refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
-            except LogError as error:
-                self._refuse(str(error))
-            # Before the yield: a caller that stops iterating here must not read this line again.
-            self._advance(text, digest)
-            yield entry
+        try:
+            with open(self._handle, "rb", closefd=False) as file:
+                # This moves the offset of the handle itself, which pwrite() does not use.
+                file.seek(self._end)
+                # One byte more than allowed, so that a longer line is noticed without loading all of it.
+                while raw := file.readline(self.longest_line + 1):
+                    if len(raw) > self.longest_line:
+                        self._refuse(f"line {self.count} is longer than any line of a log")
+                    is_last = not raw.endswith(b"\n")
+                    if is_last and self._is_torn(raw):
+                        return
+                    yield self._entry(raw.removesuffix(b"\n"), parses=parses)
+                    # A writer has added the newline that the last line lacked: it is no line of its own.
+                    if is_last:
+                        return
+        except OSError as error:
+            problem = f"the log cannot be read ({error.strerror})"
+            raise log_error(self.path, problem, "check the disk") from None
+
+    def _entry(self, raw: bytes, *, parses: bool) -> LogEntry:
+        """Return the next line, once its digest is verified, and move the position behind it."""
+        try:
+            text = raw.decode("ascii")
+            digest = check_link(text, self.count, self._digest)
+            entry = LogEntry(self.count, self.parse(text) if parses else None, text)
+        except UnicodeDecodeError as error:
+            self._refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
+        except LogError as error:
+            self._refuse(str(error))
+        self._advance(text, digest)
+        return entry
 
     def skip(self) -> None:
         """Read the lines written since the last read, verify their digests, and discard them."""
@@ -250,26 +269,6 @@ class ChainedFile:
         self._digest = digest
         # Lines are ASCII: characters are bytes.
         self._end += len(text) + 1
-
-    def _whole_lines(self) -> Iterator[bytes]:
-        """Yield the complete lines from the current position, also a last one that lacks its newline."""
-        try:
-            with open(self._handle, "rb", closefd=False) as file:
-                # This moves the offset of the handle itself, which pwrite() does not use.
-                file.seek(self._end)
-                # One byte more than allowed, so that a longer line is noticed without loading all of it.
-                while raw := file.readline(self.longest_line + 1):
-                    if len(raw) > self.longest_line:
-                        self._refuse(f"line {self.count} is longer than any line of a log")
-                    if raw.endswith(b"\n"):
-                        yield raw[:-1]
-                        continue
-                    if not self._is_torn(raw):
-                        yield raw
-                    return
-        except OSError as error:
-            problem = f"the log cannot be read ({error.strerror})"
-            raise log_error(self.path, problem, "check the disk") from None
 
     def _is_torn(self, tail: bytes) -> bool:
         """Return whether a last line without newline is only the beginning of a line, left by a kill.
