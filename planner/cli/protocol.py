@@ -8,8 +8,8 @@ decision with the recorded one, byte for byte.
 from __future__ import annotations
 
 import json
-import os
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +17,14 @@ import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
-from planner.cli.exits import Status, UsageMistake, complain
+from planner.cli.exits import Status, complain
 from planner.cli.screen import Screen
 from planner.errors import IllegalTransition, LogError, PlannerError, RefusedEvent
 from planner.model.verdicts import TodoLife
 from planner.store.chain import one_line
-from planner.store.lines import MAX_EVENT_BYTES, action_text, read_event
-from planner.store.plan_versions import PlanVersions
-from planner.store.run_log import Replay
+from planner.store.lines import MAX_EVENT_BYTES, action_text, logged_actions, read_event
+from planner.store.run_log import RunLog
+from planner.store.run_log import replay as decide_again
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted
 
@@ -82,24 +82,22 @@ def step(
     The run is kept in the log: after a crash, the same command continues it.
     """
     plan = plan_or_usual(plan)
-    # Links are resolved, as two names of one file would overwrite the log, too.
-    if plan_out is not None and log is not None and os.path.realpath(plan_out) == os.path.realpath(log):
-        raise UsageMistake("--log and --plan-out name the same file; name two")
-    versions = PlanVersions(plan_out, plan) if plan_out is not None else None
     session = RunSession.open(
         RunSettings(
-            plan=plan, log=log, jobs=jobs, validates=not no_validation, allow_unproved=allow_unproved
+            plan=plan,
+            log=log,
+            jobs=jobs,
+            validates=not no_validation,
+            allow_unproved=allow_unproved,
+            newest=plan_out,
         )
     )
 
-    def tell_remarks() -> None:  # to standard error; also writes the newest plan to --plan-out
-        news = () if versions is None else versions.write(session.state)
-        for remark in [*session.remarks(), *news]:
+    def tell_remarks() -> None:
+        for remark in session.remarks():
             complain(remark)
 
     try:
-        if plan_out is not None and os.path.realpath(plan_out) == os.path.realpath(session.log):
-            raise PlannerError(f"{plan_out}: this is the log of the run; name another file for the plan")
         tell_remarks()
         for raw in _lines(sys.stdin.buffer):
             if raw.strip():
@@ -196,19 +194,24 @@ def replay(
 
     The log is only read. It has everything that is needed: plans, outcomes and times.
     """
-    found, screen = Replay.of(log), Screen()
-    for remark in found.remarks:
-        complain(remark)
-    difference = found.difference
-    if difference is None:
-        if found.events == 0:
+    screen, actions, difference = Screen(), 0, None
+    with RunLog.read(log) as run:
+        for entry, decided in decide_again(run):
+            pairs = zip_longest(logged_actions(entry.text), decided, fillvalue="no such action")
+            difference = next((pair for pair in pairs if pair[0] != pair[1]), None)
+            if difference is not None:
+                event = screen.one_line(entry.event.event)
+                screen.line(f"line {entry.n} ({event}): {screen.style('different decisions', 'bad')}")
+                break
+            actions += len(decided)
+        for remark in run.remarks:
+            complain(remark)
+        if run.count == 0:
             raise LogError(f"{log}: the log is empty; name a log that planner step has written")
-        counts = f"{counted(found.events, 'event')}, {counted(found.actions, 'action')}"
+    if difference is None:
+        counts = f"{counted(run.count, 'event')}, {counted(actions, 'action')}"
         screen.line(f"{counts}: the same, byte for byte")
-    else:
-        event = screen.one_line(difference.event.event)
-        screen.line(f"line {difference.n} ({event}): {screen.style('different decisions', 'bad')}")
-        for label, text in (("logged", difference.logged), ("now", difference.now)):
-            screen.labelled(label, (text or "no such action")[:_MOST_SHOWN], room=8)
+    for label, text in zip(("logged", "now"), difference or (), strict=False):
+        screen.labelled(label, text[:_MOST_SHOWN], room=8)
     screen.show()
     return Status.OK if difference is None else Status.FOUND

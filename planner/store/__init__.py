@@ -2,7 +2,7 @@
 
 :mod:`.chain` appends chained lines to a file, :mod:`.lines` serializes events and actions,
 :mod:`.run_log` is the log of one run and folds it, :mod:`.session` runs the engine on such a log for a
-driver, :mod:`.plan_run` does so for people without a driver. :mod:`.plan_versions` writes the newest
-version of the plan to a file. :mod:`.corrections` is the log of corrections. :mod:`.run_rows` derives rows
-of the index, :mod:`.index` stores and queries them; only that imports SQLAlchemy.
+driver, :mod:`.plan_run` does so for people without a driver. :mod:`.corrections` is the log of corrections.
+:mod:`.run_rows` derives rows of the index, :mod:`.index` stores and queries them; only that imports
+SQLAlchemy.
 """

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from planner.errors import LogError, RefusedEvent
-from planner.model.actions import AskHuman, PublishPlan
 from planner.model.base import ReadValue, Value
-from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
+from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded
+from planner.model.outcome import Outcome
 from planner.planfile.writer import plain
-from planner.store.chain import body_of
 from planner.text.display import did_you_mean
 from planner.text.redaction import redact
 from planner.text.sanitizing import one_line
@@ -39,9 +38,6 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 _LONGEST = 300
 """Limit in characters of a message to a driver."""
-
-# Plans and todos are serialized as in plan files (:func:`plainly`), other values by pydantic.
-_WITH_PLAN_PARTS = (AskHuman, PublishPlan, PlanSubmitted, SubPlanLoaded, PlanRevised)
 
 
 class LogLine(ReadValue):
@@ -80,29 +76,17 @@ def parse_line(text: str, n: int) -> Event:
 
 def action_text(action: Action) -> str:
     """Serialize an action, without values that are ``None``; equal actions give equal texts."""
-    return _text(action, "action", action.action)
+    return _compact({"action": action.action, **plainly(action)})
 
 
 def event_text(event: Event) -> str:
     """Serialize an event; :func:`parse_event` returns an equal event."""
-    if isinstance(event, Verified):
-        # Of outcomes, the values that were set are kept, even if they are ``None`` or a default.
-        outcome = event.outcome.model_dump_json(exclude_unset=True)
-        rest = _ascii(event.model_dump_json(exclude_none=True, exclude={"event", "outcome"}))
-        return f'{{"event":"verified",{rest[1:-1]},"outcome":{_ascii(outcome)}}}'
-    return _text(event, "event", event.event)
+    return _compact({"event": event.event, **plainly(event)})
 
 
 def logged_actions(text: str) -> list[str]:
     """Return the actions of a line, each as JSON text like that of :func:`action_text`."""
-    return [json.dumps(each, separators=(",", ":")) for each in json.loads(text)["actions"]]
-
-
-def calls_for(text: str, actions: Iterable[Action]) -> bool:
-    """Return whether a line contains exactly these actions, byte for byte."""
-    serialized = ",".join(map(action_text, actions))
-    # Comparing the end suffices: brackets are balanced, so the matched "[" opens the actions.
-    return body_of(text).endswith(f',"actions":[{serialized}]')
+    return [_compact(each) for each in json.loads(text)["actions"]]
 
 
 def parse_event(text: str) -> Event:
@@ -143,22 +127,18 @@ def _redacted(value: Any) -> Any:
     return value
 
 
-def _text(value: ReadValue, tag: str, kind: str) -> str:
-    """Serialize an event or action, with its tag as first member."""
-    if isinstance(value, _WITH_PLAN_PARTS):
-        plain = {tag: kind, **plainly(value)}
-        return json.dumps(plain, separators=(",", ":"), allow_nan=False)
-    rest = _ascii(value.model_dump_json(exclude_none=True, exclude={tag}))
-    return f'{{"{tag}":"{kind}",{rest[1:]}'
-
-
-def _ascii(text: str) -> str:
-    """Return JSON with all non-ASCII characters escaped."""
-    return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))
+def _compact(value: Any) -> str:
+    """Return JSON in ASCII, on one line without blanks."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def plainly(value: Any) -> Any:
-    """Return a value as JSON data without ``None`` members; plans and todos are as in plan files."""
+    """Return a value as JSON data without ``None`` members; plans and todos are as in plan files.
+
+    Of outcomes, the values that were set are kept, even if they are ``None`` or a default.
+    """
+    if isinstance(value, Outcome):
+        return value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, ReadValue):
         members = ((name, getattr(value, name)) for name in type(value).model_fields)
         return {name: plainly(item) for name, item in members if item is not None}

@@ -8,9 +8,7 @@ folded from the events. Several processes may append, and any may be killed mean
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.engine import start, step
 from planner.errors import LogError, RefusedEvent
@@ -18,7 +16,7 @@ from planner.model.events import PlanSubmitted
 from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import HOME, file_name, make_home
 from planner.store.chain import ChainedFile, log_error
-from planner.store.lines import action_text, body, calls_for, logged_actions, parse_line
+from planner.store.lines import action_text, body, parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from planner.model.actions import Action
     from planner.model.events import Event
     from planner.planfile.loader import LoadedPlan
+    from planner.store.chain import LogEntry
 
 FOLDER = f"{HOME}/logs"
 """Folder of a plan's logs, below the plan's root."""
@@ -135,56 +134,23 @@ def run_of_log(path: Path) -> RecordedRun:
     return RecordedRun(steps(), remarks, is_superseded(path))
 
 
-class ReplayDifference(NamedTuple):
-    """The first line whose logged actions differ from those that this version of the engine decides."""
+def replay(log: RunLog) -> Iterator[tuple[LogEntry, list[str]]]:
+    """Yield each line of a log with the actions that this version of the engine decides, as JSON.
 
-    n: int
-    """Number of the line."""
-    event: Event
-    logged: str | None
-    """The logged action as JSON; ``None`` if there is none."""
-    now: str | None
-    """The action that the engine produces now, or the reason why it refuses the event."""
-
-
-@dataclass(slots=True)
-class Replay:
-    """Result of folding a log again with this version of the engine."""
-
-    events: int = 0
-    actions: int = 0
-    difference: ReplayDifference | None = None
-    """The first difference, ``None`` if there is none; nothing after it was compared."""
-    remarks: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, path: Path) -> Self:
-        """Fold a log to its end or first difference.
-
-        Raises :class:`planner.errors.LogError` if the log is damaged before the last folded line.
-        """
-        # Step by step, so that the memory used does not grow with the log.
-        replay, state = cls(), None
-        with RunLog.read(path) as log:
-            for n, event, text in log.entries():
-                try:
-                    taken = Step.take(state, event)
-                except RefusedEvent as error:
-                    refusal = f"the event is refused: {error}"
-                    replay.difference = ReplayDifference(n, event, None, refusal)
-                    break
-                if not calls_for(text, taken.actions):
-                    # Only a different text is parsed: most lines are equal, byte for byte.
-                    pairs = zip_longest(logged_actions(text), map(action_text, taken.actions))
-                    logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
-                    replay.difference = ReplayDifference(n, event, logged, now)
-                replay.events += 1
-                replay.actions += len(taken.actions)
-                state = taken.after
-                if replay.difference is not None:
-                    break
-            replay.remarks = tuple(log.remarks)
-        return replay
+    The actions of the line are those of :func:`planner.store.lines.logged_actions`. For an event that the
+    engine refuses now, the reason stands in the place of the actions, and the iteration ends. Raises
+    :class:`planner.errors.LogError` at a damaged line.
+    """
+    # Line by line, so that the memory used does not grow with the log.
+    state = None
+    for entry in log.entries():
+        try:
+            taken = Step.take(state, entry.event)
+        except RefusedEvent as error:
+            yield entry, [f"the event is refused: {error}"]
+            return
+        yield entry, [*map(action_text, taken.actions)]
+        state = taken.after
 
 
 # -- where logs are -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from planner.engine import advance
-from planner.errors import CommandSyntaxError, LogError, PlanFileError, RefusedEvent
+from planner.errors import CommandSyntaxError, LogError, PlanFileError, PlannerError, RefusedEvent
 from planner.model.events import (
     ApprovalGiven,
     PlanRevised,
@@ -26,7 +26,7 @@ from planner.model.events import (
 )
 from planner.model.past import PastRecords
 from planner.model.plan import Todo
-from planner.planfile.file_writer import replace_file
+from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, SubPlanNotFound, load_tree
@@ -73,6 +73,10 @@ class RunSettings:
     """Accept outcomes without checks as proof, for foreign drivers."""
     adjust: Callable[[Plan], Plan] | None = None
     """Function that restricts the submitted plan to some todos or lower limits."""
+    newest: Path | None = None
+    """File that receives the newest version of the plan, with its comments and layout, after each change.
+
+    Sub-plans are written beside it."""
 
 
 def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy, **facts: Any) -> PlanSubmitted:
@@ -102,16 +106,29 @@ class RunSession:
         self._completer = EventCompleter(tree, settings.validates)
         self._unanswered: list[Action] = []
         """Actions that :meth:`tell` did not return, as other events caused them."""
+        self._written: tuple[int, ...] = ()
+        """Version numbers of the plan and its sub-plans that were written last."""
+        self._unwritten = ""
+        """Last remark on a failure to write them."""
 
     @classmethod
     def open(cls, settings: RunSettings) -> RunSession:
         """Load the plan and fold its log, which is created if missing.
 
-        Raises :class:`planner.errors.PlannerError` if the plan, the log or the store cannot be used, or if
-        the log is of another plan or version.
+        Raises :class:`planner.errors.PlannerError` if the plan, the log or the store cannot be used, if the
+        log is of another plan or version, or if the file for the newest version is the plan or the log, or
+        contains anything but a version of the plan.
         """
         tree = load_tree(settings.plan)
         path = settings.log or log_to_continue(tree.loaded)
+        if settings.newest is not None:
+            from planner.planfile.versions import refuse_other_plan
+
+            # Links are resolved, as two names of one file would overwrite it, too.
+            for other, what in ((settings.plan, "the plan itself"), (path, "the log of the run")):
+                if os.path.realpath(settings.newest) == os.path.realpath(other):
+                    raise PlannerError(f"{shown_path(settings.newest)}: this is {what}; name another file")
+            refuse_other_plan(settings.newest, {tree.loaded.plan.todo_list_id})
         session = cls(tree, settings, RunLog.append_to(path))
         try:
             with session._log.hold():
@@ -178,10 +195,35 @@ class RunSession:
         return actions
 
     def remarks(self) -> list[str]:
-        """Return the remarks for people on log and memory since the last call."""
+        """Return the remarks since the last call, after writing the newest version of a changed plan."""
         remarks = list(self._log.remarks)
         self._log.remarks.clear()
+        if self._settings.newest is not None and self.state is not None:
+            remarks += self._write_newest(self._settings.newest, self.state)
         return remarks
+
+    def _write_newest(self, target: Path, state: State) -> list[str]:
+        """Write the newest version of the plan; return a remark, once, while that fails."""
+        from planner.engine.state import revised_plans
+        from planner.planfile.versions import plans_beside
+
+        # Versions only increase, so equal numbers mean equal plans.
+        versions = tuple(part.version for part in state.parts.values())
+        if versions == self._written:
+            return []
+        try:
+            tree = load_tree(self._settings.plan)
+            with contextlib.suppress(PlannerError):  # a sub-plan without a file is written completely
+                tree.load_all()
+            own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
+            for each in plans_beside(tree, revised_plans(state, own_policies), target):
+                write_file(each.path, each.text, mode=None, durable=True)
+        except PlannerError as error:
+            remark = f"the newest plan could not be written: {error}"
+            is_new, self._unwritten = remark != self._unwritten, remark
+            return [remark] if is_new else []
+        self._written = versions
+        return []
 
     def _submit(self, first: Event) -> State:
         """Submit the plan at the time of the first event, and write that to the log.

@@ -30,7 +30,6 @@ from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
 from planner.policy.dependencies import with_dependencies
 from planner.policy.limits import lowered
-from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted, listed
@@ -172,10 +171,10 @@ def _one_round(
     snapshots = Snapshots(root, log.stem)
     # That of the part before a resumption: if this part is killed, undo would take it for the run's end.
     snapshots.forget(AFTER_RUN)
-    settings = RunSettings(plan=plan, log=log, jobs=setup.pool.jobs, adjust=lambda _: setup.part)
+    newest, jobs = folder / f"plan{plan.suffix}", setup.pool.jobs
+    settings = RunSettings(plan=plan, log=log, jobs=jobs, adjust=lambda _: setup.part, newest=newest)
     with RunSession.open(settings) as session:
-        versions = PlanVersions(folder / f"plan{plan.suffix}", plan)
-        loop = Loop(setup, folder, session, versions, snapshots)
+        loop = Loop(setup, folder, session, snapshots)
         try:
             if resume:
                 loop.resume()

@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Plan
     from planner.planfile.tree import FlatPlan, PlanTree
-    from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession
     from pytest_planverify.harness.agents import Agents
     from pytest_planverify.harness.progress import RunProgress
@@ -182,7 +181,6 @@ class Loop:
     folder: Path
     """Folder of this run, below ``.planverify``."""
     session: RunSession
-    versions: PlanVersions
     snapshots: Snapshots
     progress: RunProgress = field(init=False)
     pool: TurnPool = field(init=False)
@@ -743,7 +741,7 @@ class Loop:
                 self.progress.line(f"refused: {error}")
                 actions = ()
             self._pending += (*self.session.unanswered(), *actions)
-            for remark in (*self.session.remarks(), *self.versions.write(self.session.state)):
+            for remark in self.session.remarks():
                 self.progress.line(remark)
         if is_shown:
             self.progress.state(self.state)

@@ -40,7 +40,6 @@ from planner.store.chain import GENESIS, LogEntry, chained, check_link
 from planner.store.lines import (
     action_text,
     body,
-    calls_for,
     event_text,
     logged_actions,
     parse_event,
@@ -380,7 +379,7 @@ def test_actions_survive_encoding_and_decoding() -> None:
 
     assert [each["action"] for each in held] == ["implement", "verify", "ask_human", "publish_plan"]
     assert TypeAdapter(tuple[Action, ...]).validate_python(_unloosened(held)) == ACTIONS
-    assert calls_for(line, ACTIONS)
+    assert logged_actions(line) == [*map(action_text, ACTIONS)]
 
 
 def test_omitted_optional_fields_are_read_as_none() -> None:

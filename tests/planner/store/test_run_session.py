@@ -14,9 +14,8 @@ import stepping
 from sample_documents import sample_document
 from stepping import FAILURE, START
 
-from planner.engine import State, start, step
 from planner.errors import LogError, PlannerError, RefusedEvent
-from planner.model.events import PlanSubmitted, RunPolicy, RunStarted, SubPlanLoaded, Verified
+from planner.model.events import PlanSubmitted, RunStarted, SubPlanLoaded, Verified
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState
@@ -27,11 +26,10 @@ from planner.planfile.tree import load_tree
 from planner.policy.limits import lowered
 from planner.store import session as session_module
 from planner.store.index import open_index
-from planner.store.lines import MAX_EVENT_BYTES, parse_event, read_event
+from planner.store.lines import MAX_EVENT_BYTES, logged_actions, parse_event, read_event
 from planner.store.plan_run import PlanRun
-from planner.store.plan_versions import PlanVersions
-from planner.store.run_log import Replay, RunLog, make_log_folder, plan_logs
-from planner.store.session import EventCompleter, RunSession, RunSettings, submission
+from planner.store.run_log import RunLog, make_log_folder, plan_logs, replay
+from planner.store.session import EventCompleter, RunSession, RunSettings
 from planner.testing import simulate_failure, simulate_success
 
 
@@ -309,7 +307,8 @@ def test_secrets_are_redacted_before_an_event_is_logged(desk: Desk) -> None:
     text = desk.log.read_text()
     assert SECRET not in text
     assert text.count("[redacted: github token]") >= 3
-    assert Replay.of(desk.log).difference is None
+    with RunLog.read(desk.log) as log:
+        assert all(logged_actions(entry.text) == decided for entry, decided in replay(log))
 
 
 # Events of a driver
@@ -422,22 +421,21 @@ items:
 
 
 class Run:
-    """A run of the plan by the engine, and the writer of its newest version."""
+    """A run of the plan whose newest version is written to a file."""
 
-    def __init__(self, shop: Path, versions: PlanVersions) -> None:
-        self.versions = versions
+    def __init__(self, shop: Path, target: Path) -> None:
         self.sub = load_tree(shop).child("phase").loaded.plan.model_dump(mode="json", exclude_unset=True)
-        self.state: State = start(submission(load_plan(shop), START, RunPolicy(jobs=1)))[0]
+        log = shop.with_name("run.jsonl")
+        self.session = RunSession.open(RunSettings(plan=shop, log=log, jobs=1, newest=target))
+        self.write = self.session.remarks
 
     def tell(self, kind: str, **keys: Any) -> None:
-        self.state, _ = step(self.state, parse_event(json.dumps(stepping.event(kind, **keys))))
-
-    def write(self) -> list[str]:
-        return self.versions.write(self.state)
+        self.session.tell(parse_event(json.dumps(stepping.event(kind, **keys))))
 
     def wait_for(self, todo_id: str, on: str, within: str = "") -> None:
-        """Start the run, and let a person's edit add a dependency of `todo_id` on `on`."""
-        self.tell("run_started")
+        """Start the run, if it has not begun, and let a person make `todo_id` depend on `on`."""
+        if self.session.state is None:
+            self.tell("run_started")
         self.tell("sub_plan_loaded", todo_id="phase", plan=self.sub)
         edit = {"edit": "add_dependency", "todo_id": todo_id, "on": on, "rule": "r", "because": "b"}
         self.tell("plan_revised", within=within, edits=[edit])
@@ -452,13 +450,13 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "plan.yaml"
 
 
-def test_the_versions_file_holds_the_plan_and_then_its_latest_version(shop: Path) -> None:
+def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> None:
     target = shop.with_name("newest.yaml")
-    versions = PlanVersions(target, shop)
-    assert versions.write(None) == []
-    assert not target.exists()
+    run = Run(shop, target)
+    assert run.write() == []
+    assert not target.exists(), "nothing is submitted yet"
 
-    run = Run(shop, versions)
+    run.tell("run_started")
     assert run.write() == []
     assert target.read_text() == PLAN
 
@@ -470,13 +468,13 @@ def test_the_versions_file_holds_the_plan_and_then_its_latest_version(shop: Path
     run.tell("clock_ticked")
     assert run.write() == []
     assert target.stat().st_mtime == 1, "nothing has changed"
-    assert PlanVersions(target, shop).write(run.state) == [], "it may be written again by the next process"
+    assert Run(shop, target).write() == [], "it may be written again by the next process"
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_revised_sub_plan_is_written_beside_the_versions_file(shop: Path, is_there: bool) -> None:
+def test_a_revised_sub_plan_is_written_beside_the_newest_plan(shop: Path, is_there: bool) -> None:
     target = shop.with_name("newest.yaml")
-    run = Run(shop, PlanVersions(target, shop))
+    run = Run(shop, target)
     if not is_there:
         (shop.parent / "phases/two.yaml").unlink()
     run.wait_for("s2", "s1", within="phase")
@@ -490,20 +488,20 @@ def test_a_revised_sub_plan_is_written_beside_the_versions_file(shop: Path, is_t
     assert shop.read_text() == PLAN
 
 
-@pytest.mark.parametrize("held", ["link.yaml", "other.yaml"])
+@pytest.mark.parametrize("held", ["link.yaml", "other.yaml", "run.jsonl"])
 def test_a_file_that_is_not_this_plan_is_not_replaced(shop: Path, held: str) -> None:
     shop.with_name("link.yaml").symlink_to(shop)
     shop.with_name("other.yaml").write_text(PLAN.replace("shop", "inn"))
 
-    with pytest.raises(PlannerError, match=r"plan itself|the file is not this plan"):
-        PlanVersions(shop.with_name(held), shop)
+    with pytest.raises(PlannerError, match=r"plan itself|log of the run|the file is not this plan"):
+        Run(shop, shop.with_name(held))
 
 
 def test_a_source_file_of_the_plan_is_never_overwritten(shop: Path) -> None:
     shop.write_text(PLAN.replace("phases/two.yaml", "newest.phase.yaml"))
     sub = shop.with_name("newest.phase.yaml")
     sub.write_text(SUB.replace("root: ..\n", ""))
-    run = Run(shop, PlanVersions(shop.with_name("newest.yaml"), shop))
+    run = Run(shop, shop.with_name("newest.yaml"))
     run.wait_for("s2", "s1", within="phase")
 
     (remark,) = run.write()
@@ -512,9 +510,9 @@ def test_a_source_file_of_the_plan_is_never_overwritten(shop: Path) -> None:
     assert sub.read_text() == SUB.replace("root: ..\n", "")
 
 
-def test_an_unwritable_versions_file_is_reported(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = PlanVersions(shop.with_name("newest.yaml"), shop)
-    run = Run(shop, versions)
+def test_an_unwritable_newest_plan_is_reported(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(shop, shop.with_name("newest.yaml"))
+    run.tell("run_started")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -524,6 +522,6 @@ def test_an_unwritable_versions_file_is_reported(shop: Path, monkeypatch: pytest
         [told] = run.write()
         assert told.startswith("the newest plan could not be written: ")
         assert run.write() == [], "it is told once"
-    assert [each.name for each in shop.parent.iterdir() if each.is_file()] == ["plan.yaml"]
+    assert {each.name for each in shop.parent.iterdir() if each.is_file()} == {"plan.yaml", "run.jsonl"}
     assert run.write() == []
     assert shop.with_name("newest.yaml").read_text() == PLAN
