@@ -87,7 +87,7 @@ def _show_topics() -> int:
     called = f"{program()} explain"
     screen.line(f"{called} WORD explains a word. The words by topic:")
     for kind, words in load_glossary().kinds().items():
-        screen.clipped(f"  {kind:<30}{len(words):>4}  {', '.join(words)}")
+        screen.clipped(f"  {kind:<30}{len(words):>4}  ", ", ".join(words))
     screen.line(f"{called} PLAN shows what happened in the last run of the plan.")
     screen.show()
     return Status.OK

@@ -83,7 +83,7 @@ def gaps(
     screen = Screen()
     for gap in report.gaps:
         where = f"  ({', '.join(gap.evidence[:2])})" if gap.evidence else ""
-        screen.clipped(screen.one_line(f"{gap.category:<8} {gap.description}{where}"))
+        screen.clipped(f"{gap.category:<8} ", f"{gap.description}{where}")
     then = f"{program()} iterate"
     if any((inbox, roadmap, plan)):
         then = f"write them with -o gaps.json, then: {then} --gaps gaps.json"

@@ -34,7 +34,7 @@ from planner.store.plan_run import PlanRun
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from planner.engine import State, TodoRecord
     from planner.model.actions import Action
@@ -59,9 +59,6 @@ limits are counted across runs. Outcomes named with --outcomes are used alone.
 
 MOST_TODOS = 20
 """The most todos of each kind that are shown; ``--json`` has all of them."""
-
-_PIPED = 240
-"""The width of a line, in cells, where the output is no terminal."""
 
 _LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "facts", "plan_digest", "digest"))
 """Fields of actions that ``--json`` leaves out unless ``--full`` asks for them."""
@@ -161,7 +158,7 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
             return fields
         short = {key: value for key, value in fields.items() if key not in _LONG and value}
         record = run.state.records.get(fields.get("todo_id", ""))
-        facts = {} if record is None else _failure_facts(run, record)
+        facts = {} if record is None else failure_facts(run, record)
         return short | {"failure": facts} if facts else short
 
     state, document, ready = run.state, run.found.document, readiness(run)
@@ -178,41 +175,36 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
     print_json({key: value for key, value in fields.items() if value not in (None, [], {})})
 
 
-def _failure_of(run: PlanRun, record: TodoRecord) -> Failure | None:
-    """Return the failure of a todo; for a branch without one of its own, that of the todo it repairs."""
-    return record.failure or _primary(run, record).failure
-
-
 def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
     """Return the todo that a branch repairs; a record that is no branch is returned itself."""
     return run.state.records[record.parent_id] if record.parent_id else record
 
 
-def _failure_facts(run: PlanRun, record: TodoRecord) -> dict[str, str]:
-    """Return what a person or a program needs to know of a failure at first; no empty facts."""
-    failure, primary = _failure_of(run, record), _primary(run, record)
+def failure_facts(run: PlanRun, record: TodoRecord, outcome: Outcome | None = None) -> dict[str, str]:
+    """Return what a person or a program needs to know of a todo's failure at first; no empty facts.
+
+    For a branch without a failure of its own, it is that of the todo which it repairs. ``outcome`` is one
+    that the engine has not applied.
+    """
+    primary = _primary(run, record)
+    failure = record.failure or primary.failure if outcome is None else outcome.failure_evidence
+    outcome = outcome or primary.outcome
     if failure is None:
         return {}
     # An outcome of another program may list its top failing tests alone.
     tests = failure.tests or failure.top_failing_tests
     more = f" (+{len(tests) - 1})" if tests[1:] else ""
+    plan = run.state.parts[primary.within].plan
+    edit = "" if outcome is None else edit_in_short(plan, primary.todo, outcome, primary.context)
     facts = {
         "category": failure.category,
         "owner": failure.owner,
         "failed": f"{tests[0]}{more}" if tests else failure.check_id,
         "says": failure.stack_trace_head,
-        "where": where(failure),
-        "edit": _edit(run, primary, primary.outcome),
+        "where": _where(failure),
+        "edit": edit.replace("`", ""),
     }
     return {key: str(value) for key, value in facts.items() if value}
-
-
-def _edit(run: PlanRun, record: TodoRecord, outcome: Outcome | None) -> str:
-    """Return the edit that an outcome of a todo asks for, in one sentence; empty without an outcome."""
-    if outcome is None:
-        return ""
-    plan = run.state.parts[record.within].plan
-    return edit_in_short(plan, record.todo, outcome, record.context).replace("`", "")
 
 
 def outcome_of(run: PlanRun, todo_id: str) -> Outcome | None:
@@ -287,7 +279,7 @@ class _NextScreen(Screen):
         works = [each for each in actions if isinstance(each, Implement)]
         # An action on a branch or on a verified todo is a repair; any other is the first work on a todo.
         repairs = [each for each in works if (red := self._records[each.todo_id]).is_branch or red.outcome]
-        self._most(repairs, self._repair)
+        self._most(repairs, lambda each: self._red(self._records[each.todo_id], each))
         shown = {_primary(self._run, self._records[each.todo_id]).id for each in repairs[:MOST_TODOS]}
         questions = [each for each in actions if isinstance(each, AskHuman)]
         self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))
@@ -300,7 +292,7 @@ class _NextScreen(Screen):
             if isinstance(action, LoadSubPlan):
                 where = action.sub_plan or action.sub_project_id
                 self.paragraph(f"{action.todo_id}: write its sub-plan, {where}", first="plan   ", indent=7)
-        waiting, clip = [*self._waiting()], partial(self._clipped, "  ")
+        waiting, clip = [*self._waiting()], partial(self.clipped, "  ")
         self._section(f"Waiting ({len(waiting)})", waiting, clip)
         self._section("Later", [*_later_waves(self._run.state)], clip)
 
@@ -318,12 +310,6 @@ class _NextScreen(Screen):
         if len(items) > MOST_TODOS:
             self.line()
             self.line(f"and {len(items) - MOST_TODOS} more; --json shows all")
-
-    def _clipped(self, lead: str, text: str) -> None:
-        """Add one line, cut at the width of the terminal, or at ``_PIPED`` cells if there is none."""
-        # Programs and agents that read the output get more of a long line than a terminal shows.
-        width = max(self.width, 0 if self.is_terminal else _PIPED)
-        self.line(self.clip(f"{lead}{self.one_line(text)}", width))
 
     def _head(self) -> None:
         """Add the plan's name and state, and how many todos are in which state."""
@@ -366,7 +352,7 @@ class _NextScreen(Screen):
             self.line(f"       {self.style(self._run.found.verify, 'command')}")
             # A halted run has no actions, so its failures are listed, one of each root cause.
             reds = [each for each in self._records.values() if each.failure and not each.parent_id]
-            self._most([each for each in reds if not each.behind], self._unrepaired)
+            self._most([each for each in reds if not each.behind], self._red)
 
     def _title(self, mark: str, name: str, about: str, style: str) -> None:
         """Add a blank line and the heading of a todo."""
@@ -374,14 +360,20 @@ class _NextScreen(Screen):
         about = self.style(about and f"  {about}", style)
         self.line(f"{self.style(mark, style)} {self.style(self.one_line(name), 'strong')}{about}")
 
-    def _repair(self, action: Implement) -> None:
-        """Add a todo to repair: the failure, who repairs it, and the commands to read and to run."""
-        record = self._records[action.todo_id]
+    def _red(self, record: TodoRecord, action: Implement | None = None) -> None:
+        """Add a failed todo: the failure, who repairs it, and the commands to read and to run.
+
+        ``action`` is missing if the run stopped before a repair was requested.
+        """
         primary = _primary(self._run, record)
-        failure = _failure_of(self._run, record)
-        about = f"{_about(failure)}; for the {action.role}" if failure is not None else ""
+        failure = record.failure or primary.failure
+        about = "" if failure is None else _about(failure)
+        about += f"; for the {action.role}" if about and action is not None else ""
         self._title(self.glyphs.failed, primary.id, about, "bad")
-        self._failure(record)
+        self._failure(failure_facts(self._run, record))
+        if action is None:
+            self._brief(record.id)
+            return
         what = repair_turn(record)
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
@@ -389,23 +381,16 @@ class _NextScreen(Screen):
         # Todos with the same root cause wait for one branch, and may be done when it passes.
         followers = [each.id for each in self._records.values() if each.behind == primary.id]
         more = f"; also {listed(followers, 5)}, with the same cause" if followers else ""
-        self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
-        self._brief(action.todo_id)
+        self.clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
+        self._brief(record.id)
         # The todo itself is verified, not the branch: it is done only when its own criteria pass.
         self.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
 
-    def _unrepaired(self, record: TodoRecord) -> None:
-        """Add a todo that failed before the run stopped."""
-        assert record.failure is not None
-        self._title(self.glyphs.failed, record.id, _about(record.failure), "bad")
-        self._failure(record)
-        self._brief(record.id)
-
-    def _failure(self, record: TodoRecord) -> None:
-        """Add what failed, the message, the place and the edit, a line each."""
-        for label, text in _failure_facts(self._run, record).items():
-            if label not in ("category", "owner"):  # in the title
-                self._clipped(f"  {label:<6} ", text)
+    def _failure(self, facts: Mapping[str, str], *labels: str) -> None:
+        """Add facts of a failure, a line each: those of the labels, else all that are not in the title."""
+        for label in labels or ("failed", "says", "where", "edit"):
+            if label in facts:
+                self.clipped(f"  {label:<6} ", facts[label])
 
     def _brief(self, todo_id: str) -> None:
         self.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
@@ -415,9 +400,9 @@ class _NextScreen(Screen):
         record = self._records.get(question.todo_id)
         self._title(self.glyphs.testing, question.todo_id or "the plan", "waits for a person", "warn")
         self.paragraph(question.question, first="  ask    ", indent=9)
-        self._clipped("  why    ", f"{question.because} [{question.rule}]")
+        self.clipped("  why    ", f"{question.because} [{question.rule}]")
         if record is not None and question.kind is not QuestionKind.ANSWER and not shown_above:
-            self._failure(record)
+            self._failure(failure_facts(self._run, record))
         target = shlex.quote(question.todo_id or question.question_id)
         others = ", ".join(question.options[1:])
         answers = [f"answer {self._words} {target} {question.options[0]} # or {others}"]
@@ -449,22 +434,22 @@ class _NextScreen(Screen):
         record = self._records[action.todo_ids[0]]
         # If the last attempt proved nothing, its message tells more than the rule.
         why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
-        self._clipped("verify ", f"{record.id}: {why or action.because}")
+        self.clipped("verify ", f"{record.id}: {why or action.because}")
         outcome = outcome_of(self._run, record.id) if record.waited else None
         failure = None if outcome is None else outcome.failure_evidence
-        if outcome and failure and failure.category.facts.family is Family.ENVIRONMENT:
-            self._clipped("  edit   ", _edit(self._run, record, outcome))
+        if failure is not None and failure.category.facts.family is Family.ENVIRONMENT:
+            self._failure(failure_facts(self._run, record, outcome), "edit")
 
     def _begin(self, action: Implement) -> None:
         """Add a todo that can begin, with the files that it may write."""
         todo = self._records[action.todo_id].todo
         title = f" {todo.title}" if todo.title and todo.title != todo.id else ""
-        self._clipped("  ", f"{action.todo_id}{title}: for the {action.role}")
+        self.clipped("  ", f"{action.todo_id}{title}: for the {action.role}")
         if action.bounds.allowed_files is not None:
-            self._clipped("    may write ", listed(action.bounds.allowed_files, 4))
+            self.clipped("    may write ", listed(action.bounds.allowed_files, 4))
         found = outcome_of(self._run, action.todo_id)
         if found is not None and (failure := found.failure_evidence) is not None:
-            self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
+            self.clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 
     def _waiting(self) -> Iterator[str]:
         """Yield the todos that wait for a failed todo, for files, for a free place, or another branch."""
@@ -517,7 +502,7 @@ def _about(failure: Failure) -> str:
     return f"{failure.category}{sure}, {f'fault of the {failure.owner}' if known else 'owner unknown'}"
 
 
-def where(failure: Failure) -> str:
+def _where(failure: Failure) -> str:
     """Return the place to inspect: the last change that can have caused the failure, else its location."""
     likeliest = likeliest_change(failure)
     hunk = None if likeliest is None else likeliest.hunk

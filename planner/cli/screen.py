@@ -24,6 +24,8 @@ WIDEST = 120
 
 PIPED = 100
 """The width where there is no terminal whose size is known."""
+_PIPED_LINE = 240
+"""The width there of a line that is cut, not wrapped."""
 
 PLAN_STATES = {
     "created": ("created", "strong"),
@@ -78,9 +80,11 @@ class Screen:
         """Add one line unwrapped and uncut, such as a command or path that a person will copy."""
         self._lines.append(f"{' ' * indent}{text}".rstrip())
 
-    def clipped(self, text: str) -> None:
-        """Add one line, cut at the width of the screen. The text must not be styled."""
-        self.line(self.clip(text, self.width))
+    def clipped(self, lead: str, text: str) -> None:
+        """Add one line, cut at the width of the terminal: an unstyled lead, and text from outside."""
+        # Programs and agents that read the output get more of a long line than a terminal shows.
+        width = self.width if self.is_terminal else _PIPED_LINE
+        self.line(self.clip(f"{lead}{self.one_line(text)}", width))
 
     def paragraph(self, text: str, *, indent: int = 0, first: str = "") -> None:
         """Add text wrapped at words; ``first`` replaces the indent of its first line."""

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.brief.instructions import right_suggestion
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status
-from planner.cli.next import outcome_of, show_remarks, where
+from planner.cli.next import failure_facts, outcome_of, show_remarks
 from planner.cli.runs import known_todo, readiness
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.engine.progress import status_tree
@@ -194,14 +193,11 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
     # The newest verification may be one that the engine did not apply, for instance of a changed plan.
     outcome = outcome_of(run, node.id) or record.outcome
     if outcome is not None:
-        _outcome(screen, outcome, record, run.tree.loaded.plan.metadata.protected_files)
+        _outcome(screen, run, record, outcome)
 
 
-def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord, protected: tuple[str, ...]) -> None:
-    """Add the checks of an outcome, at most ``_MOST_CHECKS``, and its failure.
-
-    ``protected`` are the protected files of the plan, which no suggestion may ask to edit.
-    """
+def _outcome(screen: Screen, run: PlanRun, record: TodoRecord, outcome: Outcome) -> None:
+    """Add the checks of an outcome, at most ``_MOST_CHECKS``, and its failure."""
     shown = outcome.checks[:_MOST_CHECKS]
     room = max((len(check.id) for check in shown), default=0)
     for check in shown:
@@ -211,14 +207,9 @@ def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord, protected: tu
         screen.paragraph(_check(check), indent=2 + 12 + 1 + room + 2, first=lead)
     if len(outcome.checks) > _MOST_CHECKS:
         screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)
-    failure = outcome.failure_evidence
-    if failure is None:
-        return
-    reason = right_suggestion(failure, record.todo, record.context, protected) or failure.because or ""
-    screen.labelled("failure", f"{failure.category}: {reason}")
-    if place := where(failure):
-        screen.labelled("where", place)
-    if failure.rerun:
+    for label, text in failure_facts(run, record, outcome).items():
+        screen.labelled(label, text)
+    if (failure := outcome.failure_evidence) is not None and failure.rerun:
         screen.line(f"  {screen.style('rerun    ', 'quiet')}{screen.one_line(failure.rerun)}")
 
 

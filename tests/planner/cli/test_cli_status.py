@@ -66,7 +66,8 @@ def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     assert ran.out.splitlines()[0] == "a  ✗ failed"
     assert "blocks   b" in ran.out
     assert "failed       tests[0]  pytest tests/test_a.py (1 test)" in ran.out
-    assert "failure  TEST_REGRESSION: Fix it" in ran.out
+    assert "category TEST_REGRESSION" in ran.out
+    assert "edit     Fix it" in ran.out
     assert "rerun    pytest --planverify plan.yaml::a" in ran.out
     assert "└─ a_branch_01" in ran.out
 
