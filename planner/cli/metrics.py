@@ -6,9 +6,8 @@ its own keeps the metrics of this process, which the library would add by defaul
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -65,6 +64,9 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
 Every metric has the label ``plan``, too.
 """
 
+Sample: TypeAlias = "tuple[str, tuple[str, ...], float]"
+"""What is added to a metric: its name, its labels except the plan, and the value."""
+
 
 @command(
     "\b\nExit status: 0 all runs are counted, 2 wrong usage, 4 a run or a file cannot be read or "
@@ -118,22 +120,19 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
     unreadable, latest = 0, dict[str, State]()
     for run in runs:
         try:
-            totals = count_run(run)
+            samples, state = count_run(run)
         except PlannerError as error:
             unreadable += 1
             complain(str(error))
             continue
-        state = totals.last
         # For Prometheus an empty label is a missing one.
         plan = one_line(state.plan_id, limit=1_000)[:_LONGEST_LABEL] or "_"
-        for (name, *labels), value in totals.counts.items():
-            families[name].labels(plan, *labels).inc(value)
         # Both series are exported from the start, even empty: a missing one cannot be told from zero.
         for result in ("passed", "failed"):
-            times = families["branch_resolution_seconds"].labels(plan, result)
-            for has_passed, seconds in totals.resolutions:
-                if has_passed is (result == "passed"):
-                    times.observe(seconds)
+            families["branch_resolution_seconds"].labels(plan, result)
+        for name, labels, value in samples:
+            family = families[name].labels(plan, *labels)
+            (family.observe if isinstance(family, client.Histogram) else family.inc)(value)
         if plan not in latest or latest[plan].now <= state.now:
             latest[plan] = state
         for remark in run.remarks:
@@ -146,20 +145,12 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
     return client.generate_latest(registry).decode(), unreadable
 
 
-class Totals(NamedTuple):
-    """Totals of one run."""
+def count_run(run: RecordedRun) -> tuple[list[Sample], State]:
+    """Return what a run adds to the metrics, and the state after it.
 
-    counts: Mapping[tuple[str, ...], float]
-    """Values by the name of the metric and its labels but the plan."""
-    resolutions: list[tuple[bool, float]]
-    """For each branch that ended: whether it passed, and the seconds since it was created."""
-    last: State
-    """The state after the run."""
-
-
-def count_run(run: RecordedRun) -> Totals:
-    """Return the totals of a run. Raises :class:`planner.errors.LogError` if its log cannot be read."""
-    rows, after, counts = None, None, defaultdict[tuple[str, ...], float](float)
+    Raises :class:`planner.errors.LogError` if its log cannot be read.
+    """
+    rows, after, samples = None, None, list[Sample]()
     for step in run.steps:
         event, actions, _, after = step
         if rows is None:
@@ -170,32 +161,34 @@ def count_run(run: RecordedRun) -> Totals:
             case Verified(outcome=outcome):
                 verdict, failure = verdict_of(outcome)
                 category = "none" if failure is None else failure.category.value
-                counts["verdicts", verdict.value, category] += 1
-                counts["verification_seconds",] += (outcome.metrics.duration_ms or 0) / 1000
+                seconds = (outcome.metrics.duration_ms or 0) / 1000
+                samples += ("verdicts", (verdict.value, category), 1), ("verification_seconds", (), seconds)
             case WorkFinished():
-                counts["work_seconds",] += (event.duration_ms or 0) / 1000
+                samples.append(("work_seconds", (), (event.duration_ms or 0) / 1000))
             case ApprovalGiven():
-                counts["decisions", event.decision.value] += 1
+                samples.append(("decisions", (event.decision.value,), 1))
             case _:
                 pass
-        for halt in (action for action in actions if isinstance(action, Halt)):
-            counts["halts", halt.rule] += 1
+        samples += [("halts", (action.rule,), 1) for action in actions if isinstance(action, Halt)]
     assert rows is not None
     assert after is not None
     branches = [row for row in rows.repairs if "branch_id" in row]
-    counts["branches",] = len(branches)
+    samples.append(("branches", (), len(branches)))
+    for row in branches:
+        if "closed" in row:
+            result = "passed" if row["outcome"] == PASSED else "failed"
+            samples.append(("branch_resolution_seconds", (result,), row["duration_seconds"]))
     # Repairs whose verification is outstanding have no result yet.
-    for is_fixed in (row["fixed"] for row in rows.repairs if row.get("fixed") is not None):
-        counts["repairs", "fixed" if is_fixed else "failed"] += 1
+    results = (row["fixed"] for row in rows.repairs if row.get("fixed") is not None)
+    samples += [("repairs", ("fixed" if is_fixed else "failed",), 1) for is_fixed in results]
     # The state in which the run is and what blocks it are 1, all others 0.
     name, is_over = run.state_name(after), after.plan_state.is_final
+    samples += [("runs", (state,), state == name) for state in (*map(str, PlanState), INTERRUPTED)]
     blocked = "person" if after.questions else "failure" if after.blocked() else ""
-    for state in (*map(str, PlanState), INTERRUPTED):
-        counts["runs", state] = int(state == name)
     for cause in ("person", "failure"):
-        counts["blocked_workflows", cause] = int(cause == blocked and not is_over and name != INTERRUPTED)
-    ended = [(row["outcome"] == PASSED, row["duration_seconds"]) for row in branches if "closed" in row]
-    return Totals(counts, ended, after)
+        is_blocked = cause == blocked and not is_over and name != INTERRUPTED
+        samples.append(("blocked_workflows", (cause,), is_blocked))
+    return samples, after
 
 
 def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
