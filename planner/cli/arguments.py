@@ -6,7 +6,6 @@ Where a command names no plan, :func:`choose_plan` finds the one that ``pytest -
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,27 +90,15 @@ def choose_plan(plan: Path | None) -> PlanChoice:
 def choose_todos(plan: Path | None) -> PlanChoice:
     """Return the choice of :func:`choose_plan`; a word that names no file is a todo of the usual plan.
 
-    A word with the ending of a plan file is always a plan, so that a mistyped path is reported as such. A
-    folder is none, so the id of a todo that is also the name of a folder means the todo.
+    A word with the ending of a plan file is always a plan, so that a mistyped path is reported as such.
     """
     word = str(plan)
     is_plan = plan is None or word.partition(SEPARATOR)[0].endswith(PLAN_ENDINGS)
     usual = None if is_plan else usual_plan()
-    if usual is None:
+    # A folder is no plan, so a todo may have the name of one.
+    if usual is None or (os.path.lexists(word) and not os.path.isdir(word)):
         return choose_plan(plan)
-    is_todo = _has_todo(usual, word) if os.path.isdir(word) else not os.path.lexists(word)
-    return PlanChoice(path=usual, todo_ids=(word,)) if is_todo else choose_plan(plan)
-
-
-def _has_todo(plan: Path, name: str) -> bool:
-    """Return whether a plan or a sub-plan of it has a todo of that name; ``False`` if it is unreadable."""
-    from planner.errors import PlannerError
-    from planner.planfile.tree import load_flat
-
-    with suppress(PlannerError, OSError):
-        # The ids of todos of sub-plans are qualified (parent/todo); their last part is enough.
-        return any(f"/{todo.id}".endswith(f"/{name}") for todo in load_flat(plan).loaded.plan.items)
-    return False
+    return PlanChoice(path=usual, todo_ids=(word,))
 
 
 def plan_or_usual(plan: Path | None) -> Path:
