@@ -58,14 +58,12 @@ class Fault:
 class PlanFileError(PlannerError):
     """The plan file cannot be used.
 
-    ``faults`` has one line for each fault, position first; ``details`` has the same faults in parts. The
-    message has at most 20 of them.
+    ``faults`` has one line for each fault, position first. The message has at most 20 of them.
     """
 
-    def __init__(self, path: str, faults: tuple[str, ...], details: tuple[Fault, ...] = ()) -> None:
+    def __init__(self, path: str, faults: tuple[str, ...]) -> None:
         self.path = path
         self.faults = faults
-        self.details = details
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         rest = [f"… and {len(faults) - 20} more"] if len(faults) > 20 else []
         super().__init__("\n".join([f"{path}: the plan cannot be used ({count})", *faults[:20], *rest]))

@@ -17,13 +17,11 @@ from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, pla
 from planner.cli.exits import Status, UsageMistake, say
 from planner.cli.screen import Screen, print_json, write
 from planner.errors import PlanFileError, PlanTreeError
-from planner.model.findings import PlanFinding, Severity
-from planner.planfile.document import MAX_LINE
+from planner.model.findings import PlanFinding
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan_tree
 from planner.text.display import counted
-from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,42 +52,20 @@ def validate(
         remark = _unprotected(tree.load_all().flat())
     except (PlanFileError, PlanTreeError) as error:
         if as_json:  # a program that reads it needs the faults, too
-            _print_document(_faults(error), ready=False, remark=None)
+            errors = error.errors if isinstance(error, PlanTreeError) else (error,)
+            _print_document((), ready=False, remarks=[fault for each in errors for fault in each.faults])
         raise
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
-    show = _print_document if as_json else _show
-    show(findings, ready=ready, remark=remark)
+    if as_json:
+        _print_document(findings, ready=ready, remarks=[] if remark is None else [remark])
+    else:
+        _show(findings, ready=ready, remark=remark)
     return Status.OK if ready else Status.FOUND
 
 
-def _faults(error: PlanFileError | PlanTreeError) -> list[PlanFinding]:
-    """Return a finding for each fault that makes a plan unusable."""
-    found: list[PlanFinding] = []
-    for each in error.errors if isinstance(error, PlanTreeError) else (error,):
-        for fault in each.details:
-            problem = one_line(fault.problem, limit=MAX_LINE)
-            # By the convention of this project's messages, the remedy comes after the last semicolon.
-            message, _, fix = problem.rpartition("; ")
-            found.append(
-                PlanFinding(
-                    rule="unusable-plan",
-                    severity=Severity.ERROR,
-                    path=each.path,
-                    line=fault.line,
-                    column=fault.column,
-                    place=one_line(fault.path, limit=MAX_LINE),
-                    message=message or problem,
-                    why="An unusable plan cannot be verified.",
-                    fix=fix if message else "correct the file",
-                )
-            )
-    return found
-
-
-def _print_document(findings: Sequence[PlanFinding], *, ready: bool, remark: str | None) -> None:
+def _print_document(findings: Sequence[PlanFinding], *, ready: bool, remarks: list[str]) -> None:
     documents = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
-    remarks = [] if remark is None else [remark]
     print_json({"ready": ready, "findings": documents, "remarks": remarks}, sort_keys=True)
 
 

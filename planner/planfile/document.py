@@ -82,12 +82,11 @@ def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
     """Return the error that shows these faults of the file ``name``, ordered by position."""
     name = one_line(name, limit=MAX_LINE)
     lines: list[str] = []
-    found = sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path))
-    for fault in found:
+    for fault in sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path)):
         position = "" if fault.line is None else f":{fault.line}:{fault.column}"
         path = f" {one_line(fault.path, limit=120)}" if fault.path else ""
         lines.append(f"{name}{position}{path}: {one_line(fault.problem, limit=MAX_LINE)}")
-    return PlanFileError(name, tuple(lines), tuple(found))
+    return PlanFileError(name, tuple(lines))
 
 
 # -- the bytes -----------------------------------------------------------------------------------------
