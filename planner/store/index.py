@@ -201,33 +201,26 @@ class Index:
         a missing file and ``create`` is false.
         """
         path = url_or_path.removeprefix("sqlite:///")
-        # In a URL, these would be settings and memory, not a file of that name.
-        is_file = path == url_or_path or ("?" not in path and path != ":memory:")
-        if "://" not in path and path and is_file:
+        # In a URL, a question mark begins settings, and the name means a database in memory.
+        if path not in ("", ":memory:") and "://" not in path and "?" not in path:
             if not create and not os.path.exists(path):
                 remedy = f"make it with planner history --import --store {path}"
                 raise StoreError(f"{path}: the index does not exist; {remedy}")
             return cls(path, _sqlite_engine(Path(path)), is_shared=True)
-        try:
+        # It may contain a password, and SQLAlchemy can hide only that of a URL it understands.
+        name, engine = re.sub("//[^@]*@", "//…@", url_or_path), None
+        with suppress(ArgumentError, NoSuchModuleError, ImportError):
             url = sql.make_url(url_or_path)
-        except ArgumentError:
-            url = None
-        if url is None or url.get_backend_name() == "sqlite":
-            # The text may contain a password, and SQLAlchemy can hide only that of a URL it understands.
-            shown = re.sub("//[^@]*@", "//…@", url_or_path)
+            name = url.render_as_string(hide_password=True)
+            if url.get_backend_name() != "sqlite":
+                # A server may have closed a pooled connection that was idle.
+                engine = sql.create_engine(url, pool_pre_ping=True)
+        if engine is None:
             raise StoreError(
-                f"'{shown}' is not the URL of a database; write one like sqlite:///folder/file.db or "
-                "postgresql://user@host/database, or the path of a file"
+                f"'{name}' is not the URL of a database with an installed driver; write one like "
+                "sqlite:///folder/file.db or postgresql+DRIVER://user@host/database, or the path of a file"
             )
-        name = url.render_as_string(hide_password=True)
-        try:
-            # A server may have closed a pooled connection that was idle.
-            return cls(name, sql.create_engine(url, pool_pre_ping=True), is_shared=True)
-        except (NoSuchModuleError, ImportError):
-            raise StoreError(
-                f"{name}: there is no driver for '{url.drivername}'; install one, or name an installed "
-                f"one, as in {url.get_backend_name()}+DRIVER://…"
-            ) from None
+        return cls(name, engine, is_shared=True)
 
     def close(self) -> None:
         """Release the connections."""
