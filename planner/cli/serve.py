@@ -1,7 +1,8 @@
 """``planner serve``: the runs of a project and its open questions, as pages in a browser.
 
 The pages are in :mod:`planner.web`; this module starts the server and records the answers from their
-forms. Access needs the token of the printed URL, and by default a request to the loopback address.
+forms. Access needs the token of the printed URL. The server listens on the loopback address only, because
+the connection is not encrypted.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from planner.cli.answer import give_answer, give_decision, login_name
 from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
-from planner.cli.exits import Status, UsageMistake, complain, say
+from planner.cli.exits import Status, UsageMistake, say
 from planner.errors import PlannerError
 from planner.model.events import BranchChanges
 from planner.text.sanitizing import one_line
@@ -26,27 +25,16 @@ from planner.text.sanitizing import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
 
 @command("Exit status: 0 stopped, 2 wrong usage, or FastAPI is not installed, 4 a file cannot be used.")
 def serve(
     plan: PlanArgument = None,
-    host: Annotated[str, option("--host NAME", "The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, option("--port N", "The port to listen on.", min=1, max=65535)] = 8765,
-    anywhere: Annotated[
-        bool, typer.Option("--allow-remote", help="Listen on an address that other machines can reach.")
-    ] = False,
 ) -> int:
     """Show the runs of the project in a browser, and record answers to open questions."""
     # Looked for before anything is imported, for one message about all of them.
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise UsageMistake("the pages need more packages: pip install 'pytest-planverify[web]'")
-    if host not in LOOPBACK and not anywhere:
-        raise UsageMistake(
-            f"--host {host}: other machines can reach that address, and anybody with the printed token can "
-            "answer; add --allow-remote to allow it"
-        )
     import uvicorn
 
     from planner.planfile.loader import load_plan
@@ -54,19 +42,14 @@ def serve(
 
     path = plan_or_usual(plan)
     token = secrets.token_urlsafe(24)
-    # The Host headers to accept. A server on all interfaces cannot know the names by which it is reached.
-    hosts = {*LOOPBACK, host} if host not in ("0.0.0.0", "::") else set[str]()
-    app = create_app(path, load_plan(path).root, token, hosts, record, login_name())
-    if anywhere:
-        complain("other machines can reach these pages, and the connection is not encrypted")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    app = create_app(path, load_plan(path).root, token, record, login_name())
     try:
         # uvicorn would log that the port is in use, and exit by itself.
-        listener = socket.create_server((host, port), family=family)
+        listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise PlannerError(f"{host}:{port}: {error.strerror or error}; name another --port") from None
-    name = f"[{host}]" if ":" in host else host
-    say(f"http://{name}:{port}/?token={token}")
+        problem = error.strerror or error
+        raise PlannerError(f"127.0.0.1:{port}: {problem}; name another --port") from None
+    say(f"http://127.0.0.1:{port}/?token={token}")
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     with suppress(KeyboardInterrupt):  # raised again after an orderly end
         uvicorn.Server(config).run(sockets=[listener])

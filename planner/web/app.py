@@ -27,7 +27,7 @@ from planner.text.display import moment
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
 HERE = Path(__file__).parent
 MOST_SHOWN = 50
@@ -35,6 +35,8 @@ MOST_SHOWN = 50
 MAX_FORM_BYTES = 64 * 1024
 
 COOKIE = "planverify"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Host names that requests may have."""
 # The pages show text from code under test: even if a template failed to escape it, no script in it would
 # run.
 HEADERS = {
@@ -50,19 +52,18 @@ def create_app(
     plan: Path,
     root: Path,
     token: str,
-    hosts: Collection[str],
     record: Callable[[Path, Mapping[str, str]], list[str]],
     person: str = "",
 ) -> FastAPI:
     """Create the application for a plan and the runs below ``root``.
 
-    ``token`` is the login token, and ``hosts`` the accepted host names, empty for any. ``record`` records
-    the answer in the fields of a form, as the command line does, and returns messages on what was recorded;
-    it raises ``ValueError`` or :class:`planner.errors.PlannerError` with a message for people. ``person``
-    is the name that forms suggest.
+    ``token`` is the login token. ``record`` records the answer in the fields of a form, as the command line
+    does, and returns messages on what was recorded; it raises ``ValueError`` or
+    :class:`planner.errors.PlannerError` with a message for people. ``person`` is the name that forms
+    suggest.
     """
     app = FastAPI(openapi_url=None)  # there are pages only, nothing for programs
-    guard = AccessGuard(token, hosts)
+    guard = AccessGuard(token)
     # As middleware, the guard also covers static files and unknown paths.
     app.middleware("http")(guard)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
@@ -168,10 +169,8 @@ class AccessGuard:
     A browser logs in by an address with the token, and has a cookie from then on.
     """
 
-    def __init__(self, token: str, hosts: Collection[str]) -> None:
-        """Accept requests for the host names ``hosts`` only; for any if it is empty."""
+    def __init__(self, token: str) -> None:
         self._token = token
-        self._hosts = hosts
         self.csrf = secrets.token_urlsafe(24)
         """Token in every form, which a page of another origin cannot read."""
 
@@ -190,7 +189,7 @@ class AccessGuard:
             name = urlsplit(f"//{request.headers.get('host', '')}").hostname
         except ValueError:
             name = None
-        if self._hosts and name not in self._hosts:
+        if name not in LOOPBACK:
             return PlainTextResponse("This server does not answer under that name.", 421)
         if request.method == "GET" and _same(request.query_params.get("token", ""), self._token):
             # Without the token in the address, so that it is not kept in the history of the browser.

@@ -33,8 +33,8 @@ def asking(command: Command, tmp_path: Path) -> Path:
 
 
 def client_of(root: Path) -> TestClient:
-    app = create_app(root / "plan.yaml", root, "secret", {"testserver"}, record)
-    client = TestClient(app)
+    app = create_app(root / "plan.yaml", root, "secret", record)
+    client = TestClient(app, base_url="http://localhost")
     assert client.get("/?token=secret", follow_redirects=False).status_code == 303
     return client
 
@@ -55,7 +55,7 @@ def decide(client: TestClient, **given: Any) -> Response:
 
 
 def test_pages_require_the_token(client: TestClient):
-    stranger = TestClient(client.app)
+    stranger = TestClient(client.app, base_url="http://localhost")
 
     assert stranger.get("/").status_code == 401
     assert stranger.get("/?token=other").status_code == 401
@@ -185,12 +185,3 @@ def test_the_runs_page_shows_branches(client: TestClient):
 
     assert "a_branch_01" in client.get("/").text
     assert client.get("/favicon.ico").status_code == 200
-
-
-def test_a_public_address_requires_allow_remote(command: Command):
-    command.plan(with_test("a"))
-
-    ran = command("serve", "plan.yaml", "--host", "0.0.0.0")
-
-    assert ran.status == 2
-    assert "--allow-remote" in ran.err
