@@ -476,8 +476,6 @@ def gaps_of_inbox(folder: Path) -> Iterator[Gap]:
 
     The list below a heading *Constraints* sets conditions for the change.
     """
-    if not folder.is_dir():
-        raise PlannerError(f"{shown_path(folder)}: the folder does not exist; name another")
     for path in sorted(folder.glob("*.md")):
         page = read_page(path)
         title = next((each.title for each in page.walk() if each.title), "")

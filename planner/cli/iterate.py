@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-from planner.authoring.first_plan import root_for
+from planner.authoring.first_plan import plan_text, root_for
 from planner.authoring.iterations import (
     MOST_TEXT,
     TOOL_CRITERIA,
@@ -39,7 +39,6 @@ from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
 from planner.planfile.project_files import RootedFiles, walk
 from planner.planfile.tree import load_flat
-from planner.planfile.writer import dump_plan
 from planner.text.sanitizing import one_line
 
 FOLDER = Path("iterations")
@@ -49,14 +48,6 @@ ROADMAP = Path("ROADMAP.md")
 
 @command("Exit status: 0 no gaps, 1 gaps, 2 wrong usage, 4 a file cannot be read.")
 def gaps(
-    inbox: Annotated[
-        Path | None,
-        option("--inbox DIR", "A folder with one Markdown file per request. Default: inbox, if it exists."),
-    ] = None,
-    roadmap: Annotated[
-        Path | None,
-        option("--roadmap FILE.md", "A list with check boxes. Default: ROADMAP.md, if it exists."),
-    ] = None,
     plan: Annotated[
         Path | None,
         option("--plan PLAN", "The plan whose last outcomes are used. Default: the usual plan."),
@@ -68,9 +59,10 @@ def gaps(
 ) -> int:
     """List failures, requests and open items of the roadmap, the most critical first.
 
-    Root causes of failed todos come first, then the inbox, and the roadmap. Nothing is executed.
+    Root causes of failed todos come first, then the Markdown files in inbox/, and the open boxes of
+    ROADMAP.md. Nothing is executed.
     """
-    report = _collect_gaps(plan, inbox, roadmap)
+    report = _collect_gaps(plan)
     status = Status.FOUND if report.gaps else Status.OK
     if as_json or output is not None:
         path = output or STANDARD_OUTPUT
@@ -85,7 +77,7 @@ def gaps(
         where = f"  ({', '.join(gap.evidence[:2])})" if gap.evidence else ""
         screen.clipped(f"{gap.category:<8} ", f"{gap.description}{where}")
     then = f"{program()} iterate"
-    if any((inbox, roadmap, plan)):
+    if plan is not None:
         then = f"write them with -o gaps.json, then: {then} --gaps gaps.json"
     screen.line(f"next: {then}" if report.gaps else "there are no gaps")
     screen.show()
@@ -146,8 +138,9 @@ def iterate(
     # A criterion whose tool is missing could never pass.
     tools = [each for each in TOOL_CRITERIA.values() if shutil.which(each.split()[0])]
     made = plan_of_iteration(found, tools=tools, root=root_for(root / path, root))
-    text = f"# Made by planner iterate. Verify it: planverify verify {path}\n"
-    write_file(path, text + dump_plan(made, format="yaml"), mode=None)
+    write_file(
+        path, plan_text(made, [f"Made by planner iterate. Verify it: planverify verify {path}"]), mode=None
+    )
     record = IterationRecord(
         iteration_id=found.iteration_id,
         gap_category=found.gap.category,
@@ -179,21 +172,17 @@ class ProjectFolder(RootedFiles):
         return None if file is None else file.text
 
 
-def _collect_gaps(
-    plan: Path | None = None, inbox: Path | None = None, roadmap: Path | None = None
-) -> GapReport:
-    """Return the report of all gaps; a plan, an inbox and a roadmap at their usual places are used unasked.
+def _collect_gaps(plan: Path | None = None) -> GapReport:
+    """Return the report of all gaps: of the named or the usual plan, the inbox and the roadmap, if any.
 
     Raises ``UsageMistake`` if there is nothing to read, or the named plan was not verified.
     """
     path = plan or usual_plan()
-    inbox = inbox or (INBOX if INBOX.is_dir() else None)
-    roadmap = roadmap or (ROADMAP if ROADMAP.is_file() else None)
     # Without sources, "there are no gaps" would be misleading.
-    if not (path or inbox or roadmap):
+    if not (path or INBOX.is_dir() or ROADMAP.is_file()):
         raise UsageMistake(
             f"there is nothing to read gaps from: no plan, no {INBOX}/ and no {ROADMAP}; make a plan: "
-            f"{program()} init, or name another source: {program()} gaps --help"
+            f"{program()} init, or name one: {program()} gaps --plan PLAN"
         )
     found = None if path is None else find_outcomes(load_flat(path).loaded)
     if found is not None and found.document is None:
@@ -204,7 +193,7 @@ def _collect_gaps(
     return GapReport(
         gaps=(
             *(gaps_of_outcomes(found.document) if found and found.document else ()),
-            *(gaps_of_inbox(inbox) if inbox else ()),
-            *(gaps_of_roadmap(roadmap) if roadmap else ()),
+            *gaps_of_inbox(INBOX),
+            *(gaps_of_roadmap(ROADMAP) if ROADMAP.is_file() else ()),
         )
     )
