@@ -48,7 +48,7 @@ COMMANDS: dict[str, Entry] = {
     "history": Entry("planner.cli.history", "Show earlier runs: branches, failures and repairs."),
     "serve": Entry("planner.cli.serve:serve", "Show runs and questions in a browser."),
     "schema": Entry("planner.cli.plan_file:schema", "Print the JSON Schema of a file format."),
-    "tools": Entry("planner.cli.tools:tools", "List the tools and recipes that plans may name."),
+    "tools": Entry("planner.cli.new_plans:tools", "List the tools and recipes that plans may name."),
     "gaps": Entry("planner.cli.iterate:gaps", "Report what is missing or failing in a project."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
     "design": Entry("planner.cli.design", "Write, review, freeze and export a design plan."),

@@ -7,7 +7,6 @@ which validates the whole plan before it writes.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections import Counter
@@ -31,16 +30,13 @@ from planner.authoring.design.review import ReviewPhase
 from planner.authoring.design.state_folder import LARGEST_READ, StateFolder
 from planner.authoring.design.templates import render as render_template
 from planner.authoring.design.workflow import STEPS, WorkflowStep, render_step, step_after_gate
-from planner.authoring.first_plan import root_for
+from planner.authoring.first_plan import plan_text, root_for
 from planner.cli.app import CommandGroup, command, command_app
 from planner.cli.arguments import nearest, option
 from planner.cli.exits import Status, UsageMistake, as_called, program, say
 from planner.cli.screen import Screen, print_json, write
-from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
-from planner.planfile.loader import load_plan, load_plan_text
+from planner.planfile.loader import load_plan
 from planner.planfile.project_files import open_regular
-from planner.planfile.writer import dump_plan
-from planner.text.display import counted
 from planner.text.sanitizing import without_surrogates
 
 STATE_DIR = "PLANNER_STATE_DIR"
@@ -218,18 +214,12 @@ def export(
 
     Each milestone of the frozen design becomes a todo; it depends on the wave before.
     """
-    is_shown = output == STANDARD_OUTPUT
-    if not is_shown and not force and os.path.lexists(output):
-        raise UsageMistake(f"{output} exists already; name another file, or replace it with --force")
-    here, name = Path.cwd(), shlex.quote(str(output))
+    from planner.cli.new_plans import refuse_existing, write_plans
+
+    refuse_existing(output, force=force)
+    here = Path.cwd()
     plan = plan_of_design(StateFolder(state_dir).plan(), root=root_for(here / output, here))
-    text = "" if is_shown else f"# Made by planner design export. Verify it: planverify verify {name}\n"
-    text += dump_plan(plan, format="yaml")
-    load_plan_text(text, output)  # raises if the plan could not be run
-    write_file(output, text, mode=None)
-    if not is_shown:
-        say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
-        say(f"next: {program()} validate {name}")
+    write_plans({output: plan_text(plan, ["Made by planner design export."])})
     return Status.OK
 
 

@@ -1,5 +1,7 @@
 """``planner init``, ``new`` and ``decompose``: write a plan for a repository, from a template, for a goal.
 
+``planner tools`` lists what their commands may use.
+
 The plans are made by :mod:`planner.authoring`. Every plan is loaded before it is written, so that no
 command leaves a file that could not be verified, and none replaces an existing plan without ``--force``.
 """
@@ -23,7 +25,8 @@ from planner.authoring.decomposition import (
 )
 from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text, root_for
 from planner.authoring.outline import LONGEST_GOAL, read_goal, read_page
-from planner.authoring.repository import read_repository
+from planner.authoring.repository import is_module_there, is_runnable, is_there, read_repository
+from planner.catalog import RECIPES, TOOLS
 from planner.cli.app import command
 from planner.cli.arguments import nearest, option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
@@ -31,6 +34,7 @@ from planner.cli.screen import Screen
 from planner.errors import PlannerError
 from planner.model.plan import Plan, TodoStatus
 from planner.model.verdicts import TodoState
+from planner.planfile.discovery import repository_tools
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
@@ -44,6 +48,8 @@ from planner.text.display import counted, moment
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from planner.authoring.outline import Piece
 
 USUAL_OUTPUT = Path("planverify.yaml")
@@ -104,7 +110,7 @@ def init(
     if standing is not None and agents and source is None:
         say(f"{standing} is unchanged")
         return _write_agents(standing)
-    _refuse_existing(output, force=force)
+    refuse_existing(output, force=force)
     here = Path.cwd()
     root = root_for(here / output, here)
     notes: list[str] = []
@@ -129,7 +135,7 @@ def init(
         "Edit it freely: a todo is one piece of work, and verify is the command that proves it done.",
         "A todo with requires_testing: false is not verified: replace that by verify: COMMAND.",
     )
-    _write({output: plan_text(plan, heading, notes)})
+    write_plans({output: plan_text(plan, heading, notes)})
     return _write_agents(output) if agents and output != STANDARD_OUTPUT else Status.OK
 
 
@@ -195,11 +201,11 @@ def new(
     if template not in names:
         hint = nearest(template, names, "the templates are")
         raise UsageMistake(f"--template {template}: unknown template; {hint}")
-    _refuse_existing(output, force=force)
+    refuse_existing(output, force=force)
     here = Path.cwd()
     values = read_values(text, here) | {"root": root_for(here / output, here)}
     heading = f"# Made by {program()} new --template {template}. Edit it freely.\n"
-    _write({output: heading + fill_template(template, values)})
+    write_plans({output: heading + fill_template(template, values)})
     return Status.OK
 
 
@@ -255,12 +261,12 @@ def decompose(
     was completed here before gets its earlier plan. Nothing is executed.
     """
     text = _checked_goal(goal)
-    _refuse_existing(output, force=force)
+    refuse_existing(output, force=force)
     here, piece = Path.cwd(), read_goal(text)
     heading = f"Made by {program()} decompose. Edit it freely."
     if not anew and after is None and (cached := _cached(piece.title, output)) is not None:
         plan, when = cached
-        _write({output: plan_text(plan, [f"Completed here on {when}; --anew plans it again."])})
+        write_plans({output: plan_text(plan, [f"Completed here on {when}; --anew plans it again."])})
         return Status.OK
     facts = read_values(piece.title, here)
     done = "" if after is None else _done_before(after)
@@ -269,7 +275,7 @@ def decompose(
 
         plan = plan_by_model(model, text, facts, folder=here, output=here / output, done_before=done)
         keys = {**plan.extensions, "x-goal": piece.title, "x-model": model}
-        _write({output: plan_text(plan.model_copy(update={"extensions": keys}), [heading])})
+        write_plans({output: plan_text(plan.model_copy(update={"extensions": keys}), [heading])})
         return Status.OK
 
     def decomposed(depth: int) -> dict[Path, Plan]:
@@ -293,8 +299,8 @@ def decompose(
         plans = decomposed(max_depth)
     texts = {Path(os.path.relpath(path, here)): plan_text(plan, [heading]) for path, plan in plans.items()}
     for path in texts:
-        _refuse_existing(path, force=force)
-    _write(texts)
+        refuse_existing(path, force=force)
+    write_plans(texts)
     return Status.OK
 
 
@@ -370,7 +376,7 @@ def _done_before(path: Path) -> str:
 # -- the files -----------------------------------------------------------------------------------------
 
 
-def _refuse_existing(output: Path, *, force: bool) -> None:
+def refuse_existing(output: Path, *, force: bool) -> None:
     """Raise ``UsageMistake`` if the output exists, or would hide a plan, and ``force`` is not set."""
     if output == STANDARD_OUTPUT or force:
         return
@@ -381,7 +387,7 @@ def _refuse_existing(output: Path, *, force: bool) -> None:
         raise UsageMistake(f"{known} exists already; name another file with -o, or add --force")
 
 
-def _write(texts: dict[Path, str]) -> None:
+def write_plans(texts: dict[Path, str]) -> None:
     """Write plans once all of them have been parsed; print their size and the commands that continue.
 
     The first is the parent of the others. Raises ``PlanFileError`` if one of them could not be run.
@@ -401,3 +407,40 @@ def _write(texts: dict[Path, str]) -> None:
         say(f"wrote {output}: {todos}{below}")
         say(f"read it, then:  {program()} next{name}")
         say(f"verify it:      planverify verify{name}")
+
+
+# -- tools ---------------------------------------------------------------------------------------------
+
+_HERE = {True: "yes", False: "no"}
+
+
+@command("Exit status: 0 shown, 2 wrong usage, 4 the tools of the repository cannot be used.")
+def tools() -> int:
+    """List the tools of this repository and of the catalog, and the recipes, with what each runs.
+
+    A repository may define tools in pyproject.toml, under [tool.planverify.tools]; init, new and
+    decompose copy them into plans that use them.
+    """
+    recipes = [
+        ("" if number else name, _HERE[is_runnable(each)], each)
+        for name, commands in RECIPES.items()
+        for number, each in enumerate(commands)
+    ]
+    screen = Screen()
+    screen.table(("TOOL", "FOR", "RUNS", "HERE", "OF"), list(_tools()), apart=False)
+    screen.table(("RECIPE", "HERE", "RUNS"), recipes)
+    screen.show()
+    return Status.OK
+
+
+def _tools() -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield the tools of the repository, then those of the catalog."""
+    for spec in repository_tools(Path.cwd()):
+        argv = spec.argv or (spec.name,)
+        yield spec.name, spec.kind, " ".join(argv), _HERE[is_there(argv[0])], "repository"
+    for tool in TOOLS:
+        words = [*tool.programs[:1], "|".join(tool.subcommands)] if tool.programs else []
+        # Only the entry of Python has neither programs nor modules: it runs scripts of the project.
+        runs = " ".join(filter(None, words)) or " ".join(f"python -m {each}" for each in tool.modules[:1])
+        here = any(map(is_there, tool.programs)) or any(map(is_module_there, tool.modules)) or not runs
+        yield tool.name, tool.purpose, runs or "python FILE.py", _HERE[here], "catalog"

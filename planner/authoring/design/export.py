@@ -13,9 +13,9 @@ import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from planner.authoring.first_plan import fresh_id, make_plan
 from planner.catalog.commands import accepted_command
 from planner.errors import DesignError
-from planner.model.plan import Plan
 from planner.model.verdicts import TodoState
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.text.sanitizing import clean, one_line
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.authoring.design.plan import DesignPlan, Milestone
+    from planner.model.plan import Plan
     from planner.planfile.loader import LoadedPlan
 
 EXTENSION = "x-design-plan"
@@ -55,16 +56,9 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
             }
             todos.append(todo | ({"dependencies": before} if before else {}))
         before = wave.milestones or before  # an empty wave must not cut the order of those around it
-    slug = "-".join(re.findall(r"[a-z0-9]+", design.overview.title.casefold())[:5])[:80] or "plan"
-    return Plan.model_validate(
-        {
-            "todo_list_id": f"design-{slug}-{str(design.plan_id)[:8]}",
-            "workflow_name": one_line(design.overview.title, limit=_LONGEST_LINE) or slug,
-            **({} if root == "." else {"root": root}),
-            "items": todos,
-            EXTENSION: str(design.plan_id),
-        }
-    )
+    title = design.overview.title
+    plan_id = f"design-{fresh_id(title, set())}-{str(design.plan_id)[:8]}"
+    return make_plan(title, todos, root=root, todo_list_id=plan_id, **{EXTENSION: str(design.plan_id)})
 
 
 def _criteria_of(milestone: Milestone) -> dict[str, Any]:
