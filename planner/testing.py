@@ -259,19 +259,21 @@ class Workflow:
         """Return whether a todo has or had a branch."""
         return bool(self.get_branches(todo_id))
 
-    def get_branches(self, todo_id: str | None = None) -> tuple[Todo, ...]:
-        """Return the branches of a todo, or all branches, oldest first."""
+    def get_branches(self, owner_id: str | None = None) -> tuple[Todo, ...]:
+        """Return the branches of a todo, oldest first; for the id of the plan or ``None``, all branches."""
         return tuple(
             each.todo
             for each in sorted(self.state.records.values(), key=lambda each: each.rank)
-            if each.parent_id is not None and todo_id in (None, each.parent_id)
+            if each.parent_id is not None and owner_id in (None, self.state.plan_id, each.parent_id)
         )
 
-    def wait_for_completion(self, timeout: float = 300.0) -> Result:
+    def wait_for_completion(self, workflow_id: str | None = None, timeout: float = 300.0) -> Result:
         """Report success for each requested todo until none is requested or the run has ended.
 
-        ``timeout`` is in seconds of simulated time.
+        ``timeout`` is in seconds of simulated time. Raises ``LookupError`` for the id of another workflow.
         """
+        if workflow_id not in (None, self.state.plan_id):
+            raise LookupError(f"the workflow {workflow_id} is not loaded; call load_todo_list first")
         end = self._now + timedelta(seconds=timeout)
         while self._now < end and not self.state.plan_state.is_final:
             asked = next((each for each in self.outstanding if isinstance(each, Implement)), None)
@@ -319,25 +321,15 @@ class Orchestrator:
         self._workflow = workflow
         return workflow.state.plan_id
 
-    def get_branches(self, workflow_id: str | None = None) -> tuple[Todo, ...]:
-        """Return all branches of the workflow, oldest first. Raises ``LookupError`` if it is not loaded."""
-        return self._loaded_workflow(workflow_id).get_branches()
-
-    def wait_for_completion(self, workflow_id: str | None = None, timeout: float = 300.0) -> Result:
-        """Call :meth:`Workflow.wait_for_completion`. Raises ``LookupError`` if it is not loaded."""
-        return self._loaded_workflow(workflow_id).wait_for_completion(timeout)
-
     # Called only for names that the class itself does not have.
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the loaded workflow: ``inject_failure``, ``get_status`` and so on."""
-        return getattr(self._loaded_workflow(None), name)
+        """Return an attribute of the loaded workflow: ``inject_failure``, ``get_status`` and so on.
 
-    def _loaded_workflow(self, workflow_id: str | None) -> Workflow:
-        """Return the loaded workflow. Raises ``LookupError`` if there is none or it has another id."""
-        loaded = self._workflow
-        if loaded is None or workflow_id not in (None, loaded.state.plan_id):
-            raise LookupError("this workflow is not loaded; call load_todo_list first")
-        return loaded
+        Raises ``LookupError`` if none is loaded.
+        """
+        if self._workflow is None:
+            raise LookupError("no workflow is loaded; call load_todo_list first")
+        return getattr(self._workflow, name)
 
 
 def create_test_workflow(*, approved: Collection[str] = (), **policy: Any) -> Workflow:
