@@ -46,7 +46,7 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("planner.cli.protocol:replay", "Replay a recorded log and compare the decisions."),
     "metrics": Entry("planner.cli.metrics:metrics", "Print metrics of runs for Prometheus."),
     "history": Entry("planner.cli.history", "Show earlier runs: branches, failures and repairs."),
-    "serve": Entry("planner.cli.serve:serve", "Show runs and questions in a browser."),
+    "serve": Entry("planner.web.serve:serve", "Show runs and questions in a browser."),
     "schema": Entry("planner.cli.plan_file:schema", "Print the JSON Schema of a file format."),
     "tools": Entry("planner.cli.new_plans:tools", "List the tools and recipes that plans may name."),
     "gaps": Entry("planner.cli.iterate:gaps", "Report what is missing or failing in a project."),

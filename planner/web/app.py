@@ -1,7 +1,7 @@
 """Web application of ``planner serve``: the runs of a project, and a form for each open question.
 
 :class:`AccessGuard` checks each request first. Runs are read from the index, open questions from the run
-itself, as the command line does. Decisions are recorded by the function that the command line uses, too.
+itself, as the command line does. Answers are recorded by the functions of the command line.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from planner.brief.page import likeliest_change
+from planner.cli.answer import give_answer, give_decision, login_name
+from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, QuestionKind
+from planner.model.events import BranchChanges
 from planner.planfile.writer import plain, yaml_text
 from planner.store.index import open_index
 from planner.store.plan_run import PlanRun
 from planner.text.display import moment
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -48,20 +51,8 @@ HEADERS = {
 }
 
 
-def create_app(
-    plan: Path,
-    root: Path,
-    token: str,
-    record: Callable[[Path, Mapping[str, str]], list[str]],
-    person: str = "",
-) -> FastAPI:
-    """Create the application for a plan and the runs below ``root``.
-
-    ``token`` is the login token. ``record`` records the answer in the fields of a form, as the command line
-    does, and returns messages on what was recorded; it raises ``ValueError`` or
-    :class:`planner.errors.PlannerError` with a message for people. ``person`` is the name that forms
-    suggest.
-    """
+def create_app(plan: Path, root: Path, token: str) -> FastAPI:
+    """Create the application for a plan and the runs below ``root``; ``token`` is the login token."""
     app = FastAPI(openapi_url=None)  # there are pages only, nothing for programs
     guard = AccessGuard(token)
     # As middleware, the guard also covers static files and unknown paths.
@@ -99,7 +90,7 @@ def create_app(
             (each, _hunk(each), _proposal(each), _open_questions(run, each))
             for each in run.state.questions.values()
         ]
-        return page("questions.html", person=person, asked=asked, remarks=run.remarks)
+        return page("questions.html", person=login_name(), asked=asked, remarks=run.remarks)
 
     @app.post("/questions")
     async def decide(request: Request) -> Response:
@@ -108,8 +99,8 @@ def create_app(
             messages = ["The form is not from this server, or from before its start: load the page again."]
             return page("message.html", 403, title="Nothing was recorded", messages=messages)
         try:
-            messages = record(plan, form)
-        except (PlannerError, ValueError) as error:
+            messages = _record(plan, form)
+        except (PlannerError, UsageMistake, ValueError) as error:
             return page("message.html", 409, title="Nothing was recorded", messages=[str(error)])
         return page("message.html", title="Recorded", messages=messages)
 
@@ -145,6 +136,32 @@ def _proposal(question: AskHuman) -> str:
         {key: each[key] for key in each if key != "extensions" and key[:2] != "x-"} for each in proposed
     ]
     return "\n".join(yaml_text(each) for each in shown)
+
+
+def _record(plan: Path, form: Mapping[str, str]) -> list[str]:
+    """Record the answer in the fields of a form, as ``planner approve`` and ``planner answer`` do.
+
+    Return lines that say what was recorded. Raises ``UsageMistake`` if the question is closed, or a field
+    is not valid, and :class:`planner.errors.PlannerError`.
+    """
+    run, name, because = PlanRun.open(plan), form.get("id", ""), form.get("because")
+    by = one_line(form.get("by", ""), limit=100) or login_name()
+    if name not in run.state.questions:
+        raise UsageMistake("the question is closed: somebody has answered it, or the plan has changed")
+    if (decision := form.get("decision")) is None:
+        lines = give_answer(run, name, form.get("answer", ""), by, form.get("check"), because)
+    else:
+        changes: dict[str, object] = {}
+        if decision == "modify":
+            changes = {key: form[key] for key in BranchChanges.model_fields if key in form}
+            if not changes:
+                raise UsageMistake("no change is given; fill in a field, or approve it unchanged")
+            if "allowed_files" in form:
+                changes["allowed_files"] = form["allowed_files"].split()
+        # Never None: an answer without a digest must not count for whatever is proposed by now.
+        lines = [give_decision(run, name, decision, by, because, form.get("digest", ""), changes)]
+    run.save()
+    return lines
 
 
 async def _form(request: Request) -> dict[str, str] | None:

@@ -12,7 +12,6 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from planner_command import Command, failed, undecided, with_test
 
-from planner.cli.serve import record
 from planner.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
@@ -33,7 +32,7 @@ def asking(command: Command, tmp_path: Path) -> Path:
 
 
 def client_of(root: Path) -> TestClient:
-    app = create_app(root / "plan.yaml", root, "secret", record)
+    app = create_app(root / "plan.yaml", root, "secret")
     client = TestClient(app, base_url="http://localhost")
     assert client.get("/?token=secret", follow_redirects=False).status_code == 303
     return client
