@@ -15,7 +15,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import EditScope, may_change_tests, tree_of
-from planner.catalog import Purpose
 from planner.catalog.commands import MAX_COMMAND_LENGTH, accepted_command
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import evidence_of
@@ -29,9 +28,9 @@ from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from planner.catalog import Command
+    from planner.catalog import Command, Purpose
     from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
     from planner.model.outcome import Check, Failure, FailureContext, Outcome
     from planner.model.plan import Plan, Todo
@@ -40,17 +39,13 @@ if TYPE_CHECKING:
 MAX_FILES = 20
 """Maximum number of files that a strategy considers."""
 
-SURE = 0.9
-"""Confidence required before a repair is restricted to tests because a test is at fault."""
-
 _MAX_WORDS = 200
 """Number of characters to which quoted text is cut."""
 
 _MAX_READ = 4_000
 """Number of characters of untrusted text that are sanitized before it is cut."""
 
-_TYPE_CHECKERS = ("mypy", "pyright", "basedpyright")
-_SOURCE_FOLDERS = ("", "src", "lib", "python")
+_SOURCE_FOLDERS = ("", "src/", "lib/", "python/")
 """Folders that commonly hold a project's packages."""
 
 
@@ -129,86 +124,60 @@ class Situation:
         seen = [each.nodeid for each in self.observations if each.nodeid and "::" in each.nodeid]
         return tuple(dict.fromkeys(named or seen))
 
-    def command_of(self, check_id: str) -> CommandSpec | None:
-        """Return the command of a criterion, from the plan or, for a convention, from the outcome.
+    @cached_property
+    def commands(self) -> dict[str, CommandSpec]:
+        """The commands of the todo's criteria that can be parsed, by criterion id.
 
-        ``None`` if the command is unknown or cannot be parsed.
+        That of a convention is the one that ran.
         """
-        for where, spec in commands_of(self.todo):
-            if where == check_id:
-                return spec if accepted_command(spec.cmd) else None
-        for check in self.outcome.checks:
-            if check.id == check_id and check.cmd and accepted_command(check.cmd):
-                return CommandSpec(cmd=check.cmd, timeout_seconds=limit_of(check))
-        return None
+        ran = {
+            check.id: CommandSpec(cmd=check.cmd, timeout_seconds=limit_of(check))
+            for check in self.outcome.checks
+            if check.cmd and accepted_command(check.cmd)
+        }
+        specs = ran | dict(commands_of(self.todo))
+        return {name: spec for name, spec in specs.items() if accepted_command(spec.cmd)}
 
-    def failing_commands(self) -> list[CommandSpec]:
-        """Return the commands of the criteria that failed in this way."""
-        found = (self.command_of(check_id) for check_id in self.check_ids)
-        return [spec for spec in found if spec is not None]
+    @cached_property
+    def failing_commands(self) -> tuple[CommandSpec, ...]:
+        """The commands of the criteria that failed in this way."""
+        return tuple(self.commands[name] for name in self.check_ids if name in self.commands)
 
-    def known_commands(self) -> Iterator[Command]:
-        """Yield parsed commands: of the failing criteria, then of the todo, then of the plan."""
+    def command_for(self, purpose: Purpose) -> Command | None:
+        """Return the first command for a purpose, of the failing criteria, else of the todo or the plan."""
         todos = (self.todo, *self.plan.items)
-        specs = [*self.failing_commands(), *(spec for todo in todos for _, spec in commands_of(todo))]
-        for cmd in dict.fromkeys(spec.cmd for spec in specs):
-            command = accepted_command(cmd)
-            if command is not None:
-                yield command
+        specs = [*self.failing_commands, *(spec for todo in todos for _, spec in commands_of(todo))]
+        known = (accepted_command(cmd) for cmd in dict.fromkeys(spec.cmd for spec in specs))
+        return next((each for each in known if each is not None and each.tool.purpose is purpose), None)
 
     def isolated_commands(self) -> tuple[CommandSpec, ...]:
         """Return commands that run exactly the failing tests; empty if none is known to select them.
 
         They are the commands of the criteria that failed in this way, narrowed if their tests are known.
         """
-        failing, checks, ids = self.failing_tests, self.outcome.checks, self.check_ids
+        failing, ids, checks = self.failing_tests, self.check_ids, self.outcome.checks
         own = {
-            check.id: [each.nodeid for each in check.tests if each.nodeid in failing] for check in checks
+            check.id: [each.nodeid for each in check.tests if each.nodeid in failing]
+            for check in checks
+            if check.tests
         }
-        judged = {check.id for check in checks if check.tests}
-        commands = ((where, accepted_command(spec.cmd)) for where, spec in commands_of(self.todo))
         # If the failure names no criterion, use all failing checks, else commands that select a test.
         selected = (
             [name for name in dict.fromkeys((*own, *ids)) if own.get(name) or name in ids]
             or [check.id for check in checks if check.counts_as.is_red]
-            or [name for name, cmd in commands if cmd and any(as_selected(each, cmd) for each in failing)]
+            or [
+                name
+                for name, spec in self.commands.items()
+                if (command := accepted_command(spec.cmd)) is not None
+                and any(as_selected(each, command) for each in failing)
+            ]
         )
         found: dict[str, CommandSpec] = {}
-        for check_id in selected:
-            spec = self.command_of(check_id)
-            if spec is not None:
-                spec = narrowed_command(spec, own[check_id] if check_id in judged else failing)
+        for name in selected:
+            if name in self.commands:
+                spec = narrowed_command(self.commands[name], own.get(name, failing))
                 found.setdefault(spec.cmd, spec)
         return tuple(found.values())
-
-    @property
-    def _python_files(self) -> list[str]:
-        """The Python files with findings, in a form that no program parses as an option."""
-        files = (file for file in self.files_with_findings if file.endswith(PYTHON))
-        return [f"./{file}" if file.startswith("-") else file for file in files]
-
-    def syntax_check(self) -> str | None:
-        """Return a command that compiles the Python files with findings; ``None`` if there are none."""
-        python = self._python_files
-        failing = next((spec.cmd for spec in self.failing_commands()), "")
-        return shlex.join([*python_of(failing), "-m", "py_compile", *python]) if python else None
-
-    def type_check(self) -> tuple[str, str, bool] | None:
-        """Return a type-checking command, a phrase on its origin, and whether the project uses it already.
-
-        The plan's own type checker comes first, then one for which the project is configured, then mypy.
-        ``None`` if the plan has none and no Python file has findings.
-        """
-        for command in self.known_commands():
-            if command.tool.purpose is Purpose.TYPE_CHECK:
-                return command.text, "the type checker of the plan", True
-        python = self._python_files
-        if not python:
-            return None
-        for program in _TYPE_CHECKERS:
-            if program in self.tools:
-                return shlex.join([program, *python]), f"{program}, which the project uses,", True
-        return shlex.join(["mypy", *python]), "mypy, which must be installed first,", False
 
     # -- files to which the failure points ------------------------------------------------------------
 
@@ -223,57 +192,40 @@ class Situation:
         return _below_root((*self.located_files, *(each.path for each in self.findings)))
 
     @cached_property
-    def product_files(self) -> tuple[str, ...]:
-        """Product files that appear in the failures' locations and stacks."""
-        ran = (frame.path for frame in self.frames(Side.PRODUCT))
-        found = _below_root((*self.located_files, *ran), at_most=None)
-        return tuple(path for path in found if not is_test_path(path))
-
-    @cached_property
     def promised_files(self) -> tuple[str, ...]:
         """Artifacts that the todo is expected to create, and its target file."""
         task = self.todo.controller_task_spec
         wanted = [artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts]
-        return _below_root([*wanted, task.target_file if task else None], at_most=None)
+        return _below_root([*wanted, task.target_file if task else None])
 
+    @cached_property
     def implicated_files(self) -> tuple[str, ...]:
-        """Return the unprotected files that may contain the cause of a wrong result.
+        """The unprotected product files that may contain the cause of a wrong result, the likeliest first.
 
-        These are product files, or test files if a test is certainly at fault. Empty if it may be either.
+        Empty if the product is not at fault: a restriction must never forbid the right repair.
         """
-        found: list[str] = []
-        # Empty if it may be either: a restriction must never forbid the right repair.
-        if self.failure.owner is Owner.TEST:
-            named = (test.partition("::")[0] for each in self.failures for test in each.tests)
-            is_sure = (self.failure.confidence or 0.0) >= SURE
-            every = _below_root((*self.located_files, *named))
-            found = [file for file in every if is_sure and is_test_path(file)]
-        elif self.failure.owner not in (Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
-            found = self._files_at_fault()
-        protected = self.plan.metadata.protected_files
-        return tuple(file for file in found if not any(matches(file, each) for each in protected))
-
-    def _files_at_fault(self) -> list[str]:
-        """Return product files that may be at fault, most certain first."""
-        candidates = (place.path for each in self.failures for place in each.candidates)
-        ran = (
-            frame.path
-            for each in self.exceptions
-            for frame in reversed(each.frames)
-            if frame.side is Side.PRODUCT
-        )
+        if self.failure.owner in (Owner.TEST, Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
+            return ()
         task = self.todo.controller_task_spec
-        target = task.target_file if task else None
-        certain = _below_root((*candidates, *self.located_files, *ran, target))
-        near = {file.rpartition("/")[0] for file in certain}
-        touched = _below_root(self.outcome.touched_files)
-        likely = (f for f in touched if f in self.promised_files or f.rpartition("/")[0] in near)
+        stacks = (reversed(each.frames) for each in self.exceptions)
+        found = _below_root(
+            (
+                *(place.path for each in self.failures for place in each.candidates),
+                *self.located_files,
+                *(frame.path for frames in stacks for frame in frames if frame.side is Side.PRODUCT),
+                task.target_file if task else None,
+                *(path for path in self.outcome.touched_files if path in self.promised_files),
+            )
+        )
         of_tests = {frame.path for frame in self.frames(Side.TEST)}
-        return [
-            file
-            for file in _below_root((*certain, *likely))
-            if file not in of_tests and not is_test_path(file)
-        ]
+        protected = self.plan.metadata.protected_files
+        return tuple(
+            path
+            for path in found
+            if path not in of_tests
+            and not is_test_path(path)
+            and not any(matches(path, each) for each in protected)
+        )
 
     # -- limits of the repair -------------------------------------------------------------------------
 
@@ -294,29 +246,21 @@ class Situation:
     def module_file(self, module: str) -> str | None:
         """Return the file of a module, existing or to be written; ``None`` if it may be a foreign module.
 
-        A file that the plan expects takes precedence; otherwise the module is placed in the folder of its
-        top package, if files of the project show where that is.
+        A file that the plan expects takes precedence over the one that the failing import shows, and that
+        over the place where the todo may write the module's package.
         """
-        inner = module.replace(".", "/")
-        for path in self.promised_files:
-            # With the slash, so that "cart.py" is not found at the end of "shopcart.py".
-            if f"/{path}".endswith((f"/{inner}.py", f"/{inner}/__init__.py")):
-                return path
-        top = module.partition(".")[0]
-        frames = self.frames(Side.PRODUCT)
-        ran = [
-            below_root(frame.path) or "" for frame in frames if (frame.module or "").split(".")[0] == top
-        ]
-        known = (*self.product_files, *self.promised_files, *(self.todo.allowed_files or ()))
-        for path in (*ran, *known):
-            parts = path.split("/")
-            # A path that is only named (not executed) counts in the usual folders of packages alone.
-            at = next((at for at, part in enumerate(parts) if part in (top, f"{top}.py")), None)
-            if at is not None and (path in ran or "/".join(parts[:at]) in _SOURCE_FOLDERS):
-                folder = "".join(f"{part}/" for part in parts[:at])
-                is_package = any(each.startswith(f"{folder}{inner}/") for each in known)
-                return f"{folder}{inner}/__init__.py" if is_package else f"{folder}{inner}.py"
-        return None
+        inner, top = module.replace(".", "/"), module.partition(".")[0]
+        # With the slash, so that "cart.py" is not found at the end of "shopcart.py".
+        ends = (f"/{inner}.py", f"/{inner}/__init__.py")
+        planned = (path for path in self.promised_files if f"/{path}".endswith(ends))
+        observed = (below_root(each.path or each.place) for each in self.exceptions if each.name == module)
+        granted = (
+            f"{folder}{inner}.py"
+            for pattern in self.todo.allowed_files or ()
+            for folder in _SOURCE_FOLDERS
+            if pattern.startswith((f"{folder}{top}/", f"{folder}{top}.py"))
+        )
+        return next((path for path in (*planned, *observed, *granted) if path is not None), None)
 
 
 def limit_of(check: Check | None) -> float:
@@ -325,10 +269,10 @@ def limit_of(check: Check | None) -> float:
     return limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
 
 
-def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES) -> tuple[str, ...]:
-    """Return the distinct paths of project files, in order; ``at_most`` ``None`` returns all."""
+def _below_root(paths: Iterable[str | None]) -> tuple[str, ...]:
+    """Return the distinct paths of project files, in order, at most :data:`MAX_FILES`."""
     plain = (below_root(path) for path in paths)
-    return tuple(dict.fromkeys(path for path in plain if path is not None))[:at_most]
+    return tuple(dict.fromkeys(path for path in plain if path is not None))[:MAX_FILES]
 
 
 def quoted(text: str) -> str:

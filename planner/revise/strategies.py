@@ -58,6 +58,7 @@ from planner.revise.situation import (
     below_root,
     fixing_command,
     limit_of,
+    python_of,
     quoted,
     with_selections,
 )
@@ -86,6 +87,8 @@ _MAX_NODEID = 10_000
 _MAX_NAME = 100
 _MAX_STEM = 180
 """Number of characters of a todo's id that the ids of its steps repeat."""
+
+_TYPE_CHECKERS = ("mypy", "pyright", "basedpyright")
 
 _NO_MODULE = re.compile(r"No module named '?(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?![\w.])'?")
 _NO_NAME = re.compile(
@@ -210,35 +213,32 @@ def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
     if retargets:  # probably a misspelling, so a new test of that name would be wrong
         yield from retargets
         return
-    selectors = [each for seen in situation.observations for each in seen.selectors]
-    problems = {each.text: each.problem for each in selectors}
-    missing = [each.text for each in selectors if each.problem in MISSING_TEST]
-    commands = (accepted_command(spec.cmd) for spec in situation.failing_commands())
+    problems = {each.text: each.problem for seen in situation.observations for each in seen.selectors}
+    missing = [text for text, problem in problems.items() if problem in MISSING_TEST]
+    commands = (accepted_command(spec.cmd) for spec in situation.failing_commands)
     selected = [text for each in commands if each and each.pytest for text in each.pytest.selections]
     located = [text for text in selected if text.partition("::")[0] in situation.located_files]
-    for selection in (*missing, *located, *selected):
-        # A folder cannot be written as a test.
-        file = below_root(selection.partition("::")[0])
-        if file is None or "." not in file.rpartition("/")[2]:
-            continue
-        exists = situation.tree.exists(file)
-        if exists is None:
-            problem = problems.get(selection, "" if selectors or "::" in selection else "missing_file")
-            exists = problem != "missing_file" or failure.rule in _NOT_PROVING
-        hint = (
-            f"Make a test of {quoted(selection)} run that fails until the work is done."
-            if failure.rule in _NOT_PROVING
-            else f"Write {quoted(selection)} so that it fails until the work is done."
-        )
-        yield NameArtifact(
-            rule="missing-test-written",
-            because=f"{quoted(selection)} proves nothing yet",
-            todo_id=situation.branch.id,
-            path=file,
-            hint=f"{hint} {quoted(failure.suggestion or failure.stack_trace_head or '')}".strip(),
-            task="PATCH" if exists else None,
-        )
+    # A folder cannot be written as a test.
+    files = {text: below_root(text.partition("::")[0]) for text in (*missing, *located, *selected)}
+    found = ((text, file) for text, file in files.items() if file and "." in file.rpartition("/")[2])
+    selection, file = next(found, ("", ""))
+    if not file:
         return
+    proves_nothing = failure.rule in _NOT_PROVING
+    exists = situation.tree.exists(file)
+    if exists is None:
+        problem = problems.get(selection, "" if problems or "::" in selection else "missing_file")
+        exists = proves_nothing or problem != "missing_file"
+    verb, aim = ("Make a test of", "run that") if proves_nothing else ("Write", "so that it")
+    hint = f"{verb} {quoted(selection)} {aim} fails until the work is done."
+    yield NameArtifact(
+        rule="missing-test-written",
+        because=f"{quoted(selection)} proves nothing yet",
+        todo_id=situation.branch.id,
+        path=file,
+        hint=f"{hint} {quoted(failure.suggestion or failure.stack_trace_head or '')}".strip(),
+        task="PATCH" if exists else None,
+    )
 
 
 def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
@@ -304,27 +304,42 @@ def near_selection(selector: Selector) -> str | None:
 
 def _check_syntax(situation: Situation) -> Iterator[Edit]:
     """Add a compilation of the files at fault as the branch's first criterion."""
+    python = _python_files(situation)
+    failing = next((spec.cmd for spec in situation.failing_commands), "")
+    cmd = shlex.join([*python_of(failing), "-m", "py_compile", *python]) if python else None
     because = f"no test can run before it compiles: {_few(situation.files_with_findings)}"
-    yield from _add_check(situation, situation.syntax_check(), "compilation-checks-syntax-first", because)
+    yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
 
 
 def _check_types(situation: Situation) -> Iterator[Edit]:
-    """Add a type check as the branch's first criterion."""
-    found = situation.type_check()
-    if found is not None:
-        cmd, whose, is_in_use = found
-        because = f"{whose} checks {_few(situation.files_with_findings) or 'the project'} before the tests"
-        rule = "types-checked-before-retry"
-        # A program that the project does not use yet has to be installed.
-        yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
+    """Add a type check as the branch's first criterion.
+
+    The plan's own type checker comes first, then one for which the project is configured, then mypy.
+    """
+    planned, python = situation.command_for(Purpose.TYPE_CHECK), _python_files(situation)
+    program = next((each for each in _TYPE_CHECKERS if each in situation.tools), None)
+    cmd = shlex.join([program or "mypy", *python]) if python else None
+    whose = f"{program}, which the project uses," if program else "mypy, which must be installed first,"
+    if planned is not None:
+        cmd, whose = planned.text, "the type checker of the plan"
+    because = f"{whose} checks {_few(situation.files_with_findings) or 'the project'} before the tests"
+    # A program that the project does not use yet has to be installed.
+    is_new = planned is None and program is None
+    yield from _add_check(situation, cmd, "types-checked-before-retry", because, requires_approval=is_new)
+
+
+def _python_files(situation: Situation) -> list[str]:
+    """Return the Python files with findings, in a form that no program parses as an option."""
+    files = (file for file in situation.files_with_findings if file.endswith(PYTHON))
+    return [f"./{file}" if file.startswith("-") else file for file in files]
 
 
 def _fix_lint(situation: Situation) -> Iterator[Edit]:
     """Insert a step that runs the linter's automatic fix, or fixes its findings by hand."""
     files = situation.files_with_findings
     own = {spec.cmd for _, spec in commands_of(situation.todo)}
-    linters = (each for each in situation.known_commands() if each.tool.purpose is Purpose.LINT)
-    command = next((each for each in linters if each.text in own), None)
+    command = situation.command_for(Purpose.LINT)
+    command = command if command is not None and command.text in own else None
     fix = None if command is None else fixing_command(command)
     python = [file for file in files if file.endswith(PYTHON)]
     if fix is None and python and "ruff" in situation.tools:
@@ -393,7 +408,9 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
         else:
             # A module that lacks only a name exists: its file cannot serve as the step's criterion.
             exists = situation.tree.exists(path)
-            is_new = name is None and path not in situation.product_files and exists is not True
+            known = {*situation.located_files, *(each.path for each in situation.exceptions)}
+            ran = {frame.path for frame in situation.frames(Side.PRODUCT)}
+            is_new = name is None and path not in known | ran and exists is not True
             because = f"{what} belongs to the project and cannot be imported"
             title = f"Provide {what}"
             hint = f"Let {path} provide {what}, or import it by its real name."
@@ -532,7 +549,7 @@ def _add_check(
 def _narrow(situation: Situation, *, rule: str, why: str, folders: bool = False) -> Iterator[NarrowFiles]:
     """Restrict the branch to the files with findings, or the ``folders`` of those that may be at fault."""
     branch = situation.branch
-    files = situation.implicated_files() if folders else situation.files_with_findings
+    files = situation.implicated_files if folders else situation.files_with_findings
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
     if patterns is not None:
         because = f"{why} {_few(files)}"

@@ -341,18 +341,16 @@ MAKES = {"criteria": {"expected_artifacts": ["out/made.py"]}}
 @pytest.mark.parametrize(
     ("failed", "item", "fields", "allowed"),
     [
-        ({"at": "tests/test_rsi.py", "owner": Owner.TEST, "confidence": 0.9}, {}, {}, [("tests/**",)]),
-        ({"at": "tests/test_rsi.py", "owner": Owner.TEST, "confidence": 0.75}, {}, {}, []),
-        ({"at": "tests/test_rsi.py", "owner": Owner.TEST}, {}, {}, []),
-        ({"at": "pkg/a.py", "owner": Owner.PLAN}, {}, {}, []),
-        ({"at": "pkg/a.py", "owner": Owner.ENVIRONMENT}, {}, {}, []),
-        ({"at": "pkg/a.py", "owner": Owner.HARNESS}, {}, {}, []),
+        *(
+            ({"at": "pkg/a.py", "owner": owner}, {}, {}, [])
+            for owner in (Owner.TEST, Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS)
+        ),
         ({"at": "pkg/a.py"}, MAKES, {}, [("pkg/**", "out/**")]),
         ({"at": "pkg/a.py"}, TARGET, {"metadata": {"protected_files": ["pkg/**"]}}, [("core/**",)]),
     ],
     ids=[
-        *("a test surely at fault", "perhaps a test", "an unsure test", "the plan", "the environment"),
-        *("the harness", "touched files near it or promised", "the target but no protected file"),
+        *("a test", "the plan", "the environment", "the harness"),
+        *("touched files that are promised", "the target but no protected file"),
     ],
 )
 def test_only_files_that_may_be_at_fault_may_be_changed(
@@ -452,31 +450,29 @@ def test_findings_without_a_fix_go_to_manual_edits_or_to_a_linter_with_a_fix() -
     assert "ruff check --fix pkg/a.py" in by_ruff.controller_task_spec.hint
 
 
-def import_step(
-    message: str, *paths: str, item: Todo | None = None, type: str = "ModuleNotFoundError"
-) -> Any:
-    frames = [frame(path) for path in paths]
+def import_step(message: str, item: Todo | None = None, **facts: Any) -> Any:
+    error = raised("ModuleNotFoundError", message).model_copy(update=facts)
     case = situation(
         failure(Category.IMPORT_ERROR),
         item or todo("t2", FILE),
-        observations=(seen(exceptions=(raised(type, message, *frames),)),),
+        observations=(seen(exceptions=(error,)),),
     )
     revised(case)
     return only(case, AddTodoBefore).todo
 
 
 @pytest.mark.parametrize(
-    ("message", "path", "file", "proofs"),
+    ("message", "facts", "file", "proofs"),
     [
-        ("No module named 'pkg.missing'", "pkg/main.py", "pkg/missing.py", ["pkg/missing.py"]),
-        ("No module named 'pkg.sub.a'", "src/pkg/main.py", "src/pkg/sub/a.py", ["src/pkg/sub/a.py"]),
-        ("cannot import name 'Thing' from 'pkg.core' (/x/pkg/core.py)", "pkg/main.py", "pkg/core.py", []),
+        ("No module named 'pkg.a'", {"name": "pkg.a", "place": "pkg/a.py"}, "pkg/a.py", ["pkg/a.py"]),
+        ("No module named 'tool'", {"name": "tool", "path": "tool.py"}, "tool.py", []),
+        ("cannot import name 'f' from 'pkg' (x)", {"name": "pkg", "path": "pkg/b.py"}, "pkg/b.py", []),
     ],
 )
-def test_a_missing_project_module_is_written_into_its_package(
-    message: str, path: str, file: str, proofs: list[str]
+def test_a_module_of_the_project_is_provided_where_its_import_looked_for_it(
+    message: str, facts: dict[str, str], file: str, proofs: list[str]
 ) -> None:
-    step = import_step(message, path)
+    step = import_step(message, **facts)
     assert [each.path for each in step.acceptance_criteria.expected_artifacts] == proofs
     assert step.requires_testing is bool(proofs)
     assert step.allowed_files == (file,)
@@ -491,25 +487,12 @@ def test_a_module_promised_by_the_todo_belongs_to_the_project() -> None:
     assert import_step("No module named 'lone'", item=target).allowed_files == ("lone.py",)
 
 
-def test_a_package_is_located_by_its_init_file_and_executed_modules() -> None:
-    package = import_step("cannot import name 'Thing' from 'pkg'", "pkg/main.py", type="ImportError")
-    assert package.allowed_files == ("pkg/__init__.py",)
-    nested = frame("backend/app/main.py", module="app.main")
-    odd = frame("backend/app/other.py", module="app.elsewhere")
-    case = situation(
-        failure(Category.IMPORT_ERROR),
-        todo("t2", FILE),
-        observations=(seen(exceptions=(raised("E", "No module named 'app.new'", odd, nested),)),),
-    )
-    assert only(case, AddTodoBefore).todo.allowed_files == ("backend/app/new.py",)
-
-
 MISSING = ArtifactFact(path="x/y.bin", problem="missing", nearest=("x/z.bin",))
 UNWRITTEN = ContractFact(path="c.json", problem="missing_module", module_path="pkg/m.py")
 
 
 def test_a_third_party_module_is_declared_without_an_invented_command() -> None:
-    step = import_step("No module named 'yaml.nodes'", "pkg/main.py")
+    step = import_step("No module named 'yaml.nodes'", name="yaml.nodes")
     task = step.controller_task_spec
     assert (task.type, step.requires_testing) == ("RESOLVE_DEPENDENCY", False)
     assert "package of yaml" in step.title
@@ -517,7 +500,8 @@ def test_a_third_party_module_is_declared_without_an_invented_command() -> None:
     assert "install" in task.hint
     assert "pip" not in task.hint
     assert "pyproject.toml" in step.allowed_files
-    newer = import_step("cannot import name 'x' from 'numpy.linalg'", "pkg/main.py", type="ImportError")
+    installed = "/x/numpy/linalg.py"
+    newer = import_step("cannot import name 'x' from 'numpy.linalg'", name="numpy.linalg", path=installed)
     assert "in a version that has x of numpy.linalg" in newer.controller_task_spec.hint
 
 
@@ -566,8 +550,6 @@ def test_creation_of_an_existing_file_is_never_requested() -> None:
     task: Any = revised(case).todo(BRANCH).controller_task_spec
     assert (task.type, task.target_file) == ("PATCH", test)
     assert task.hint.startswith(f"Make a test of {test} run")
-    step = import_step("No module named 'tool'", "tool.py")
-    assert not step.acceptance_criteria.expected_artifacts
 
 
 @pytest.mark.parametrize(
