@@ -567,39 +567,16 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
 
 
 def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
-    """Return a proposal with a person's changes.
+    """Return a proposal with a person's changes of its edits.
 
     Raises :class:`planner.errors.RefusedEvent` for changes that would leave the branch without attempts
     or widen its files.
     """
-    assert question.branch is not None
+    branch, files = question.branch, changes.allowed_files
+    assert branch is not None
     if changes.max_debug_attempts == 0:
         raise RefusedEvent("no-attempts", "a branch without attempts repairs nothing", "reject it instead")
-    # Twice the same branch: as shown to the person, with all edits applied, and as the edit adds it.
-    branch = _with_changes(question.branch, changes)
-    instructions = None
-    if changes.instructions is not None:
-        instructions = f"{changes.instructions}\n\n{branch.debug_instructions or ''}".strip() + "\n"
-        branch = branch.model_copy(update={"debug_instructions": instructions})
-    edits: list[Edit] = []
-    for edit in question.edits:
-        if edit.edit == "add_branch":
-            edit = edit.model_copy(update={"todo": _with_changes(edit.todo, changes)})
-        # The person's files replace those that the proposal would restrict.
-        elif edit.edit == "narrow_files" and changes.allowed_files is not None:
-            continue
-        elif edit.edit == "add_context" and edit.todo_id == branch.id and instructions is not None:
-            edit = edit.model_copy(update={"text": instructions})
-        edits.append(edit)
-    return question.model_copy(update={"branch": branch, "edits": tuple(edits)})
-
-
-def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
-    """Return a branch with a person's changes.
-
-    Raises :class:`planner.errors.RefusedEvent` for files that the branch was not allowed before.
-    """
-    files, allowed = changes.allowed_files, todo.allowed_files
+    allowed = branch.allowed_files
     wider = None if files is None or allowed is None else widened_by(allowed, files)
     if wider is not None:
         raise RefusedEvent(
@@ -607,17 +584,31 @@ def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
             f"'{wider}' is not within the proposed files ({', '.join(allowed or ()) or 'none'})",
             "name narrower patterns",
         )
-    extensions = None
-    if files is not None:  # in the plan file, too, so that no later cause widens them
-        memory: dict[str, Any] = {**todo.extensions.get(MEMORY, {}), "granted": list(files)}
-        extensions = {**todo.extensions, MEMORY: memory}
-    fields = {
-        "extensions": extensions,
+    edits: list[Edit] = []
+    for edit in question.edits:
+        if edit.edit == "add_branch":
+            edit = edit.model_copy(update={"todo": _with_changes(edit.todo, changes)})
+        # The person's files replace those that the proposal would restrict.
+        elif edit.edit == "narrow_files" and files is not None:
+            continue
+        elif edit.edit == "add_context" and edit.todo_id == branch.id and changes.instructions is not None:
+            text = f"{changes.instructions}\n\n{edit.text}".strip() + "\n"
+            edit = edit.model_copy(update={"text": text})
+        edits.append(edit)
+    return question.model_copy(update={"edits": tuple(edits)})
+
+
+def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
+    """Return a branch with a person's changes."""
+    fields: dict[str, Any] = {
         "agent_role": changes.role,
         "target_agent_role": changes.role,
-        "allowed_files": files,
+        "allowed_files": changes.allowed_files,
         "max_debug_attempts": changes.max_debug_attempts,
     }
+    if changes.allowed_files is not None:  # in the plan file, too, so that no later cause widens them
+        memory = {**todo.extensions.get(MEMORY, {}), "granted": list(changes.allowed_files)}
+        fields["extensions"] = {**todo.extensions, MEMORY: memory}
     return todo.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
 

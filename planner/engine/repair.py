@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.engine.requests import implement, instructions_for, verify_again
+from planner.engine.requests import implement, instructions_for, request
 from planner.engine.state import PendingStep
 from planner.engine.transaction import OPTIONS, Stop, digest_of_edits, edited, publish, rfc3339
 from planner.errors import EditConflictError, RefusedEvent
@@ -302,7 +302,7 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
     """Apply a failing outcome to a todo in ``testing``."""
     own, preexisting = sorted_failures(record.todo, event.outcome)
     if own and is_unowned(own[0]):
-        _verify_unowned_again(tx, record, own[0])
+        _verify_again_or_ask(tx, record, own[0])
         return
     failure = own[0] if own else preexisting[0]
     findings = _findings(record, event, failure)
@@ -376,40 +376,33 @@ def _move_preexisting(tx: Transaction, record: TodoRecord, failures: tuple[Failu
 def _apply_undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
     """Apply an undecided outcome: verify again, or ask a person if that cannot help."""
     unowned = next((failure for failure in failures_of(outcome) if is_unowned(failure)), None)
-    if unowned is not None:
-        _verify_unowned_again(tx, record, unowned)
-        return
-    open_ = [check for check in outcome.checks if check.counts_as in UNDECIDED]
     manual = [check for check in outcome.checks if check.counts_as is Verdict.NEEDS_HUMAN]
-    if manual and not open_:
+    if unowned is None and manual and all(check.counts_as not in UNDECIDED for check in outcome.checks):
         text = "; ".join(check.title or check.id for check in manual)
         because = "only the answer of a person is missing"
         tx.rest(record)
         tx.ask(QuestionKind.ANSWER, record, text, "question-is-open", because)
     else:
-        _verify_again_or_ask(tx, record, "inconclusive-is-verified-again", "the verdict was inconclusive")
+        _verify_again_or_ask(tx, record, unowned)
 
 
-def _verify_unowned_again(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
-    """Verify again after a failure of environment or harness, for which no role is responsible."""
-    if failure.category is Category.HARNESS_ERROR or failure.owner is Owner.HARNESS:
+def _verify_again_or_ask(tx: Transaction, record: TodoRecord, failure: Failure | None) -> None:
+    """Verify again, each time after twice the delay; ask a person once the retries are exhausted.
+
+    ``failure`` is the one of environment or harness, if any: no role is responsible for it.
+    """
+    if failure is None:
+        rule, because = "inconclusive-is-verified-again", "the verdict was inconclusive"
+    elif failure.category is Category.HARNESS_ERROR or failure.owner is Owner.HARNESS:
         rule, because = "harness-blames-nobody", f"the run itself failed: {_headline(failure)}"
     else:
         rule, because = "environment-blames-nobody", f"something was missing: {_headline(failure)}"
-    _verify_again_or_ask(tx, record, rule, because, failure)
-
-
-def _headline(failure: Failure) -> str:
-    """Return the first line of a failure, or its category if it has none."""
-    return one_line(failure.stack_trace_head or "", limit=_MAX_HEADLINE) or failure.category.value
-
-
-def _verify_again_or_ask(
-    tx: Transaction, record: TodoRecord, rule: str, because: str, failure: Failure | None = None
-) -> None:
-    """Verify again, each time after twice the delay; ask a person once the retries are exhausted."""
     if record.waited < tx.policy.environment_retries:
-        verify_again(tx, record, rule, because, tx.policy.environment_delay_seconds * 2**record.waited)
+        # The todo keeps its place and its files during the delay.
+        delay = tx.policy.environment_delay_seconds * 2**record.waited
+        record = tx.move(record, TodoLife.TESTING, waited=record.waited + 1)
+        at = tx.now + delay if delay > 0 else None
+        request(tx, record, rule, because, at, waited=record.waited, delay_seconds=delay)
         return
     record = tx.update(record, failure=failure or record.failure)
     text = f"repair the environment, so that {record.id} can be verified"
@@ -417,6 +410,11 @@ def _verify_again_or_ask(
     tx.rest(record)
     because += f"; it was verified {record.waited + 1} times"
     tx.ask(QuestionKind.MEND_ENVIRONMENT, record, text, rule, because)
+
+
+def _headline(failure: Failure) -> str:
+    """Return the first line of a failure, or its category if it has none."""
+    return one_line(failure.stack_trace_head or "", limit=_MAX_HEADLINE) or failure.category.value
 
 
 # -- repair --------------------------------------------------------------------------------------------

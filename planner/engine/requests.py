@@ -1,7 +1,7 @@
 """Requests to the driver for work, verification and sub-plans, with the brief for whoever acts.
 
-Each function moves the todo to the state that corresponds to the request, and remembers rule and reason
-of it, so that it can be repeated after a restart of the driver.
+:func:`request` remembers rule and reason of a request, so that it can be repeated after a restart of the
+driver.
 """
 
 from __future__ import annotations
@@ -32,41 +32,17 @@ def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **fa
     """Request a turn of work on a todo, with the reason ``because`` and ``facts`` about it."""
     turns = record.turns + 1
     tx.move(record, TodoLife.ACTIVE, turns=turns, cost_reported=False, next_step=None, waited=0)
-    _request(tx, record, rule, because, facts)
+    request(tx, record, rule, because, **facts)
 
 
 def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Request the verification of a todo, with the reason ``because`` and ``facts`` about it."""
     tx.move(record, TodoLife.TESTING, deadline=None, next_step=None)
-    _request(tx, record, rule, because, facts)
+    request(tx, record, rule, because, **facts)
 
 
-def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, delay: float) -> None:
-    """Request another verification of a todo, ``delay`` seconds from now."""
-    # The todo keeps its place and its files during the delay.
-    record = tx.move(record, TodoLife.TESTING, waited=record.waited + 1)
-    at = None if delay <= 0 else tx.now + delay
-    _request(tx, record, rule, because, {"waited": record.waited, "delay_seconds": delay}, at)
-
-
-def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Request the sub-plan of a parent."""
-    tx.move(record, TodoLife.ACTIVE, next_step=None)
-    _request(tx, record, rule, because, {})
-
-
-def repeat(tx: Transaction, record: TodoRecord) -> None:
-    """Repeat the outstanding request of a todo after the driver was restarted."""
-    _request(tx, record, "resumed", "the driver restarted before it answered", {})
-
-
-def _request(
-    tx: Transaction,
-    record: TodoRecord,
-    rule: str,
-    because: str,
-    facts: dict[str, Fact],
-    at: float | None = None,
+def request(
+    tx: Transaction, record: TodoRecord, rule: str, because: str, at: float | None = None, /, **facts: Fact
 ) -> None:
     """Emit the request that corresponds to a todo's state: verification, sub-plan, or turn of work.
 

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from planner.engine.repair import branch_ended, open_branch, release_follower
-from planner.engine.requests import implement, load_sub_plan, repeat, verify
+from planner.engine.requests import implement, request, verify
 from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop, files_of, is_said_to_be_done
 from planner.model.actions import Finish, Halt, QuestionKind
@@ -162,7 +162,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         return
     tx.occupy(record)
     if record.is_parent and step.kind in ("start", "load"):
-        load_sub_plan(tx, record, rule, because)
+        request(tx, tx.move(record, TodoLife.ACTIVE, next_step=None), rule, because)
     elif step.kind == "verify":
         verify(tx, record, rule, because)
     elif claimed and record.todo.requires_testing:
@@ -290,7 +290,7 @@ def repeat_requests(tx: Transaction) -> None:
     """Emit every outstanding request and question again, for a driver that was restarted."""
     for record in _live(tx):
         if not (record.is_parent and record.id in tx.parts):  # a loaded sub-plan is not requested again
-            repeat(tx, record)
+            request(tx, record, "resumed", "the driver restarted before it answered")
     for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         tx.show(question)
 
