@@ -456,8 +456,10 @@ class _NextScreen(Screen):
         state = self._run.state
         for name, red in sorted(state.blocked().items()):
             yield f"{name}: blocked by {red}"
-        for name, those in sorted(state.held.items()):
-            yield from (f"{each}: after {name}, which may write the same files" for each in sorted(those))
+        steps = ((each.next_step.behind, each.id) for each in self._records.values() if each.next_step)
+        for holder, name in sorted(steps):
+            if holder in state.live:
+                yield f"{name}: after {holder}, which may write the same files"
         for record in self._records.values():
             step = record.next_step
             if step is not None and step.kind == "branch" and record.question is None:

@@ -639,7 +639,7 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     if limit < 1:
         escalate(tx, record, "branch-limit", "the plan allows no branches (max_concurrent_branches is 0)")
     elif tx.open_branches >= limit:
-        tx.enqueue(record, *step)
+        tx.enqueue(record, step.kind, step.rule, step.because, step.proposal)
     elif step.proposal is not None:
         try:
             _make_branch(tx, record, step.proposal)

@@ -7,8 +7,7 @@ a turn of work, and if no live todo may write the same files.
 from __future__ import annotations
 
 from hashlib import sha256
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.engine.repair import branch_ended, open_branch, release_follower
 from planner.engine.requests import implement, request, verify
@@ -34,15 +33,6 @@ _VALID_STATES = {
 }
 """The states in which a pending step of each kind is still valid."""
 
-_PATH_TO_FAILED = {
-    TodoLife.ACTIVE: (TodoLife.FAILED,),
-    TodoLife.TESTING: (TodoLife.TEST_FAILED, TodoLife.FAILED),
-    TodoLife.TEST_FAILED: (TodoLife.FAILED,),
-    TodoLife.PENDING: (TodoLife.FAILED,),
-    TodoLife.FAILED: (),
-}
-"""Legal moves that lead from each state to ``failed``, for the todos that caused a halt."""
-
 
 def apply_consequences(tx: Transaction) -> None:
     """Apply consequences until none is left, then decide whether the run continues.
@@ -57,7 +47,7 @@ def apply_consequences(tx: Transaction) -> None:
             _renew_proposals(tx, tx.changed.pop(0))
         elif tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
-        elif not release_follower(tx) and not _open_next_branch(tx) and not _grant_ready(tx):
+        elif not release_follower(tx) and not _take_step(tx):
             break
     _conclude(tx)
 
@@ -90,50 +80,47 @@ def _renew_proposals(tx: Transaction, todo_id: str) -> None:
             open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
 
 
-def _open_next_branch(tx: Transaction) -> bool:
-    """Open the next waiting branch if the limit allows it; return whether one was opened or proposed."""
-    while tx.unopened and tx.open_branches < tx.top.max_concurrent_branches:
-        record = tx.records[heappop(tx.unopened)[-1]]
-        step = record.next_step
-        if step is not None and step.kind == "branch" and record.life in _VALID_STATES["branch"]:
-            open_branch(tx, record, step)
-            return True
-    return False
+def _take_step(tx: Transaction) -> bool:
+    """Perform the first queued step that is valid and has a free place, budget and free files.
 
-
-def _grant_ready(tx: Transaction) -> bool:
-    """Grant every queued step that is valid and has a free place, budget and free files.
-
-    Stops and returns ``True`` if a branch ended meanwhile, as its consequences come first.
+    Returns whether there was one, or one that is no longer valid.
     """
-    deferred: list[tuple[Any, ...]] = []
-    jobs = tx.policy.jobs
-    while tx.ready and not tx.ended_branches:
-        key = heappop(tx.ready)
+    jobs, can_branch = tx.policy.jobs, tx.open_branches < tx.top.max_concurrent_branches
+    is_full = jobs is not None and sum(not tx.records[name].is_parent for name in tx.live) >= jobs
+    for at, key in enumerate(tx.queue):
         record = tx.records[key[-1]]
         step = record.next_step
-        # Entries are not removed when a step is replaced or a todo moves on, so outdated ones are skipped.
-        if step is None or step.kind == "branch" or record.life not in _VALID_STATES[step.kind]:
+        is_branch = key[0] < 0
+        # Keys stay when a step is replaced or a todo moves on.
+        if (
+            step is None
+            or is_branch is not (step.kind == "branch")
+            or record.life not in _VALID_STATES[step.kind]
+        ):
+            del tx.queue[at]
+            return True
+        if step.behind in tx.live or (is_branch and not can_branch):
             continue
         if step.kind == "start" and tx.waits(record):  # a revision added a dependency after it was queued
             tx.update(record, next_step=None)
             continue
-        # Parents need neither a place nor a turn of work, and come first in the queue.
+        # Branches and parents need no place, and come first in the queue.
+        if is_full and not is_branch and not record.is_parent:
+            return False
+        # A parent needs no turn of work, either. Verifications need no budget and continue without one.
         is_work = step.kind in ("start", "implement") and not record.is_parent
-        places = None if jobs is None else jobs - sum(not tx.records[name].is_parent for name in tx.live)
-        if places is not None and places <= 0 and not record.is_parent:
-            deferred.append(key)
-            break  # all that follow need a place, too
         if is_work and not tx.check_budget(before_work=not _may_pass_without_work(record, step)):
-            deferred.append(key)  # verifications need no budget for a turn of work and continue
-        # Not deferred: it returns to the queue when the holder releases its files.
-        elif (holder := tx.holder_of(record)) is not None:
-            tx.held[holder] = (*tx.held.get(holder, ()), record.id)
+            continue
+        if not is_branch and (holder := tx.holder_of(record)) is not None:
+            tx.update(record, next_step=step._replace(behind=holder))
+            continue
+        del tx.queue[at]
+        if is_branch:
+            open_branch(tx, record, step)
         else:
             _grant(tx, record, step)
-    for key in deferred:
-        heappush(tx.ready, key)
-    return bool(tx.ended_branches)
+        return True
+    return False
 
 
 def _may_pass_without_work(record: TodoRecord, step: PendingStep) -> bool:
@@ -255,18 +242,20 @@ def _conclude(tx: Transaction) -> None:
 
 
 def halt(tx: Transaction, action: Halt) -> None:
-    """Halt the run: cancel live work, move live todos to ``halted``, and emit the action.
-
-    The todos that caused the halt fail first.
+    """Halt the run: cancel live work, move it and the todos that caused the halt to ``halted``, and emit
+    the action.
     """
     for record in _live(tx):
         # The event just reported the end of the culprit's own work, so nothing of it is left to cancel.
         if not (record.id in action.todo_ids and tx.trigger in ("verified", "work_finished")):
             tx.cancel(record, action.rule, action.because)
-    culprits = tuple(name for name in action.todo_ids if tx.records[name].life in _PATH_TO_FAILED)
+    over = (TodoLife.DONE, TodoLife.SKIPPED)
+    culprits = tuple(name for name in action.todo_ids if tx.records[name].life not in over)
     for name in culprits:
-        for life in (*_PATH_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
-            tx.move(tx.records[name], life)
+        # What is neither worked on nor verified has no direct move to ``halted``.
+        if tx.records[name].life in (TodoLife.PENDING, TodoLife.TEST_FAILED):
+            tx.move(tx.records[name], TodoLife.FAILED)
+        tx.move(tx.records[name], TodoLife.HALTED)
     # By state: todos in testing that wait for a person are not among the live ones above.
     for record in [each for each in tx.records.values() if each.life.is_live]:
         tx.move(record, TodoLife.HALTED)

@@ -33,6 +33,8 @@ class PendingStep(NamedTuple):
     because: str
     proposal: AskHuman | None = None
     """For ``branch``, the proposal that a person approved."""
+    behind: str = ""
+    """Id of the live todo that may write the same files; the step is not considered before that rests."""
 
 
 class TodoRecord(NamedTuple):
@@ -176,14 +178,10 @@ class State:
     questions: dict[str, AskHuman] = field(default_factory=dict[str, "AskHuman"])
     live: dict[str, None] = field(default_factory=dict[str, None])
     """Ids of todos that are being worked on or verified, parents included, in order of start."""
-    ready: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    """Heap of keys ``(kind, priority, bias, rank, id)`` of todos with a pending step."""
-    unopened: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    """The same for todos that wait for a branch. A heap of its own, as hundreds may wait here for long and
-    would be inspected at each event.
+    queue: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+    """Sorted keys ``(kind, priority, bias, rank, id)`` of todos with a pending step. Keys of steps that
+    were replaced stay until they are found.
     """
-    held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Ids of todos that wait for the files of a live todo, by its id."""
     open_branches: int = 0
     failed_branches: int = 0
     consecutive: int = 0

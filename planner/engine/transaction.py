@@ -9,11 +9,11 @@ of them. The decisions themselves are made in :mod:`~planner.engine.events`,
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
-from heapq import heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -185,26 +185,18 @@ class Transaction(State):
     ) -> TodoRecord:
         """Queue the next step of a todo and return its new record.
 
-        The scheduler grants the step as soon as a place and the todo's files are free. ``kind`` and
-        ``proposal`` are those of :class:`~planner.engine.state.PendingStep`.
-        """
-        record = self.update(record, next_step=PendingStep(kind, rule, because, proposal))
-        self.add_to_queue(record)
-        return record
-
-    def add_to_queue(self, record: TodoRecord) -> None:
-        """Insert a todo that has a pending step into the queue for that step.
-
-        Steps of kind ``branch`` go to :attr:`unopened`, all others to :attr:`ready`. The order is:
+        The scheduler performs it as soon as a place and the todo's files are free. ``kind`` and
+        ``proposal`` are those of :class:`~planner.engine.state.PendingStep`. The order is: branches,
         parents, priority (lower first), the bias of the memory, rank in the plan.
         """
+        record = self.update(record, next_step=PendingStep(kind, rule, because, proposal))
         # Negative, as the smallest key comes first: among equals, the todo that more likely succeeds.
         bias = 0.0 if self.memory is None else -self.memory.order_bias(record.todo, self.now)
-        is_branch = record.next_step is not None and record.next_step.kind == "branch"
         # Memory may only reorder todos of equal priority.
         # A parent occupies no place, so it need not wait behind todos that do.
-        key = (0 if record.is_parent else 1, record.todo.priority, bias, record.rank, record.id)
-        heappush(self.unopened if is_branch else self.ready, key)
+        order = -1 if kind == "branch" else 0 if record.is_parent else 1
+        insort(self.queue, (order, record.todo.priority, bias, record.rank, record.id))
+        return record
 
     def begin_lifetime(self, record: TodoRecord, since: float) -> None:
         """Start the lifetime of a branch at ``since`` (epoch seconds) unless it runs already."""
@@ -319,11 +311,8 @@ class Transaction(State):
         return next((n for n in others if claims_overlap(record.files, self.records[n].files)), None)
 
     def rest(self, record: TodoRecord) -> None:
-        """Release the place and the files of a todo, and requeue the todos that waited for them."""
-        if record.id in self.live:
-            del self.live[record.id]
-            for name in self.held.pop(record.id, ()):
-                self.add_to_queue(self.records[name])
+        """Release the place and the files of a todo."""
+        self.live.pop(record.id, None)
 
     def done(self, record: TodoRecord, *, verified: bool) -> None:
         """Finish a todo as done, and advance its branches, its dependents and its parent.
