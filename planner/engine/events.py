@@ -393,19 +393,9 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
     """Apply a person's decision about a proposal.
 
     The decision must carry the digest of the proposal, so that nobody approves what they have not seen.
-    Raises :class:`planner.errors.RefusedEvent` for another digest, for an unknown or answered proposal,
-    and for a decision that it does not offer.
+    Raises :class:`planner.errors.RefusedEvent` for a decision that does not fit an open proposal.
     """
-    question = _open_question(tx, event.approval_id)
-    if not question.kind.is_approval:
-        problem = f"'{event.approval_id}' is a question, not a request for approval"
-        remedy = f"answer it with question_answered: {', '.join(question.options)}"
-        raise RefusedEvent("no-such-approval", problem, remedy)
-    if event.digest != question.digest:
-        problem = f"the decision on '{event.approval_id}' has the digest {event.digest or '(none)'}"
-        problem += f", but the current proposal has {question.digest}"
-        raise RefusedEvent("stale-approval", problem, "review the current proposal, and decide again")
-    _take_answer(tx, question, "no-such-decision", event.decision.value)
+    question = _take_answer(tx, event.approval_id, event.decision.value, event.digest)
     record = tx.records[question.todo_id]
     if question.kind is QuestionKind.APPROVE_START and event.decision is Decision.REJECT:
         tx.fail(record)
@@ -421,15 +411,10 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
 def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     """Apply a person's answer to a question that is no proposal.
 
-    Raises :class:`Stop` for the answer ``stop``, and :class:`planner.errors.RefusedEvent` for an answer
-    that is not offered, or to a question that is not open.
+    Raises :class:`Stop` for the answer ``stop``, and :class:`planner.errors.RefusedEvent` for one that does
+    not fit an open question.
     """
-    question = _open_question(tx, event.question_id)
-    if question.kind.is_approval:
-        reason = f"'{event.question_id}' has to be approved or rejected"
-        remedy = f"decide it with approval_given and the digest {question.digest}"
-        raise RefusedEvent("no-such-question", reason, remedy)
-    _take_answer(tx, question, "no-such-answer", event.answer)
+    question = _take_answer(tx, event.question_id, event.answer)
     reason, who = _reason(event.because), _name(event.by)
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
@@ -454,21 +439,36 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
         tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} answered{reason}")
 
 
-def _open_question(tx: Transaction, question_id: str) -> AskHuman:
-    """Return an open question. Raises :class:`planner.errors.RefusedEvent`, naming the open ones."""
-    if question_id not in tx.questions:
+def _take_answer(tx: Transaction, question_id: str, answer: str, digest: str | None = None) -> AskHuman:
+    """Withdraw an open question that is answered, and return it.
+
+    ``digest`` is that of the proposal that a person saw, ``None`` for an answer to another question. Raises
+    :class:`planner.errors.RefusedEvent` for a question that is not open, of the other kind, or about
+    another proposal, and for an option that it does not offer.
+    """
+    question = tx.questions.get(question_id)
+    if question is None:
         open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
         problem = f"'{question_id}' is not an open question (open: {open_})"
         raise RefusedEvent("no-such-question", problem, "answer an open question")
-    return tx.questions[question_id]
-
-
-def _take_answer(tx: Transaction, question: AskHuman, rule: str, answer: str) -> None:
-    """Withdraw an answered question. Raises :class:`~planner.errors.RefusedEvent` for an unknown option."""
+    options = ", ".join(question.options)
+    if digest is None and question.kind.is_approval:
+        problem = f"'{question_id}' has to be approved or rejected"
+        remedy = f"decide it with approval_given and the digest {question.digest}"
+        raise RefusedEvent("no-such-question", problem, remedy)
+    if digest is not None and not question.kind.is_approval:
+        problem = f"'{question_id}' is a question, not a request for approval"
+        raise RefusedEvent("no-such-approval", problem, f"answer it with question_answered: {options}")
+    if digest not in (None, question.digest):
+        problem = f"the decision on '{question_id}' has the digest {digest or '(none)'}"
+        problem += f", but the current proposal has {question.digest}"
+        raise RefusedEvent("stale-approval", problem, "review the current proposal, and decide again")
     if answer not in question.options:
-        problem = f"'{answer[:100]}' is not an answer to '{question.question_id}'"
-        raise RefusedEvent(rule, problem, f"answer {', '.join(question.options)}")
-    tx.withdraw(question.question_id)
+        problem = f"'{answer[:100]}' is not an answer to '{question_id}'"
+        rule = "no-such-answer" if digest is None else "no-such-decision"
+        raise RefusedEvent(rule, problem, f"answer {options}")
+    tx.withdraw(question_id)
+    return question
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:

@@ -35,6 +35,13 @@ RETRIED_ONCE = frozenset((Category.UNKNOWN,))
 """Categories that are retried only once: further turns of work without a known fault are wasted."""
 
 
+_SHARED = (
+    *("verify", "test_command", "test_file", "contract_path", "allowed_files"),
+    *("risk_level", "failure_routing", "timeout_seconds", "priority"),
+)
+"""Fields that a branch has from its parent, beside the acceptance criteria."""
+
+
 class Tried(ReadValue):
     """History of a branch, stored in the plan file."""
 
@@ -167,15 +174,11 @@ def branch_todo(
     """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
-    command, wanted = parent.test_command, parent.acceptance_criteria
-    if wants_convention(parent):
-        # Stated, as a command derived from the branch's own id would differ.
-        ran = (check.cmd for check in outcome.checks if check.id == "convention")
-        command = next(ran, None) or conventional_command(parent)
+    wanted = parent.acceptance_criteria
     report = ArtifactSpec(path=report_path(parent.id))  # for the worker to read
-    artifacts = (*wanted.expected_artifacts, report)
     memory = Tried(opened_at=opened_at, signature=failure.signature, diff_hash=outcome.diff_hash)
-    fields: dict[str, Any] = {
+    kept = {name: value for name, value in memory if value not in (None, "")}
+    fields: dict[str, Any] = {name: getattr(parent, name) for name in _SHARED} | {
         "id": branch_id,
         "parent_id": parent.id,
         # A title has at most 10,000 characters in a plan file.
@@ -185,23 +188,20 @@ def branch_todo(
         "branch_reason": reason,
         "branch_depth": 1 if after is None else (after.branch_depth or 1) + 1,
         "via": None if after is None else after.id,
-        "acceptance_criteria": wanted.model_copy(update={"expected_artifacts": artifacts}),
-        "verify": parent.verify,
-        "test_command": command,
-        "test_file": parent.test_file,
-        "contract_path": parent.contract_path,
-        "allowed_files": parent.allowed_files,
-        "risk_level": parent.risk_level,
-        "failure_routing": parent.failure_routing or None,
+        "acceptance_criteria": wanted.model_copy(
+            update={"expected_artifacts": (*wanted.expected_artifacts, report)}
+        ),
         "is_temporary": True,
         "max_debug_attempts": min(attempts, 1) if failure.category in RETRIED_ONCE else attempts,
         "max_lifetime_seconds": policy.branch_timeout_seconds,
-        "timeout_seconds": parent.timeout_seconds,
-        "priority": parent.priority,
-        "extensions": {MEMORY: {name: value for name, value in memory if value not in (None, "")}},
+        "extensions": {MEMORY: kept},
     }
+    if wants_convention(parent):
+        # Stated, as a command derived from the branch's own id would differ.
+        ran = (check.cmd for check in outcome.checks if check.id == "convention")
+        fields["test_command"] = next(ran, None) or conventional_command(parent)
     # Unset rather than null: the plan file gets only the keys that are set.
-    return Todo.model_validate({name: value for name, value in fields.items() if value is not None})
+    return Todo.model_validate({name: value for name, value in fields.items() if value not in (None, {})})
 
 
 def needs_approval(policy: Policy, top: Policy) -> bool:
