@@ -11,8 +11,8 @@ error of any size. Nothing here judges: categories and owners are decided in
 
 from __future__ import annotations
 
-import ast
 import builtins
+import dis
 import inspect
 import linecache
 import os
@@ -21,7 +21,6 @@ import sys
 import threading
 import types
 from collections import deque
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -43,124 +42,13 @@ _PURE_MODULES = frozenset(
 )  # fmt: skip
 """Standard modules without side effects: they read no files and start no processes."""
 
-_IMPURE_BUILTINS = {
-    "__import__",
-    "breakpoint",
-    "compile",
-    "eval",
-    "exec",
-    "globals",
-    "input",
-    "open",
-    "vars",
+_PURE_BUILTINS = frozenset(dir(builtins)) - {
+    *("__import__", "breakpoint", "compile", "eval", "exec", "globals", "input", "open", "vars")
 }
-"""Builtins through which code can reach files, or names that its own text does not show."""
-_PURE_BUILTINS = frozenset(dir(builtins)) - _IMPURE_BUILTINS
-_DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def is_self_contained(source: str | bytes, function: str, owner: str | None = None) -> bool:
-    """Return whether a test function depends on nothing but its own file; ``False`` in doubt.
-
-    ``source`` is the file's text, ``owner`` the name of the test's class, if any. The failure of such a
-    test cannot be the product's fault. Never raises.
-    """
-    # All names that the test uses, directly or through functions of the file, must be bound in the file, or
-    # be builtins or names of standard modules without side effects.
-    bound = _bindings(source)
-    pending = list(bound.get(owner or function, ()))
-    if not pending or not _has_only_decorator_arguments(pending, function):
-        return False
-    seen: set[ast.stmt] = set()
-    while pending:
-        statement = pending.pop()
-        if statement in seen:
-            continue
-        seen.add(statement)
-        if not all(_PURE_MODULES.issuperset(each) for each in _imported_packages(statement)):
-            return False
-        inside = set(_bound_names(statement, within=True))
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Attribute) and node.attr == "usefixtures":
-                return False  # such a fixture may set attributes of the test's class or module
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inside:
-                if node.id not in bound and node.id not in _PURE_BUILTINS:
-                    return False
-                pending.extend(bound.get(node.id, ()))
-    return True
-
-
-@lru_cache(maxsize=2)  # failures arrive file by file
-def _bindings(source: str | bytes) -> dict[str, list[ast.stmt]]:
-    """Return a module's statements by the names that they bind; empty if it does not parse."""
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    bound: dict[str, list[ast.stmt]] = {}
-    for statement in module.body:
-        for name in _bound_names(statement):
-            bound.setdefault(name, []).append(statement)
-    return bound
-
-
-def _has_only_decorator_arguments(statements: list[ast.stmt], function: str) -> bool:
-    """Return whether the test's arguments come from its decorators only, not from fixtures.
-
-    A decorator lists argument names in its first argument, as ``pytest.mark.parametrize("a,b", ...)``.
-    """
-    for node in (node for statement in statements for node in ast.walk(statement)):
-        if isinstance(node, _FUNCTION) and node.name == function:
-            # With "indirect" the decorator only configures the fixtures of these names.
-            calls = (
-                each
-                for each in node.decorator_list
-                if isinstance(each, ast.Call)
-                and each.args
-                and all(keyword.arg != "indirect" for keyword in each.keywords)
-            )
-            listed = {
-                name.strip()
-                for call in calls
-                if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
-                for name in call.args[0].value.split(",")
-            }
-            arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-            return {each.arg for each in arguments} <= listed | {"self", "cls"}
-    return False
-
-
-def _imported_packages(statement: ast.stmt) -> Iterator[set[str]]:
-    """Yield the top-level packages of each import; ``.``, which is no pure module, for a relative one."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Import):
-            yield {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            yield {(node.module or "").partition(".")[0] if not node.level else "."}
-
-
-def _bound_names(statement: ast.stmt, *, within: bool = False) -> Iterator[str]:
-    """Yield the names that a statement binds at module level.
-
-    With ``within`` also those that it binds in nested scopes: parameters and local variables.
-    """
-    if isinstance(statement, _DEFINITION):
-        yield statement.name
-        if not within:
-            return
-    for node in ast.walk(statement):
-        if isinstance(node, _DEFINITION):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            yield node.name
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
-
+"""Builtins through which code reaches neither files, nor names that its own text does not show."""
+_LOADING = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+"""Instructions that read a name of the module, or a builtin."""
+_DEFINITIONS = (type, types.FunctionType, types.BuiltinFunctionType)
 
 Answer = TypeVar("Answer")
 
@@ -221,7 +109,7 @@ def test_evidence(
         fixtures=_names(getattr(item, "fixturenames", ())),
         known_fixtures=_known_fixtures(error),
         tests=(readable(report.nodeid),),
-        self_contained=report.when == "call" and guarded(lambda: _is_self_contained(item), otherwise=False),
+        self_contained=report.when == "call" and guarded(lambda: is_self_contained(item), otherwise=False),
     )
     limit = _timeout_of(facts.exceptions)
     facts |= {"limit_seconds": limit or None, "timed_out": limit is not None}
@@ -229,13 +117,46 @@ def test_evidence(
     return facts
 
 
-def _is_self_contained(item: pytest.Item) -> bool:
-    """Apply :func:`is_self_contained` to a collected item. May raise ``OSError``."""
-    if not isinstance(item, pytest.Function):
-        return False
+def is_self_contained(item: pytest.Item) -> bool:
+    """Return whether a test uses only its own values, builtins, pure modules and functions of its file.
 
-    owner = item.cls.__name__ if item.cls is not None else None
-    return is_self_contained(item.path.read_bytes(), item.originalname, owner)
+    The failure of such a test cannot be the product's fault. ``False`` in doubt, as for methods, and for
+    tests that have arguments or use values of their module: the product may have computed these.
+    """
+    # A fixture without a value, demanded by the mark, may replace what the test uses.
+    if not isinstance(item, pytest.Function) or item.cls or item.get_closest_marker("usefixtures"):
+        return False
+    code = item.function.__code__
+    return not (code.co_argcount or code.co_kwonlyargcount) and _is_pure(item.function, set())
+
+
+def _is_pure(function: types.FunctionType, seen: set[types.FunctionType]) -> bool:
+    """Return whether a function, with those of its file that it calls, names nothing that has effects."""
+    if function.__closure__ or function.__defaults__ or function.__kwdefaults__:
+        return False
+    seen.add(function)
+    space, codes = function.__globals__, [function.__code__]
+    for code in codes:  # which grows by the functions and classes inside
+        codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    for instruction in (each for code in codes for each in dis.get_instructions(code)):
+        name = str(instruction.argval)
+        if instruction.opname == "IMPORT_NAME":
+            is_harmless = name in _PURE_MODULES  # the name of a relative import is empty
+        elif instruction.opname not in _LOADING or name.startswith("@"):  # pytest's assertion rewriting
+            continue
+        elif isinstance(value := space.get(name), types.FunctionType) and value.__globals__ is space:
+            is_harmless = value in seen or _is_pure(value, seen)
+        elif name in space:
+            is_module, is_definition = (
+                isinstance(value, kind) for kind in (types.ModuleType, _DEFINITIONS)
+            )
+            owner = value.__name__ if is_module else value.__module__ if is_definition else None
+            is_harmless = owner in _PURE_MODULES
+        else:
+            is_harmless = name in _PURE_BUILTINS
+        if not is_harmless:
+            return False
+    return True
 
 
 test_evidence.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it by its name

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from diagnosis_capture import capture
+from example_project import Example, todo
 from module_project import write_files
 
 from planner.model.evidence import Evidence, ExceptionFact
@@ -218,6 +219,43 @@ def test_call_and_teardown_failures_are_both_captured(pytester: pytest.Pytester)
     assert phases == [Phase.CALL, Phase.TEARDOWN]
 
 
+ALONE = {
+    "constants": "def test(): assert 1 + 1 == 3",
+    "helper": "import math\ndef area(r): return math.pi * r\ndef test(): assert area(1) == 3",
+    "recursion": "def f(n): return f(n - 1) if n else 0\ndef test(): assert f(1)",
+    "import inside": "def test():\n    from math import pi\n    assert pi == 3",
+    "name of a module": "from math import pi as p, sqrt\ndef test(): assert sqrt(4) == 3",
+    "inner function": "def test():\n    one = 1\n    assert [one for _ in '1'] == [2]",
+    "beside": "import shop\ndef test(): assert not 'x'\nassert shop.RATE",
+}
+TOUCHING = {
+    "import": "import shop\ndef test(): assert shop.RATE == 3",
+    "import inside": "def test():\n    from shop import RATE\n    assert RATE == 3",
+    "name of the product": "from shop import Cart\ndef test(): assert Cart() == 3",
+    "value of the module": "import shop\nrate = shop.RATE\ndef test(): assert rate == 3",
+    "by a helper": "from shop import Cart\ndef f(): return Cart()\ndef test(): assert f() == 3",
+    "by a default": "import shop\ndef f(rate=shop.RATE): return rate\ndef test(): assert f() == 3",
+    "inner function": "import shop\ndef test():\n    def f(): return shop.RATE\n    assert f() == 3",
+    "fixture": "def test(tmp_path): assert tmp_path == 3",
+    "fixture by mark": "import pytest\n@pytest.mark.usefixtures('tmp_path')\ndef test(): assert 0",
+    "method": "class TestA:\n    def test(self): assert 0",
+    "file": "def test(): assert open(__file__).read() == 'x'",
+    "process": "import subprocess\ndef test(): assert subprocess.call(['true'])",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [*((text, True) for text in ALONE.values()), *((text, False) for text in TOUCHING.values())],
+    ids=[*ALONE, *TOUCHING],
+)
+def test_self_contained_test_names_only_what_its_file_defines(
+    text: str, expected: bool, pytester: pytest.Pytester
+) -> None:
+    files = {"shop.py": "RATE = 1\nclass Cart: pass\n", "test_a.py": text}
+    assert capture(pytester, files).first.self_contained is expected
+
+
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="subtests came with pytest 9")
 def test_failures_of_subtests_and_their_test_are_captured(pytester: pytest.Pytester) -> None:
     files = {
@@ -325,3 +363,29 @@ def test_declared_test_file_is_on_the_test_side(tmp_path: Path) -> None:
     assert more.side(str(tmp_path / "check.py")) is Side.TEST
     assert more.side(str(tmp_path / "other.py")) is Side.PRODUCT
     assert more.with_tests([tmp_path / "check.py"]) is more
+
+
+def failure_of(root: Path, files: dict[str, str], *, measured: bool = True) -> tuple[str, str, str]:
+    """Return category, owner and role of the failure of ``test_sum.py``."""
+    example = Example(root, files)
+    example.plan(todo("t", "pytest test_sum.py"))
+    (failure,) = example.verify("plan.yaml", measured=measured).outcomes["t"]["failures"]
+    return failure["category"], failure["owner"], failure["target_agent"]
+
+
+def test_self_contradictory_assertion_goes_to_the_tester(tmp_path: Path):
+    files = {"test_sum.py": "def test_sum():\n    one = 1\n    assert one + 1 == 3\n"}
+
+    assert failure_of(tmp_path, files) == ("TEST_REGRESSION", "test", "tester")
+
+
+def test_failure_of_a_test_that_executed_product_code_belongs_to_the_product(tmp_path: Path):
+    files = {
+        "shop.py": "def fill(xs):\n    xs.append(0)\n",
+        "conftest.py": "import shop\ndef pytest_runtest_setup():\n    shop.fill([])\n",
+        "test_sum.py": "def test_sum():\n    assert not 'xs'\n",
+    }
+
+    found = failure_of(tmp_path, files, measured=False)  # coverage would already trace
+
+    assert found == ("TEST_REGRESSION", "product", "coder")

@@ -10,11 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from example_project import Example, todo
 from forked import in_fork
 from module_project import write_files
 
-from pytest_planverify.observe.evidence import is_self_contained
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 
 HEAVY = {"heavy/__init__.py": "import os\nplace = __file__\n", "heavy/part.py": "value = object()\n"}
@@ -315,67 +313,3 @@ def test_extension_modules_are_reported_and_never_loaded_twice(world: World):
 
     in_fork(work)
     in_fork(shadowed)
-
-
-ALONE = {
-    "constants": "def test():\n    assert 1 + 1 == 3",
-    "variables": "RATE = 3\ndef test():\n    got = [RATE]\n    assert sum(got) == 4",
-    "helpers": "import math\ndef area(r):\n    return math.pi * r\ndef test():\n    assert area(1) == 3",
-    "class": "class Test:\n    def test(self):\n        try:\n            assert self.f() == 2\n"
-    "        except KeyError as error:\n            print(error)\n    def f(self):\n        return 1",
-    "parametrized": "import pytest as p\n@p.mark.parametrize('a, b', [(1, 2)])\n"
-    "def test(a, b):\n    assert a == b",
-    "beside": "import shop\ndef test_shop():\n    assert shop.RATE\ndef test():\n    assert not 'x'",
-}
-TOUCHING = {
-    "import": "import shop\ndef test():\n    assert shop.RATE == 3",
-    "import inside": "def test():\n    from shop import RATE\n    assert RATE == 3",
-    "relative": "from . import rate\ndef test():\n    assert rate == 3",
-    "by a helper": "from shop import rate\ndef f():\n    return rate()\ndef test():\n    assert f() == 3",
-    "by mutation": "import shop\ndef test():\n    xs = []\n    shop.fill(xs)\n    assert xs == [1]",
-    "fixture": "def test(cart):\n    assert cart == 3",
-    "fixture by keyword": "def test(*, cart):\n    assert cart == 3",
-    "fixture by mark": "import pytest\nclass Test:\n    cart = 1\n    @pytest.mark.usefixtures('shop')\n"
-    "    def test(self):\n        assert self.cart == 3",
-    "fixture by parameter": "import pytest\n@pytest.mark.parametrize('cart', [1], indirect=True)\n"
-    "def test(cart):\n    assert cart == 3",
-    "file": "def test():\n    assert open('out.txt').read() == 'x'",
-    "process": "import subprocess\ndef test():\n    assert subprocess.call(['x']) == 0",
-    "star": "from shop import *\ndef test():\n    assert rate == 3",
-    "not Python": "def test(:",
-    "another": "def test_other(): pass",
-}
-
-
-@pytest.mark.parametrize("name", [*ALONE, *TOUCHING])
-def test_self_contained_test_binds_every_name_in_its_file(name: str):
-    source = (ALONE | TOUCHING)[name]
-    owner = "Test" if "class Test" in source else None
-
-    assert is_self_contained(source, "test", owner) == (name in ALONE)
-
-
-def failure_of(root: Path, files: dict[str, str], *, measured: bool = True) -> tuple[str, str, str]:
-    """Return category, owner and role of the failure of ``test_sum.py``."""
-    example = Example(root, files)
-    example.plan(todo("t", "pytest test_sum.py"))
-    (failure,) = example.verify("plan.yaml", measured=measured).outcomes["t"]["failures"]
-    return failure["category"], failure["owner"], failure["target_agent"]
-
-
-def test_self_contradictory_assertion_goes_to_the_tester(tmp_path: Path):
-    files = {"test_sum.py": "def test_sum():\n    one = 1\n    assert one + 1 == 3\n"}
-
-    assert failure_of(tmp_path, files) == ("TEST_REGRESSION", "test", "tester")
-
-
-def test_failure_of_a_test_that_executed_product_code_belongs_to_the_product(tmp_path: Path):
-    files = {
-        "shop.py": "def fill(xs):\n    xs.append(0)\n",
-        "conftest.py": "import shop\ndef pytest_runtest_setup():\n    shop.fill([])\n",
-        "test_sum.py": "def test_sum():\n    assert not 'xs'\n",
-    }
-
-    found = failure_of(tmp_path, files, measured=False)  # coverage would already trace
-
-    assert found == ("TEST_REGRESSION", "product", "coder")
