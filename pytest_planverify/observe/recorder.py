@@ -10,7 +10,6 @@ stop the hook, and reports are read after all plugins that may change them.
 
 from __future__ import annotations
 
-import ast
 import difflib
 import faulthandler
 import os
@@ -153,9 +152,12 @@ class Recorder:
             self._write("file_collecting", nodeid=nodeid)
         report = yield
         if isinstance(collector, pytest.Session) and (missing := getattr(collector, "_notfound", None)):
-            arguments: list[str] = [entry[0] for entry in missing]
-            nearest = {argument: alike_names(argument, self._root) for argument in arguments}
-            self._write("not_found", arguments=arguments, nearest=nearest)
+            reports = getattr(collector, "_collection_cache", {})
+            nearest: dict[str, list[str]] = {}
+            for argument, nodes in missing:
+                beside = [each for node in nodes if node in reports for each in reports[node].result]
+                nearest[argument] = alike_names(argument, [each.nodeid for each in beside])
+            self._write("not_found", arguments=list(nearest), nearest=nearest)
         if report.failed:
             from pytest_planverify.observe.evidence import collection_evidence
 
@@ -380,16 +382,13 @@ def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing
     return [item.nodeid for item in dropped]
 
 
-def alike_names(text: str, root: Path) -> list[str]:
-    """Return up to three similar test names in the file of a node id that was not found.
+def alike_names(argument: str, nodeids: Iterable[str]) -> list[str]:
+    """Return up to three similar test names of the same file or class, for an argument that matched none.
 
-    Names are those after the file: ``test_a`` or ``TestB::test_a``. ``root`` is the folder that the node id
-    is relative to.
+    ``nodeids`` are those of the tests and classes there. Names are those after the file: ``TestB::test_a``.
     """
-    base, _, parameters = text.partition("[")
-    file, *names = base.split("::")
-    wanted = "::".join(names) + (f"[{parameters}" if parameters else "")
-    return _similar_names(wanted, _tests_defined_in(Path(os.path.abspath(root / file))), cutoff=0.5)
+    names = {each.partition("[")[0].partition("::")[2] for each in nodeids}
+    return _similar_names(argument.partition("::")[2], names - {""}, cutoff=0.5)
 
 
 def _similar_names(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
@@ -401,22 +400,6 @@ def _similar_names(wanted: str, names: Iterable[str], *, cutoff: float) -> list[
 
 def _strip_test(name: str) -> str:
     return name.replace("test_", "").removesuffix(".py").removesuffix("_test")
-
-
-def _tests_defined_in(path: Path) -> set[str]:
-    """Return the test functions and methods that a file defines; it is parsed, not imported."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return set()
-    nodes = [("", node) for node in tree.body]
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    nodes += [(f"{each.name}::", member) for each in classes for member in each.body]
-    return {
-        prefix + node.name
-        for prefix, node in nodes
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
-    }
 
 
 def alike_paths(path: Path) -> list[str]:
