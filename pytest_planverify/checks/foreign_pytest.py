@@ -67,11 +67,11 @@ def run_foreign(
     report, xml = folder / "foreign.json", folder / "foreign.xml"
     # Of pytest's JUnit XML only the family xunit1 has the file of each test.
     attempts = (
-        (Witness.JSON_REPORT, ["--json-report", f"--json-report-file={report}"], report, read_json_report),
-        (Witness.JUNIT_XML, [f"--junitxml={xml}", "-o", "junit_family=xunit1"], xml, read_junit),
+        (Witness.JSON_REPORT, ["--json-report", f"--json-report-file={report}"], report),
+        (Witness.JUNIT_XML, [f"--junitxml={xml}", "-o", "junit_family=xunit1"], xml),
     )
     result: ProcessResult | None = None
-    for witness, extra, file, read in attempts:
+    for witness, extra, file in attempts:
         file.unlink(missing_ok=True)  # the report of an earlier run would pass for that of this one
         argv, limit = [*launcher, *plain, *extra], judged.limit_seconds
         try:
@@ -81,7 +81,7 @@ def run_foreign(
         reported: Judgement | None = None
         # A missing, incomplete or invalid report is no witness.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
-            reported = read(file, judged)
+            reported = read_report(file, witness, judged)
         if reported is not None:
             return _judge(judged, result, reported), witness
         if result.exit_code != USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
@@ -173,30 +173,31 @@ def _vacuous(judged: JudgedCommand, tests: Sequence[TestResult]) -> Evidence:
     )
 
 
-def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
-    """Parse a report of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is invalid.
+def read_report(file: Path, witness: Witness, judged: JudgedCommand) -> Judgement:
+    """Parse a report of pytest-json-report, or pytest's JUnit XML of the family xunit1.
 
-    The end of the command is not considered yet.
+    The end of the command is not considered yet. Raises ``ValueError``, ``KeyError``, ``TypeError``,
+    ``AttributeError`` or ``ParseError`` if the report is invalid.
     """
-    data: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    tests: list[TestResult] = []
+    data: dict[str, Any] = (
+        _junit_as_json(file) if witness is Witness.JUNIT_XML else json.loads(file.read_text("utf-8"))
+    )
+    if "summary" not in data:
+        raise ValueError("no report of pytest-json-report")
+    judgement = Judgement(verdict=Verdict.FAILED)
     evidence: list[Evidence] = []
-    properties: list[tuple[str, Any]] = []
     for entry in data.get("tests", ()):
         phases = [(name, entry[name]) for name in ("setup", "call", "teardown") if name in entry]
-        tests.append(
-            TestResult(
-                nodeid=entry["nodeid"],
-                # One that pytest-rerunfailures ran again has failed first.
-                outcome=TestOutcome("failed" if entry["outcome"] == "rerun" else entry["outcome"]),
-                duration_ms=round(sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000),
-            )
+        test = TestResult(
+            nodeid=entry["nodeid"],
+            # One that pytest-rerunfailures ran again has failed first.
+            outcome=TestOutcome("failed" if entry["outcome"] == "rerun" else entry["outcome"]),
+            duration_ms=round(sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000),
+            reason=entry.get("reason"),
         )
-        properties += [
-            (str(name), value)
-            for each in entry.get("user_properties", ())
-            for name, value in dict(each).items()
-        ]
+        judgement.tests += (test,)
+        for each in entry.get("user_properties", ()):
+            judgement.properties += [(str(name), value) for name, value in dict(each).items()]
         evidence += [
             _reported(judged, EvidenceKind.TEST, Phase(name), entry["nodeid"], phase)
             for name, phase in phases
@@ -207,11 +208,8 @@ def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
         for collector in data.get("collectors", ())
         if collector["outcome"] == "failed"
     ]
-    if "summary" not in data:
-        raise ValueError("no report of pytest-json-report")
-    return Judgement(
-        verdict=Verdict.FAILED, tests=tuple(tests), evidence=tuple(evidence), properties=properties
-    )
+    judgement.evidence = tuple(evidence)
+    return judgement
 
 
 def _reported(
@@ -299,45 +297,38 @@ _JUNIT_PHASES = {
 """Prefixes of error messages from other phases than the call."""
 
 
-def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
-    """Parse pytest's JUnit XML of the family xunit1, which has the file of each test.
+def _junit_as_json(file: Path) -> dict[str, Any]:
+    """Return the members of a JSON report that JUnit XML has, too; its phases are those that failed.
 
-    Raises ``ParseError`` or ``ValueError`` if it is invalid. The end of the command is not considered yet.
+    Raises ``ParseError`` or ``ValueError`` if it is invalid.
     """
     root = ET.fromstring(file.read_bytes())
     if root.tag not in ("testsuites", "testsuite"):
         raise ValueError("no JUnit XML")
-    tests: list[TestResult] = []
-    evidence: list[Evidence] = []
-    properties: list[tuple[str, Any]] = []
+    data: dict[str, Any] = {"summary": {}, "tests": [], "collectors": []}
     for case in root.iter("testcase"):
-        nodeid = _nodeid(case)
         found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
         outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
         # pytest reports an expected failure as skipped, with this type.
         if found is not None and found.get("type") == "pytest.xfail":
             outcome = TestOutcome.XFAILED
-        tests.append(
-            TestResult(
-                nodeid=nodeid,
-                outcome=outcome,
-                duration_ms=round(float(case.get("time", 0)) * 1000),
-                reason=None if found is None else found.get("message"),
-            )
-        )
-        properties += [
-            (str(each.get("name")), _number(each.get("value"))) for each in case.iter("property")
-        ]
-        if found is not None and outcome.is_red:
-            message = found.get("message") or ""
-            phase = next((each for begin, each in _JUNIT_PHASES.items() if message.startswith(begin)), None)
+        message = "" if found is None else found.get("message") or ""
+        other = next((each for begin, each in _JUNIT_PHASES.items() if message.startswith(begin)), None)
+        phase = {
+            "nodeid": _nodeid(case),
+            "outcome": "failed" if outcome.is_red else outcome,
+            "duration": case.get("time", 0),
+            "longrepr": None if found is None else found.text,
             # Outside of the call phase the message only names the phase.
-            entry = {"longrepr": found.text, "crash": {"message": message if phase is None else ""}}
-            kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
-            evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
-    return Judgement(
-        verdict=Verdict.FAILED, tests=tuple(tests), evidence=tuple(evidence), properties=properties
-    )
+            "crash": {"message": "" if other else message},
+        }
+        if other is Phase.COLLECT:
+            data["collectors"].append(phase)
+        properties = [{each.get("name"): _number(each.get("value"))} for each in case.iter("property")]
+        test = {"nodeid": phase["nodeid"], "outcome": outcome, "user_properties": properties}
+        test |= {"reason": message} if found is not None else {}
+        data["tests"].append({**test, (other or Phase.CALL).value: phase})
+    return data
 
 
 def _nodeid(case: ET.Element) -> str:

@@ -18,7 +18,7 @@ from planner.model.plan import ToolSpec
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict, Witness
 from pytest_planverify.checks import command as module
 from pytest_planverify.checks.command import find_program, run_command
-from pytest_planverify.checks.foreign_pytest import read_json_report, read_junit, run_foreign
+from pytest_planverify.checks.foreign_pytest import read_report, run_foreign
 from pytest_planverify.checks.result import JudgedCommand, Judgement
 
 
@@ -366,20 +366,13 @@ def test_unexplained_exit_status_fails(tmp_path: Path):
     assert [test.outcome for test in judgement.tests] == [TestOutcome.PASSED]
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"tests": [{}]}', "<testsuites>"])
-def test_invalid_json_report_is_refused(content: str, tmp_path: Path):
+@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
+@pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"tests": [{}]}', "<testsuites>", "<html/>"])
+def test_invalid_report_is_refused(content: str, witness: Witness, tmp_path: Path):
     (tmp_path / "r").write_text(content)
 
-    with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
-        read_json_report(tmp_path / "r", COMMAND)
-
-
-@pytest.mark.parametrize("content", ["", "<html/>", "{}", "<testsuites>"])
-def test_invalid_junit_xml_is_refused(content: str, tmp_path: Path):
-    (tmp_path / "r").write_text(content)
-
-    with pytest.raises((ValueError, SyntaxError)):
-        read_junit(tmp_path / "r", COMMAND)
+    with pytest.raises((ValueError, KeyError, TypeError, AttributeError, SyntaxError)):
+        read_report(tmp_path / "r", witness, COMMAND)
 
 
 def test_crash_location_becomes_the_frame_of_the_exception(tmp_path: Path):
@@ -387,7 +380,7 @@ def test_crash_location_becomes_the_frame_of_the_exception(tmp_path: Path):
     test = {"nodeid": "a.py::t", "outcome": "failed", "call": {"outcome": "failed", "crash": crash}}
     (tmp_path / "r").write_text(json.dumps({"summary": {}, "tests": [test]}))
 
-    (evidence,) = read_json_report(tmp_path / "r", COMMAND).evidence
+    (evidence,) = read_report(tmp_path / "r", Witness.JSON_REPORT, COMMAND).evidence
 
     (fact,) = evidence.exceptions
     assert (fact.type, fact.qualified, fact.message) == ("Broken", "pkg.errors.Broken", "it broke")
