@@ -5,10 +5,10 @@ first asks the ordinary finders and serves a module only if they would load the 
 conditions. So a project's own ``yaml.py``, or a conftest that sets ``MPLBACKEND``, has the same effect
 as when the command runs alone.
 
-An import loads other modules in turn, so modules are served in units: a module with everything that its
-import loads, and with the units that these modules need. Where one of them would be another file in the
-worker, the whole package is refused: it is left to the ordinary import. Extension modules cannot be loaded
-a second time, so for them the worker asks to be replaced by one without preloaded modules.
+An import loads other modules in turn, so a module is served with all that it needs. Where one of these
+would be another file in the worker, the whole package is refused: it is left to the ordinary import.
+Extension modules cannot be loaded a second time, so for them the worker asks to be replaced by one without
+preloaded modules.
 
 The names to preload are learned: each worker reports :func:`imported_modules`, and the parent passes them
 on in :attr:`~pytest_planverify.observe.spec.Start.modules`.
@@ -35,7 +35,7 @@ from pytest_planverify.observe.read_files import new_modules
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 MOST_MODULES = 5_000
 """Number of modules that a worker reports at most."""
@@ -81,12 +81,10 @@ class ModuleShelf:
 
     def __init__(self) -> None:
         self._modules: dict[str, types.ModuleType] = {}
-        self._loaded_by: dict[str, str | None] = {}
-        """By module, the module whose code was executing when it was loaded."""
-        self._units: dict[str, list[str]] = {}
-        """By module, itself and all modules that its import loads, in order."""
         self._needs: dict[str, set[str]] = {}
-        """By module, the modules that it imports or whose objects it holds."""
+        """By module, its package and the modules that it loads, imports, or holds objects of."""
+        self._inner: set[str] = set()
+        """Modules that the import of their package loads."""
         self._refused: set[str] = set()
         """Top-level packages left to the ordinary import."""
         self._filters: dict[str, list[_Filter]] = {}
@@ -106,8 +104,7 @@ class ModuleShelf:
         """
         loaded = frozenset(sys.modules)
         read: set[str] = set()
-        imports = _Imports(self._loaded_by)
-        with imports.noted(), _recording_environment(read):
+        with _Imports(self._needs, self._inner).noted(), _recording_environment(read):
             state = _process_state()
             for name in names:
                 if name in sys.modules:
@@ -130,52 +127,44 @@ class ModuleShelf:
                         raise Unfit(name, effect)
                 # Modules that code inserted into sys.modules by hand have bypassed the finders.
                 for each in reversed(list(sys.modules)):
-                    if each in loaded or each in self._loaded_by:
+                    if each in loaded or each in self._needs:
                         break
-                    self._loaded_by[each] = name
+                    self._needs[each] = set()
+                    self._needs.setdefault(name, set()).add(each)
         read |= {name for name in os.environ if name.startswith(_READ_BY_C)}
         self._environment = {name: os.environ.get(name) for name in read}
-        self._take_away(loaded, imports.asked_for)
+        self._take_away(loaded)
 
-    def _take_away(self, loaded: frozenset[str], asked_for: dict[str, set[str]]) -> None:
+    def _take_away(self, loaded: frozenset[str]) -> None:
         """Remove all preloaded modules from the process, as if nothing had been imported.
 
-        Computes the units and the needs of each module on the way. Raises :class:`Unfit` if a submodule
-        cannot be removed from its package.
+        Completes the needs of each module. Raises :class:`Unfit` if a submodule cannot be removed from its
+        package.
         """
         self._modules = {name: module for name, module in sys.modules.items() if name not in loaded}
         for name, module in self._modules.items():
             del sys.modules[name]
-            for each in self._loaders(name):
-                self._units.setdefault(each, []).append(name)
             package, _, child = name.rpartition(".")
             holder = sys.modules.get(package) or self._modules.get(package)
             # A submodule that its package does not import by itself becomes its attribute when it is
             # served, not before.
-            is_late = holder is not None and package not in self._loaders(name)
-            if is_late and vars(holder).get(child) is module:
+            if name not in self._inner and holder is not None and vars(holder).get(child) is module:
                 try:
                     delattr(holder, child)
                 except AttributeError:  # a proxy object in place of a module
                     raise Unfit(package, "the module itself") from None
-        # A module may use one that another import had loaded before, so it needs more than its unit.
         for name, module in self._modules.items():
-            owners = {_module_of(value) for value in list(vars(module).values())}
-            self._needs[name] = (owners | asked_for.get(name, set())) & self._modules.keys() - {name}
-
-    def _loaders(self, name: str) -> list[str]:
-        """Return the module, the module that loaded it, and so on; ends at a cycle."""
-        found = [name]
-        while (each := self._loaded_by.get(found[-1])) is not None and each not in found:
-            found.append(each)
-        return found
+            needs = self._needs.get(name, set()) | {
+                _module_of(value) for value in list(vars(module).values())
+            }
+            self._needs[name] = (needs | {name.rpartition(".")[0]}) & self._modules.keys() - {name}
 
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
         """Start serving imports in this worker.
 
         ``restart`` requests a replacement for a worker whose conditions differ, by a reason, and does not
-        return. ``tell`` is called with the name of each module whose unit has extension
-        modules: if the worker dies, the parent can run it again without them.
+        return. ``tell`` is called with the name of a module that is served with extension modules: if the
+        worker dies, the parent can run it again without them.
         """
         self._restart, self._tell = restart, tell
         if self._modules:
@@ -191,16 +180,18 @@ class ModuleShelf:
         """
         if name not in self._modules:
             return None
-        # A module that was refused or loaded otherwise is in the way wherever it is needed; files are only
-        # compared for the units that would be served now.
-        units, wanted = self._with_needs(name)
-        replaced = any(each.partition(".")[0] in self._refused or each in sys.modules for each in wanted)
-        if replaced or not all(self._is_same(unit, path if unit == name else None) for unit in units):
+        wanted = self._with_needs(name)
+        tops = {each.partition(".")[0] for each in wanted}
+        is_replaced = not tops.isdisjoint(self._refused) or any(each in sys.modules for each in wanted)
+        # Of submodules only the imported one is compared, with the search path of its package: the others
+        # are those of the package's file.
+        compared = {**dict.fromkeys(tops & self._modules.keys()), name: path}
+        is_changed = any(os.environ.get(key) != value for key, value in self._environment.items())
+        if is_replaced or is_changed or not all(map(self._is_same, compared, compared.values())):
             self._refuse(name)
             return None
         module = self._modules[name]
-        for unit in units:
-            self._install(unit)
+        self._install(name, wanted)
         del sys.modules[name]  # the import in progress inserts it itself
         original = cast("ModuleSpec", module.__spec__)
         # The loader returns the module as it is; its own spec is restored afterwards.
@@ -208,63 +199,44 @@ class ModuleShelf:
         spec.submodule_search_locations = original.submodule_search_locations
         return spec
 
-    def _install(self, unit: str) -> None:
-        """Insert a module and those that its import loads, as that import would have done."""
-        names = [name for name in self._units[unit] if name in self._modules]
+    def _install(self, asked: str, wanted: set[str]) -> None:
+        """Insert the module that is asked for and those that it needs, as its import would have done."""
+        names = [name for name in self._modules if name in wanted]
         if _has_extensions(self._modules[name] for name in names):
-            self._tell(unit)
+            self._tell(asked)
         for name in names:
             module = sys.modules[name] = self._modules.pop(name)
             package, _, child = name.rpartition(".")
-            if package in sys.modules and package not in self._loaders(name):
+            if package in sys.modules and name not in self._inner:
                 setattr(sys.modules[package], child, module)
             # Each call inserts in front: from the oldest to the newest, in the order of the import.
             for action, message, category, source, line in reversed(self._filters.pop(name, [])):
                 texts = (each.pattern if each else "" for each in (message, source))
                 warnings.filterwarnings(action, next(texts), category, next(texts), line)
 
-    def _with_needs(self, name: str) -> tuple[list[str], set[str]]:
-        """Return the units to serve together, packages first, and all modules that they need.
+    def _with_needs(self, name: str) -> set[str]:
+        """Return a module with all that it needs, directly or not, and that was not served before.
 
-        Modules served before need nothing more. Refused ones stay in the result, so that
-        :meth:`find_spec` refuses what needs them, too.
+        Refused ones stay in the result, so that :meth:`find_spec` refuses what needs them, too.
         """
-        units: dict[str, None] = {}
         wanted: set[str] = set()
         pending = [name]
         while pending:
-            parts = pending.pop().split(".")
-            for unit in (".".join(parts[:end]) for end in range(1, len(parts) + 1)):
-                if unit in wanted or not self._is_open(unit):
-                    continue
-                units[unit] = None
-                for each in filter(self._is_open, self._units[unit]):
-                    if each not in wanted:
-                        wanted.add(each)
-                        pending += self._needs[each] - wanted
-        return [unit for unit in units if unit in self._modules], wanted
-
-    def _is_open(self, name: str) -> bool:
-        """Return whether a module is on the shelf, or was on it until its package was refused."""
-        return name in self._modules or (name in self._needs and name.partition(".")[0] in self._refused)
+            each = pending.pop()
+            is_refused = each in self._needs and each.partition(".")[0] in self._refused
+            if each not in wanted and (each in self._modules or is_refused):
+                wanted.add(each)
+                pending += self._needs[each]
+        return wanted
 
     def _is_same(self, name: str, path: Sequence[str] | None) -> bool:
-        """Return whether the ordinary finders, in the shelf's environment, would load the same file.
-
-        ``path`` is the package's search path as the import system passes it; by default that of the loaded
-        or preloaded package.
-        """
-        if any(os.environ.get(key) != value for key, value in self._environment.items()):
-            return False
+        """Return whether the ordinary finders would load the same file; ``path`` is as they expect it."""
         known = getattr(self._modules[name], "__spec__", None)
         if known is None or known.name != name or not known.has_location:  # not from a finder
             return True
-        package = name.rpartition(".")[0]
-        parent = sys.modules.get(package) or self._modules.get(package)
-        where = path if path is not None else getattr(parent, "__path__", None)
         for finder in list(sys.meta_path):
             find: Any = None if finder is self else getattr(finder, "find_spec", None)
-            spec = None if find is None else find(name, where, None)
+            spec = None if find is None else find(name, path, None)
             if spec is not None:
                 return spec.origin == known.origin and type(spec.loader) is type(known.loader)
         return False
@@ -335,16 +307,15 @@ def _process_state() -> dict[str, object]:
 
 
 class _Imports:
-    """Records which module loads each module, and which modules each one asks for.
+    """Records which modules each module loads or asks for while its own code is executing.
 
     The two differ: a module that is already loaded is asked for without being loaded. The first is observed
     by a finder, the second by replacing the functions behind ``import`` and ``importlib.import_module``.
     """
 
-    def __init__(self, loaded_by: dict[str, str | None]) -> None:
-        """``loaded_by`` is filled with the importer of each module; ``None`` if none was executing."""
-        self._loaded_by = loaded_by
-        self.asked_for: dict[str, set[str]] = {}
+    def __init__(self, needs: dict[str, set[str]], inner: set[str]) -> None:
+        """``needs`` and ``inner`` are filled, as described at :class:`ModuleShelf`."""
+        self._needs, self._inner = needs, inner
 
     @contextmanager
     def noted(self) -> Generator[None]:
@@ -373,25 +344,29 @@ class _Imports:
             sys.meta_path.remove(cast("Any", self))
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Record which module loads ``name``, and leave the search to the next finder."""
-        self._loaded_by.setdefault(name, self._importer())
+        """Record what loads ``name``, and leave the search to the next finder."""
+        importers = list(self._importers())
+        self._needs.setdefault(name, set())
+        for importer in importers[:1]:
+            self._needs[importer].add(name)
+        if name.rpartition(".")[0] in importers:
+            self._inner.add(name)
 
     def _note_request(self, name: str, package: str | None, level: int, names: Iterable[str]) -> None:
         # In "from a import b", b may be a submodule; if it is none, _take_away drops the name.
         with suppress(ImportError, TypeError):
             full = resolve_name("." * level + name, package or "")
-            if (importer := self._importer()) is not None:
-                self.asked_for.setdefault(importer, set()).update([full, *(f"{full}.{n}" for n in names)])
+            if (importer := next(self._importers(), None)) is not None:
+                self._needs[importer].update([full, *(f"{full}.{each}" for each in names)])
 
-    def _importer(self) -> str | None:
-        """Return the module whose top-level code is executing, through any function calls."""
-        frame: types.FrameType | None = sys._getframe(2)
+    def _importers(self) -> Iterator[str]:
+        """Yield the modules whose top-level code is executing, innermost first."""
+        frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
             name = frame.f_globals.get("__name__")
-            if frame.f_code.co_name == "<module>" and name in self._loaded_by:
-                return name
+            if frame.f_code.co_name == "<module>" and name in self._needs:
+                yield name
             frame = frame.f_back
-        return None
 
 
 @contextmanager
