@@ -69,7 +69,7 @@ _LONGEST_SOURCE = 300
 _MOST_FIXTURES = 500
 _MOST_NAMES = 200
 _MOST_SUBJECTS = 5
-_TIMEOUT_MESSAGE = re.compile(r"^Timeout \(?>(?P<seconds>\d+(?:\.\d+)?)s\)?")
+_TIMEOUT_MESSAGE = re.compile(r"Timeout \(?>\d+(?:\.\d+)?s\)?")
 _PHASES = {phase.value: phase for phase in Phase}
 _PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
 _WRAPPERS = frozenset(
@@ -96,38 +96,45 @@ class Facts(dict[str, Any]):
 def test_evidence(
     item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport, project: ProjectMap
 ) -> Facts:
-    """Return the facts of a failed setup, call or teardown of a test."""
-    project = _with_test_file_of(item, project)
+    """Return the facts of a failed setup, call or teardown of a test.
+
+    The parent adds those that the record of the whole test has: node id, duration and limit.
+    """
     error = call.excinfo.value if call.excinfo is not None else None  # none for a strict xpass
-    facts = _evidence(
-        EvidenceKind.TEST,
-        _PHASES.get(str(report.when)),
-        error,
-        project,
-        **_report_facts(report, error, project),
-        duration_seconds=call.duration,
-        fixtures=_names(getattr(item, "fixturenames", ())),
-        known_fixtures=_known_fixtures(error),
-        tests=(readable(report.nodeid),),
-        self_contained=report.when == "call" and guarded(lambda: is_self_contained(item), otherwise=False),
-    )
-    limit = _timeout_of(facts.exceptions)
-    facts |= {"limit_seconds": limit or None, "timed_out": limit is not None}
-    facts["strict_xpass"] = error is None and facts.longrepr.startswith("[XPASS(strict)]")
+    facts = _evidence(EvidenceKind.TEST, _PHASES.get(str(report.when)), error, project, item, report)
+    facts |= {
+        "fixtures": _names(getattr(item, "fixturenames", ())),
+        "known_fixtures": guarded(lambda: _known_fixtures(error), ()),
+        "self_contained": report.when == "call"
+        and guarded(lambda: is_self_contained(item), otherwise=False),
+        "timed_out": _is_timeout(facts.exceptions),
+        "strict_xpass": error is None and facts.longrepr.startswith("[XPASS(strict)]"),
+    }
     return facts
 
 
 def is_self_contained(item: pytest.Item) -> bool:
     """Return whether a test uses only its own values, builtins, pure modules and functions of its file.
 
-    The failure of such a test cannot be the product's fault. ``False`` in doubt, as for methods, and for
-    tests that have arguments or use values of their module: the product may have computed these.
+    The failure of such a test cannot be the product's fault. ``False`` in doubt, as for tests that have
+    arguments or use values of their module or class: the product may have computed these.
     """
     # A fixture without a value, demanded by the mark, may replace what the test uses.
-    if not isinstance(item, pytest.Function) or item.cls or item.get_closest_marker("usefixtures"):
+    if not isinstance(item, pytest.Function) or item.get_closest_marker("usefixtures"):
         return False
-    code = item.function.__code__
-    return not (code.co_argcount or code.co_kwonlyargcount) and _is_pure(item.function, set())
+    code, functions = item.function.__code__, [item.function]
+    if item.cls is not None:
+        members = vars(item.cls).items()
+        functions += [each for _, each in members if isinstance(each, types.FunctionType)]
+        values = [name for name, each in members if not isinstance(each, types.FunctionType)]
+        # Values whose names begin with an underscore are of Python or of pytest.
+        if not all(name.startswith("_") for name in values):
+            return False
+        if not all(_is_pure_module(base.__module__) for base in item.cls.__mro__[1:-1]):
+            return False
+    has_arguments = code.co_argcount > (item.cls is not None) or code.co_kwonlyargcount
+    seen = set[types.FunctionType]()
+    return not has_arguments and all(_is_pure(each, seen) for each in functions)
 
 
 def _is_pure(function: types.FunctionType, seen: set[types.FunctionType]) -> bool:
@@ -141,22 +148,24 @@ def _is_pure(function: types.FunctionType, seen: set[types.FunctionType]) -> boo
     for instruction in (each for code in codes for each in dis.get_instructions(code)):
         name = str(instruction.argval)
         if instruction.opname == "IMPORT_NAME":
-            is_harmless = name in _PURE_MODULES  # the name of a relative import is empty
+            is_harmless = _is_pure_module(name)  # the name of a relative import is empty
         elif instruction.opname not in _LOADING or name.startswith("@"):  # pytest's assertion rewriting
             continue
         elif isinstance(value := space.get(name), types.FunctionType) and value.__globals__ is space:
             is_harmless = value in seen or _is_pure(value, seen)
+        elif isinstance(value, types.ModuleType):
+            is_harmless = _is_pure_module(value.__name__)
         elif name in space:
-            is_module, is_definition = (
-                isinstance(value, kind) for kind in (types.ModuleType, _DEFINITIONS)
-            )
-            owner = value.__name__ if is_module else value.__module__ if is_definition else None
-            is_harmless = owner in _PURE_MODULES
+            is_harmless = isinstance(value, _DEFINITIONS) and _is_pure_module(value.__module__ or "")
         else:
             is_harmless = name in _PURE_BUILTINS
         if not is_harmless:
             return False
     return True
+
+
+def _is_pure_module(name: str) -> bool:
+    return name.partition(".")[0] in _PURE_MODULES
 
 
 test_evidence.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it by its name
@@ -166,17 +175,9 @@ def collection_evidence(
     collector: pytest.Collector, report: pytest.CollectReport, project: ProjectMap
 ) -> Facts:
     """Return the facts of a failed collection, from the error in the report's ``call``."""
-    project = _with_test_file_of(collector, project)
     call = cast("pytest.CallInfo[Any] | None", getattr(report, "call", None))
     error = call.excinfo.value if call is not None and call.excinfo is not None else None
-    return _evidence(
-        EvidenceKind.COLLECTION,
-        Phase.COLLECT,
-        error,
-        project,
-        **_report_facts(report, error, project),
-        duration_seconds=call.duration if call is not None else None,
-    )
+    return _evidence(EvidenceKind.COLLECTION, Phase.COLLECT, error, project, collector, report)
 
 
 def startup_evidence(error: BaseException, project: ProjectMap) -> Facts:
@@ -185,32 +186,36 @@ def startup_evidence(error: BaseException, project: ProjectMap) -> Facts:
 
 
 def _evidence(
-    kind: EvidenceKind, phase: Phase | None, error: BaseException | None, project: ProjectMap, **more: Any
+    kind: EvidenceKind,
+    phase: Phase | None,
+    error: BaseException | None,
+    project: ProjectMap,
+    node: pytest.Item | pytest.Collector | None = None,
+    report: pytest.TestReport | pytest.CollectReport | None = None,
 ) -> Facts:
-    """Return the facts of any failure; ``more`` are the fields that only its kind has.
+    """Return the facts of any failure; ``node`` and ``report`` are those of a test or a collector.
 
     Without an error, the first line of pytest's own report is the headline.
     """
+    project = _with_test_file_of(node, project)
     chain, leaves = exception_facts(error, project) if error is not None else ((), ())
-    lines = (line.strip() for line in str(more.get("longrepr", "")).splitlines())
-    return Facts(
-        kind=kind,
-        phase=phase,
-        exceptions=chain,
-        exceptions_in_group=leaves,
-        headline=headline(chain[0])
-        if chain
-        else readable(next(filter(None, lines), ""), _LONGEST_HEADLINE),
-        first_party=tuple(sorted(project.first_party)),
-        test_packages=tuple(sorted(project.test_packages)),
-        **more,
-    )
+    facts = Facts() if report is None else _report_facts(report)
+    first = next((line.strip() for line in (facts.longrepr or "").splitlines() if line.strip()), "")
+    facts |= {
+        "kind": kind,
+        "phase": phase,
+        "exceptions": chain,
+        "exceptions_in_group": leaves,
+        "headline": headline(chain[0]) if chain else readable(first, _LONGEST_HEADLINE),
+        "first_party": tuple(sorted(project.first_party)),
+        "test_packages": tuple(sorted(project.test_packages)),
+        "subjects": subjects_of(chain_of(error)[0], project) if error is not None and report else (),
+    }
+    return facts
 
 
-def _report_facts(
-    report: pytest.TestReport | pytest.CollectReport, error: BaseException | None, project: ProjectMap
-) -> dict[str, Any]:
-    """Return a report's text and captured output, and the product's functions that the test names."""
+def _report_facts(report: pytest.TestReport | pytest.CollectReport) -> Facts:
+    """Return a report's text and captured output; of long texts the end, where pytest shows the error."""
     try:
         rendering = str(report.longrepr or "")
     except Exception as failure:  # rendering calls repr() of test objects
@@ -220,14 +225,11 @@ def _report_facts(
         text = "".join(text for title, text in report.sections if title.startswith(f"Captured {stream}"))
         return readable(text[-_LONGEST_OUTPUT:], _LONGEST_OUTPUT)
 
-    # Of long texts the end is kept, where pytest shows the error.
-    return {
-        "nodeid": readable(report.nodeid),
-        "longrepr": readable(rendering[-_LONGEST_RENDERING:], _LONGEST_RENDERING),
-        "stdout_tail": output("stdout"),
-        "stderr_tail": output("stderr"),
-        "subjects": subjects_of(chain_of(error)[0], project) if error is not None else (),
-    }
+    return Facts(
+        longrepr=readable(rendering[-_LONGEST_RENDERING:], _LONGEST_RENDERING),
+        stdout_tail=output("stdout"),
+        stderr_tail=output("stderr"),
+    )
 
 
 def headline(error: Facts) -> str:
@@ -242,7 +244,7 @@ def headline(error: Facts) -> str:
     return readable(f"{error.type}: {text}" if text else error.type, _LONGEST_HEADLINE)
 
 
-def _with_test_file_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -> ProjectMap:
+def _with_test_file_of(node: pytest.Item | pytest.Collector | None, project: ProjectMap) -> ProjectMap:
     """Return the map with the file of a collected node as a test file, whatever its name."""
     # Not doctests, which are collected from product modules, and not the __init__.py of packages.
     is_python = isinstance(node, (pytest.Function, pytest.Class, pytest.Module))
@@ -253,13 +255,13 @@ def _with_test_file_of(node: pytest.Item | pytest.Collector, project: ProjectMap
     return project
 
 
-def _timeout_of(chain: tuple[Facts, ...]) -> float | None:
-    """Return the limit in seconds if pytest-timeout raised the error, else ``None``."""
+def _is_timeout(chain: tuple[Facts, ...]) -> bool:
+    """Return whether pytest-timeout raised the error."""
     frames = chain[0].frames[-5:] if chain else ()
-    if any(each.module == "pytest_timeout" or each.path.endswith("pytest_timeout.py") for each in frames):
-        found = _TIMEOUT_MESSAGE.match(chain[0].message)
-        return float(found["seconds"]) if found else None
-    return None
+    is_plugin = any(
+        each.module == "pytest_timeout" or each.path.endswith("pytest_timeout.py") for each in frames
+    )
+    return is_plugin and _TIMEOUT_MESSAGE.match(chain[0].message) is not None
 
 
 def _names(names: Iterable[object]) -> tuple[str, ...]:
@@ -268,19 +270,19 @@ def _names(names: Iterable[object]) -> tuple[str, ...]:
 
 
 def _known_fixtures(error: Any) -> tuple[str, ...]:
-    """Return the names of available fixtures, if the error is a failed fixture lookup."""
+    """Return the names of available fixtures, if the error is a failed fixture lookup.
+
+    May raise, as the names are only in pytest's private API.
+    """
     if not isinstance(error, pytest.FixtureLookupError):
         return ()
-    try:
-        manager: Any = error.request._fixturemanager
-        # Only newer versions of pytest tell which fixtures are visible for the test.
-        if hasattr(manager, "_get_all_fixture_defs_for_node"):
-            node = error.request._pyfuncitem.parent
-            found = {definition.argname for definition in manager._get_all_fixture_defs_for_node(node)}
-        else:
-            found = set(manager._arg2fixturedefs)
-    except AttributeError:  # pytest's private API has changed: no similar name is suggested
-        return ()
+    manager: Any = error.request._fixturemanager
+    # Only newer versions of pytest tell which fixtures are visible for the test.
+    if hasattr(manager, "_get_all_fixture_defs_for_node"):
+        node = error.request._pyfuncitem.parent
+        found = {definition.argname for definition in manager._get_all_fixture_defs_for_node(node)}
+    else:
+        found = set(manager._arg2fixturedefs)
     return tuple(sorted(_names(found)))
 
 
@@ -515,7 +517,7 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
 def _callables(frame: types.FrameType, qualname: str) -> Iterator[object]:
     """Yield functions with that qualified name that the frame's code can refer to."""
     owner, _, name = qualname.rpartition(".")
-    for value in _named_values(frame, [*_named_globals(frame), *_local_values(frame)]):
+    for value in _named_values(frame):
         if isinstance(value, types.FunctionType) and value.__qualname__ == qualname:
             yield value
         kind = value if isinstance(value, type) else type(value)
@@ -594,12 +596,11 @@ def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, .
             raising = frame
     if raising is None:
         return ()
-    # A local instance counts as its class.
-    values = [
-        *_named_values(raising, _named_globals(raising)),
-        *(v if isinstance(v, (type, types.FunctionType)) else type(v) for v in _local_values(raising)),
+    # An instance counts as its class.
+    found = [
+        guarded(lambda value=value: definition(value, project) or definition(type(value), project), None)
+        for value in _named_values(raising)
     ]
-    found = [guarded(lambda value=value: definition(value, project), None) for value in values]
     return tuple({(each.path, each.line): each for each in found if each}.values())[:_MOST_SUBJECTS]
 
 
@@ -621,21 +622,12 @@ def definition(value: object, project: ProjectMap) -> Facts | None:
     )
 
 
-def _named_globals(frame: types.FrameType) -> list[object]:
-    """Return the global values that the frame's code refers to."""
-    names = frame.f_code.co_names[:_MOST_NAMES]
-    return [frame.f_globals[name] for name in names if name in frame.f_globals]
-
-
-def _local_values(frame: types.FrameType) -> list[object]:
-    return list(frame.f_locals.values())[:_MOST_NAMES]
-
-
-def _named_values(frame: types.FrameType, values: Iterable[object]) -> Iterator[object]:
-    """Yield the values, and for modules among them the attributes that the frame's code names."""
+def _named_values(frame: types.FrameType) -> Iterator[object]:
+    """Yield the globals that the frame's code names, its local values, and named attributes of modules."""
     # For "import shop", the code names both shop and, as an attribute of it, the function that it calls.
     names = frame.f_code.co_names[:_MOST_NAMES]
-    for value in values:
+    values = [frame.f_globals[name] for name in names if name in frame.f_globals]
+    for value in (*values, *list(frame.f_locals.values())[:_MOST_NAMES]):
         yield value
         if isinstance(value, types.ModuleType):
             yield from (vars(value)[name] for name in names if name in vars(value))

@@ -47,7 +47,8 @@ class Catcher:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if report.failed:
-            self._catch(test_evidence(item, call, report, self.project))
+            about = {"nodeid": report.nodeid, "tests": (report.nodeid,), "duration_seconds": call.duration}
+            self._catch(test_evidence(item, call, report, self.project) | about)
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -56,7 +57,8 @@ class Catcher:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         report = yield
         if report.failed:
-            self._catch(collection_evidence(collector, report, self.project))
+            facts = collection_evidence(collector, report, self.project)
+            self._catch(facts | {"nodeid": report.nodeid})
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -227,6 +227,8 @@ ALONE = {
     "name of a module": "from math import pi as p, sqrt\ndef test(): assert sqrt(4) == 3",
     "inner function": "def test():\n    one = 1\n    assert [one for _ in '1'] == [2]",
     "beside": "import shop\ndef test(): assert not 'x'\nassert shop.RATE",
+    "method": "class TestA:\n    def test(self): assert self.f() == 2\n    def f(self): return 1",
+    "unittest": "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(1, 2)",
 }
 TOUCHING = {
     "import": "import shop\ndef test(): assert shop.RATE == 3",
@@ -238,7 +240,9 @@ TOUCHING = {
     "inner function": "import shop\ndef test():\n    def f(): return shop.RATE\n    assert f() == 3",
     "fixture": "def test(tmp_path): assert tmp_path == 3",
     "fixture by mark": "import pytest\n@pytest.mark.usefixtures('tmp_path')\ndef test(): assert 0",
-    "method": "class TestA:\n    def test(self): assert 0",
+    "method": "import shop\nclass TestA:\n    def test(self): assert 0\n    def f(self): shop.RATE",
+    "value of the class": "import shop\nclass TestA:\n    a = shop.RATE\n    def test(self): assert self.a == 2",
+    "base class": "import shop\nclass TestA(shop.Cart):\n    def test(self): assert 0",
     "file": "def test(): assert open(__file__).read() == 'x'",
     "process": "import subprocess\ndef test(): assert subprocess.call(['true'])",
 }
