@@ -55,10 +55,12 @@ class SuitePropertyRecorder:
         """Return a function that records a property of the whole suite, by name and value."""
         from _pytest.junitxml import xml_key
 
+        from pytest_planverify.observe.results import writable
+
         xml = request.config.stash.get(xml_key, None)  # None unless --junitxml is given
 
         def record(name: str, value: object) -> None:
-            self._recorder.record_metric(name, value)
+            self._recorder.write("metric", name=str(name), value=writable(value))
             if xml is not None:
                 xml.add_global_property(name, value)
 

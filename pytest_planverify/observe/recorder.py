@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from _pytest.mark import KeywordMatcher, MarkMatcher
-from _pytest.mark.expression import Expression
+from _pytest import main, mark
 
 from pytest_planverify.guards.tamper_observer import FailureTally, TamperingObserver
 from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
-from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason, writable
+from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason
 from pytest_planverify.observe.supervision import CALL, SETUP, TEARDOWN, SoftLimits, board
 from pytest_planverify.observe.warm_modules import imported_modules
 
@@ -122,20 +121,13 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         if self.worker:
-            self._write("session_started", pid=os.getpid())
+            self.write("session_started", pid=os.getpid())
 
     def nodeid_of(self, item: pytest.Item) -> str:
         """Return the item's node id relative to the plan's root."""
         return self._nodeids.of(item.nodeid)
 
-    def write_executed(self, nodeid: str, functions: object, ran: object) -> None:
-        """Record the product functions that a test executed.
-
-        ``functions`` describes, by number, those that no earlier record has; ``ran`` are the executed ones.
-        """
-        self._write("executed", nodeid=nodeid, functions=functions, ran=ran)
-
-    def _write(self, kind: str, **facts: object) -> None:
+    def write(self, kind: str, **facts: object) -> None:
         """Write a record of this process, be it the controlling one or an xdist worker."""
         self.journal.write(kind, worker=self.worker, **facts)
 
@@ -149,7 +141,7 @@ class Recorder:
         nodeid = self._nodeids.of(collector.nodeid)
         if isinstance(collector, pytest.File):
             # If the process dies or hangs in the import, this record is all that names the file.
-            self._write("file_collecting", nodeid=nodeid)
+            self.write("file_collecting", nodeid=nodeid)
         report = yield
         if isinstance(collector, pytest.Session) and (missing := getattr(collector, "_notfound", None)):
             reports = getattr(collector, "_collection_cache", {})
@@ -157,24 +149,24 @@ class Recorder:
             for argument, nodes in missing:
                 beside = [each for node in nodes if node in reports for each in reports[node].result]
                 nearest[argument] = alike_names(argument, [each.nodeid for each in beside])
-            self._write("not_found", arguments=list(nearest), nearest=nearest)
+            self.write("not_found", arguments=list(nearest), nearest=nearest)
         if report.failed:
             from pytest_planverify.observe.evidence import collection_evidence
 
             evidence = collection_evidence(collector, report, self.project)
-            self._write("collection_failure", nodeid=nodeid, path=str(collector.path), evidence=evidence)
+            self.write("collection_failure", nodeid=nodeid, path=str(collector.path), evidence=evidence)
         elif report.skipped:
-            self._write("file_skipped", nodeid=nodeid, reason=skip_reason(report.longrepr))
+            self.write("file_skipped", nodeid=nodeid, reason=skip_reason(report.longrepr))
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
         """Record the start of the collection, and a usage error in it, which pytest itself only prints."""
-        self._write("collection_started")
+        self.write("collection_started")
         try:
             return (yield)
         except pytest.UsageError as error:
-            self._write("usage_error", message=str(error))
+            self.write("usage_error", message=str(error))
             raise
 
     @pytest.hookimpl(tryfirst=True)
@@ -198,10 +190,10 @@ class Recorder:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
         """Narrow the selection after all other plugins, and record which tests remain."""
-        self._write("files_collected")
+        self.write("files_collected")
         yield
         narrowed = self._ignored + narrow(config, items, self.spec.narrowing)
-        self._write(
+        self.write(
             "collected",
             nodeids=[self._nodeids.of(item.nodeid) for item in items],
             narrowed=[self._nodeids.of(nodeid) for nodeid in narrowed],
@@ -215,10 +207,6 @@ class Recorder:
     def fixture_path(self) -> str | None:
         """Absolute path of the criterion's data file, or ``None``."""
         return self.spec.fixture_path if hasattr(self, "spec") else None
-
-    def record_metric(self, name: str, value: object) -> None:
-        """Record a number for the whole suite."""
-        self._write("metric", name=str(name), value=writable(value))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -235,7 +223,7 @@ class Recorder:
         self._failures.begin()
         result = yield
         if hidden := self._failures.hidden():
-            self._write("hidden_failure", nodeid=nodeid, **hidden)
+            self.write("hidden_failure", nodeid=nodeid, **hidden)
         elif self._failures.unproved:
             self.tampering.passed_without_body(item, nodeid)
         return result
@@ -311,14 +299,14 @@ class Recorder:
         """Record a test that returns a value instead of asserting it, of which pytest only warns."""
         returns = warning_message.category is pytest.PytestReturnNotNoneWarning
         if not self.worker and (returns or str(warning_message.message).startswith(_RETURNS)):
-            self._write("value_returned", nodeid=nodeid)
+            self.write("value_returned", nodeid=nodeid)
 
     # -- the end ---------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self, excrepr: object) -> None:
         """Record an error of pytest itself or of a plugin, clipped at its beginning."""
-        self._write("internal_error", text=str(excrepr)[-20_000:])
+        self.write("internal_error", text=str(excrepr)[-20_000:])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -327,7 +315,7 @@ class Recorder:
 
         evidence = guarded(lambda: startup_evidence(excinfo.value, self.project), None)
         reason = f"{excinfo.typename}: {excinfo.value}"
-        self._write("stopped", reason=reason, evidence=evidence)
+        self.write("stopped", reason=reason, evidence=evidence)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
@@ -335,7 +323,7 @@ class Recorder:
         yield
         self.tampering.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
-        self._write(
+        self.write(
             "session_finished",
             exit_status=int(exitstatus),
             stopped=str(stopped) if stopped else None,
@@ -360,26 +348,22 @@ def _is_test_file(name: str, config: pytest.Config) -> bool:
 
 
 def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing) -> list[str]:
-    """Deselect items that the user of this run did not request; return their node ids.
+    """Deselect items that the user of this run did not request, as pytest does; return their node ids.
 
-    ``items`` is changed in place. Selection follows the rules of pytest's own options.
+    ``items`` is changed in place.
     """
-    keyword = Expression.compile(narrowing.keyword) if narrowing.keyword else None
-    markexpr = Expression.compile(narrowing.markexpr) if narrowing.markexpr else None
-
-    def is_requested(item: pytest.Item) -> bool:
-        if keyword is not None and not keyword.evaluate(KeywordMatcher.from_item(item)):
-            return False
-        if markexpr is not None and not markexpr.evaluate(MarkMatcher.from_markers(item.iter_markers())):
-            return False
-        return not item.nodeid.startswith(narrowing.deselect) if narrowing.deselect else True
-
-    dropped = [item for item in items if not is_requested(item)]
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        dropped_ids = set(map(id, dropped))
-        items[:] = [item for item in items if id(item) not in dropped_ids]
-    return [item.nodeid for item in dropped]
+    before, option = list(items), vars(config.option)
+    # pytest reads the options, which are those of the command.
+    own = {name: option[name] for name in ("keyword", "markexpr", "deselect")}
+    option |= {"keyword": narrowing.keyword or "", "markexpr": narrowing.markexpr or ""}
+    option["deselect"] = narrowing.deselect
+    try:
+        mark.pytest_collection_modifyitems(items, config)
+        main.pytest_collection_modifyitems(items, config)
+    finally:
+        option |= own
+    kept = set(map(id, items))
+    return [item.nodeid for item in before if id(item) not in kept]
 
 
 def alike_names(argument: str, nodeids: Iterable[str]) -> list[str]:

@@ -33,9 +33,8 @@ _FREE_TOOLS = (4, 3)
 
 _LONGEST_STACK = 200
 """Number of frames that are searched for callers."""
-_MOST_CALLS, _MOST_LINES = 30, 400
-"""Limits of calls and of executed lines per function that the trace function follows in one test."""
-
+_MOST_LINES = 400
+"""Limit of executed lines per function that the trace function follows in one test, for all its calls."""
 
 _TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
 """Names by which code uses tracing, searched in its source."""
@@ -135,7 +134,8 @@ class SpectrumRecorder:
     def _write(self, nodeid: str) -> None:
         """Write the functions that the test executed, each with its lines as a hexadecimal bit set.
 
-        The lowest bit is the function's first line.
+        The lowest bit is the function's first line. ``functions`` describes, by number, those that no
+        earlier record has; ``ran`` are the executed ones.
         """
         functions: dict[int, tuple[str, int, str]] = {}
         found: list[tuple[int, int, str]] = []
@@ -147,7 +147,7 @@ class SpectrumRecorder:
                 functions[number] = (path, code.co_firstlineno, code.co_qualname)
             first = code.co_firstlineno
             found.append((number, depth, f"{sum(1 << line - first for line in lines if line >= first):x}"))
-        self._recorder.write_executed(nodeid, functions, found)
+        self._recorder.write("executed", nodeid=nodeid, functions=functions, ran=found)
 
 
 def probe_of(is_product: Callable[[str], bool]) -> _Monitor | _Tracer:
@@ -155,18 +155,31 @@ def probe_of(is_product: Callable[[str], bool]) -> _Monitor | _Tracer:
     return _Monitor(is_product) if sys.version_info >= (3, 12) else _Tracer(is_product)
 
 
-class _Monitor:
-    """Recording by ``sys.monitoring``; a line seen once costs nothing for the rest of the phase.
-
-    ``start`` returns whether recording is possible, ``stop`` the executed product functions. An instance
-    records once.
-    """
+class _Probe:
+    """Recording of one phase: ``start`` returns whether it is possible, ``stop`` what was executed."""
 
     def __init__(self, is_product: Callable[[str], bool]) -> None:
-        self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
         self._is_product = is_product
         self._found: dict[int, Ran] = {}
         self._has_failed = False
+
+    def _begin(self, code: CodeType, frame: FrameType) -> Ran | None:
+        """Note the first call of a function; return its entry if it belongs to the product and the test."""
+        if code.co_filename.endswith(_FAILURE_RENDERERS):
+            self._has_failed = True
+        if self._has_failed or not self._is_product(code.co_filename):
+            return None
+        if id(code) not in self._found:
+            self._found[id(code)] = Ran(code, _depth(frame, self._is_product), set())
+        return self._found[id(code)]
+
+
+class _Monitor(_Probe):
+    """Recording by ``sys.monitoring``; a line seen once costs nothing for the rest of the phase."""
+
+    def __init__(self, is_product: Callable[[str], bool]) -> None:
+        super().__init__(is_product)
+        self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
         self._tool = 0
 
     def start(self) -> bool:
@@ -195,10 +208,7 @@ class _Monitor:
         return list(self._found.values())
 
     def _on_start(self, code: CodeType, _offset: int) -> object:
-        if code.co_filename.endswith(_FAILURE_RENDERERS):
-            self._has_failed = True
-        elif not self._has_failed and self._is_product(code.co_filename) and id(code) not in self._found:
-            self._found[id(code)] = Ran(code, _depth(sys._getframe(1), self._is_product), set())
+        self._begin(code, sys._getframe(1))
         return self._monitoring.DISABLE
 
     def _on_line(self, code: CodeType, line: int) -> object:
@@ -209,16 +219,14 @@ class _Monitor:
         return self._monitoring.DISABLE
 
 
-class _Tracer:
-    """Recording by ``sys.settrace``, before Python 3.12; same interface as :class:`_Monitor`."""
+class _Tracer(_Probe):
+    """Recording by ``sys.settrace``, before Python 3.12."""
 
     def __init__(self, is_product: Callable[[str], bool]) -> None:
-        self._is_product = is_product
-        self._found: dict[int, Ran] = {}
-        self._calls: dict[int, int] = {}
-        self._has_failed = False
+        super().__init__(is_product)
+        self._left: dict[int, int] = {}
+        """By function, the number of lines that are still to be followed."""
         self._hook = self._trace  # one bound method, to be compared by identity
-        self._locals: dict[int, Callable[..., Any]] = {}
 
     def start(self) -> bool:
         if sys.gettrace() is not None or sys.getprofile() is not None:
@@ -233,39 +241,21 @@ class _Tracer:
         return list(self._found.values())
 
     def _trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
-        """Handle a call: return the line tracer of a product function, while it has calls left."""
-        code = frame.f_code
-        key = id(code)
-        calls = self._calls.get(key)
-        if calls is None:
-            calls = 0
-            if code.co_filename.endswith(_FAILURE_RENDERERS):
-                self._has_failed = True
-            elif not self._has_failed and self._is_product(code.co_filename):
-                calls = _MOST_CALLS
-                self._found[key] = Ran(code, _depth(frame, self._is_product), set())
-                self._locals[key] = _line_tracer(self._found[key].lines)
-            self._calls[key] = calls
-        if calls <= 0 or self._has_failed:
-            return None
-        self._calls[key] = calls - 1
-        return self._locals[key]
+        """Handle a call: return the line tracer of a product function, while it has lines left."""
+        key = id(frame.f_code)
+        left = self._left.get(key)
+        if left is None:
+            ran = self._begin(frame.f_code, frame)
+            left = self._left[key] = 0 if ran is None else _MOST_LINES
+        return self._trace_line if left > 0 and not self._has_failed else None
 
-
-def _line_tracer(lines: set[int]) -> Callable[..., Any]:
-    """Return a local trace function that adds executed lines, up to a limit for all calls together."""
-    left = _MOST_LINES
-
-    def trace(frame: FrameType, event: str, _arg: object) -> Any:
-        nonlocal left
+    def _trace_line(self, frame: FrameType, event: str, _arg: object) -> Any:
         if event == "line":
-            lines.add(frame.f_lineno)
-            left -= 1
-            if left < 0:
-                frame.f_trace_lines = False
-        return trace
-
-    return trace
+            key = id(frame.f_code)
+            self._found[key].lines.add(frame.f_lineno)
+            self._left[key] -= 1
+            frame.f_trace_lines = self._left[key] > 0
+        return self._trace_line
 
 
 def _depth(frame: FrameType, is_product: Callable[[str], bool]) -> int:
