@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import ContractFileError, Fault
+from planner.errors import ContractFileError
 from planner.model.contract import CONTRACT_VERSION, Contract
-from planner.planfile.document import Document, Refused, compose, decode, plan_file_error
-from planner.planfile.project_facts import ProjectFiles
-from planner.planfile.project_files import Confinement, read_regular
+from planner.planfile.document import Document, Refused, compose, plan_file_error, read_source
+from planner.planfile.project_files import Confinement
 from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-MAX_BYTES = 4 * 1024 * 1024
-"""Limit in bytes of a contract file that is read."""
 
 
 def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
@@ -29,30 +24,13 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
     try:
         if root is not None and (problem := Confinement(root).fault(shown)) is not None:
             raise Refused(problem)
-        document = compose(decode(_bytes(path if root is None else root / path)), is_json=True)
+        document = compose(read_source(path if root is None else root / path), is_json=True)
         contract = _contract(document)
         if document.faults:
-            raise Refused("", tuple(document.faults))
+            raise Refused("", document.faults)
         return contract
     except Refused as refused:
-        faults = refused.faults
-    except (OSError, ValueError, RecursionError) as error:
-        cause = error.strerror if isinstance(error, OSError) else str(error)
-        faults = (Fault(problem=f"the file cannot be read ({cause}); check the path"),)
-    raise ContractFileError(shown, plan_file_error(shown, faults).faults)
-
-
-def _bytes(file: Path) -> bytes:
-    """Return the content of a contract file. Raises ``Refused`` if it cannot be one, or ``OSError``."""
-    try:
-        data = read_regular(file, MAX_BYTES)
-    except FileNotFoundError:
-        near = ProjectFiles(file.parent).near(file.name)
-        remedy = f"did you mean {near}?" if near else "check the path, or write the file"
-        raise Refused(f"the file does not exist; {remedy}") from None
-    if not data.strip() or b"\0" in data:
-        raise Refused("the file is not JSON; write what planner schema contract describes")
-    return data
+        raise ContractFileError(shown, plan_file_error(shown, refused.faults).faults) from None
 
 
 def _contract(document: Document) -> Contract:

@@ -112,12 +112,12 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """Read a plan file. Raises :class:`Refused` unless it is UTF-8 text within the size limit."""
+    """Read a plan or contract. Raises :class:`Refused` unless it is UTF-8 text within the size limit."""
     try:
         with open_regular(path) as file:
             return decode(file.read(MAX_BYTES + 1))
     except IsADirectoryError:
-        raise Refused("this is a directory; name the plan file in it") from None
+        raise Refused("this is a directory; name the file in it") from None
     except FileNotFoundError:
         raise Refused("the file does not exist; check the path") from None
     except (OSError, ValueError) as error:
@@ -128,7 +128,7 @@ def read_source(path: Path) -> Source:
 def decode(data: bytes) -> Source:
     """Decode bytes to text. Raises :class:`Refused`."""
     if len(data) > MAX_BYTES:
-        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the plan with sub_plan")
+        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split it, a plan with sub_plan")
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:

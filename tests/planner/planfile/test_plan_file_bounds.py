@@ -58,7 +58,7 @@ def test_a_file_that_is_not_plan_text_is_refused_with_a_reason(
 
 
 def test_a_path_that_is_not_a_file_is_refused_with_a_reason(tmp_path: Path) -> None:
-    assert fault_of(tmp_path) == ": this is a directory; name the plan file in it"
+    assert fault_of(tmp_path) == ": this is a directory; name the file in it"
     assert fault_of(tmp_path / "none.yaml") == ": the file does not exist; check the path"
     (tmp_path / "plain").write_text("x")
     assert "Not a directory" in fault_of(tmp_path / "plain" / "plan.yaml")
