@@ -9,8 +9,6 @@ from difflib import get_close_matches
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from planner.catalog.tables import load_table
 from planner.lint.facts import (
     LintFinding,
@@ -157,13 +155,7 @@ def _routing(facts: LintFacts) -> Iterator[LintFinding]:
 def _branch(facts: LintFacts, todo: Todo, parent_id: str) -> Iterator[LintFinding]:
     """Yield defects of a branch: its parent, its predecessor (``via``), its dependencies and its depth."""
     parent, via = facts.by_id.get(parent_id), facts.by_id.get(todo.via or "")
-    most = facts.plan.metadata.max_branch_depth
-    chain: list[Todo] = []
-    above = via
-    while above is not None and len(chain) < most:  # bounded, as ``via`` may form a cycle
-        chain.append(above)
-        above = facts.by_id.get(above.via or "")
-    depth = max(todo.branch_depth or 0, len(chain) + 1)
+    depth, most = todo.branch_depth or 0, facts.plan.metadata.max_branch_depth
     faults: list[tuple[str, str]] = []
     if parent is None:
         faults.append(("parent_id", f"there is no todo '{parent_id}' that '{todo.id}' could repair"))
@@ -227,7 +219,7 @@ def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
 
 
 def _references(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
-    """Yield contracts, fixtures and schemas that are missing or unusable, and are not created in time."""
+    """Yield contracts, fixtures and schemas that are missing, and are not created in time."""
     named: dict[tuple[str, str], Loc] = {}
     if todo.contract_path is not None:
         named["contract", plain(todo.contract_path)] = ("contract_path",)
@@ -240,37 +232,17 @@ def _references(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     for (noun, path), loc in named.items():
         makers = facts.makers_of(path)
         if facts.project.kind(path) is PathKind.FILE:
-            problem = _contract_problem(facts.project.text(path)) if noun == "contract" else None
-            if problem is not None:
-                message = f"the contract {path} cannot be used: {problem}"
-                yield facts.finding("contract-invalid", todo, loc, message)
-        # A step of a repair always comes first: the todo waits for its branch, which waits for the step.
-        elif any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
             continue
-        elif makers:
+        # A step of a repair always comes first: the todo waits for its branch, which waits for the step.
+        if any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
+            continue
+        if makers:
             yield facts.unawaited(todo, path, loc)
         else:
             owner = "an architect's todo" if noun == "contract" else f"'{todo.id}' or of a todo"
             fix = f"add the file, or list {path} among the expected_artifacts of {owner} before it"
             message = f"the {noun} {path} does not exist, and no todo is to make it"
             yield facts.finding(f"{noun}-missing", todo, loc, message, facts.or_near(path, fix))
-
-
-def _contract_problem(text: str | None) -> str | None:
-    """Return why the text of a contract cannot be used, or ``None``."""
-    from planner.model.contract import Contract  # imported here, as few plans name a contract
-
-    if text is None:
-        return "it cannot be read as text, or is too large"
-    try:
-        contract = Contract.model_validate_json(text)
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False, include_context=False)[:3]
-        problems = (
-            f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in details
-        )
-        return "; ".join(problems)[:400]
-    return "it is empty" if contract.is_empty else None
 
 
 def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:

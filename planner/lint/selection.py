@@ -8,13 +8,11 @@ no test of it is reported as missing.
 from __future__ import annotations
 
 import ast
-import fnmatch
 import re
 import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
 from planner.model.findings import PathKind
@@ -27,6 +25,9 @@ if TYPE_CHECKING:
 
 _CHANGES_SELECTION = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
 """Options with which the selections of a command are not the test files of this root."""
+
+_TEST_FILES = ("test_*.py", "*_test.py")
+"""pytest's default of ``python_files``."""
 
 _RULES = {"chance": "unseeded-random", "clock": "wall-clock", "network": "network-access"}
 _GUARDS = re.compile(
@@ -72,15 +73,6 @@ class Project(Protocol):
         ...
 
 
-class PytestSettings(NamedTuple):
-    """The project's pytest settings, as far as rules need them; the defaults are those of pytest."""
-
-    python_functions: tuple[str, ...] = ("test",)
-    python_classes: tuple[str, ...] = ("Test",)
-    python_files: tuple[str, ...] = ("test_*.py", "*_test.py")
-    testpaths: tuple[str, ...] = ()
-
-
 class TestModule:
     """The tests of one file, by its source; ``None`` for a file that cannot be read as text.
 
@@ -90,14 +82,15 @@ class TestModule:
 
     __test__ = False
 
-    def __init__(self, source: str | None, settings: PytestSettings) -> None:
+    def __init__(self, source: str | None, *, open_ended: bool = False) -> None:
+        """Parse the source; ``open_ended`` if settings of pytest give its tests other names."""
         self.tests: dict[str, range] = {}
         """Lines of each test, by its name as in a node id: ``TestA::test_b``."""
         self.impure: list[tuple[str, str, int]] = []
         """Calls by which a verdict depends on more than the code: rule, name and line of each."""
         self.is_guarded = False
         """It seems to replace randomness, clock or network."""
-        self.open_ended = source is None
+        self.open_ended = open_ended or source is None
         """It may have tests that its source does not show: inherited, imported or generated ones."""
         self.problem: str | None = None
         """Why it cannot be parsed, as ``line: reason``."""
@@ -112,38 +105,35 @@ class TestModule:
             self.impure += _impure_calls(nodes)
             self.is_guarded = any(map(_GUARDS.search, names))
             self.open_ended |= not _GENERATES_TESTS.isdisjoint(names)
-            self._add_tests(tree.body, "", settings)
+            self._add_tests(tree.body, "")
         except SyntaxError as error:
             self.problem = f"{error.lineno or 1}: it cannot be parsed: {error.msg}"
         # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
         except (ValueError, RecursionError, MemoryError):
             self.open_ended = True
 
-    def _add_tests(self, body: Iterable[ast.AST], owner: str, settings: PytestSettings) -> None:
+    def _add_tests(self, body: Iterable[ast.AST], owner: str) -> None:
         """Add the tests of the module, or of a class, whose name with ``::`` is ``owner`` then."""
-        functions, classes = settings.python_functions, settings.python_classes
         for node in body:
             if isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
-                self._add_tests(ast.iter_child_nodes(node), owner, settings)
+                self._add_tests(ast.iter_child_nodes(node), owner)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 # pytest collects no fixture as a test, whatever its name.
                 is_fixture = any(_dotted(each, {}).endswith("fixture") for each in node.decorator_list)
-                if _is_named(node.name, functions) and not is_fixture:
+                if node.name.startswith("test") and not is_fixture:
                     self.tests[f"{owner}{node.name}"] = range(node.lineno, (node.end_lineno or 0) + 1)
             elif isinstance(node, ast.ClassDef):
                 bases = [_dotted(base, {}) for base in node.bases if _dotted(base, {}) != "object"]
                 of_unittest = any(base.endswith("TestCase") for base in bases)
-                if of_unittest or _is_named(node.name, classes):
+                if of_unittest or node.name.startswith("Test"):
                     # Other base classes may have tests.
                     self.open_ended |= not all(base.endswith("TestCase") for base in bases)
-                    # For these classes pytest asks unittest's loader, to which python_functions is unknown.
-                    own = settings._replace(python_functions=("test",)) if of_unittest else settings
-                    self._add_tests(node.body, f"{owner}{node.name}::", own)
+                    self._add_tests(node.body, f"{owner}{node.name}::")
             elif isinstance(node, ast.ImportFrom | ast.Assign) and not owner:
                 # Tests may be imported, or created by an assignment.
                 names = [alias.asname or alias.name for alias in getattr(node, "names", ())]
                 names += [each.id for each in getattr(node, "targets", ()) if isinstance(each, ast.Name)]
-                self.open_ended |= any(_is_named(name, (*functions, *classes, "[*]")) for name in names)
+                self.open_ended |= any(name.startswith(("test", "Test", "*")) for name in names)
 
 
 @dataclass(slots=True)
@@ -171,12 +161,6 @@ class TestSelector:
         self._selected: dict[tuple[object, ...], Selected] = {}
         self._modules: dict[str, TestModule] = {}
 
-    @cached_property
-    def settings(self) -> PytestSettings:
-        """The project's pytest settings."""
-        words_by_name = {name: self.project.pytest_setting(name) for name in PytestSettings._fields}
-        return PytestSettings(**{name: words for name, words in words_by_name.items() if words})
-
     def of(self, command: PytestInvocation) -> Selected:
         """Return the tests that a pytest command selects by its paths and node ids."""
         # Only pytest itself can apply -k and -m, so these are ignored.
@@ -197,7 +181,7 @@ class TestSelector:
         if not command.selections:
             # Testpaths may be globs. pytest ignores those that match nothing, and searches the root if none
             # is left.
-            files, testpaths = self._test_files("."), self.settings.testpaths
+            files, testpaths = self._test_files("."), self.project.pytest_setting("testpaths")
             inside = [each for each in files if any(matches(each, path) for path in testpaths)]
             for file in inside or files:
                 self._add_file(file, "", selected)
@@ -215,7 +199,7 @@ class TestSelector:
         return selected
 
     def _test_files(self, folder: str) -> list[str]:
-        names = self.settings.python_files
+        names = self.project.pytest_setting("python_files") or _TEST_FILES
         return [file for file in self.project.files(folder) if any(matches(file, each) for each in names)]
 
     def _add_file(self, path: str, name: str, selected: Selected) -> None:
@@ -245,13 +229,9 @@ class TestSelector:
 
     def _module(self, path: str) -> TestModule:
         if path not in self._modules:
-            self._modules[path] = TestModule(self.project.text(path), self.settings)
+            is_renamed = any(map(self.project.pytest_setting, ("python_functions", "python_classes")))
+            self._modules[path] = TestModule(self.project.text(path), open_ended=is_renamed)
         return self._modules[path]
-
-
-def _is_named(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether pytest would collect the name: each pattern is a prefix or a glob."""
-    return any(name.startswith(each) or fnmatch.fnmatch(name, each) for each in patterns)
 
 
 def _dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:

@@ -15,13 +15,11 @@ from planner.lint.facts import made_by
 from planner.model.findings import PlanFinding
 from planner.planfile.loader import LoadedPlan, load_plan, load_plan_text, shown_path
 from planner.planfile.project_facts import ProjectFiles
-from planner.planfile.tree import SEPARATOR, FlatPlan, PlanTree
 from planner.policy.dependencies import reachable
-from planner.text.glob_patterns import is_glob
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from planner.planfile.tree import FlatPlan, PlanTree
 
 
 MAX_TEXT = 1_500
@@ -50,32 +48,12 @@ def validate_plan_tree(top: PlanTree) -> tuple[PlanFinding, ...]:
     loaded = top.loaded
     found = [*_findings(loaded)]
     flat = top.load_all().flat()
-    found += _uncovered(loaded, flat)
     seen = {loaded.path}
     for sub in top.sub_plans().values():
         if sub.loaded.path not in seen:
             seen.add(sub.loaded.path)
             found += _findings(sub.loaded, made_before=_made_before(flat, sub))
     return tuple(found)
-
-
-def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
-    """Yield files that a parent must create and none of its todos does."""
-    for index, todo in enumerate(loaded.plan.items):
-        if not todo.has_sub_plan:
-            continue
-        below = (each for each in flat.loaded.plan.items if each.id.startswith(todo.id + SEPARATOR))
-        # Each plan file names paths relative to its own root.
-        made = {
-            os.path.normpath(flat.owner(each.id).root / file) for each in below for file in made_by(each)
-        }
-        for position, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
-            file = loaded.root / artifact.path
-            if not is_glob(artifact.path) and not file.exists() and os.path.normpath(file) not in made:
-                loc = ("items", index, "acceptance_criteria", "expected_artifacts", position, "path")
-                message = f"'{todo.id}' must make {artifact.path}, but no todo of its sub-plan does"
-                fix = f"list {artifact.path} among the expected_artifacts of a todo below '{todo.id}'"
-                yield _place(LintFinding("parent-uncovered", loc, todo.id, message, fix), loaded)
 
 
 def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:

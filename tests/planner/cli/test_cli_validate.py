@@ -126,17 +126,3 @@ def test_faults_of_an_unusable_plan_are_included_in_json(command: Command) -> No
     Path("plan.yaml").write_text(f"{todo}}}\n")
     (fault,) = command("validate", "plan.yaml", "--json").json["remarks"]
     assert fault.startswith("sub.yaml:1:")
-
-
-def test_an_artifact_of_a_parent_may_be_made_by_a_child(command: Command) -> None:
-    makes = {"acceptance_criteria": {"expected_artifacts": ["made.md"]}, "requires_testing": False}
-    command.plan({"id": "a", **makes}, path="phase.yaml", todo_list_id="phase")
-    Path("plan.yaml").write_text(
-        "todo_list_id: x\nitems:\n- id: phase\n  title: Phase\n  sub_plan: phase.yaml\n"
-        "  acceptance_criteria: {expected_artifacts: [made.md, forgotten.md]}\n"
-    )
-
-    out = command("validate", "plan.yaml").out
-
-    assert "plan.yaml:6:55: warning parent-uncovered 'phase' must make forgotten.md" in out
-    assert "made.md," not in out

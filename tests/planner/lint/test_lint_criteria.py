@@ -117,6 +117,11 @@ def test_classes_methods_and_parameters_of_tests_are_recognised(tmp_path: Path, 
     assert judge(tmp_path, todo("a", f"pytest 't.py::{name}'"), files={"t.py": source}) == []
 
 
+def test_no_test_is_reported_missing_if_settings_give_tests_other_names(tmp_path: Path) -> None:
+    files = {"t.py": "def check_a(): ...\n", "tox.ini": "[pytest]\npython_functions = check\n"}
+    assert judge(tmp_path, todo("a", "pytest t.py::check_a"), files=files) == []
+
+
 PATHS = "testpaths = ['docs']\n"
 
 
