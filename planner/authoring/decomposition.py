@@ -30,7 +30,7 @@ from planner.model.plan import CommandSpec
 from planner.model.verdicts import Purpose
 from planner.planfile.discovery import project_root
 from planner.planfile.loader import load_plan_text
-from planner.planfile.writer import plain, yaml_flow
+from planner.planfile.writer import yaml_flow
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ def read_values(goal: str, folder: Path) -> dict[str, Any]:
     package = fresh_id(repository.name, set()).replace("-", "_")
     values: dict[str, Any] = {
         "repository": repository.name,
-        "tools": [plain(each) for each in repository.tools],
         "language": repository.language,
         "existing": existing,
         "checks": [each.cmd for each in checks],
@@ -220,8 +219,7 @@ class Decomposer:
         return loaded.plan.items
 
     def _plan(self, goal: Piece, items: Sequence[Any], output: Path) -> Plan:
-        root, tools = root_for(output, self.folder), self.facts["tools"]
-        return make_plan(goal.title, items, root=root, tools=tools, **{"x-goal": goal.title})
+        return make_plan(goal.title, items, root=root_for(output, self.folder), **{"x-goal": goal.title})
 
 
 def _extended(todo: Todo, before: Sequence[str], commands: Sequence[str], results: str) -> Todo:

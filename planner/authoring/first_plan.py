@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.catalog.tools import Purpose
 from planner.model.plan import Plan, Todo
-from planner.planfile.writer import dump_plan, plain
-from planner.policy.criteria import commands_of
+from planner.planfile.writer import dump_plan
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def plan_of_repository(repository: RepositoryFacts, *, root: str = ".") -> Plan:
     for purpose, commands in by_purpose.items():
         name, title = _TITLES[purpose]
         todos.append(_todo(fresh_id(name, taken), title, commands))
-    return make_plan(repository.name, todos, root=root, tools=[plain(each) for each in repository.tools])
+    return make_plan(repository.name, todos, root=root)
 
 
 def plan_of_list(page: Piece, name: str, *, root: str = ".") -> Plan:
@@ -75,27 +74,14 @@ def plan_of_list(page: Piece, name: str, *, root: str = ".") -> Plan:
     return make_plan(next((each.title for each in page.parts if each.is_phase), name), todos, root=root)
 
 
-def make_plan(
-    title: str,
-    items: Sequence[Mapping[str, Any] | Todo],
-    *,
-    root: str,
-    tools: Sequence[Mapping[str, Any]] = (),
-    **more: Any,
-) -> Plan:
-    """Return a plan with todos as a plan file has them; its id and its name are made of the title.
-
-    It declares those of the repository's own ``tools`` that a command of a todo runs.
-    """
+def make_plan(title: str, items: Sequence[Mapping[str, Any] | Todo], *, root: str, **more: Any) -> Plan:
+    """Return a plan with todos as a plan file has them; its id and its name are made of the title."""
     todos = [Todo.model_validate(each) for each in items]
-    named = {spec.cmd.split()[0] for todo in todos for _, spec in commands_of(todo)}
-    used = [each for each in tools if each["name"] in named]
     name = short_title(title) or "Plan"
     fields = {
         "todo_list_id": fresh_id(name, set()),
         "workflow_name": name,
         **({} if root == "." else {"root": root}),
-        **({"metadata": {"tools": used}} if used else {}),
     }
     return Plan.model_validate({**fields, **more, "items": todos})
 

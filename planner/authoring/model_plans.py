@@ -16,7 +16,7 @@ from planner.authoring.first_plan import root_for
 from planner.catalog import RECIPES
 from planner.errors import PlannerError
 from planner.model.findings import Severity
-from planner.model.plan import Plan, ToolSpec
+from planner.model.plan import Plan
 from planner.planfile.project_files import RootedFiles, walk
 from planner.planfile.validation import validate_plan
 from planner.planfile.writer import dump_plan
@@ -75,14 +75,10 @@ def plan_by_model(
             "--model needs pydantic-ai, which is not installed; install pytest-planverify[llm]"
         ) from None
     findings: list[str] = []
-    tools = tuple(ToolSpec.model_validate(each) for each in facts["tools"])
 
     def check(plan: Plan) -> Plan:
-        # The repository's tools and the root are added here: the model need not know them, and the commands
-        # that use these tools are valid only with them.
-        policy = plan.metadata.model_copy(update={"tools": (*plan.metadata.tools, *tools)})
-        changes = {"root": root_for(output, folder), **({"metadata": policy} if tools else {})}
-        rooted = plan.model_copy(update=changes)
+        # The root is added here: the model need not know it.
+        rooted = plan.model_copy(update={"root": root_for(output, folder)})
         # Kept beyond this call, for the error after the last try.
         findings[:] = _findings(rooted, output)
         if findings:

@@ -27,14 +27,12 @@ import yaml
 from planner.catalog.commands import Command, accepted_command
 from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
-from planner.planfile.discovery import project_root, repository_tools
+from planner.planfile.discovery import project_root
 from planner.planfile.project_files import read_regular, walk
 from planner.text.glob_patterns import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from planner.model.plan import ToolSpec
 
 LARGEST_READ = 512 * 1024
 """The size in bytes of the largest file that is read."""
@@ -101,8 +99,6 @@ class RepositoryFacts:
     """Glob patterns of product code; empty where none was recognized."""
     runner: str
     """The command that starts pytest: ``pytest`` or ``python -m pytest``."""
-    tools: tuple[ToolSpec, ...]
-    """The tools that the repository declares for its plans; each is among the checks, too."""
     files: tuple[str, ...]
     """All files, relative to the folder."""
     language: str
@@ -117,25 +113,16 @@ def read_repository(folder: Path) -> RepositoryFacts:
     every = tuple(walk(folder))
     files = _test_files(folder, every)
     runner = _runner(folder, files)
-    checks = tuple(_checks(folder, pyproject, with_tests=not files))
     languages = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
     packages = (f"{each}/**" for each in _packages(folder))
-    tools = repository_tools(folder)
-    own = [
-        FoundCheck(
-            each.name, "pyproject.toml", each.kind, each.name, is_there((each.argv or (each.name,))[0])
-        )
-        for each in tools
-    ]
     return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
         tests=tuple(_group_tests(files, runner)),
         test_files=len(files),
-        checks=(*checks, *own),
+        checks=tuple(_checks(folder, pyproject, with_tests=not files)),
         sources=("src/**",) if (folder / "src").is_dir() else (*packages, *_modules(folder)),
         runner=runner,
-        tools=tools,
         files=every,
         language="python" if is_python else next(languages, "python"),
     )

@@ -34,7 +34,6 @@ from planner.cli.screen import Screen
 from planner.errors import PlannerError
 from planner.model.plan import Plan, TodoStatus
 from planner.model.verdicts import TodoState
-from planner.planfile.discovery import repository_tools
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
@@ -414,33 +413,26 @@ def write_plans(texts: dict[Path, str]) -> None:
 _HERE = {True: "yes", False: "no"}
 
 
-@command("Exit status: 0 shown, 2 wrong usage, 4 the tools of the repository cannot be used.")
+@command("Exit status: 0 shown, 2 wrong usage.")
 def tools() -> int:
-    """List the tools of this repository and of the catalog, and the recipes, with what each runs.
-
-    A repository may define tools in pyproject.toml, under [tool.planverify.tools]; init, new and
-    decompose copy them into plans that use them.
-    """
+    """List the tools of the catalog and the recipes, with what each runs."""
     recipes = [
         ("" if number else name, _HERE[is_runnable(each)], each)
         for name, commands in RECIPES.items()
         for number, each in enumerate(commands)
     ]
     screen = Screen()
-    screen.table(("TOOL", "FOR", "RUNS", "HERE", "OF"), list(_tools()), apart=False)
+    screen.table(("TOOL", "FOR", "RUNS", "HERE"), list(_tools()), apart=False)
     screen.table(("RECIPE", "HERE", "RUNS"), recipes)
     screen.show()
     return Status.OK
 
 
-def _tools() -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield the tools of the repository, then those of the catalog."""
-    for spec in repository_tools(Path.cwd()):
-        argv = spec.argv or (spec.name,)
-        yield spec.name, spec.kind, " ".join(argv), _HERE[is_there(argv[0])], "repository"
+def _tools() -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, purpose, command and presence of each tool of the catalog."""
     for tool in TOOLS:
         words = [*tool.programs[:1], "|".join(tool.subcommands)] if tool.programs else []
         # Only the entry of Python has neither programs nor modules: it runs scripts of the project.
         runs = " ".join(filter(None, words)) or " ".join(f"python -m {each}" for each in tool.modules[:1])
         here = any(map(is_there, tool.programs)) or any(map(is_module_there, tool.modules)) or not runs
-        yield tool.name, tool.purpose, runs or "python FILE.py", _HERE[here], "catalog"
+        yield tool.name, tool.purpose, runs or "python FILE.py", _HERE[here]

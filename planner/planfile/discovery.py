@@ -21,8 +21,6 @@ from planner.planfile.project_files import RootedFiles, open_regular
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from planner.model.plan import ToolSpec
-
 PLAN_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
 """File names of the default plan; the first that exists is used."""
 
@@ -209,37 +207,3 @@ def planverify_settings(folder: Path) -> dict[str, Any]:
         place = f"{folder / 'pyproject.toml'}: [tool.planverify]"
         raise PlannerError(f"{place} is not a table; write it under its own heading")
     return cast("dict[str, Any]", table)
-
-
-def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:
-    """Return the tools of a repository, from ``[tool.planverify.tools]``, by name.
-
-    They apply when plans are written and are copied into them: a plan alone defines its checks. A value
-    is a list of words, or a table with ``argv`` and ``kind``. Raises ``PlannerError`` for a tool that
-    plans may not define either.
-    """
-    # Only here, as programs that look for a plan need none of them.
-    from pydantic import ValidationError
-
-    from planner.catalog.commands import fault_of_tool
-    from planner.model.plan import ToolSpec
-
-    held = planverify_settings(folder).get("tools", {})
-    place = f"{folder / 'pyproject.toml'}: [tool.planverify.tools]"
-    if not isinstance(held, dict):
-        raise PlannerError(f'{place} is not a table; write NAME = ["PROGRAM", "WORD"] in it')
-    found: list[ToolSpec] = []
-    for name, value in cast("dict[str, Any]", held).items():
-        words = cast("dict[str, Any]", value) if isinstance(value, dict) else {"argv": value}
-        if others := words.keys() - {"argv", "kind"}:
-            raise PlannerError(f"{place} {name}: unknown key {min(others)}; the keys are argv and kind")
-        try:
-            spec = ToolSpec.model_validate({"name": name, **words})
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            raise PlannerError(f"{place} {name}: {key}: {first['msg']}; write a list of words") from None
-        if (fault := fault_of_tool(spec)) is not None:
-            raise PlannerError(f"{place} {name}: {fault}")
-        found.append(spec)
-    return tuple(found)

@@ -19,7 +19,6 @@ from planner.catalog.tools import PYTEST
 from planner.cli.app import app
 from planner.errors import CommandSyntaxError, PlannerError
 from planner.model.plan import ToolSpec
-from planner.planfile.discovery import repository_tools
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import load_tree
 
@@ -228,79 +227,14 @@ def test_common_checks_are_in_the_catalog(cmd: str) -> None:
     assert parse_command(cmd).tool.name
 
 
-TABLE = """\
-[tool.planverify.tools]
-sorted = ["sort", "--check"]
-schemas = {argv = ["python", "tools/schemas.py"], kind = "lint"}
-"""
+def test_tools_lists_the_tools_of_the_catalog_and_the_recipes() -> None:
+    shown = CliRunner().invoke(app, ["tools"]).output
+    tools, recipes = (each.splitlines() for each in shown.split("\n\n"))
 
-
-def planner(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, list(words))
-    return done.exit_code, done.output
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pyproject.toml").write_text(TABLE)
-    return tmp_path
-
-
-def test_a_repository_may_define_tools(here: Path) -> None:
-    assert [(each.name, each.kind, each.argv) for each in repository_tools(here)] == [
-        ("sorted", "validate", ("sort", "--check")),
-        ("schemas", "lint", ("python", "tools/schemas.py")),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("tools = 1", "is not a table"),
-        ('tools.x = ["bash", "-c"]', "shell"),
-        ('tools.x = {argv = ["ruff", "check", "--exit-zero"]}', "x: "),
-        ("tools.x = 1", "write a list of words"),
-        ('tools.x = {kind = "magic"}', "kind"),
-        ('tools.x = {colour = "red"}', "unknown key colour"),
-    ],
-)
-def test_an_invalid_repository_tool_is_refused_with_its_place(
-    tmp_path: Path, value: str, told: str
-) -> None:
-    (tmp_path / "pyproject.toml").write_text(f"[tool.planverify]\n{value}\n")
-
-    with pytest.raises(PlannerError, match=r"\[tool\.planverify") as caught:
-        repository_tools(tmp_path)
-
-    assert told in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "words", ["init", "new Prices -t feature", "new Prices -t strategy", "decompose Prices"]
-)
-def test_generated_plans_name_the_repository_tools_they_use(here: Path, words: str) -> None:
-    status, output = planner(*words.split(), "-o", "made.yaml")
-    assert status == 0, output
-
-    tools = load_plan(here / "made.yaml").plan.metadata.tools
-    assert {each.name for each in tools} == {"sorted", "schemas"}
-
-
-def test_a_repository_tool_is_unavailable_to_plans_that_do_not_name_it(here: Path) -> None:
-    with pytest.raises(PlannerError, match="sorted"):
-        loaded(here, "sorted names.txt")
-
-
-def test_tools_lists_the_tools_of_repository_and_catalog_and_the_recipes(here: Path) -> None:
-    _, output = planner("tools")
-    tools, recipes = (each.splitlines() for each in output.split("\n\n"))
-
-    assert [each.split()[0] for each in tools[1:3]] == ["sorted", "schemas"]
-    assert len(tools) == 1 + 2 + len(TOOLS)
+    assert len(tools) == 1 + len(TOOLS)
     assert len(recipes) == 1 + sum(map(len, RECIPES.values()))
     (row,) = (each.split() for each in tools if each.startswith("  pytest "))
-    assert row == ["pytest", "test", "pytest", "yes", "catalog"]
+    assert row == ["pytest", "test", "pytest", "yes"]
 
 
 TESTS = ["tests/a.py", "test_a.py", "conftest.py", "pkg/a_test.go", "pkg/rsi_tests.py", "src/a.test.ts"]
