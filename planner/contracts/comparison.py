@@ -25,7 +25,6 @@ from planner.contracts.source import (
     ScopeNames,
     bound_signature,
     definitions,
-    dotted,
     may_be_changed,
     members,
     signature_of,
@@ -33,6 +32,7 @@ from planner.contracts.source import (
     uncertainty,
 )
 from planner.model.contract import ContractDifference
+from planner.text.python_text import dotted_name
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -436,7 +436,7 @@ class _TypeReader:
                 return self._members(ast.parse(text.strip(), mode="eval").body)
             case ast.Constant(value=value):
                 return {repr(value)}
-            case ast.Name() | ast.Attribute() if name := dotted(node):
+            case ast.Name() | ast.Attribute() if name := dotted_name(node):
                 return self._resolved(name)
             case ast.BinOp(op=ast.BitOr()):
                 return self._members(node.left) | self._members(node.right)

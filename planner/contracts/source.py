@@ -19,6 +19,7 @@ import griffe
 
 from planner.model.contract import FunctionContract, ParameterContract
 from planner.planfile.project_files import Confinement
+from planner.text.python_text import dotted_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -298,22 +299,13 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
             ):
                 yield name, node, is_conditional
             # For annotations, the imports under TYPE_CHECKING are the unconditional ones.
-            case ast.If() if dotted(node.test) in _TYPE_CHECKING:
+            case ast.If() if dotted_name(node.test) in _TYPE_CHECKING:
                 pending += [(each, is_conditional) for each in node.body]
                 pending += [(each, True) for each in node.orelse]
                 continue
             case _:
                 is_conditional = is_conditional or isinstance(node, _MAY_NOT_RUN)
         pending += [(each, is_conditional) for each in ast.iter_child_nodes(node)]
-
-
-def dotted(node: ast.AST) -> str | None:
-    """Return the text ``a.b.c`` of a name or a chain of attributes, ``None`` for other nodes."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
 def bindings_of(owner: Any) -> Bindings:

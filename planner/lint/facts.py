@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from planner.lint.selection import TestSelector
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
-from planner.policy.dependencies import dependency_order
+from planner.policy.dependencies import reachable
 from planner.text.glob_patterns import is_glob, matches, plain
 
 if TYPE_CHECKING:
@@ -65,24 +65,12 @@ class LintFacts:
         """Return a finding about a todo; ``place`` is its location in the todo."""
         return LintFinding(rule, ("items", self.at[todo.id], *place), todo.id, message, fix)
 
-    @cached_property
-    def _before(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return by todo id the bit of each todo, and the bits of all todos on which it depends."""
-        # The transitive closure as sets would have millions of members for the largest plans; as bits it is
-        # 2,000 integers.
-        bit: dict[str, int] = {}
-        before: dict[str, int] = {}
-        for todo in dependency_order(self.plan.items):
-            before[todo.id] = 0
-            for each in todo.dependencies:
-                before[todo.id] |= before.get(each, 0) | bit.get(each, 0)
-            bit[todo.id] = 1 << len(bit)
-        return bit, before
-
     def waits_for(self, todo_id: str, other: str) -> bool:
         """Return whether a todo depends on another one, directly or indirectly."""
-        bit, before = self._before
-        return bool(before.get(todo_id, 0) & bit.get(other, 0))
+        # The search ends at the other todo, which is mostly near.
+        return todo_id != other and other in reachable(
+            (todo_id,), lambda name: self.by_id[name].dependencies if name in self.by_id else ()
+        )
 
     @cached_property
     def _makers(self) -> dict[str, list[str]]:

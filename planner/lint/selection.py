@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
 from planner.model.findings import PathKind
 from planner.text.glob_patterns import matches, plain
+from planner.text.python_text import dotted_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -119,11 +120,11 @@ class TestModule:
                 self._add_tests(ast.iter_child_nodes(node), owner)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 # pytest collects no fixture as a test, whatever its name.
-                is_fixture = any(_dotted(each, {}).endswith("fixture") for each in node.decorator_list)
+                is_fixture = any(_full_name(each, {}).endswith("fixture") for each in node.decorator_list)
                 if node.name.startswith("test") and not is_fixture:
                     self.tests[f"{owner}{node.name}"] = range(node.lineno, (node.end_lineno or 0) + 1)
             elif isinstance(node, ast.ClassDef):
-                bases = [_dotted(base, {}) for base in node.bases if _dotted(base, {}) != "object"]
+                bases = [_full_name(base, {}) for base in node.bases if _full_name(base, {}) != "object"]
                 of_unittest = any(base.endswith("TestCase") for base in bases)
                 if of_unittest or node.name.startswith("Test"):
                     # Other base classes may have tests.
@@ -234,18 +235,13 @@ class TestSelector:
         return self._modules[path]
 
 
-def _dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
+def _full_name(node: ast.AST, aliases: Mapping[str, str]) -> str:
     """Return the dotted name that an expression names or calls: ``numpy.random.rand``.
 
-    ``aliases`` maps imported names to their full names.
+    ``aliases`` maps imported names to their full names. Empty for an expression of another kind.
     """
-    node = node.func if isinstance(node, ast.Call) else node
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    root = node.id if isinstance(node, ast.Name) else ""
-    return ".".join([aliases.get(root, root), *reversed(parts)])
+    head, dot, rest = (dotted_name(node.func if isinstance(node, ast.Call) else node) or "").partition(".")
+    return f"{aliases.get(head, head)}{dot}{rest}"
 
 
 def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
@@ -262,7 +258,7 @@ def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
     parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
     for node in nodes:
         if isinstance(node, ast.Call):
-            name = _dotted(node, aliases)
+            name = _full_name(node, aliases)
             is_bare = name in GENERATORS and not node.args and not node.keywords
             # Without a seed, a generator takes one from the system.
             rule = _RULES.get("chance" if is_bare else IMPURE_CALLS.get(name, ""))

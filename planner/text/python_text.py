@@ -27,6 +27,15 @@ MIRRORED_OPERATORS = {
 """Operators for exchanged operands; operators that are not listed stay the same."""
 
 
+def dotted_name(node: ast.AST) -> str | None:
+    """Return the text ``a.b.c`` of a name or a chain of attributes, ``None`` for other nodes."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
 def is_expected_first(source: str, given: Collection[str], operator: str = "==") -> bool:
     """Return whether the left operand is the expected value: ``assert 3 == total(cart)``.
 
@@ -156,8 +165,6 @@ def _may_judge(node: ast.AST, tests: Collection[str]) -> bool:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if _RUNS_TESTS.search(name):
             return True
         case ast.Expr(value=ast.Call(func=called)):
-            while isinstance(called, ast.Attribute):
-                called = called.value
-            return not (isinstance(called, ast.Name) and called.id in _PREPARES)
+            return (dotted_name(called) or "").partition(".")[0] not in _PREPARES
         case _:
             return False
