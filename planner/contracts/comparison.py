@@ -25,15 +25,14 @@ from planner.contracts.source import (
     ScopeNames,
     bound_signature,
     definitions,
+    difference,
     may_be_changed,
     members,
     signature_of,
     strange_decorator,
     uncertainty,
 )
-from planner.model.contract import ContractDifference
 from planner.text.python_text import dotted_name
-from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,13 +42,12 @@ if TYPE_CHECKING:
     from planner.model.contract import (
         ClassContract,
         Contract,
+        ContractDifference,
         FunctionContract,
         ParameterContract,
     )
 
 
-MAX_MESSAGE = 1_000
-"""Limit in characters of each text of a difference."""
 MAX_NAMES = 20
 """Limit of the existing names that are listed when a promised name is missing."""
 
@@ -66,13 +64,7 @@ def compare_contract(contract: Contract, root: Path) -> tuple[ContractDifference
     try:
         module = reader.read(contract.module)
     except ModuleProblem as problem:
-        error = problem.error
-        facts: dict[str, Any] = (
-            {} if error is None else {"line": error.lineno, "exception": (type(error).__name__, error.msg)}
-        )
-        if problem.problem == "missing_module":
-            facts["expected"] = contract.module
-        return (_difference(problem.problem, str(problem), path=problem.path, **facts),)
+        return (problem.difference,)
     place = _Place(reader, module)
     found = [each for wanted in contract.functions for each in _function(place, wanted)]
     found += [each for wanted in contract.classes for each in _class(place, wanted)]
@@ -110,17 +102,9 @@ class _Place:
         module, local = self.reader.follow(self.owner, name)
         return _Place(self.reader, module), local
 
-    def may_inherit(self, name: str) -> bool:
-        """Return whether a method may come from elsewhere: a base class, a decorator or a metaclass."""
-        owner = self.owner
-        if isinstance(owner, griffe.Module) or name in self.functions or uncertainty(owner, name):
-            return False
-        bases = {resolve(str(base).partition("[")[0], ScopeNames(owner)) for base in owner.bases}
-        return not bases <= _PLAIN_BASES or may_be_changed(owner)
-
     def difference(self, problem: str, name: str, message: str, **facts: Any) -> ContractDifference:
         """Return a difference about a name of this module or class."""
-        return _difference(problem, message, name=self.prefix + name, path=self.path, **facts)
+        return difference(problem, message, name=self.prefix + name, path=self.path, **facts)
 
     def absent(self, name: str, local: str, expected: str) -> ContractDifference:
         """Return the difference for a missing name, with the names that exist instead.
@@ -128,15 +112,18 @@ class _Place:
         It is open if the source does not show whether the name exists. ``local`` is the name in this
         module, ``name`` the promised one.
         """
-        why = uncertainty(self.owner, local)
+        why, owner = uncertainty(self.owner, local), self.owner
+        if why is None and isinstance(owner, griffe.Class):
+            bases = {resolve(str(base).partition("[")[0], ScopeNames(owner)) for base in owner.bases}
+            if not bases <= _PLAIN_BASES or may_be_changed(owner):
+                why = "may be inherited, or made by a decorator or metaclass"
         if why:
             return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
         existing = definitions(self.owner)
         near = difflib.get_close_matches(local, existing, n=1)
         actual = f"it defines {', '.join(existing[:MAX_NAMES]) or 'nothing'}"
-        owner = self.prefix.rstrip(".") or self.owner.path
         remedy = f"; did you mean {near[0]}?" if near else f", {actual}"
-        message = f"{owner} does not define {local}{remedy}"
+        message = f"{self.prefix.rstrip('.') or owner.path} does not define {local}{remedy}"
         return self.difference("missing_function", name, message, expected=expected, actual=actual)
 
 
@@ -144,10 +131,6 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
     """Compare a promised function of a module, or method of a class, with the code."""
     home, name = place.follow(wanted.name)
     shown, expected = home.prefix + wanted.name, render(wanted)
-    if home.may_inherit(name):
-        message = f"{shown} in {home.path} may be inherited, or made by a decorator or metaclass"
-        yield home.difference("unresolved", wanted.name, message)
-        return
     if uncertainty(home.owner, name) or not (name in home.functions or name in home.classes):
         yield home.absent(wanted.name, name, expected)
         return
@@ -200,7 +183,7 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
         if Likeness.SAME not in likenesses:
             known = Likeness.UNKNOWN not in likenesses
             verb, where = "is" if known else "may be", f"{place.path}:{found.lineno}"
-            yield _difference(
+            yield difference(
                 "signature" if known else "unresolved",
                 f"{name} {verb} not a subclass of {base} according to its source ({where})",
                 name=name,
@@ -209,16 +192,6 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
                 path=place.path,
                 line=found.lineno,
             )
-
-
-def _difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
-    """Return a difference with cleaned and limited texts, as they quote untrusted source."""
-    shown: dict[str, Any] = {
-        key: clean(value, limit=MAX_MESSAGE) if isinstance(value, str) else value
-        for key, value in facts.items()
-    }
-    text = " ".join(clean(message, limit=MAX_MESSAGE).split())
-    return ContractDifference(problem=problem, message=text, **shown)
 
 
 # -- signatures, annotations and defaults --------------------------------------------------------------

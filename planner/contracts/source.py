@@ -13,13 +13,14 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import griffe
 
-from planner.model.contract import FunctionContract, ParameterContract
+from planner.model.contract import ContractDifference, FunctionContract, ParameterContract
 from planner.planfile.project_files import Confinement
 from planner.text.python_text import dotted_name
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,23 +67,26 @@ _EXTRA = "contracts"
 """Key of this module's data in griffe's ``extra``."""
 
 
+MAX_MESSAGE = 1_000
+"""Limit in characters of each text of a difference."""
+
+
+def difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
+    """Return a difference with cleaned and limited texts, as they quote untrusted source."""
+    shown: dict[str, Any] = {
+        key: clean(value, limit=MAX_MESSAGE) if isinstance(value, str) else value
+        for key, value in facts.items()
+    }
+    text = " ".join(clean(message, limit=MAX_MESSAGE).split())
+    return ContractDifference(problem=problem, message=text, **shown)
+
+
 class ModuleProblem(Exception):
-    """A module cannot be compared: it is missing, invalid Python, or its source is not available.
+    """A module cannot be compared: it is missing, invalid Python, or its source is not available."""
 
-    ``path`` is relative to the root. ``error`` is the syntax error, if that is the cause.
-    """
-
-    def __init__(
-        self,
-        problem: Literal["missing_module", "unreadable", "unresolved"],
-        message: str,
-        path: str | None = None,
-        error: SyntaxError | None = None,
-    ) -> None:
+    def __init__(self, problem: str, message: str, **facts: Any) -> None:
         super().__init__(message)
-        self.problem = problem
-        self.path = path
-        self.error = error
+        self.difference = difference(problem, message, **facts)
 
 
 class ModuleReader:
@@ -130,16 +134,16 @@ class ModuleReader:
     def _find(self, name: str) -> str:
         """Return the path of a module's source, relative to the root. Raises :class:`ModuleProblem`."""
         if not all(part.isidentifier() for part in name.split(".")):
-            raise ModuleProblem(
-                "missing_module", f"'{name}' is not a module name; write it dotted: indicators.rsi"
-            )
+            problem = f"'{name}' is not a module name; write it dotted: indicators.rsi"
+            raise ModuleProblem("missing_module", problem, expected=name)
         stem = name.replace(".", "/")
         for folder in SOURCE_FOLDERS:
             # In the order of Python's import, where a package hides a module of its name.
             for candidate in (f"{folder}{stem}/__init__.py", f"{folder}{stem}.py"):
                 if (self.root / candidate).is_file():
                     if self._confinement.fault(candidate) is not None:
-                        raise ModuleProblem("missing_module", f"the module {name} leads out of the root")
+                        problem = f"the module {name} leads out of the root"
+                        raise ModuleProblem("missing_module", problem, expected=name)
                     return candidate
         package, _, last = stem.rpartition("/")
         siblings = [entry for folder in SOURCE_FOLDERS for entry in self._entries(f"{folder}{package}")]
@@ -154,7 +158,7 @@ class ModuleReader:
             problem += ", only a folder without __init__.py"
         elif near:
             problem += f"; did you mean {name.removesuffix(last)}{near[0]}?"
-        raise ModuleProblem("missing_module", problem)
+        raise ModuleProblem("missing_module", problem, expected=name)
 
     def _entries(self, folder: str) -> list[Path]:
         """Return the folders and modules in a folder of the root; empty if it is outside or missing."""
@@ -188,7 +192,7 @@ def _visited(name: str, file: Path, shown: str) -> griffe.Module:
     """Parse a module. Raises :class:`ModuleProblem`, which names the file as ``shown``, or ``OSError``."""
     if file.stat().st_size > MAX_SOURCE_BYTES:
         problem = f"{shown}: cannot be read: it has more than {MAX_SOURCE_BYTES} bytes"
-        raise ModuleProblem("unreadable", problem, shown)
+        raise ModuleProblem("unreadable", problem, path=shown)
     # As bytes: the parser detects the encoding of a source itself.
     code: Any = file.read_bytes()
     extension = _Extension(has_globals=b"global" in code)
@@ -206,11 +210,12 @@ def _visited(name: str, file: Path, shown: str) -> griffe.Module:
     except SyntaxError as error:
         where = f"{shown}:{error.lineno}" if error.lineno else shown
         problem = f"{where}: {type(error).__name__}: {error.msg}"
-        raise ModuleProblem("unreadable", problem, shown, error) from error
+        facts: dict[str, Any] = {"line": error.lineno, "exception": (type(error).__name__, error.msg)}
+        raise ModuleProblem("unreadable", problem, path=shown, **facts) from error
     except (RecursionError, MemoryError) as error:
         raise ModuleProblem("unresolved", f"{shown} is nested too deeply to be read") from error
     except ValueError as error:
-        raise ModuleProblem("unreadable", f"{shown}: cannot be read: {error}", shown) from error
+        raise ModuleProblem("unreadable", f"{shown}: cannot be read: {error}", path=shown) from error
     return module
 
 
