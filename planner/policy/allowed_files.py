@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.base import report_path
-from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, parts_of
+from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, parts_match, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,15 +35,7 @@ def lies_within(pattern: str, other: str) -> bool:
     # A path that leads upwards leaves the folder whose glob seems to cover it.
     if ".." in inner:
         return False
-    reached = {0}  # numbers of parts of ``inner`` that the parts of ``other`` so far can cover
-    for part in parts_of(other):
-        if part == "**":
-            reached = set(range(min(reached), len(inner) + 1))
-        else:
-            reached = {at + 1 for at in reached if at < len(inner) and _covers(part, inner[at])}
-        if not reached:
-            return False
-    return len(inner) in reached
+    return parts_match(inner, parts_of(other), _lies_within_part)
 
 
 def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
@@ -72,8 +64,8 @@ def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _covers(outer: str, inner: str) -> bool:
-    """Return whether a part of a glob, not ``**``, matches every name that the part ``inner`` matches."""
+def _lies_within_part(inner: str, outer: str) -> bool:
+    """Return whether ``outer``, a part but not ``**``, matches all names that ``inner`` matches."""
     # Of a part with wildcards it is only known that ``*`` and an equal part cover it.
     if inner == "**" or is_glob(inner):
         return inner != "**" and outer in (inner, "*")

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 _WILDCARD = re.compile(r"[*?\[]")
 
@@ -36,13 +36,21 @@ def allowed(path: str, patterns: Iterable[str]) -> bool:
 def matches(path: str, pattern: str) -> bool:
     """Return whether a glob matches a path."""
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    return parts_match(parts, parts_of(pattern), fnmatchcase)
+
+
+def parts_match(parts: Sequence[str], wanted: Sequence[str], fits: Callable[[str, str], bool]) -> bool:
+    """Return whether the parts of a path fit those of a glob one by one, with any number for ``**``.
+
+    ``fits(part, wanted)`` decides for one part.
+    """
     # Positions are followed all at once: with recursion, several ** would take exponential time.
-    reached = {0}  # numbers of the path's parts that the pattern's parts so far can match
-    for wanted in parts_of(pattern):
-        if wanted == "**":
+    reached = {0}  # numbers of parts that the wanted ones so far can match
+    for each in wanted:
+        if each == "**":
             reached = set(range(min(reached), len(parts) + 1))
         else:
-            reached = {at + 1 for at in reached if at < len(parts) and fnmatchcase(parts[at], wanted)}
+            reached = {at + 1 for at in reached if at < len(parts) and fits(parts[at], each)}
         if not reached:
             return False
     return len(parts) in reached
