@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from difflib import get_close_matches
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ from planner.model.findings import PathKind
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.taxonomy import Role
 from planner.policy.criteria import criterion_place
-from planner.text.display import listed
+from planner.text.display import did_you_mean, listed
 from planner.text.glob_patterns import allowed, is_glob, plain
 from planner.text.python_text import uncalled_tests
 
@@ -96,8 +95,7 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
     # Below an extension key there may be any value.
     name, templates = str(named)[:100], load_table("templates")
     if name not in templates:
-        near = get_close_matches(name, templates, n=1)
-        fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(templates)}"
+        fix = did_you_mean(name, templates, f"write one of {', '.join(templates)}")
         yield LintFinding("template-mismatch", loc, None, f"unknown template '{name}'", fix)
         return
     steps: list[dict[str, str]] = templates[name]["steps"]

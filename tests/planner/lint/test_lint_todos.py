@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -16,19 +15,18 @@ from lint_samples import GOOD_TEST, findings, only, rules, todo
 from planner import lint
 from planner.catalog.tables import load_table
 from planner.errors import PlannerError
-from planner.lint import LINT_RULES, LintFacts
+from planner.lint import LINT_RULES
 from planner.lint.rules import reasons_for_phases
 from planner.lint.selection import TestModule
-from planner.model.plan import AcceptanceCriteria, Plan, Todo
+from planner.model.plan import AcceptanceCriteria, Todo
 from planner.planfile.project_facts import configured_tools
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan, validate_plan_tree
 
-CONTRACT = json.dumps({"contract_version": 1, "module": "m", "functions": [{"name": "f"}]})
 FILES: dict[str, Any] = {
     "t.py": GOOD_TEST,
     "u.py": GOOD_TEST,
-    "c.json": CONTRACT,
+    "c.json": "{}",
     "src/a.py": "x = 1\n",
     "data.json": "1",
     "product.py": "",
@@ -82,6 +80,13 @@ def test_unreasonable_retries_are_reported(tmp_path: Path, retries: int, found: 
     assert judge(tmp_path, own(max_retries=retries)) == ["retries-unreasonable"] * found
 
 
+def test_todos_without_the_failure_routing_of_the_others_are_named(tmp_path: Path) -> None:
+    routed = [own(name, failure_routing={"timeout": "coder"}) for name in "ab"]
+    found = only("routing-missing", tmp_path, *routed, own("c"), own("d"), files=FILES)
+    assert (found.message, found.todo_id) == ("2 of 4 todos have failure_routing; without: 'c', 'd'", None)
+    assert judge(tmp_path, routed[0], own("c"), own("d")) == []
+
+
 # -- branches and templates ----------------------------------------------------------------------------
 
 
@@ -108,19 +113,6 @@ def test_a_branch_must_repair_a_primary_todo(
     found = [each for each in findings(tmp_path, own(), *branches, files=FILES) if each.severity == "error"]
     assert {each.rule for each in found} == ({"branch-invalid"} if said else set())
     assert said is None or any(said in each.message for each in found)
-
-
-@given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=12))
-def test_transitive_dependencies_agree_with_a_graph_walk(edges: list[set[int]]) -> None:
-    needs = {f"t{at}": tuple(f"t{o}" for o in others if o < at) for at, others in enumerate(edges)}
-    items = tuple(Todo(id=name, title="T", dependencies=before) for name, before in needs.items())
-    facts = LintFacts(Plan(todo_list_id="p", items=items), {}, None)  # pyright: ignore[reportArgumentType]
-
-    def walk(name: str) -> set[str]:
-        return {each for other in needs[name] for each in (other, *walk(other))}
-
-    for one in needs:
-        assert {other for other in needs if facts.waits_for(one, other)} == walk(one)
 
 
 STEPS = ("data_loading", "indicators", "entry", "exit")
@@ -153,7 +145,7 @@ def test_the_steps_of_a_named_template_must_be_present_and_in_order(
 
 def test_an_unknown_template_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     found = only("template-mismatch", tmp_path, own(), files=FILES, metadata={"x-template": "stratgy"})
-    assert found.fix == "did you mean strategy? known templates: strategy"
+    assert found.fix == "did you mean 'strategy'?"
 
 
 # -- files ---------------------------------------------------------------------------------------------

@@ -108,17 +108,6 @@ def test_a_branch_todo_loads_unchanged(tmp_path: Path, name: str, lifetime: floa
     assert branch.acceptance_criteria.tests[0].timeout_seconds == 20
 
 
-@pytest.mark.parametrize("word", ["007", "on", "2026-01-01", "1.0", "true", "0x10", "1e3", ".5", "_"])
-def test_words_that_yaml_would_convert_stay_text(tmp_path: Path, word: str) -> None:
-    text = (
-        f"todo_list_id: {word}\nitems:\n- {{id: {word}, title: {word}}}\n"
-        f"- {{id: z, title: Z, dependencies: [{word}]}}\n"
-    )
-    plan = load_plan(write(tmp_path, text)).plan
-    assert (plan.todo_list_id, plan.items[0].id, plan.items[0].title) == (word, word, word)
-    assert plan.items[1].dependencies == (word,)
-
-
 def test_faults_of_all_kinds_are_reported_together_in_order(tmp_path: Path) -> None:
     path = write(
         tmp_path,
