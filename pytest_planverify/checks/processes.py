@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -305,3 +306,16 @@ class _Stream:
 
 def _decode(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
+
+
+def _end_orphans(parent: int) -> None:
+    """Kill the descendants of this process and the commands of the dead process ``parent``."""
+    # Repeatedly, as the system lists a process that is being started with a delay.
+    for _ in range(3):
+        end_descendants(os.getpid())
+        end_processes_of(parent)
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":  # the fork server becomes this program when its parent has died
+    _end_orphans(int(sys.argv[1]))

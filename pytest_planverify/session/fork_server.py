@@ -30,13 +30,11 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_planverify.observe.spec import HARNESS_EXIT, CannotServe, Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
 _HEADER = struct.Struct("!I")
@@ -116,7 +114,7 @@ class ForkServer:
         """Stop the base with all processes that it has started, and reap it."""
         with contextlib.suppress(OSError):
             # Without this message the base takes the closed socket for the death of the parent.
-            _send(self._socket, None)
+            send(self._socket, None)
         self._socket.close()
         with contextlib.suppress(ChildProcessError):  # reaped already, where SIGCHLD is ignored
             deadline = time.monotonic() + _CLOSE_SECONDS
@@ -158,45 +156,43 @@ class Server:
                 self.pids.add(answer)
         return True
 
-    def fork(self, spec: WorkerSpec, *, own_session: bool) -> socket.socket:
-        """Request a worker. Return the connection to its keeper. Raises :class:`ForkServerDied`."""
+    def fork(self, spec: WorkerSpec) -> Worker:
+        """Fork a worker and return its handle. Raises :class:`ForkServerDied`."""
         with self._lock:  # the bytes of two requests must not mix
-            return _send_with_connection(self._socket, (spec, own_session))
+            connection = _send_with_connection(self._socket, spec)
+        return Worker(connection, self.pids)
 
     def close(self) -> None:
         """Close the connection, which makes the server exit; workers that it has forked continue."""
         self._socket.close()
 
 
-class ForkedWorker:
-    """The parent's handle on one forked worker and its keeper."""
+class Worker:
+    """The parent's handle on one worker, forked or cold, and on the keeper that waits for it."""
 
-    token: str | None = None
-    """Always ``None``: no token is needed, as the keeper inherits what leaves the worker's tree."""
+    def __init__(self, connection: socket.socket, pids: set[int], token: str | None = None) -> None:
+        """Wait until the keeper at the other end of ``connection`` has started the worker.
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._socket: socket.socket | None = None
-        self.pid = 0
-        """Process id of the keeper: all processes that the worker started are its descendants."""
-
-    def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
-        """Fork the worker. Return its process id. Raises :class:`ForkServerDied`.
-
-        With ``own_session`` the worker leads a session of its own; else it joins the parent's process
-        group, and so keeps the terminal.
+        The keeper's id stays in ``pids`` until :meth:`close`. Raises :class:`ForkServerDied`.
         """
-        connection = self._socket = self._server.fork(spec, own_session=own_session)
-        self.pid, worker = _receive_answer(connection)
-        self._server.pids.add(self.pid)
-        return int(worker)
+        self._socket = connection
+        self._pids = pids
+        self.token = token
+        """Token in the environment of all its processes, to find those that left the process tree.
+
+        ``None`` if the keeper inherits these.
+        """
+        self.keeper: int
+        """Process id of the keeper: all processes that the worker started are its descendants."""
+        self.pid: int
+        self.keeper, self.pid = _receive_answer(connection)
+        pids.add(self.keeper)
 
     def poll(self, seconds: float) -> Exited | None:
         """Return how the worker ended, or ``None`` if it still runs after ``seconds``.
 
         Raises :class:`ForkServerDied`.
         """
-        assert self._socket is not None
         if not select.select([self._socket], [], [], max(seconds, 0))[0]:
             return None
         exited: Exited = _receive_answer(self._socket)
@@ -204,9 +200,8 @@ class ForkedWorker:
 
     def close(self) -> None:
         """Let the keeper exit; to be called when no process of the worker is left."""
-        if self._socket is not None:
-            self._socket.close()
-        self._server.pids.discard(self.pid)
+        self._socket.close()
+        self._pids.discard(self.keeper)
 
 
 def _send_with_connection(connection: socket.socket, request: object) -> socket.socket:
@@ -216,7 +211,7 @@ def _send_with_connection(connection: socket.socket, request: object) -> socket.
     """
     ours, theirs = socket.socketpair()
     try:
-        _send(connection, request, theirs.fileno())
+        send(connection, request, theirs.fileno())
     except OSError as error:
         ours.close()
         raise ForkServerDied(str(error)) from error
@@ -228,9 +223,10 @@ def _send_with_connection(connection: socket.socket, request: object) -> socket.
 def _receive_answer(connection: socket.socket) -> Any:
     """Receive one message. Raises :class:`ForkServerDied` if the other side has closed the connection."""
     try:
-        return _receive(connection)[0]
+        return receive(connection)
     except (EOFError, OSError) as error:
-        raise ForkServerDied("the process that forks workers is gone") from error
+        connection.close()
+        raise ForkServerDied("the process that starts workers is gone") from error
 
 
 # -- in the base --------------------------------------------------------------------------------------
@@ -259,13 +255,18 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
     while True:
         _reap()  # servers that have ended since the last request
         try:
-            request, connection = _receive(requests)
+            request, connection = _receive_request(requests)
         except EOFError:  # the parent died, and its socket was closed before the kernel's signal arrived
             end_orphans(parent)
-            return None
         if request is None:  # the parent calls ForkServer.close()
-            _wait_for_servers()
-            if children_of(os.getpid()):
+            # Servers exit when their connections are closed. The processor time of a child counts as its
+            # parent's only when the child has been reaped.
+            deadline = time.monotonic() + _EXIT_SECONDS
+            while has_children := _reap():
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.001)
+            if has_children:
                 end_orphans(parent)
             return None
         assert connection is not None
@@ -274,16 +275,6 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
             signal.signal(_PARENT_DIED, signal.SIG_DFL)  # only the base cleans up after the parent
             return (*request, connection, group)
         connection.close()
-
-
-def _wait_for_servers() -> None:
-    """Reap the servers, which exit when their connections are closed."""
-    # The processor time of a child counts as its parent's only when the child has been reaped.
-    deadline = time.monotonic() + _EXIT_SECONDS
-    with contextlib.suppress(ChildProcessError):
-        while time.monotonic() < deadline:
-            if not os.waitpid(-1, os.WNOHANG)[0]:
-                time.sleep(0.001)
 
 
 def _warm_up() -> None:
@@ -336,28 +327,32 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
     while True:
         _reap()
         try:
-            (spec, own_session), connection = _receive(requests)
+            spec, connection = _receive_request(requests)
         except (EOFError, OSError):
             os._exit(0)
         assert connection is not None
         if os.fork() == 0:
             requests.close()
-            _keep_worker(connection, group, own_session=own_session)
+            keep_worker(connection, group, own_session=spec.log is not None)
             return spec
         connection.close()
 
 
-def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
-    """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only."""
+def keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
+    """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only.
+
+    With ``own_session`` the worker leads a session of its own; else it joins the parent's process group
+    ``group``, which owns the terminal.
+    """
     become_subreaper()
     keeper = os.getpid()
     worker = os.fork()
     if worker:
         if _notify_parent(connection, (keeper, worker)) and _notify_parent(
-            connection, wait_for_worker(worker, own_session=own_session)
+            connection, _wait_for_worker(worker, own_session=own_session)
         ):
-            # Until the parent calls ForkedWorker.close(): what the worker leaves running can be attributed
-            # to it only as long as it descends from the keeper.
+            # Until the parent calls Worker.close(): what the worker leaves running can be attributed to it
+            # only as long as it descends from the keeper.
             with contextlib.suppress(OSError):
                 connection.recv(1)
         os._exit(0)
@@ -369,10 +364,10 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
         if own_session:  # a test that signals its own group hits neither the keeper nor the parent
             os.setsid()
         else:
-            os.setpgid(0, group)  # the parent's group, which owns the terminal
+            os.setpgid(0, group)
 
 
-def wait_for_worker(pid: int, *, own_session: bool) -> Exited:
+def _wait_for_worker(pid: int, *, own_session: bool) -> Exited:
     """Wait for a worker to end. Return how it ended."""
     while True:
         ended, status = os.waitpid(-1, 0)
@@ -386,20 +381,21 @@ def wait_for_worker(pid: int, *, own_session: bool) -> Exited:
 def _has_left_processes(pid: int, *, own_session: bool) -> bool:
     """Return whether processes of the worker still run after a short grace time; reap dead ones."""
     deadline = time.monotonic() + _EXIT_SECONDS
-    while True:
-        _reap()
-        if not children_of(os.getpid()) and (not own_session or not _has_group(pid)):
-            return False
+    while _reap() or (own_session and _has_group(pid)):
         if time.monotonic() > deadline:
             return True
         time.sleep(0.005)
+    return False
 
 
-def _reap() -> None:
-    """Reap every child that has ended, without waiting."""
-    with contextlib.suppress(ChildProcessError):
+def _reap() -> bool:
+    """Reap every child that has ended, without waiting. Return whether others are left."""
+    try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _has_group(pid: int) -> bool:
@@ -420,16 +416,13 @@ def become_subreaper() -> None:
 
 
 def _clean_up_after(parent: int) -> None:
-    """On Linux, when the parent is killed, kill all processes that its run has started, then this one."""
+    """On Linux, when the parent is killed, kill all processes that its run has started."""
     base = os.getpid()
 
     def clean_up(number: int, frame: object) -> None:
         # The signal may also come from another process; getppid() changes only when the parent has died.
         if os.getpid() == base and os.getppid() != parent:
             end_orphans(parent)
-            # Not an ordinary exit: an exit handler, such as coverage.py's, may wait for a lock whose holder
-            # this signal has interrupted.
-            os.kill(base, signal.SIGKILL)
 
     signal.signal(_PARENT_DIED, clean_up)
     _prctl(_PR_SET_PDEATHSIG, _PARENT_DIED)
@@ -439,6 +432,15 @@ def _clean_up_after(parent: int) -> None:
 
 _PARENT_DIED = getattr(signal, "SIGUSR1", signal.SIGINT)
 """The signal that the kernel sends to the base when the parent dies."""
+
+
+def end_orphans(parent: int) -> NoReturn:
+    """Become a program that kills all descendants of this process and of the dead parent's commands."""
+    # A program of its own, as workers inherit every module of the base, which must not import psutil. It
+    # keeps process id and children. Nor does an exit handler run, such as coverage.py's, which may wait for
+    # a lock whose holder a signal has interrupted.
+    module = "pytest_planverify.checks.processes"
+    os.execv(sys.executable, [sys.executable, "-P", "-m", module, str(parent)])
 
 
 def die_with(parent: int) -> None:
@@ -468,28 +470,35 @@ def _prctl(option: int, value: int) -> None:
 def _notify_parent(connection: socket.socket, value: object) -> bool:
     """Send the parent a message. Return ``False`` if it no longer listens, as after an interrupt."""
     try:
-        _send(connection, value)
+        send(connection, value)
     except OSError:
         return False
     return True
 
 
-def _send(connection: socket.socket, value: object, descriptor: int | None = None) -> None:
+def send(connection: socket.socket, value: object, descriptor: int | None = None) -> None:
     """Send a length header, together with a file descriptor if there is one, and the pickled value."""
     data = pickle.dumps(value)
-    descriptors = [] if descriptor is None else [descriptor]
-    socket.send_fds(connection, [_HEADER.pack(len(data))], descriptors)
+    header = _HEADER.pack(len(data))
+    if descriptor is None:
+        connection.sendall(header)
+    else:
+        socket.send_fds(connection, [header], [descriptor])
     connection.sendall(data)
 
 
-def _receive(connection: socket.socket) -> tuple[Any, socket.socket | None]:
-    """Return the next message and the connection that came with it. Raises ``EOFError`` at the end."""
-    # The descriptor travels with the first byte of the header, never with the value.
-    header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, 1)
-    # A stream socket may deliver less than was asked for.
+def receive(connection: socket.socket, header: bytes = b"") -> Any:
+    """Return the value of the next message, of whose header a part was read. Raises ``EOFError``."""
     header += _read(connection, _HEADER.size - len(header))
     (size,) = _HEADER.unpack(header)
-    value = pickle.loads(_read(connection, size))
+    return pickle.loads(_read(connection, size))
+
+
+def _receive_request(connection: socket.socket) -> tuple[Any, socket.socket | None]:
+    """Return the next request and the connection that came with it. Raises ``EOFError`` at the end."""
+    # The descriptor travels with the first byte of the header, never with the value.
+    header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, 1)
+    value = receive(connection, header)
     return value, socket.socket(fileno=descriptors[0]) if descriptors else None
 
 
@@ -502,88 +511,3 @@ def _read(connection: socket.socket, size: int) -> bytes:
         parts.append(data)
         size -= len(data)
     return b"".join(parts)
-
-
-# -- orphans: processes of a run whose parent was killed ----------------------------------------------
-# The base kills them without importing a module for it, as workers inherit every module of the base. Hence
-# the reading of /proc instead of psutil.
-
-_ORPHAN_SECONDS = 5.0
-_TOKEN = b"PLANVERIFY_PROCESS_TOKEN="
-"""Followed by the parent's process id in the environment of every command that the parent runs.
-
-Equals :data:`pytest_planverify.checks.processes.TOKEN_VARIABLE`, which the base does not import.
-"""
-
-
-def end_orphans(parent: int) -> None:
-    """Kill all descendants of this process, and the remaining processes of the dead parent's commands."""
-    deadline = time.monotonic() + _ORPHAN_SECONDS
-    quiet = 0
-    # Three empty scans in a row, as a process that is being started appears in /proc with a delay.
-    while time.monotonic() < deadline and quiet < 3:
-        living = dict(_living_processes())
-        found = _descendants({os.getpid()}, living) | _command_processes(parent, living)
-        quiet = 0 if found else quiet + 1
-        for pid in found:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-
-
-def children_of(pid: int) -> set[int]:
-    """Return the ids of a process's children; empty where there is no ``/proc``."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
-            return set(map(int, file.read().split()))
-    except OSError:  # a kernel built without this list
-        return {each for each, (parent, _) in _living_processes() if parent == pid}
-
-
-def _living_processes() -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield the id of every process that is no zombie, with the ids of its parent and its session."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    # The command name before these fields stands in parentheses and may hold some itself.
-                    state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
-            except (OSError, ValueError):  # it has ended since the folder was listed
-                continue
-            if state not in b"ZX":
-                yield int(name), (int(parent), int(session))
-
-
-def _descendants(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
-    """Return the descendants of ``roots`` among the living processes, without ``roots`` themselves."""
-    found: set[int] = set()
-    pending = set(roots)
-    while pending:
-        pending = {pid for pid, (parent, _) in living.items() if parent in pending} - found - roots
-        found |= pending
-    return found
-
-
-def _command_processes(parent: int, living: dict[int, tuple[int, int]]) -> set[int]:
-    """Return the remaining processes of the dead parent's commands.
-
-    These are the processes that carry its token, the members of their commands' sessions, and the
-    descendants of both.
-    """
-    marked = {pid for pid in living if _is_marked(pid, parent)}
-    # A command's session is led by the process that waits for the command, which does not carry the token.
-    leaders = marked | {living[pid][0] for pid in marked}
-    sessions = {living[pid][1] for pid in marked if living[pid][1] in leaders}
-    session_members = {pid for pid, (_, session) in living.items() if session in sessions}
-    return (marked | session_members | _descendants(marked | session_members, living)) - {os.getpid()}
-
-
-def _is_marked(pid: int, parent: int) -> bool:
-    """Return whether the environment of a process holds a token of the parent's run."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return any(each.startswith(b"%s%d-" % (_TOKEN, parent)) for each in file.read().split(b"\0"))
-    except OSError:
-        return False

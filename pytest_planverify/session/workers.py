@@ -53,8 +53,8 @@ from pytest_planverify.reports.reporters import (
     relay_file,
     worker_start,
 )
-from pytest_planverify.session.cold import ColdWorker
-from pytest_planverify.session.fork_server import Exited, ForkedWorker, ForkServerDied
+from pytest_planverify.session.cold import start_cold
+from pytest_planverify.session.fork_server import Exited, ForkServerDied
 from pytest_planverify.session.records import Death, RunningTest, TestRecord, WorkerRecord
 from pytest_planverify.session.run_folder import clear_path
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.journal import Record
     from pytest_planverify.reports.progress import Progress
-    from pytest_planverify.session.fork_server import ForkServer, Server
+    from pytest_planverify.session.fork_server import ForkServer, Server, Worker
     from pytest_planverify.session.plans import RunFacts
     from pytest_planverify.session.run_folder import RunFolder
     from pytest_planverify.session.schedule import Job
@@ -280,7 +280,7 @@ class Workers:
             start = spec.start
             try:
                 server = self._pool.server(start, self._level(spec))
-                self._watch(ForkedWorker(server), spec, record)
+                self._watch(server.fork, spec, record)
             except ForkServerDied:
                 self._pool.renew(start)
                 continue
@@ -294,11 +294,13 @@ class Workers:
                 continue
             self._pool.learn(start, record.modules)
             return record
-        self._watch(ColdWorker(self._folder.path), spec, record)
+        self._watch(start_cold, spec, record)
         return record
 
-    def _watch(self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord) -> None:
-        Watcher(worker, spec, record, self._facts.progress, self._look_around).run()
+    def _watch(
+        self, launch: Callable[[WorkerSpec], Worker], spec: WorkerSpec, record: WorkerRecord
+    ) -> None:
+        Watcher(launch, spec, record, self._facts.progress, self._look_around).run()
 
     def _spec(self, job: Job, *, confirming: bool, recorded_tests: Sequence[str]) -> WorkerSpec:
         """Return the spec of the next worker for a command, under a new number of the run."""
@@ -574,13 +576,12 @@ _TAIL_BYTES = 20_000
 class Watcher:
     """Starts one worker, follows its journal, enforces its time limit, and ends its processes."""
 
-    worker: ForkedWorker | ColdWorker
+    launch: Callable[[WorkerSpec], Worker]
     spec: WorkerSpec
     record: WorkerRecord
     progress: Progress
     watch: Callable[[], None]
     """Called many times a second; an exception that it raises ends the worker and is propagated."""
-    pid: int = 0
     ended: str | None = None
     """Node id of the test that was last sent the signal of the soft limit."""
 
@@ -603,15 +604,17 @@ class Watcher:
         prepare_board(spec.board)
         self.record.launched_at = time.time()
         try:
-            self._watch_worker()
+            self._worker = self.launch(spec)
+            try:
+                self._watch_worker()
+            finally:
+                self._worker.close()
         finally:
-            self.worker.close()
             self._tail.close()
 
     def _watch_worker(self) -> None:
-        """Start the worker, follow it to its end, end what it left, and record its death if it died."""
+        """Follow the worker to its end, end what it left, and record its death if it died."""
         record = self.record
-        self.pid = self.worker.start(self.spec, own_session=self.spec.log is not None)
         try:
             exited, running, timed_out = self._follow()
         except ForkServerDied:  # a test may have killed the keeper that forked its worker
@@ -623,7 +626,7 @@ class Watcher:
             self._end_tree()
             # Its last records may hold a failure, which counts although the worker was ended.
             with contextlib.suppress(ForkServerDied):
-                self.worker.poll(5)
+                self._worker.poll(5)
             self._drain()
             raise
         self._drain()
@@ -644,7 +647,7 @@ class Watcher:
         then, if exactly one was.
         """
         begun, record, limit = self._clock.seconds(), self.record, self.spec.limit_seconds
-        while (exited := self.worker.poll(_TICK)) is None:
+        while (exited := self._worker.poll(_TICK)) is None:
             self._drain()
             # The limit does not count the time that a server or an interpreter needs to get ready.
             started = begun + START_SECONDS if record.started_at is None else record.started_at
@@ -664,7 +667,9 @@ class Watcher:
             if self._clock.seconds() > started + limit + overtime + GRACE_SECONDS:
                 # With pytest-xdist several tests may run, and nothing tells which one is to blame.
                 running = next(iter(record.running.values()), None) if len(record.running) == 1 else None
-                dying = running.pid if running is not None and running.pid else record.pid or self.pid
+                dying = (
+                    running.pid if running is not None and running.pid else record.pid or self._worker.pid
+                )
                 self._dump_stacks(dying)
                 self._end_tree()
                 return self._wait_for_end(), running, True
@@ -730,18 +735,18 @@ class Watcher:
     def _wait_for_end(self) -> Exited:
         """Wait for a worker that was killed. Raises :class:`ForkServerDied` if it survives."""
         for _ in range(3):
-            exited = self.worker.poll(5)
+            exited = self._worker.poll(5)
             if exited is not None:
                 return exited
             self._end_tree()
-        raise ForkServerDied(f"process {self.pid} cannot be killed")
+        raise ForkServerDied(f"process {self._worker.pid} cannot be killed")
 
     def _end_tree(self) -> None:
         """End the worker's processes and their descendants, orphans included."""
         with contextlib.suppress(OSError):
-            os.kill(self.worker.pid, signal.SIGCONT)  # a test may have stopped the keeper
-        end_process_tree(self.pid, token=self.worker.token)
-        end_descendants(self.worker.pid)
+            os.kill(self._worker.keeper, signal.SIGCONT)  # a test may have stopped the keeper
+        end_process_tree(self._worker.pid, token=self._worker.token)
+        end_descendants(self._worker.keeper)
 
     def _lost_process(self) -> bool:
         """Return whether a process of pytest-xdist died before it had its tests."""

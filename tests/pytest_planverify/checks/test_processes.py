@@ -15,7 +15,6 @@ from typing import Any
 
 import psutil
 import pytest
-from forked import in_fork
 
 from pytest_planverify.checks import processes
 from pytest_planverify.checks.processes import (
@@ -254,14 +253,15 @@ def wait_for(mark: str, count: int) -> None:
 @linux_only
 def test_ending_orphans_ends_all_descendants_but_not_this_process():
     mark = uuid.uuid4().hex
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            start(mark, "sh", "-c", "setsid sleep 60 & sleep 60")
+            wait_for(mark, 3)
+            end_orphans(PARENT)
+        os._exit(1)
 
-    def end() -> int:
-        start(mark, "sh", "-c", "setsid sleep 60 & sleep 60")
-        wait_for(mark, 3)
-        end_orphans(PARENT)
-        return os.getpid()
-
-    assert in_fork(end) != os.getpid()
+    assert os.waitpid(pid, 0)[1] == 0
     assert left_of(mark) == []
 
 
@@ -275,8 +275,10 @@ def test_commands_of_a_dead_parent_end_with_their_descendants():
     try:
         wait_for(mine, 3)
 
-        in_fork(lambda: end_orphans(PARENT))
+        if (pid := os.fork()) == 0:
+            end_orphans(PARENT)
 
+        assert os.waitpid(pid, 0)[1] == 0
         wait_for(mine, 0)  # the kernel lists a killed process until it has ended
         assert left_of(others) == [other.pid]
     finally:

@@ -13,10 +13,13 @@ from typing import NamedTuple
 import pytest
 from worker_bench import Bench
 
+import pytest_planverify
 from pytest_planverify.observe.spec import Level
 from pytest_planverify.session.records import WorkerRecord
 
 GREEN = "def test_it(): pass\n"
+OWN_PATH = os.pathsep.join((".", str(Path(pytest_planverify.__file__).parents[1])))
+"""A PYTHONPATH of the project, by which the workers find the plugin under test, too."""
 
 
 class Case(NamedTuple):
@@ -142,7 +145,7 @@ def plain(bench: Bench, case: Case) -> tuple[int, dict[str, str]]:
             *case.words.split(),
         ],
         cwd=bench.root,
-        env={**os.environ, "PYTHONPATH": "."} if case.pythonpath else None,
+        env={**os.environ, "PYTHONPATH": OWN_PATH} if case.pythonpath else None,
         capture_output=True,
         text=True,
     )
@@ -157,7 +160,7 @@ def seen(record: WorkerRecord) -> tuple[int | None, dict[str, str]]:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_worker_has_the_outcomes_of_plain_pytest_at_every_level(case: Case, bench: Bench):
     bench.write(case.files)
-    command = f"{'PYTHONPATH=. ' if case.pythonpath else ''}pytest {case.words}"
+    command = f"{f'PYTHONPATH={OWN_PATH} ' if case.pythonpath else ''}pytest {case.words}"
 
     expected = plain(bench, case)
     first, again = bench.run(command), bench.run(command)
