@@ -82,6 +82,11 @@ class Assembled(NamedTuple):
         return self.flat.loaded.plan.todo_list_id
 
     @property
+    def root(self) -> Path:
+        """Root of the todo's own plan."""
+        return self.flat.owner(self.todo.id).root
+
+    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """Evidence of all failures."""
         return tuple(piece for piece, _ in self.diagnosed)
@@ -359,7 +364,7 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
     }
     seen: list[SeenFailure] = []
     for each in results:
-        todo, root = (each.plan_id, each.todo.id), str(each.flat.owner(each.todo.id).root)
+        todo, root = (each.plan_id, each.todo.id), str(each.root)
         old = [
             failure for failure in each.outcome.failures if is_preexisting(each.todo, each.outcome, failure)
         ]
@@ -377,8 +382,8 @@ def find_outcomes(
 ) -> tuple[list[Assembled], tuple[Cause, ...]]:
     """Return the outcomes of all plans in order, and the root causes.
 
-    Writes the report of each failed todo, and removes that of a passing one. ``recording``: the run
-    itself is a baseline, so blocked todos have failures and no reports are written.
+    Writes the failure reports. ``recording``: the run itself is a baseline, so blocked todos have failures
+    and no reports are written.
     """
     found: list[Assembled] = []
     for each in runs:
@@ -398,47 +403,40 @@ def find_outcomes(
         if green is not None:
             made = (result.outcome for result in results)
             green.note([one.todo_id for one in made if one.success and one.verified], changes)
-        found += map(_without_wrong_suggestions, with_shared_places(results))
+        found += results
+    share_places(found)
+    found = list(map(_without_wrong_suggestions, found))
     causes = root_causes(found)
     if not recording:
         write_reports(found, run_id, causes)
-        # A report of an earlier failure must not outlive it.
-        for result in found:
-            if result.outcome.success:
-                _remove_report(result)
     return found, causes
 
 
-def with_shared_places(results: Sequence[Assembled]) -> list[Assembled]:
-    """Give failures without candidate locations those of another failure with the same signature.
+def share_places(results: list[Assembled]) -> None:
+    """Give failures without candidate locations those of another failure with the same signature, in place.
 
     Equal signatures are one root cause; a test that runs the product in another process shows no
     product frames, while one that calls it directly does.
     """
     best: dict[tuple[Path, str], Diagnosis] = {}
-    for each in results:
-        root = each.flat.owner(each.todo.id).root
-        for _, diagnosis in each.diagnosed:
-            if diagnosis.candidates:
-                key = root, diagnosis.signature
-                # Candidates are sorted by score; of equal ones the first failure's stay.
-                best[key] = max(best.get(key, diagnosis), diagnosis, key=lambda it: it.candidates[0].score)
-    return [_with_places(each, best) for each in results] if best else list(results)
 
-
-def _with_places(result: Assembled, best: Mapping[tuple[Path, str], Diagnosis]) -> Assembled:
-    outcome, root = result.outcome, result.flat.owner(result.todo.id).root
-
-    def placed(failure: AnyFailure) -> AnyFailure:
+    def placed(root: Path, failure: AnyFailure) -> AnyFailure:
         shown = best.get((root, failure.signature or ""))
         if failure.candidates or shown is None:
             return failure
         return failure.model_copy(update={"location": shown.location, "candidates": shown.candidates})
 
-    return result._replace(
-        outcome=_with_failures(outcome, map(placed, outcome.failures)),
-        diagnosed=tuple((evidence, placed(diagnosis)) for evidence, diagnosis in result.diagnosed),
-    )
+    for each in results:
+        for _, diagnosis in filter(lambda pair: pair[1].candidates, each.diagnosed):
+            key = each.root, diagnosis.signature
+            # Candidates are sorted by score; of equal ones the first failure's stay.
+            best[key] = max(best.get(key, diagnosis), diagnosis, key=lambda it: it.candidates[0].score)
+    for number, each in enumerate(results if best else ()):
+        failures = (placed(each.root, failure) for failure in each.outcome.failures)
+        results[number] = each._replace(
+            outcome=_with_failures(each.outcome, failures),
+            diagnosed=tuple((piece, placed(each.root, diagnosis)) for piece, diagnosis in each.diagnosed),
+        )
 
 
 def _without_wrong_suggestions(result: Assembled) -> Assembled:
@@ -450,7 +448,7 @@ def _without_wrong_suggestions(result: Assembled) -> Assembled:
     from planner.brief.instructions import read_instruction, right_suggestion
     from planner.planfile.source_excerpts import look_up
 
-    files = RootedFiles(result.flat.owner(todo.id).root)
+    files = RootedFiles(result.root)
     protected = result.flat.loaded.plan.metadata.protected_files
 
     def checked(failure: Failure) -> Failure:
@@ -504,35 +502,24 @@ def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[st
 
 
 def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Cause]) -> None:
-    """Write the failure report of each failed todo that is not blocked.
+    """Write the failure report of each failed todo that is not blocked, and remove that of a passing one.
 
     All go below the top plan's root, including those of sub-plans with another root.
     """
     for each in results:
-        flat, outcome = each.flat, each.outcome
-        if outcome.failure_evidence is None or outcome.blocked_by:
-            continue
-        from pytest_planverify.reports.failure_report import failure_report, write_failure_report
+        flat, outcome, root = each.flat, each.outcome, each.flat.loaded.root
+        name = outcome.todo_id.replace(SEPARATOR, "__")
+        if outcome.failure_evidence is not None and not outcome.blocked_by:
+            from pytest_planverify.reports.failure_report import failure_report, write_failure_report
 
-        owner = flat.owner(outcome.todo_id)
-        plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
-        write_failure_report(
-            failure_report(outcome, each.evidence, plan=plan, run_id=run_id, causes=causes),
-            root=flat.loaded.root,
-            name=_report_name(outcome),
-        )
+            owner = flat.owner(outcome.todo_id)
+            plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
+            report = failure_report(outcome, each.evidence, plan=plan, run_id=run_id, causes=causes)
+            write_failure_report(report, root=root, name=name)
+        elif outcome.success and (root / "diagnostics").is_dir():  # else spare the import
+            from pytest_planverify.reports.failure_report import remove_failure_report
 
-
-def _remove_report(result: Assembled) -> None:
-    root, outcome = result.flat.loaded.root, result.outcome
-    if (root / "diagnostics").is_dir():  # else spare the import
-        from pytest_planverify.reports.failure_report import remove_failure_report
-
-        remove_failure_report(result.plan_id, outcome, root=root, name=_report_name(outcome))
-
-
-def _report_name(outcome: Outcome) -> str:
-    return outcome.todo_id.replace(SEPARATOR, "__")
+            remove_failure_report(each.plan_id, outcome, root=root, name=name)
 
 
 # -- diagnoses -----------------------------------------------------------------------------------------
