@@ -9,9 +9,7 @@ again, as facts for fault localization.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.evidence import Confirmation, ExecutedFunction
@@ -31,32 +29,10 @@ if TYPE_CHECKING:
 Executed: TypeAlias = "Mapping[str, Mapping[FunctionKey, tuple[int, int]]]"
 """By test, its executed functions with depth and lines (as bits)."""
 
-MOST_FURTHER_SECONDS = 10.0
-"""Total time of further runs as long as only some of the failed tests depend on chance.
-
-Beyond it, a further run is made only if all tests that failed each time depend on chance.
-"""
-
 _KINDS_OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
 
 MOST_ASKED = 50
 """Maximum number of pieces of evidence whose code is searched for chance; each costs milliseconds."""
-
-
-@dataclass(slots=True)
-class ConfirmationBudget:
-    """Seconds for all confirmations of a run, and how many were refused for lack of it."""
-
-    seconds: float = 900.0
-    spent: float = 0.0
-    refused: int = 0
-
-    def allows(self) -> bool:
-        """Return whether another confirmation may start; count a refusal."""
-        if self.spent < self.seconds:
-            return True
-        self.refused += 1
-        return False
 
 
 def is_worth_confirming(judgement: Judgement) -> bool:
@@ -84,7 +60,6 @@ def confirm(
     again: Callable[[], Judgement],
     *,
     most: int,
-    budget: ConfirmationBudget,
     root: Path,
     company: bool = False,
     executed: Sequence[Executed] = (),
@@ -95,33 +70,24 @@ def confirm(
     may decide. ``company`` tells that other criteria ran concurrently with the first run. ``executed``
     holds the recordings of the further runs made so far.
     """
-    if not budget.allows():
-        first.reason = (
-            f"{first.reason or 'seen once'}; not confirmed, because the time for confirmations is used up"
-        )
-        return first
     repeated: list[_Repeated] = []
-    unanswered, further_seconds = False, 0.0
-    for number in range(most):
-        if number and not budget.allows():  # the first was allowed above, where a refusal has a reason
-            break
-        started = time.monotonic()
+    unanswered = False
+    for _ in range(most):
         judgement = again()
-        took = time.monotonic() - started
-        budget.spent += took
         # On a busy machine the run may time out, which is not the failure that is to be confirmed.
         timed_out = any(each.timed_out for each in judgement.evidence)
         if judgement.verdict is not Verdict.PASSED and (timed_out or not judgement.is_red):
             unanswered = True
             break
         repeated.append(_Repeated(judgement))
-        if not judgement.is_red:
-            break
-        further_seconds += took
+        still_red = [
+            each for each in first.evidence if not any(run.confirmation_of(each).passed for run in repeated)
+        ]
         # Recorded by the first repetition alone, as recording slows tests down.
         recorded = next(filter(None, executed), None)
-        if not _may_change(
-            first, repeated, root, recorded, is_cheap=further_seconds < MOST_FURTHER_SECONDS
+        # A further run may pass only if something that failed each time involves chance.
+        if not judgement.is_red or not any(
+            depends_on_chance(each, root, recorded) for each in still_red[:MOST_ASKED]
         ):
             break
     first.runs, first.reds = 1 + len(repeated), 1 + sum(each.judgement.is_red for each in repeated)
@@ -145,27 +111,6 @@ def confirm(
     elif unanswered:
         first.reason = f"{first.reason or 'seen once'}; the confirmation gave no result"
     return first
-
-
-def _may_change(
-    first: Judgement,
-    repeated: Sequence[_Repeated],
-    root: Path,
-    recorded: Executed | None,
-    *,
-    is_cheap: bool,
-) -> bool:
-    """Return whether a further run may add information on a command that failed each time.
-
-    It may pass if everything that failed involves chance. If only some of it does, a further run may
-    show that to be flaky, which is only worth a cheap one.
-    """
-    still_red = [
-        each for each in first.evidence if not any(run.confirmation_of(each).passed for run in repeated)
-    ]
-    # Lazily: one hit decides the first case, one miss the second.
-    draws = (depends_on_chance(each, root, recorded) for each in still_red[:MOST_ASKED])
-    return any(draws) if is_cheap else bool(still_red) and all(draws)
 
 
 class _Repeated:

@@ -167,7 +167,7 @@ class Documents:
             hygiene=hygiene_of(each.guards.hygiene for each in runs),
             interrupted=self.interrupted,
             unexplained=unexplained,
-            notes=(*_notes(facts, runs, interrupted=self.interrupted), *self.opinions),
+            notes=(*_notes(runs, interrupted=self.interrupted), *self.opinions),
         )
         compared = [each.id for each in runs if each.baseline is not None]
         return OutcomeDocument(
@@ -210,7 +210,7 @@ def _write_documents(
         yield os.path.relpath(latest, settings.invocation_dir)
 
 
-def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> Iterator[str]:
+def _notes(runs: Sequence[SessionRun], *, interrupted: bool) -> Iterator[str]:
     """Yield the remarks on the run for its document and its summary."""
     if interrupted:
         yield "interrupted: criteria without a verdict did not run"
@@ -221,12 +221,6 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
         for check in checks
     ):  # a check that keeps its last verdict is not "not run"
         yield "only a part of the plan was selected; the rest is not verified"
-    if facts.budget.refused:
-        count = facts.budget.refused
-        yield (
-            f"{count} {'check was' if count == 1 else 'checks were'} not confirmed: the "
-            f"{facts.budget.seconds:g} s for confirmations were used up"
-        )
     for each in runs:
         yield from each.result.notes
         returning = list(dict.fromkeys(name for record in each.result.records for name in record.returning))

@@ -155,7 +155,6 @@ def _run(
     # Imported after the fork of the base, whose workers would inherit these modules.
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
-    from pytest_planverify.session.confirm import ConfirmationBudget
     from pytest_planverify.session.plans import RunFacts, load_plans, now
     from pytest_planverify.session.run import SessionRun
     from pytest_planverify.session.run_folder import RunFolder, new_run_id
@@ -168,7 +167,6 @@ def _run(
         script_paths=paths,
         tw=tw,
         progress=Progress(tw, verbosity=settings.verbosity, live=False if settings.interactive else None),
-        budget=ConfirmationBudget(),
         reporting=Reporting(config, wanted=not (settings.recording or settings.collect_only)),
         started=time.monotonic(),
         started_at=now(),

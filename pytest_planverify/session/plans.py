@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_planverify.options import PlanArgument, Scope, Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
-    from pytest_planverify.session.confirm import ConfirmationBudget
     from pytest_planverify.session.fork_server import ForkServer
 
 
@@ -44,7 +43,6 @@ class RunFacts:
     """Entries of ``sys.path`` that are due to how this run was started."""
     tw: TerminalWriter
     progress: Progress
-    budget: ConfirmationBudget
     reporting: Reporting
     started: float
     """Start of the run on the monotonic clock."""

@@ -103,7 +103,7 @@ class SessionRun:
         """
         flat, settings, root = chosen.flat, facts.settings, chosen.plan.root
         self.flat, self.shown, self.folder = flat, chosen.shown, folder
-        self._settings, self._progress, self._confirmations = settings, facts.progress, facts.budget
+        self._settings, self._progress = settings, facts.progress
         self.baseline = _baseline(settings, chosen)
         """The baseline that the verdicts are compared with; ``None`` if there is none."""
         try:
@@ -339,7 +339,6 @@ class SessionRun:
                 judgement,
                 again,
                 most=self._settings.confirmations,
-                budget=self._confirmations,
                 root=job.plan.root,
                 company=company,
                 executed=executed,
@@ -377,9 +376,7 @@ class SessionRun:
                 return
             why = self._last_verdicts.why_not((job.todo.id, job.criterion.id))
             judgement = replace(judgement, reason=f"{judgement.reason or LEFT_OUT}; {why}")
-        # A failure that could not be confirmed for lack of time is not final: a later run repeats it.
-        unconfirmed = self._confirmations.refused > 0 and judgement.is_red and judgement.runs == 1
-        self._keep(job, judgement, isolation=isolation, final=not unconfirmed)
+        self._keep(job, judgement, isolation=isolation)
 
     def _run_here(self, job: Job) -> None:
         """Run a command that needs no worker in this thread; the schedule runs nothing beside it."""
@@ -431,13 +428,7 @@ class SessionRun:
 
         judgement = run()
         if self._needs_confirmation(judgement):
-            judgement = confirm(
-                judgement,
-                run,
-                most=self._settings.confirmations,
-                budget=self._confirmations,
-                root=job.plan.root,
-            )
+            judgement = confirm(judgement, run, most=self._settings.confirmations, root=job.plan.root)
         self._keep(job, judgement, isolation=Isolation.SPAWNED, witness=witnesses[-1])
 
     def _missing_files(self, job: Job) -> list[tuple[str, list[str]]]:

@@ -27,9 +27,10 @@ from functools import cache
 from hashlib import sha256
 from itertools import count, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from _pytest.config.findpaths import determine_setup
+from pydantic import BaseModel, Field, ValidationError
 
 from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments, split_options
 from planner.errors import FileWriteError
@@ -59,7 +60,7 @@ from pytest_planverify.session.records import Death, RunningTest, TestRecord, Wo
 from pytest_planverify.session.run_folder import clear_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
@@ -77,29 +78,42 @@ MOST_ATTEMPTS = 6
 After that the command is run in a cold worker.
 """
 
-_WARM_FILE = "warm.json"
-_WARM_VERSION = 1
-
 _EARLY_HOOKS = re.compile(r"\bdef\s+pytest_(addoption|load_initial_conftests|cmdline_parse|cmdline_main)\b")
 _START_HOOKS = re.compile(
     r"\bdef\s+pytest_(configure|sessionstart|plugin_registered)\b|^pytest_plugins\b", re.MULTILINE
 )
 
 
+class _Learned(BaseModel):
+    """What was learned for a group of commands with an equal start."""
+
+    level: Level = Level.STARTED
+    modules: list[str] = Field(default_factory=list[str])
+    learns: bool = True
+    """Whether modules are added; ``False`` once a preloaded module may have done harm."""
+
+
+class _Knowledge(BaseModel):
+    """The cache file: what this run and earlier ones have learned."""
+
+    version: Literal[1] = 1
+    groups: dict[str, _Learned] = Field(default_factory=dict[str, _Learned])
+    """By a digest of the start."""
+    refused: list[str] = Field(default_factory=list[str])
+    """Packages that are not preloaded."""
+
+
 @dataclass(slots=True)
 class _Group:
-    """The servers for commands with an equal start, and what was learned for them."""
+    """The servers for commands with an equal start."""
 
     start: Start
-    level: Level
-    modules: list[str] = field(default_factory=list[str])
+    learned: _Learned
     server: Server | None = None
     """The server in use; the newest one that is ready."""
     next_server: Server | None = None
     """Its replacement, which still prepares itself and preloads ``next_modules``."""
     next_modules: list[str] = field(default_factory=list[str])
-    learns: bool = True
-    """Whether modules are added; ``False`` once a preloaded module may have done harm."""
 
 
 class WarmPool:
@@ -112,11 +126,13 @@ class WarmPool:
     def __init__(self, base: ForkServer, home: Path) -> None:
         """Create a pool whose servers are forked from ``base``; what it learns is cached in ``home``."""
         self._base = base
-        self._file = home / _WARM_FILE
+        self._file = home / "warm.json"
         self._lock = threading.RLock()
         self._groups: dict[Start, _Group] = {}
-        self._cached_groups, self._cached_refusals = _read_warm_file(self._file)
-        self._refused_packages = set(self._cached_refusals)
+        self._knowledge = _Knowledge()
+        with suppress(OSError, ValidationError):
+            self._knowledge = _Knowledge.model_validate_json(self._file.read_bytes())
+        self._as_read = self._knowledge.model_dump_json()
 
     def server(self, start: Start, level: Level) -> Server:
         """Return a server that is ready to fork workers for the group of ``start``.
@@ -131,12 +147,12 @@ class WarmPool:
             self._use_next_server(group)
             while True:
                 if group.server is None:
-                    group.server = self._start_server(group, group.modules)
+                    group.server = self._start_server(group, group.learned.modules)
                 try:
                     group.server.is_ready()
                 except CannotServe as failure:
                     group.server = None
-                    if failure.module is None and group.level == Level.IMPORTED:
+                    if failure.module is None and group.learned.level == Level.IMPORTED:
                         # There is no lower level; the caller will start the worker cold in the end.
                         raise ForkServerDied(str(failure)) from failure
                     self._note_failure(group, failure)
@@ -156,9 +172,9 @@ class WarmPool:
         with self._lock:
             group = self._groups[start.key]
             if level is None:
-                group.modules, group.learns = [], False
+                group.learned.modules, group.learned.learns = [], False
             else:
-                group.level = min(group.level, Level(level))
+                group.learned.level = min(group.learned.level, Level(level))
             group.server, group.next_server = None, None
 
     def learn(self, start: Start, modules: Iterable[str]) -> None:
@@ -169,26 +185,21 @@ class WarmPool:
         """
         with self._lock:
             group = self._groups[start.key]
-            known = set(group.modules)
+            known = set(group.learned.modules)
             new_modules = [name for name in modules if name not in known and not self._is_refused(name)]
-            if not new_modules or group.next_server is not None or not group.learns:
+            if not new_modules or group.next_server is not None or not group.learned.learns:
                 return
-            group.next_modules = [*group.modules, *new_modules]
+            group.next_modules = [*group.learned.modules, *new_modules]
             # Only a saving is lost: what killed the base will fail the next request for a worker.
             with suppress(ForkServerDied):
                 group.next_server = self._start_server(group, group.next_modules)
 
     def remember(self) -> None:
         """Write what was learned to the cache file, if that is new; a failure to write is ignored."""
-        groups = dict(self._cached_groups)
-        for start, group in self._groups.items():
-            learned = {"level": group.level, "modules": group.modules, "learns": group.learns}
-            groups[_digest(start)] = learned
-        if groups == self._cached_groups and self._refused_packages == self._cached_refusals:
-            return
-        data = {"version": _WARM_VERSION, "groups": groups, "refused": sorted(self._refused_packages)}
-        with suppress(FileWriteError):
-            replace_file(self._file, json.dumps(data))
+        text = self._knowledge.model_dump_json()
+        if text != self._as_read:
+            with suppress(FileWriteError):
+                replace_file(self._file, text)
 
     def close(self) -> None:
         """Close all servers, which makes them exit."""
@@ -197,16 +208,16 @@ class WarmPool:
                 server.close()
 
     def _new_group(self, start: Start, level: Level) -> _Group:
-        known = self._cached_groups.get(_digest(start.key), {})
-        return _Group(
-            start,
-            min(level, known.get("level", Level.STARTED)),
-            [name for name in known.get("modules", []) if not self._is_refused(name)],
-            learns=known.get("learns", True),
-        )
+        # The digest depends on the interpreter's version, too.
+        words = [start.options, start.rootdir, start.inifile, start.env, start.as_module, sys.version]
+        digest = sha256(json.dumps(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        learned = self._knowledge.groups.setdefault(digest, _Learned())
+        learned.level = min(level, learned.level)
+        learned.modules = [name for name in learned.modules if not self._is_refused(name)]
+        return _Group(start, learned)
 
     def _start_server(self, group: _Group, modules: list[str]) -> Server:
-        return self._base.server(replace(group.start, modules=tuple(modules)), group.level)
+        return self._base.server(replace(group.start, modules=tuple(modules)), group.learned.level)
 
     def _use_next_server(self, group: _Group) -> None:
         """Put the group's replacement server into use if it is ready; drop it if it failed."""
@@ -218,22 +229,23 @@ class WarmPool:
         except CannotServe as failure:
             self._note_failure(group, failure)
         except ForkServerDied:
-            group.learns = False
+            group.learned.learns = False
         else:
-            group.server, group.modules = group.next_server, group.next_modules
+            group.server, group.learned.modules = group.next_server, group.next_modules
         group.next_server = None
 
     def _note_failure(self, group: _Group, failure: CannotServe) -> None:
         """Never again preload the module that made a server fail; without one lower the group's level."""
+        learned = group.learned
         if failure.module is None:
             # By one at least, so that WarmPool.server() does not try the same level for ever.
-            group.level = Level(max(min(group.level - 1, failure.level), Level.IMPORTED))
+            learned.level = Level(max(min(learned.level - 1, failure.level), Level.IMPORTED))
         else:
-            self._refused_packages.add(failure.module.partition(".")[0])
-            group.modules = [name for name in group.modules if not self._is_refused(name)]
+            self._knowledge.refused.append(failure.module.partition(".")[0])
+            learned.modules = [name for name in learned.modules if not self._is_refused(name)]
 
     def _is_refused(self, name: str) -> bool:
-        return name.partition(".")[0] in self._refused_packages
+        return name.partition(".")[0] in self._knowledge.refused
 
 
 class Workers:
@@ -516,34 +528,6 @@ def line_of(plan: Path, text: str) -> int | None:
     return next((number for number, line in enumerate(lines, 1) if text in line), None)
 
 
-# -- the cache of learned levels and modules ----------------------------------------------------------
-
-
-def _digest(start: Start) -> str:
-    """Return the key of a group in the cache file. It depends on the interpreter's version, too."""
-    words = [start.options, start.rootdir, start.inifile, start.env, start.as_module, sys.version]
-    return sha256(json.dumps(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _read_warm_file(file: Path) -> tuple[dict[str, Any], set[str]]:
-    """Return the cached groups by digest, and the packages not to preload; both empty for a broken file."""
-    try:
-        data = cast("Mapping[str, Any]", json.loads(file.read_bytes()))
-        if data["version"] != _WARM_VERSION:
-            return {}, set()
-        groups = {
-            str(name): {
-                "level": Level(each["level"]),
-                "modules": [str(module) for module in each["modules"]],
-                "learns": bool(each["learns"]),
-            }
-            for name, each in data["groups"].items()
-        }
-        return groups, set(map(str, data["refused"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}, set()
-
-
 # -- the watcher of one worker --------------------------------------------------------------------------
 
 GRACE_SECONDS = 1.0
@@ -603,14 +587,8 @@ class Watcher:
         self._tail.follow()
         prepare_board(spec.board)
         self.record.launched_at = time.time()
-        try:
-            self._worker = self.launch(spec)
-            try:
-                self._watch_worker()
-            finally:
-                self._worker.close()
-        finally:
-            self._tail.close()
+        with contextlib.closing(self._tail), contextlib.closing(self.launch(spec)) as self._worker:
+            self._watch_worker()
 
     def _watch_worker(self) -> None:
         """Follow the worker to its end, end what it left, and record its death if it died."""

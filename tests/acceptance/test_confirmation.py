@@ -144,24 +144,6 @@ def test_an_expired_quarantine_has_no_effect_and_is_reported(quarantined: Verifi
     assert "its quarantine ended on 2001-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
 
 
-def test_an_exhausted_confirmation_budget_is_reported(tmp_path: Path):
-    spent = """\
-        from pytest_planverify.session.confirm import ConfirmationBudget
-        ConfirmationBudget.__init__.__defaults__ = (0.0, 0.0, 0)
-    """
-    example = Example(tmp_path, {"test_red.py": "def test_it():\n    assert 0\n", "spent.py": spent})
-    example.plan(todo("red", "pytest test_red.py"))
-
-    run = example.verify("-p", "spent", env={"PYTHONPATH": str(tmp_path)})
-
-    assert run.verdicts == {"red": "failed"}
-    assert run.outcomes["red"]["failure_evidence"]["repeatability"] == "unconfirmed"
-    assert run.document is not None
-    assert (
-        "1 check was not confirmed: the 0 s for confirmations were used up" in run.document["run"]["notes"]
-    )
-
-
 ALTERNATES = """\
     import pathlib
     COUNT = pathlib.Path(__file__).with_suffix(".count")
