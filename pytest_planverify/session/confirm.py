@@ -9,6 +9,7 @@ again, as facts for fault localization.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 Executed: TypeAlias = "Mapping[str, Mapping[FunctionKey, tuple[int, int]]]"
 """By test, its executed functions with depth and lines (as bits)."""
+
+MOST_FURTHER_SECONDS = 10.0
+"""Total time of further runs as long as only some of the failed tests depend on chance.
+
+Beyond it, a further run is made only if all tests that failed each time depend on chance.
+"""
 
 _KINDS_OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
 
@@ -71,7 +78,7 @@ def confirm(
     holds the recordings of the further runs made so far.
     """
     repeated: list[_Repeated] = []
-    unanswered = False
+    unanswered, started = False, time.monotonic()
     for _ in range(most):
         judgement = again()
         # On a busy machine the run may time out, which is not the failure that is to be confirmed.
@@ -85,10 +92,11 @@ def confirm(
         ]
         # Recorded by the first repetition alone, as recording slows tests down.
         recorded = next(filter(None, executed), None)
-        # A further run may pass only if something that failed each time involves chance.
-        if not judgement.is_red or not any(
-            depends_on_chance(each, root, recorded) for each in still_red[:MOST_ASKED]
-        ):
+        # A further run may pass only if everything that failed each time involves chance. If some of it
+        # does, the run may show that to be flaky, which is only worth a cheap one.
+        enough = any if time.monotonic() - started < MOST_FURTHER_SECONDS else all
+        draws = (depends_on_chance(each, root, recorded) for each in still_red[:MOST_ASKED])
+        if not judgement.is_red or not still_red or not enough(draws):
             break
     first.runs, first.reds = 1 + len(repeated), 1 + sum(each.judgement.is_red for each in repeated)
     where = "company" if company else "alone"

@@ -15,6 +15,7 @@ from planner.model.plan import Quarantine
 from planner.model.verdicts import CheckKind, EvidenceKind, Side, TestOutcome, Verdict
 from pytest_planverify.checks.chance import depends_on_chance
 from pytest_planverify.checks.result import Judgement
+from pytest_planverify.session import confirm as module
 from pytest_planverify.session.check_runs import quarantine_of
 from pytest_planverify.session.confirm import confirm, is_worth_confirming
 
@@ -132,12 +133,14 @@ def test_no_test_of_a_crashed_rerun_counts_as_passed(settle: Callable[..., Judge
     assert not any(run.passed for each in settled.evidence for run in each.confirmations)
 
 
-def test_command_is_rerun_further_while_one_of_its_failures_involves_chance(
-    settle: Callable[..., Judgement],
+@pytest.mark.parametrize(("seconds", "runs"), [(60.0, 4), (0.0, 2)], ids=["cheap", "dear"])
+def test_mixed_failures_are_rerun_further_only_when_cheap(
+    seconds: float, runs: int, settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(module, "MOST_FURTHER_SECONDS", seconds)
     rerun = again(ran(**BOTH_FAILED), ran(**BOTH_FAILED), ran(test_luck="passed", test_plain="failed"))
 
-    assert settle(ran(**BOTH_FAILED), rerun, text=LUCK_AND_PLAIN).runs == 4
+    assert settle(ran(**BOTH_FAILED), rerun, text=LUCK_AND_PLAIN).runs == runs
 
 
 # -- whether chance may decide -----------------------------------------------------------------------
