@@ -20,7 +20,7 @@ from planner.cli.exits import Status, as_called, complain, program
 from planner.cli.glossary import load_glossary
 from planner.cli.metrics import verdict_of
 from planner.cli.runs import names_log, recorded_runs
-from planner.cli.screen import PLAN_STATES, Screen
+from planner.cli.screen import TODO_STATES, Screen
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
 from planner.model.verdicts import TodoLife, Verdict
@@ -162,7 +162,7 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
     if todo is not None and todo not in state.records:
         complain(f"the run has no todo '{todo}'; {nearest(todo, sorted(state.records), 'the todos are')}")
         return Status.FOUND
-    screen.line(f"{'now':<{_TIME_ROOM}}the plan is {PLAN_STATES[run.state_name(state)][0]}")
+    screen.line(f"{'now':<{_TIME_ROOM}}the plan is {screen.plan_state(run.state_name(state))}")
     screen.line()
     screen.paragraph(f"{program()} explain RULE explains a rule in brackets.")
     if plan is not None:
@@ -175,13 +175,6 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
 
 _LONGEST = 200
 """The most characters that are shown of one fact."""
-
-_ENDS = {
-    TodoLife.DONE: "done",
-    TodoLife.FAILED: "failed for good",
-    TodoLife.SKIPPED: "skipped",
-    TodoLife.HALTED: "halted",
-}
 
 _SUBJECTS = ("outcome", "todo_ids", "todo_id", "approval_id", "question_id", "topic", "within")
 """Fields that name the subject of an event or action; the first that is set is shown."""
@@ -275,11 +268,10 @@ def _changes(before: State, after: State, only: str | None) -> Iterator[str]:
     earlier_blocked, now = before.blocked(), after.blocked()
     for name, record in after.records.items():
         earlier = before.records.get(name)
-        if record.life in _ENDS and (earlier is None or earlier.life is not record.life):
+        if record.life.is_final and (earlier is None or earlier.life is not record.life):
             unproved = record.life is TodoLife.DONE and not record.verified
-            changed.setdefault(
-                f"{_ENDS[record.life]}{', but not verified' if unproved else ''}", []
-            ).append(name)
+            end = f"{TODO_STATES[record.life][1]}{', but not verified' if unproved else ''}"
+            changed.setdefault(end, []).append(name)
         if name in now and name not in earlier_blocked:
             changed.setdefault(f"blocked by {now[name]}", []).append(name)
         elif name in earlier_blocked and name not in now and not record.life.is_final:

@@ -16,7 +16,7 @@ import typer
 from planner.cli.app import DefaultGroup, command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain
-from planner.cli.screen import PLAN_STATES, Screen, duration, print_json
+from planner.cli.screen import Screen, duration, print_json
 from planner.errors import PlannerError
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
@@ -172,10 +172,9 @@ def _show_run(screen: Screen, run: Found) -> None:
     """Add a run: its state and times, blocked todos, unanswered questions, and branches."""
     end = "" if run["closed"] is None else f" to {moment(run['closed'])}"
     times = f"{moment(run['opened'])}{end}, {counted(run['events'], 'event')}"
-    word, style = PLAN_STATES.get(run["state"], ("in an unknown state", "strong"))
     screen.line()
     name = screen.style(screen.one_line(run["run_id"]), "strong")
-    screen.line(f"run {name}  {screen.style(word, style)}  {times}")
+    screen.line(f"run {name}  {screen.plan_state(run['state'])}  {times}")
     if run["blocked"]:
         since = f" since {moment(run['blocked_since'])}" if run["blocked_since"] else ""
         screen.paragraph(f"blocked{since}: {listed(run['blocked'])}", indent=2)

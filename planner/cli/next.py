@@ -19,7 +19,7 @@ from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.runs import known_todo, readiness, words_of
-from planner.cli.screen import PLAN_STATES, Screen, print_json, write
+from planner.cli.screen import Screen, print_json, write
 from planner.engine.progress import repair_turn, shown_state
 from planner.engine.requests import brief_of
 from planner.engine.state import revised_plans
@@ -325,10 +325,8 @@ class _NextScreen(Screen):
             (unverified, "could not be verified"),
         ):
             counts += [f"{count} {word}"] if count else []
-        word = state.plan_state.value.replace("_", " ")
-        if word == "completed" and readiness(self._run).unaccepted:
-            word = "not accepted"
-        styled = self.style(word, PLAN_STATES[state.plan_state][1])
+        is_refused = state.plan_state is PlanState.COMPLETED and readiness(self._run).unaccepted
+        styled = self.plan_state(state.plan_state.value, "not accepted" if is_refused else "")
         name = self.style(self.one_line(state.plan_id), "strong")
         self.line(f"{name}  {styled}: {', '.join(counts)}")
 

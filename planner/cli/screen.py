@@ -27,19 +27,14 @@ PIPED = 100
 _PIPED_LINE = 240
 """The width there of a line that is cut, not wrapped."""
 
-PLAN_STATES = {
-    "created": ("created", "strong"),
-    "validating": ("being validated", "strong"),
-    "rejected": ("rejected", "bad"),
-    "ready": ("ready", "strong"),
-    "executing": ("under way", "strong"),
-    "revising": ("to be revised", "strong"),
-    "awaiting_review": ("waiting for a person", "warn"),
-    "completed": ("completed", "good"),
-    "halted": ("halted", "bad"),
-    "interrupted": ("interrupted", "quiet"),
+_PLAN_STYLES = {
+    "rejected": "bad",
+    "awaiting_review": "warn",
+    "completed": "good",
+    "halted": "bad",
+    "interrupted": "quiet",
 }
-"""For each state of a plan, the words that are shown and their style. Only runs can be ``interrupted``."""
+"""Styles of states of a plan; all others are strong."""
 
 TODO_STATES = {
     "done": ("done", "done", "good"),
@@ -140,6 +135,11 @@ class Screen:
     def style(self, text: str, name: str) -> str:
         """Return the text with the escape codes of a style, or unchanged where colours are off."""
         return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self._coloured and text else text
+
+    def plan_state(self, state: str, word: str = "") -> str:
+        """Return the state of a plan, or a word instead of it, in the style of the state."""
+        shown = word or self.one_line(state.replace("_", " "))
+        return self.style(shown, _PLAN_STYLES.get(state, "strong"))
 
     def one_line(self, text: object) -> str:
         """Return text from outside as one line without control characters."""

@@ -49,7 +49,7 @@ def test_history_shows_the_runs_of_a_plan_with_their_branches(planner: Command) 
     assert shown.out.startswith(
         "shop (plan.yaml): 1 run, 1 branch, a repair took 2 min on average, 1 run blocked\n"
         "\n"
-        "run run-1  waiting for a person  2026-11-21 10:00 UTC, 16 events\n"
+        "run run-1  awaiting review  2026-11-21 10:00 UTC, 16 events\n"
         "  waiting for a person since 2026-11-21 10:15 UTC: repair the environment, so that bill can be\n"
         "  verified (something was missing: AssertionError: assert 110 == 119; it was verified 4 times)\n"
     )
@@ -153,7 +153,7 @@ def test_corrupt_index_contents_do_not_break_the_output(planner: Command) -> Non
     shown = planner("history")
     assert "  a b " in shown.out
     assert "failed, its todo is done" in shown.out
-    assert "run run-1  in an unknown state  2026-11-21" in shown.out
+    assert "run run-1  asleep  2026-11-21" in shown.out
 
 
 def corrections(planner: Command) -> list[Correction]:
