@@ -7,14 +7,14 @@ of fault, a package or a small project. Cases that are not built again stay as r
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
+import pkgutil
 import sys
 import tempfile
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 from tools.corpus.case import (
     PACKAGES,
@@ -35,16 +35,16 @@ PLUGINS = {"pytest_asyncio": "pytest-asyncio", "xdist": "pytest-xdist", "pytest_
 USUAL_CORPUS = RECORDED
 
 
-BUILDERS: Mapping[str, str] = {
-    "injected": "injected",
-    "decoys": "decoys",
-    "controls": "controls",
-    "environments": "environment",
-    "guards": "guards",
-    "commands": "commands",
-    "releases": "releases",
+BUILDERS: Mapping[str, tuple[str, str]] = {
+    "injected": ("injected", "injected"),
+    "decoys": ("decoys", "decoys"),
+    "controls": ("controls", "controls"),
+    "environments": ("scenes.building:ENVIRONMENTS", "environment"),
+    "guards": ("scenes.building:GUARDS", "guards"),
+    "commands": ("commands", "commands"),
+    "releases": ("releases", "releases"),
 }
-"""Modules that build cases, by their name for ``--only``, each with the stem of its recorded files."""
+"""By the name for ``--only``: the module or object that builds cases, and the stem of its files."""
 
 RUN_BUILDER = "faulty_runs"
 """The module that builds runs with several faults."""
@@ -64,9 +64,9 @@ def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1
     if not chosen:
         _refuse_unknown(inside, corpus)
     made = 0
-    for name, stem in BUILDERS.items():
+    for name in BUILDERS:
         if not chosen or name in chosen:
-            made += _build_cases(name, stem, corpus, work / name, inside, seed)
+            made += _build_cases(name, corpus, work / name, inside, seed)
     if not chosen or RUN_BUILDER in chosen:
         made += _build_runs(corpus, work / RUN_BUILDER, inside, seed)
     return made
@@ -74,7 +74,7 @@ def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1
 
 def _refuse_unknown(names: Collection[str], corpus: Path) -> None:
     """Raise ``CorpusError`` for an unknown name before any builder starts, as building takes hours."""
-    known = {kind for name in BUILDERS for kind in importlib.import_module(name).KINDS}
+    known = {kind for where, _ in BUILDERS.values() for kind in pkgutil.resolve_name(where).KINDS}
     known |= {*BUILDERS, RUN_BUILDER, *PACKAGES}
     known |= {case.origin.package for part in Part for case in read_cases(corpus, part)}
     known |= {run.package for part in Part for run in read_runs(corpus, part)}
@@ -85,15 +85,16 @@ def _refuse_unknown(names: Collection[str], corpus: Path) -> None:
             raise CorpusError(f"--only {name}: no builder, kind or package is called that; {remedy}")
 
 
-def _build_cases(name: str, stem: str, corpus: Path, work: Path, inside: Collection[str], seed: int) -> int:
-    module = importlib.import_module(name)
+def _build_cases(name: str, corpus: Path, work: Path, inside: Collection[str], seed: int) -> int:
+    where, stem = BUILDERS[name]
+    builder = pkgutil.resolve_name(where)
     work.mkdir(parents=True, exist_ok=True)
-    made = {case.id: case for case in module.build(work, seed, tuple(inside))}
-    skipped: Mapping[str, str] = getattr(module, "SKIPPED", {})
+    made = {case.id: case for case in builder.build(work, seed, tuple(inside))}
+    skipped: Mapping[str, str] = getattr(builder, "SKIPPED", {})
     recorded = [case for case in _recorded(corpus, stem) if case.id not in made]
     kept = [case for case in recorded if _stays(case, inside, skipped)]
     write_cases(corpus, stem, (*kept, *made.values()))
-    _tell(name, len(made), module, len(kept), skipped)
+    _tell(name, len(made), builder, len(kept), skipped)
     return len(made)
 
 
@@ -110,9 +111,9 @@ def _recorded(corpus: Path, stem: str) -> list[Case]:
 
 
 def _build_runs(corpus: Path, work: Path, inside: Collection[str], seed: int) -> int:
-    module = importlib.import_module(RUN_BUILDER)
+    builder = pkgutil.resolve_name(RUN_BUILDER)
     work.mkdir(parents=True, exist_ok=True)
-    made = {run.id: run for run in module.build_runs(work, seed, tuple(inside))}
+    made = {run.id: run for run in builder.build_runs(work, seed, tuple(inside))}
     before = [run for part in Part for run in read_runs(corpus, part)]
     kept = [
         run
@@ -120,12 +121,12 @@ def _build_runs(corpus: Path, work: Path, inside: Collection[str], seed: int) ->
         if run.id not in made and inside and not {run.package, *run.kinds} & set(inside)
     ]
     write_runs(corpus, RUN_FILE, [*kept, *made.values()])
-    _tell(RUN_BUILDER, len(made), module, len(kept), {})
+    _tell(RUN_BUILDER, len(made), builder, len(kept), {})
     return len(made)
 
 
-def _tell(name: str, made: int, module: ModuleType, kept: int, skipped: Mapping[str, str]) -> None:
-    dropped: Mapping[str, int] | None = getattr(module, "DROPPED", None)
+def _tell(name: str, made: int, builder: Any, kept: int, skipped: Mapping[str, str]) -> None:
+    dropped: Mapping[str, int] | None = getattr(builder, "DROPPED", None)
     gate = "as told above" if dropped is None else str(sum(dropped.values()))
     line = f"{name}: {made} built, dropped by a gate: {gate}"
     if kept:

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent, indent
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -87,11 +87,11 @@ def files_of(scene: Scene, project: Project, named: Callable[[str], str]) -> Fil
     files = project.tree()
     style = project.style if scene.styled else Style.FUNCTIONS
     if scene.product:
-        files["SRC/MODULE.py"] = dedent(scene.product).lstrip("\n")
+        files["SRC/MODULE.py"] = scene.product
     if scene.test:
-        files["TESTS/test_MODULE.py"] = in_style(dedent(scene.test).lstrip("\n"), style, scene.module)
+        files["TESTS/test_MODULE.py"] = in_style(scene.test, style, scene.module)
     laid = {named(path): named(text) for path, text in files.items()}
-    laid |= {named(path): named(dedent(text).lstrip("\n")) for path, text in scene.files.items()}
+    laid |= {named(path): named(text) for path, text in scene.files.items()}
     return {**laid, ".gitignore": laid.get(".gitignore", "") + IGNORED}
 
 
@@ -103,7 +103,7 @@ def edited(files: Mapping[str, str], scene: Scene, named: Callable[[str], str]) 
         if edit.after is None:
             del left[path]
         elif edit.before is None:
-            left[path] = named(dedent(edit.after).lstrip("\n"))
+            left[path] = named(edit.after)
         else:
             before = named(edit.before)
             if left[path].count(before) != 1:
@@ -384,7 +384,7 @@ def _edited(stage: _Stage) -> tuple[Edit, int, int] | None:
         path = stage.said(edit.path)
         if path.endswith(".py") and edit.after is not None:
             text = (stage.folder / path).read_text(encoding="utf-8")
-            after = stage.said(edit.after if edit.before else dedent(edit.after).lstrip("\n"))
+            after = stage.said(edit.after)
             first = text[: text.index(after)].count("\n") + 1 if after else 1
             return edit, first, first + after.rstrip("\n").count("\n")
     return None

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 
 from planner.model.taxonomy import Category, Owner, Repeatability
-from tools.corpus.case import Reading
+from tools.corpus.case import Group, Reading
+
+STRICT = ConfigDict(extra="forbid")
+"""Refuse a misspelt key, which would silently change nothing."""
+
+
+def _written(said: object) -> object:
+    """Return the text of ``{text: ..., replace: {old: new}}``, which resembles another text."""
+    if not isinstance(said, Mapping):
+        return said
+    text = said["text"]
+    for old, new in said["replace"].items():
+        if text.count(old) != 1:
+            raise ValueError(f"{old!r} is in the text {text.count(old)} times; replace needs it once")
+        text = text.replace(old, new)
+    return text
+
+
+Text = Annotated[str, BeforeValidator(_written)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +40,8 @@ class Machine:
     ``VAR`` for one of data, ``PROJECT`` for the project and ``PORTNUMBER`` for a free port.
     """
 
+    __pydantic_config__ = STRICT
+
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     installed: tuple[str, ...] = ()
     """Names of stand-ins for third-party packages."""
@@ -25,7 +49,7 @@ class Machine:
     """Programs on the path: shell scripts."""
     plugins: tuple[str, ...] = ()
     """Modules of the stand-ins that pytest loads."""
-    before: str = ""
+    before: Text = ""
     """Lines of shell that run before the interpreter, in the same process."""
     apart: str = ""
     """Options of ``unshare``: the lines run in namespaces of their own, which end with the run."""
@@ -39,14 +63,18 @@ class Machine:
 class Edit:
     """One change of one file; without ``before`` the file is new, without ``after`` it is removed."""
 
+    __pydantic_config__ = STRICT
+
     path: str
-    before: str | None = None
-    after: str | None = None
+    before: Text | None = None
+    after: Text | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
     """The true diagnosis of a failure, known because the fault was planted."""
+
+    __pydantic_config__ = STRICT
 
     category: Category
     owner: Owner
@@ -63,6 +91,8 @@ class Scene:
     In all texts ``PKG``, ``ENVNAME``, ``SRC``, ``TESTS``, ``NOUN`` stand for the names of the project.
     """
 
+    __pydantic_config__ = STRICT
+
     kind: str
     says: str
     """One sentence that says what is wrong."""
@@ -70,9 +100,9 @@ class Scene:
     truth: Truth
     module: str
     """Name of the module that the project gets, and of its test file."""
-    product: str = ""
-    test: str = ""
-    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    product: Text = ""
+    test: Text = ""
+    files: Mapping[str, Text] = field(default_factory=dict[str, Text])
     """More files, by path; they replace files of the same path."""
     edits: tuple[Edit, ...] = ()
     healthy: Machine = Machine()
@@ -101,21 +131,17 @@ class Scene:
     """The command that passed before, if the fault is in the command."""
 
 
-def product(category: Category = Category.TEST_REGRESSION, *also: Reading, exact: bool = False) -> Truth:
-    """Return the truth of a fault of the product."""
-    return Truth(category=category, owner=Owner.PRODUCT, also=also, exact=exact)
+_SCENES = TypeAdapter(tuple[Scene, ...])
 
 
-def of_tests(category: Category = Category.TEST_REGRESSION, *also: Reading, exact: bool = False) -> Truth:
-    """Return the truth of a fault of the tests themselves."""
-    return Truth(category=category, owner=Owner.TEST, also=also, exact=exact)
+def read_scenes(group: Group) -> tuple[Scene, ...]:
+    """Return the scenes of a group, from the files ``GROUP*.yaml``.
 
-
-def machine(*also: Reading) -> Truth:
-    """Return the truth of a fault of the environment."""
-    return Truth(category=Category.ENVIRONMENT_ERROR, owner=Owner.ENVIRONMENT, also=also)
-
-
-def reading(category: Category, owner: Owner, why: str) -> Reading:
-    """Return another reading that an engineer would accept."""
-    return Reading(category=category, owner=owner, why=why)
+    Raises ``pydantic.ValidationError`` for a key or value that a scene does not have.
+    """
+    files = sorted(Path(__file__).parent.glob(f"{group.value}*.yaml"))
+    return tuple(
+        scene
+        for file in files
+        for scene in _SCENES.validate_python(yaml.safe_load(file.read_text(encoding="utf-8"))["scenes"])
+    )
