@@ -11,15 +11,71 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from command_kinds import ALL_KINDS, Kind
+import yaml
 from command_runs import Runner, Seen, surroundings_of
 from tool_projects import Change, Edit, Project, ProjectError, read_projects
 from toolbox import Toolbox, prepare
 
+from planner.model.base import Value
 from planner.model.evidence import Evidence
-from planner.model.taxonomy import Category
-from tools.corpus.case import Case, Gates, Group, Label, Origin, Place, render
+from planner.model.taxonomy import Category, Owner
+from tools.corpus.case import Case, Gates, Group, Label, Origin, Place, Reading, render
+
+
+class Kind(Value):
+    """One kind of fault for one use of a tool, from ``command_kinds.yaml``.
+
+    The label of a kind follows from the change to the project, the plan or the machine, never from the
+    output of a tool.
+    """
+
+    use: str
+    """Key of one of the project's commands."""
+    change: str | None = None
+    """Key of one of the project's changes; ``None`` if the project is unchanged."""
+    tells: str
+    category: Category
+    owner: Owner = Owner.PRODUCT
+    also: tuple[Reading, ...] = ()
+    exact: bool = False
+    """Whether the tool names the very line."""
+    placed: bool = True
+    wrong: bool = False
+    """Whether the plan's command names something that never existed."""
+    surroundings: str = ""
+    """Key of the surroundings in which something is missing from the machine."""
+    option: str = ""
+    """Additional option of the plan's command."""
+    suffix: str = ""
+    limit: int = 60
+    """Time limit of the criterion, in seconds."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the kind: the use of the tool, and the fault."""
+        fault = self.suffix or self.change or self.surroundings
+        return f"{self.use}-{fault}"
+
+    @property
+    def needs(self) -> str:
+        """Return the tool without which it cannot be built; empty if every machine has it."""
+        return TOOL_NEEDS.get(self.use, self.use)
+
+
+_TABLE: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("command_kinds.yaml").read_text(encoding="utf-8")
+)
+TOOL_NEEDS = {use: tool for tool, uses in _TABLE["needs"].items() for use in uses.split()}
+"""The required tool, if it is not named like the use."""
+
+# Their order decides in which projects a build inserts them.
+ALL_KINDS = tuple(
+    Kind(use=use, **{key: value for key, value in row.items() if key != "uses"})
+    for row in _TABLE["kinds"]
+    for use in row["uses"].split()
+)
 
 MAX_SHOWN = 400
 """Most characters of the source before and after that are stored."""

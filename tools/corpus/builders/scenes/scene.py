@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 
+from planner.model.base import Value
 from planner.model.taxonomy import Category, Owner, Repeatability
 from tools.corpus.case import Group, Reading
-
-STRICT = ConfigDict(extra="forbid")
-"""Refuse a misspelt key, which would silently change nothing."""
 
 
 def _written(said: object) -> object:
@@ -32,20 +29,17 @@ def _written(said: object) -> object:
 Text = Annotated[str, BeforeValidator(_written)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Value):
     """The environment of a project.
 
     In all texts ``SITE`` stands for the folder of installed packages, ``BIN`` for that of programs,
     ``VAR`` for one of data, ``PROJECT`` for the project and ``PORTNUMBER`` for a free port.
     """
 
-    __pydantic_config__ = STRICT
-
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    variables: Mapping[str, str] = {}
     installed: tuple[str, ...] = ()
     """Names of stand-ins for third-party packages."""
-    programs: Mapping[str, str] = field(default_factory=dict[str, str])
+    programs: Mapping[str, str] = {}
     """Programs on the path: shell scripts."""
     plugins: tuple[str, ...] = ()
     """Modules of the stand-ins that pytest loads."""
@@ -59,22 +53,16 @@ class Machine:
     """A service that listens on ``PORTNUMBER``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(Value):
     """One change of one file; without ``before`` the file is new, without ``after`` it is removed."""
-
-    __pydantic_config__ = STRICT
 
     path: str
     before: Text | None = None
     after: Text | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
+class Truth(Value):
     """The true diagnosis of a failure, known because the fault was planted."""
-
-    __pydantic_config__ = STRICT
 
     category: Category
     owner: Owner
@@ -84,14 +72,11 @@ class Truth:
     """Whether the edited line itself raises."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Value):
     """One kind of fault in one form, for several projects.
 
     In all texts ``PKG``, ``ENVNAME``, ``SRC``, ``TESTS``, ``NOUN`` stand for the names of the project.
     """
-
-    __pydantic_config__ = STRICT
 
     kind: str
     says: str
@@ -102,7 +87,7 @@ class Scene:
     """Name of the module that the project gets, and of its test file."""
     product: Text = ""
     test: Text = ""
-    files: Mapping[str, Text] = field(default_factory=dict[str, Text])
+    files: Mapping[str, Text] = {}
     """More files, by path; they replace files of the same path."""
     edits: tuple[Edit, ...] = ()
     healthy: Machine = Machine()
@@ -115,9 +100,9 @@ class Scene:
     """Whether the tests may be rewritten in the project's style."""
     criteria: Mapping[str, Any] | None = None
     """Criteria of the todo, if there are more than the one command."""
-    todo: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    todo: Mapping[str, Any] = {}
     """More keys of the todo."""
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = {}
     baseline: bool = False
     """Whether a baseline is recorded before the change."""
     check: str = "tests[0]"
