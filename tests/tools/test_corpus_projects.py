@@ -14,12 +14,12 @@ sys.path.append(str(Path(__file__).parents[2] / "tools" / "corpus" / "builders")
 
 import controls
 import decoys
+from edits import changed_files
 from small_projects.bundles import (
     CONTROL_KINDS,
     DECOY_KINDS,
     Change,
     SmallProject,
-    changed_files,
     small_projects,
 )
 

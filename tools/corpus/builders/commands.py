@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 from command_runs import Runner, Seen, surroundings_of
-from tool_projects import Change, Edit, Project, ProjectError, read_projects
+from edits import Edit, EditError, changed_files, write_files
+from tool_projects import Change, Project, ProjectError, read_projects
 from toolbox import Toolbox, prepare
 
 from planner.model.base import Value
@@ -103,7 +104,7 @@ def case_of(
             file=first.path if first else None,
             line=line,
             before=first.before[:MAX_SHOWN] if first else "",
-            after=(first.after or first.append)[:MAX_SHOWN] if first else "",
+            after=first.after[:MAX_SHOWN] if first else "",
             command=command,
             python=seen.python,
             pytest=seen.pytest,
@@ -262,7 +263,7 @@ def _cases(
         return
     try:
         line = _put_in(state, change, runner, seed)
-    except (ProjectError, FileNotFoundError) as error:
+    except (ProjectError, EditError) as error:
         yield from ((kind, str(error)) for kind in kinds)
         return
     commands = [_command(kind, project) for kind in kinds]
@@ -289,8 +290,8 @@ def _put_in(state: State, change: Change | None, runner: Runner, seed: int) -> i
     """Write the project, apply the fault, and return the line at fault."""
     runner.lay_out(state.project)
     edits = list(change.edits) if change else []
-    for edit in [*edits, *_beside(state, change, random.Random(f"{seed}:{state.name}"))]:
-        edit.apply(runner.folder)
+    edits += _beside(state, change, random.Random(f"{seed}:{state.name}"))
+    write_files(runner.folder, changed_files(state.project.files, edits), state.project.files)
     return change.line(runner.folder) if change else None
 
 

@@ -18,16 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from decoys import Dropped, recorded
+from edits import changed_files, write_files
 from recording import KEPT_VARIABLES, Recording, plan_of
 from small_projects.bundles import (
     CONTROL_KINDS,
     Change,
     SmallProject,
-    changed_files,
     lay_out,
     small_projects,
     snippet,
-    write,
 )
 
 from tools.corpus.case import Case, Gates, Group, Origin
@@ -75,7 +74,7 @@ def _attempt(folder: Path, project: SmallProject, change: Change, seed: int) -> 
         return Dropped(project.name, change.kind, "not green before")
     if change.one("baseline") != "no":
         _make_baseline(folder)
-    write(folder, changed_files(committed, change.edits), committed)
+    write_files(folder, changed_files(committed, change.edits), committed)
     if not _is_green(folder, project):
         return Dropped(project.name, change.kind, "the change breaks the tests")
     recording = recorded(folder, plan, ())
@@ -88,8 +87,8 @@ def _attempt(folder: Path, project: SmallProject, change: Change, seed: int) -> 
             kind=change.kind,
             seed=seed,
             file=first.path,
-            before=snippet(first.old),
-            after=snippet(first.new),
+            before=snippet(first.before),
+            after=snippet(first.after),
             command=_command(project),
             python=platform.python_version(),
             pytest=version("pytest"),

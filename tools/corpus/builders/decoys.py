@@ -20,18 +20,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from edits import changed_files, write_files
 from recording import Recording, plan_of, record
 from small_projects.bundles import (
     DECOY_KINDS,
     Change,
     SmallProject,
-    changed_files,
     lay_out,
     place_of,
     small_projects,
     snippet,
     with_company,
-    write,
 )
 
 from planner.model.evidence import Evidence
@@ -141,7 +140,7 @@ def _attempt(folder: Path, project: SmallProject, change: Change, seed: int) -> 
     lay_out(folder, committed)
     files = changed_files(committed, change.edits)
     with_company(project, files, change.edits, random.Random(f"{seed}:{project.name}:{name}"))
-    write(folder, files, committed)
+    write_files(folder, files, committed)
     recording = recorded(folder, plan, _plugins(project, change))
     evidence = _chosen(recording, change)
     if evidence is None:
@@ -165,8 +164,8 @@ def _attempt(folder: Path, project: SmallProject, change: Change, seed: int) -> 
             seed=seed,
             file=first.path,
             line=place.first_line,
-            before=snippet(first.old),
-            after=snippet(first.new),
+            before=snippet(first.before),
+            after=snippet(first.after),
             command=criteria_of(change)["tests"][0]["cmd"],
             python=platform.python_version(),
             pytest=version("pytest"),

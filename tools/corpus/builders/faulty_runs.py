@@ -11,7 +11,6 @@ import json
 import random
 import shutil
 import socket
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from edits import Edit, EditError, Files, changed_files, commit_files, write_files
 from recording import Recording, plan_of, record
 
 from planner.model.evidence import Evidence
@@ -50,15 +50,6 @@ class Turn(IntEnum):
     ORDINARY = 1
     UNSTABLE = 2
     """It is flaky, and comes after everything that fails each time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A replacement in a file; without ``before`` the file is removed."""
-
-    path: str
-    before: str = ""
-    after: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +161,8 @@ def _runs_of(project: Project, work: Path, seed: int, dropped: Counter[str]) -> 
     chance = random.Random(f"{seed}:{project.name}")
     green = work / "green"
     shutil.rmtree(work, ignore_errors=True)
-    _write_green(project, green)
+    write_files(green, {**project.files, "pytest.ini": _SETTINGS})
+    commit_files(green, "green")
     try:
         is_green = not _seen(project, work, (), random.Random(0))
     except Unusable:
@@ -219,36 +211,17 @@ def _chosen(project: Project, usable: Sequence[int], chance: random.Random) -> I
 
 def _fits(project: Project, faults: Sequence[Fault]) -> bool:
     try:
-        _changed(dict(project.files), faults)
+        _changed(project, faults)
     except Unusable:
         return False
     return True
 
 
-def _changed(files: dict[str, str], faults: Sequence[Fault]) -> dict[str, str]:
-    for fault in faults:
-        for edit in fault.edits:
-            if files.get(edit.path, "").count(edit.before) != 1 and edit.before:
-                raise Unusable("two faults change one line")
-            if not edit.before:
-                if files.pop(edit.path, None) is None:
-                    raise Unusable("two faults change one file")
-            else:
-                files[edit.path] = files[edit.path].replace(edit.before, edit.after)
-    return files
-
-
-def _write_green(project: Project, folder: Path) -> None:
-    _write(folder, {**project.files, "pytest.ini": _SETTINGS})
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for words in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-q", "-m", "green"]):
-        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+def _changed(project: Project, faults: Sequence[Fault]) -> Files:
+    try:
+        return changed_files(project.files, (edit for fault in faults for edit in fault.edits))
+    except EditError as error:
+        raise Unusable("two faults change one place") from error
 
 
 def _seen(
@@ -258,10 +231,8 @@ def _seen(
     folder = work / "project"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(work / "green", folder)
-    files = _changed(dict(project.files), faults)
-    for path in set(project.files) - set(files):
-        (folder / path).unlink()
-    _write(folder, {path: text for path, text in files.items() if text != project.files[path]})
+    files = _changed(project, faults)
+    write_files(folder, files, project.files)
     if faults and chance.random() < 0.5:
         _edit_harmlessly(project, folder, faults, chance)
     present = not any(fault.without_service for fault in faults)

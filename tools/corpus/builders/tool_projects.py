@@ -4,58 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from edits import Edit, commit_files, write_files
 
 TOOLS = Path(__file__).parent / "command_projects"
-
-_GIT = {
-    "GIT_AUTHOR_NAME": "corpus",
-    "GIT_AUTHOR_EMAIL": "corpus@example.invalid",
-    "GIT_COMMITTER_NAME": "corpus",
-    "GIT_COMMITTER_EMAIL": "corpus@example.invalid",
-    "GIT_AUTHOR_DATE": "2026-01-05T12:00:00Z",
-    "GIT_COMMITTER_DATE": "2026-01-05T12:00:00Z",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-}
 
 
 class ProjectError(Exception):
     """A project contradicts its own files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """One edit of a file: a replacement, an addition at its end, or its removal."""
-
-    path: str
-    before: str = ""
-    after: str = ""
-    append: str = ""
-    gone: bool = False
-
-    def apply(self, project: Path) -> None:
-        """Raises :class:`ProjectError` when the file does not hold the text to be replaced exactly once."""
-        file = project / self.path
-        if self.gone:
-            file.unlink()
-            return
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
-        if self.append:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text + self.append, encoding="utf-8")
-            return
-        if text.count(self.before) != 1:
-            raise ProjectError(f"{self.path}: {self.before!r} stands there {text.count(self.before)} times")
-        file.write_text(text.replace(self.before, self.after), encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +40,9 @@ class Change:
     def line(self, project: Path) -> int | None:
         """Return the line at fault, in the changed project."""
         first = self.edits[0]
-        if first.gone:
+        if first.removes:
             return None
-        wanted = self.at or next(
-            line for line in (first.after or first.append).splitlines() if line.strip()
-        )
+        wanted = self.at or next(line for line in first.after.splitlines() if line.strip())
         lines = (project / first.path).read_text(encoding="utf-8").splitlines()
         found = [number for number, line in enumerate(lines, start=1) if wanted in line]
         if len(found) != 1:
@@ -113,14 +73,11 @@ class Project:
     def lay_out(self, folder: Path) -> None:
         """Write the files and commit them."""
         shutil.rmtree(folder, ignore_errors=True)
+        write_files(folder, self.files)
         for name, text in self.files.items():
-            file = folder / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
             if text.startswith("#!"):
-                file.chmod(0o755)
-        for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "green")):
-            subprocess.run(("git", *words), cwd=folder, check=True, env={**os.environ, **_GIT})
+                (folder / name).chmod(0o755)
+        commit_files(folder, "green")
 
     def harmless_beside(self, change: Change | None, side: str) -> Edit | None:
         """Return a harmless edit in a file that the fault does not change."""
@@ -154,13 +111,9 @@ def _project(file: Path) -> Project:
 
 
 def _change(said: dict[str, Any]) -> Change:
-    if "gone" in said:
-        edits = [Edit(path=said["gone"], gone=True)]
-    else:
-        edits = [Edit(**{key: said[key] for key in ("path", "before", "after", "append") if key in said})]
-    edits += [Edit(**each) for each in said.get("more", ())]
+    first = {key: said[key] for key in ("path", "before", "after") if key in said}
     return Change(
-        edits=tuple(edits),
+        edits=tuple(Edit(**each) for each in (first, *said.get("more", ()))),
         at=said.get("at", ""),
         vague=said.get("vague", False),
         raises=said.get("raises", False),

@@ -19,11 +19,12 @@ from textwrap import indent
 from typing import Any
 
 import pytest
+from edits import Edit, EditError, Files, changed_files, commit_files, write_files
 from recording import PLUGIN_FOLDER, Recording, plan_of, record
 
 from planner.model.evidence import Evidence
 from scenes.projects import PROJECTS, Project, Style
-from scenes.scene import Edit, Scene
+from scenes.scene import Scene
 from scenes.surroundings import Around, around, is_free, possible
 from tools.corpus.case import Case, Gates, Group, Label, Origin, Place
 
@@ -64,13 +65,6 @@ def in_style(source: str, style: Style, name: str) -> str:
 IGNORED = ".planverify/\nplan.json\n.planverify-recorded.jsonl\n__pycache__/\n.pytest_cache/\n"
 """Files that runs leave in a project."""
 
-Files = dict[str, str]
-"""Texts by path."""
-
-
-class EditError(Exception):
-    """An edit does not fit its file."""
-
 
 def naming(scene: Scene, project: Project, port: int) -> Callable[[str], str]:
     """Return a function that replaces the placeholders for the names of project, module and port."""
@@ -97,19 +91,13 @@ def files_of(scene: Scene, project: Project, named: Callable[[str], str]) -> Fil
 
 def edited(files: Mapping[str, str], scene: Scene, named: Callable[[str], str]) -> Files:
     """Return the files after the edits of the scene. Raises :class:`EditError` if one does not fit."""
-    left = dict(files)
-    for edit in scene.edits:
-        path = named(edit.path)
-        if edit.after is None:
-            del left[path]
-        elif edit.before is None:
-            left[path] = named(edit.after)
-        else:
-            before = named(edit.before)
-            if left[path].count(before) != 1:
-                raise EditError(f"{path}: {before!r} is there {left[path].count(before)} times")
-            left[path] = left[path].replace(before, named(edit.after))
-    return left
+    return changed_files(
+        files,
+        (
+            Edit(path=named(edit.path), before=named(edit.before), after=named(edit.after))
+            for edit in scene.edits
+        ),
+    )
 
 
 RUNS = 3
@@ -205,23 +193,9 @@ def _without_cut_paths(evidence: Evidence, folder: Path) -> Evidence:
 def _lay_out(stage: _Stage) -> None:
     scene = stage.scene
     shutil.rmtree(stage.folder.parent, ignore_errors=True)
-    _write(stage.folder, files_of(scene, stage.project, stage.said))
+    write_files(stage.folder, files_of(scene, stage.project, stage.said))
     if scene.git:
-        _git(stage.folder, "init", "-q", "-b", "main")
-        _git(stage.folder, "add", "-A")
-        _git(stage.folder, "commit", "-q", "-m", f"{stage.project.name}: {scene.module}")
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    for path, text in files.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-
-
-def _git(folder: Path, *words: str) -> None:
-    who = ("-c", "user.name=corpus", "-c", "user.email=corpus@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+        commit_files(stage.folder, f"{stage.project.name}: {scene.module}")
 
 
 def _see_green(stage: _Stage) -> None:
@@ -282,10 +256,7 @@ def _plain(stage: _Stage, state: Around, cmd: str, first: tuple[str, ...] = ()) 
 
 def _change(stage: _Stage) -> None:
     before = files_of(stage.scene, stage.project, stage.said)
-    after = edited(before, stage.scene, stage.said)
-    for path in before.keys() - after.keys():
-        (stage.folder / path).unlink()
-    _write(stage.folder, {path: text for path, text in after.items() if before.get(path) != text})
+    write_files(stage.folder, edited(before, stage.scene, stage.said), before)
     _edit_something_harmless(stage)
 
 
@@ -382,7 +353,7 @@ def _edited(stage: _Stage) -> tuple[Edit, int, int] | None:
     """Return the first edit of Python code, with the lines that it covers afterwards."""
     for edit in stage.scene.edits:
         path = stage.said(edit.path)
-        if path.endswith(".py") and edit.after is not None:
+        if path.endswith(".py") and not edit.removes:
             text = (stage.folder / path).read_text(encoding="utf-8")
             after = stage.said(edit.after)
             first = text[: text.index(after)].count("\n") + 1 if after else 1
@@ -446,8 +417,8 @@ def _origin(stage: _Stage, seed: int) -> Origin:
         seed=seed,
         file=stage.said(edit.path) if edit else None,
         line=line,
-        before=stage.said(edit.before or "")[:400] if edit else "",
-        after=stage.said(edit.after or "")[:400] if edit else "",
+        before=stage.said(edit.before)[:400] if edit else "",
+        after=stage.said(edit.after)[:400] if edit else "",
         command=stage.command,
         python=platform.python_version(),
         pytest=pytest.__version__,

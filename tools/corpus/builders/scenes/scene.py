@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import yaml
-from pydantic import BeforeValidator, TypeAdapter
+from edits import Edit, Text
+from pydantic import TypeAdapter
 
 from planner.model.base import Value
 from planner.model.taxonomy import Category, Owner, Repeatability
 from tools.corpus.case import Group, Reading
-
-
-def _written(said: object) -> object:
-    """Return the text of ``{text: ..., replace: {old: new}}``, which resembles another text."""
-    if not isinstance(said, Mapping):
-        return said
-    text = said["text"]
-    for old, new in said["replace"].items():
-        if text.count(old) != 1:
-            raise ValueError(f"{old!r} is in the text {text.count(old)} times; replace needs it once")
-        text = text.replace(old, new)
-    return text
-
-
-Text = Annotated[str, BeforeValidator(_written)]
 
 
 class Machine(Value):
@@ -51,14 +37,6 @@ class Machine(Value):
     """Whether the run has the permissions of an ordinary user only."""
     service: str | None = None
     """A service that listens on ``PORTNUMBER``."""
-
-
-class Edit(Value):
-    """One change of one file; without ``before`` the file is new, without ``after`` it is removed."""
-
-    path: str
-    before: Text | None = None
-    after: Text | None = None
 
 
 class Truth(Value):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ast
 import fnmatch
-import os
 import random
 import re
-import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from edits import Edit, Files, commit_files, write_files
 
 from tools.corpus.case import Place
 
@@ -163,29 +163,6 @@ FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """One change of one file."""
-
-    path: str
-    old: str = ""
-    new: str = ""
-    gone: bool = False
-
-    def applied(self, text: str | None) -> str | None:
-        """Return the text of the file after the edit; ``None`` for no file. Raises ``ValueError``."""
-        if self.gone:
-            return None
-        if not self.old:
-            return (text or "") + self.new
-        if text is None or text.count(self.old) != 1:
-            found = "no such file" if text is None else f"{text.count(self.old)} places"
-            raise ValueError(
-                f"{self.path}: the text to be replaced has {found}, it needs one: {self.old!r}"
-            )
-        return text.replace(self.old, self.new)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A fault, or an honest change, with its description."""
 
@@ -226,17 +203,6 @@ def small_projects() -> tuple[SmallProject, ...]:
     return tuple(_project(file) for file in sorted(FOLDER.glob("*.txt")))
 
 
-def changed_files(files: dict[str, str], edits: tuple[Edit, ...]) -> dict[str, str]:
-    """Return the files after the edits."""
-    result = dict(files)
-    for edit in edits:
-        if (text := edit.applied(result.get(edit.path))) is None:
-            del result[edit.path]
-        else:
-            result[edit.path] = text
-    return result
-
-
 def _project(file: Path) -> SmallProject:
     _, *parts = re.split(r"^===== (\w+)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
     part = dict(zip(parts[::2], parts[1::2], strict=True))
@@ -262,12 +228,12 @@ def _change(kind: str, body: str) -> Change:
 def _edit(text: str) -> Edit:
     path, _, body = text.partition("\n")
     if path.endswith(" (gone)"):
-        return Edit(path=path.removesuffix(" (gone)"), gone=True)
+        return Edit(path=path.removesuffix(" (gone)"))
     old, separator, new = ("\n" + body).partition("\n~~~\n")
     if not separator:
         raise ValueError(f"{path}: an edit has no line ~~~ between what was and what is")
     new = new.rstrip("\n")
-    return Edit(path=path, old=old.removeprefix("\n"), new=new if old.strip("\n") else new + "\n")
+    return Edit(path=path, before=old.removeprefix("\n"), after=new if old.strip("\n") else new + "\n")
 
 
 def _said(text: str) -> list[tuple[str, str]]:
@@ -283,15 +249,6 @@ def _sections(text: str) -> list[tuple[str, str]]:
 
 
 IGNORED = ".planverify/\n.pytest_cache/\n__pycache__/\n"
-ENVIRONMENT = {
-    name: value
-    for person in ("AUTHOR", "COMMITTER")
-    for name, value in (
-        (f"GIT_{person}_NAME", "Corpus"),
-        (f"GIT_{person}_EMAIL", "corpus@example.org"),
-        (f"GIT_{person}_DATE", "2026-01-05T10:00:00Z"),
-    )
-}
 REMARKS = (
     "# Kept small on purpose: callers depend on every name here.",
     "# See the change log for the history of this module.",
@@ -307,23 +264,10 @@ EXTRA_TESTS = (
 """Harmless additions to the tests."""
 
 
-def lay_out(folder: Path, files: dict[str, str]) -> None:
+def lay_out(folder: Path, files: Files) -> None:
     """Write the files into a new folder and commit them."""
-    write(folder, {".gitignore": IGNORED, **files})
-    _git(folder, "init", "-q", "-b", "main")
-    _git(folder, "add", "-A")
-    _git(folder, "commit", "-q", "-m", "All tests are green")
-
-
-def write(folder: Path, files: dict[str, str], before: dict[str, str] | None = None) -> None:
-    """Write the files that differ from those before, and remove the missing ones."""
-    known = before or {}
-    for path, text in sorted(files.items()):
-        if known.get(path) != text:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text, encoding="utf-8")
-    for path in sorted(set(known) - set(files)):
-        (folder / path).unlink()
+    write_files(folder, {".gitignore": IGNORED, **files})
+    commit_files(folder, "All tests are green")
 
 
 def with_company(
@@ -349,8 +293,8 @@ def place_of(edit: Edit, after: dict[str, str], *, exact: bool) -> Place:
     text = after.get(edit.path)
     if text is None:
         return Place(path=edit.path)
-    old, new = edit.old.splitlines(), edit.new.splitlines()
-    at = max(text.find(edit.new), 0)
+    old, new = edit.before.splitlines(), edit.after.splitlines()
+    at = max(text.find(edit.after), 0)
     first = text.count("\n", 0, at) + 1
     same = _common(old, new)
     last = first + max(len(new) - _common(old[same:][::-1], new[same:][::-1]), same + 1) - 1
@@ -413,9 +357,3 @@ def _innermost(node: ast.AST, line: int) -> str | None:
                 return f"{child.name}.{inner}"
             return None if isinstance(child, ast.ClassDef) else child.name
     return None
-
-
-def _git(folder: Path, *arguments: str) -> None:
-    subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, env=os.environ | ENVIRONMENT, capture_output=True
-    )
