@@ -8,10 +8,11 @@ import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from example_project import Example, todo
-from odd_projects import ODD_PROJECTS, OddProject
 from real_command import FULL, PYTHON, run_pytest
 
 
@@ -161,6 +162,9 @@ def test_planverify_adds_no_warnings_where_warnings_are_errors(tmp_path: Path) -
     assert run.verdicts == {"a": "passed"}, str(run)
 
 
+ODD_PROJECTS: dict[str, dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parents[1] / "support/odd_projects.yaml").read_text(encoding="utf-8")
+)
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
 """The verdict of the command alone, by criterion verdict; others (`flaky`, `not_run` …) are errors."""
 
@@ -185,32 +189,34 @@ if not FULL:
     MOST_TELLING = MOST_TELLING[::2]
 
 
-@pytest.mark.parametrize("project", ODD_PROJECTS, ids=lambda project: project.name)
-def test_verdicts_in_unusual_projects_equal_those_of_plain_pytest(project: OddProject, tmp_path: Path):
-    example = Example(tmp_path, project.files)
-    example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.verdicts)))
+@pytest.mark.parametrize("name", ODD_PROJECTS)
+def test_verdicts_in_unusual_projects_equal_those_of_plain_pytest(name: str, tmp_path: Path):
+    project = ODD_PROJECTS[name]
+    example = Example(tmp_path, project["files"])
+    example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project["verdicts"])))
 
     # The projects differ only in their files; other tests measure coverage of the product.
-    plugins = only_plugins("pytest_planverify.plugin", *project.plugins)
+    plugins = only_plugins("pytest_planverify.plugin", *project.get("plugins", ()))
     run = example.verify("--planverify-confirm=0", autoload=True, env=plugins, measured=False)
 
-    checks = [run.check(f"t{number}") for number, _ in enumerate(project.verdicts)]
+    checks = [run.check(f"t{number}") for number, _ in enumerate(project["verdicts"])]
     said = {check["cmd"]: PLAIN_READING.get(check["verdict"], check["verdict"]) for check in checks}
-    assert said == project.verdicts, f"{project.why}\n{run}"
+    assert said == project["verdicts"], f"{project['why']}\n{run}"
 
 
 def test_expected_verdicts_of_unusual_projects_hold_in_plain_pytest(tmp_path: Path):
-    projects = {project.name: project for project in ODD_PROJECTS}
-    telling = [projects[name] for name in MOST_TELLING]
-    roots = {project.name: Example(tmp_path / project.name, project.files).root for project in telling}
-    commands = [(project, command) for project in telling for command in project.verdicts]
+    roots = {name: Example(tmp_path / name, ODD_PROJECTS[name]["files"]).root for name in MOST_TELLING}
+    commands = [(name, command) for name in MOST_TELLING for command in ODD_PROJECTS[name]["verdicts"]]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        said = pool.map(lambda each: run_alone(each[1], roots[each[0].name], each[0].plugins), commands)
+        said = pool.map(
+            lambda each: run_alone(each[1], roots[each[0]], ODD_PROJECTS[each[0]].get("plugins", ())),
+            commands,
+        )
         wrong = [
-            f"{project.name}: {command}: {verdict}"
-            for (project, command), verdict in zip(commands, said, strict=True)
-            if verdict != project.verdicts[command]
+            f"{name}: {command}: {verdict}"
+            for (name, command), verdict in zip(commands, said, strict=True)
+            if verdict != ODD_PROJECTS[name]["verdicts"][command]
         ]
 
     assert not wrong, "\n".join(wrong)

@@ -20,20 +20,6 @@ IMPORTED_BEFORE = (asyncio,)
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "pytest_timeout")
 
 
-@dataclass(frozen=True)
-class Case:
-    """A project that fails in one way, with the expected place and rule."""
-
-    files: dict[str, str]
-    location: str | None = None
-    """``path:line`` or ``path::function``; ``None`` where no location is expected."""
-    rule: str | None = None
-    args: tuple[str, ...] = ()
-    says: str = ""
-    """A substring of the expected suggestion."""
-    needs_pytest: tuple[int, ...] = (8,)
-
-
 class Catcher:
     """A plugin that captures evidence in the same hooks as the real one."""
 
