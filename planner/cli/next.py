@@ -415,28 +415,38 @@ class _NextScreen(Screen):
             self.command("answer", f"{program()} {each}")
 
     def _verifications(self, actions: Sequence[Verify]) -> None:
-        """Add the todos to verify and one command for all of them.
+        """Add the todos to verify, together if for the same reason, and one command for all of them.
 
         The command is left out where the plan was never verified: the remarks above show it already.
         """
         if not actions:
             return
+        alike: dict[tuple[str, str], list[str]] = {}
+        for action in actions:
+            alike.setdefault(self._verification(action), []).append(action.todo_ids[0])
         self.line()
-        self._most(actions, self._verification)
+        self._most([*alike.items()], self._same_verifications)
         names = ",".join(action.todo_ids[0] for action in actions[:MOST_TODOS])
         if self._run.found.document is not None or self._run.is_driven:
             verify = self._run.found.verify
             self.command("run", f"{verify}::{names}" if len(actions) <= MOST_TODOS else verify)
 
-    def _verification(self, action: Verify) -> None:
+    def _verification(self, action: Verify) -> tuple[str, str]:
+        """Return why a todo is verified, and how to repair the environment if that is the reason."""
         record = self._records[action.todo_ids[0]]
         # If the last attempt proved nothing, its message tells more than the rule.
         why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
-        self.clipped("verify ", f"{record.id}: {why or action.because}")
         outcome = outcome_of(self._run, record.id) if record.waited else None
         failure = None if outcome is None else outcome.failure_evidence
-        if failure is not None and failure.category.facts.family is Family.ENVIRONMENT:
-            self._failure(failure_facts(self._run, record, outcome), "edit")
+        is_environment = failure is not None and failure.category.facts.family is Family.ENVIRONMENT
+        facts = failure_facts(self._run, record, outcome) if is_environment else {}
+        return why or action.because, facts.get("edit", "")
+
+    def _same_verifications(self, group: tuple[tuple[str, str], list[str]]) -> None:
+        (why, edit), names = group
+        self.clipped("verify ", f"{listed(names, 5)}: {why}")
+        if edit:
+            self._failure({"edit": edit})
 
     def _begin(self, action: Implement) -> None:
         """Add a todo that can begin, with the files that it may write."""
