@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from planner.brief.instructions import EditScope, may_change_tests, tree_of
-from planner.catalog.commands import MAX_COMMAND_LENGTH, accepted_command
+from planner.brief.instructions import EditScope, may_change_tests, module_paths, tree_of
+from planner.catalog.commands import accepted_command
+from planner.catalog.pytest_arguments import split_options
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import evidence_of
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
@@ -24,8 +25,7 @@ from planner.model.verdicts import Side
 from planner.policy.criteria import commands_of
 from planner.policy.outcomes import is_preexisting
 from planner.text.glob_patterns import matches
-from planner.text.redaction import redact
-from planner.text.sanitizing import clean
+from planner.text.redaction import redact_and_clip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,9 +41,6 @@ MAX_FILES = 20
 
 _MAX_WORDS = 200
 """Number of characters to which quoted text is cut."""
-
-_MAX_READ = 4_000
-"""Number of characters of untrusted text that are sanitized before it is cut."""
 
 _SOURCE_FOLDERS = ("", "src/", "lib/", "python/")
 """Folders that commonly hold a project's packages."""
@@ -254,13 +251,15 @@ class Situation:
         ends = (f"/{inner}.py", f"/{inner}/__init__.py")
         planned = (path for path in self.promised_files if f"/{path}".endswith(ends))
         observed = (below_root(each.path or each.place) for each in self.exceptions if each.name == module)
+        own = [path for fact in self.observations for path in module_paths(fact)]
+        own.sort(key=lambda path: path not in self.tree.near and not self.tree.exists(path))
         granted = (
             f"{folder}{inner}.py"
             for pattern in self.todo.allowed_files or ()
             for folder in _SOURCE_FOLDERS
             if pattern.startswith((f"{folder}{top}/", f"{folder}{top}.py"))
         )
-        return next((path for path in (*planned, *observed, *granted) if path is not None), None)
+        return next((path for path in (*planned, *observed, *own, *granted) if path is not None), None)
 
 
 def limit_of(check: Check | None) -> float:
@@ -277,16 +276,14 @@ def _below_root(paths: Iterable[str | None]) -> tuple[str, ...]:
 
 def quoted(text: str) -> str:
     """Return untrusted text on one bounded line, without control characters and secrets."""
-    # Redacted before it is cut: half a secret may no longer be recognized as one.
-    line = " ".join(redact(clean(text[:_MAX_READ])).split())
-    return line if len(line) <= _MAX_WORDS else f"{line[:_MAX_WORDS]}…"
+    return " ".join(redact_and_clip(text, _MAX_WORDS).split())
 
 
 # -- commands derived from those of the plan -----------------------------------------------------------
 
 
 MAX_IDS = 20
-"""Maximum number of selections in a narrowed command; above it, the tests' files are run instead."""
+"""Maximum number of selections in a narrowed command."""
 
 _WHOLE = frozenset(
     {"--lf", "--last-failed", "--sw", "--stepwise", "--pyargs", "--cov-fail-under", "--json-report-omit"}
@@ -334,46 +331,33 @@ def below_root(path: str | None) -> str | None:
 
 
 def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
-    """Return a criterion's command restricted to these tests; unchanged if it cannot select them.
-
-    Of too many tests, their files are selected, unless the command itself selects single tests of them.
+    """Return a criterion's command restricted to these tests; unchanged if it cannot select them, or for
+    more than :data:`MAX_IDS`.
     """
     command = accepted_command(spec.cmd)
     # The selections of a command with unknown options are a guess: one may be an option's value.
     if command is None or command.pytest is None or command.pytest.guessed:
         return spec
-    if _WHOLE & {word.partition("=")[0] for word in command.pytest.args}:
+    if any(option.name in _WHOLE for option in split_options(command.pytest.args)):
         return spec
     named = [name for nodeid in nodeids if (name := as_selected(nodeid, command)) is not None]
-    files = list(dict.fromkeys(nodeid.partition("::")[0] for nodeid in named))
-    # If the command selects single tests of a file, the whole file would be more than it runs now.
-    by_id = {each.partition("::")[0] for each in command.pytest.selections if "::" in each}
-    for chosen in (named, files if by_id.isdisjoint(files) else []):
-        cmd = with_selections(command, chosen) if 0 < len(chosen) <= MAX_IDS else None
-        if cmd is not None:
-            return spec if cmd == spec.cmd else spec.model_copy(update={"cmd": cmd})
-    return spec
+    cmd = with_selections(command, named) if 0 < len(named) <= MAX_IDS else None
+    return spec if cmd in (None, spec.cmd) else spec.model_copy(update={"cmd": cmd})
 
 
 def with_selections(command: Command, selections: Sequence[str]) -> str | None:
-    """Return a pytest command with other selections; ``None`` if anything else would change, too.
+    """Return a pytest command with other selections; ``None`` if they cannot be written as such.
 
     ``command`` must run pytest.
     """
     run = command.pytest
     assert run is not None
-    # A word equal to a selection may also be the value of an option. The first and the last such words
-    # are tried; only parsing the result shows which of them was the selection.
-    for step in (1, -1):
-        rest, removed = [word for word in run.args if word != "--"][::step], list(run.selections[::step])
-        kept = [word for word in rest if not (removed and word == removed[0] and removed.pop(0))][::step]
-        text = _text(command, *run.launcher, *selections, *kept)
-        new = accepted_command(text) if len(text) <= MAX_COMMAND_LENGTH else None
-        if new is None or new.pytest is None or new.env != command.env:
-            continue
-        if new.pytest == replace(run, args=new.pytest.args, selections=tuple(selections)):
-            return text
-    return None
+    options = [word for each in split_options(run.args) if each.name for word in each.words]
+    text = _text(command, *run.launcher, *selections, *options)
+    # A test whose name looks like an option would be taken for one.
+    new = accepted_command(text)
+    is_same = new is not None and new.pytest is not None and new.pytest.selections == tuple(selections)
+    return text if is_same else None
 
 
 def _text(command: Command, *words: str) -> str:
