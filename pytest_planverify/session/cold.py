@@ -22,7 +22,7 @@ from pytest_planverify.session.fork_server import (
     Exited,
     ForkServerDied,
     Worker,
-    die_with,
+    clean_up_after,
     keep_worker,
     receive,
     send,
@@ -95,7 +95,7 @@ def main(*arguments: str) -> NoReturn:
             signal.signal(each, signal.SIG_IGN)
         if not can_fork():
             _keep_interpreter(connection, spec)
-        die_with(os.getppid())  # else a killed parent would leave the session running
+        clean_up_after(os.getppid())  # else a killed parent would leave the session running
         keep_worker(connection, os.getpgrp(), own_session=spec.log is not None)
     code = HARNESS_EXIT
     try:

@@ -246,7 +246,7 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
     group = os.getpgrp()
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)  # a signal to the parent's whole group must not kill the base, which cleans up
-    _clean_up_after(parent)
+    clean_up_after(parent)
     become_subreaper()
     _warm_up()
     # Frozen objects are not visited by collections in children, which would copy their memory pages.
@@ -359,7 +359,8 @@ def keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> 
     connection.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    die_with(keeper)
+    signal.signal(_PARENT_DIED, signal.SIG_DFL)  # only the base, or a cold worker's keeper, handles it
+    _die_with(keeper)
     with contextlib.suppress(OSError):
         if own_session:  # a test that signals its own group hits neither the keeper nor the parent
             os.setsid()
@@ -415,7 +416,7 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _clean_up_after(parent: int) -> None:
+def clean_up_after(parent: int) -> None:
     """On Linux, when the parent is killed, kill all processes that its run has started."""
     base = os.getpid()
 
@@ -439,11 +440,12 @@ def end_orphans(parent: int) -> NoReturn:
     # A program of its own, as workers inherit every module of the base, which must not import psutil. It
     # keeps process id and children. Nor does an exit handler run, such as coverage.py's, which may wait for
     # a lock whose holder a signal has interrupted.
+    signal.signal(_PARENT_DIED, signal.SIG_IGN)  # it would end the program if it arrived after this call
     module = "pytest_planverify.checks.processes"
     os.execv(sys.executable, [sys.executable, "-P", "-m", module, str(parent)])
 
 
-def die_with(parent: int) -> None:
+def _die_with(parent: int) -> None:
     """On Linux, die when the parent process (a worker's keeper) dies: no process runs unwatched."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the signal was set up

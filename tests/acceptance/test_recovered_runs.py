@@ -45,14 +45,24 @@ START_MANY = """\
 
 
 @pytest.mark.parametrize("kill", [os.kill, os.killpg], ids=["the parent", "its whole group"])
-@pytest.mark.parametrize("command", ["pytest test_many.py", "python test_many.py"])
-def test_processes_of_a_killed_run_end(command: str, kill: Callable[[int, int], None], tmp_path: Path):
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("pytest test_many.py", ()),
+        ("pytest test_many.py", ("--planverify-isolate",)),
+        ("python test_many.py", ()),
+    ],
+    ids=["forked worker", "cold worker", "command"],
+)
+def test_processes_of_a_killed_run_end(
+    command: str, options: tuple[str, ...], kill: Callable[[int, int], None], tmp_path: Path
+):
     example = Example(tmp_path, {"test_many.py": START_MANY})
     example.plan(todo("many", command))
     mark = uuid.uuid4().hex
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify"],
+        [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
         cwd=tmp_path,
         env=env | PLAIN_TERMINAL | {RUN_MARK: mark, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdin=subprocess.DEVNULL,
