@@ -8,7 +8,6 @@ exception is parsed from the printed output (:mod:`pytest_planverify.diagnosis.t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, Hunk, ProcessEnd
 from planner.model.taxonomy import Repeatability
-from planner.model.verdicts import EvidenceKind, Side
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis.messages import alike
-from pytest_planverify.diagnosis.tool_output import read_stack, read_traceback
+from pytest_planverify.diagnosis.tool_output import read_script_error, read_stack, read_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,25 +30,26 @@ PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
 NO_ERROR = ExceptionFact(type="", qualified="")
 """Null object for a missing exception: without class and frames."""
 
+SCRIPT_PURPOSES = frozenset({"test", "validate", "build", "other"})
+"""Purposes of commands that run code of the project."""
+_IN_SESSION = ("session", "test", "collection")
+"""Kinds of evidence from a session of pytest."""
 _NO_PROCESS = ProcessEnd()
 _NO_COMMAND = CommandFact(argv=(), tool="", purpose="")
-_ASSERTION = "builtins.AssertionError"
 _DELEGATING = (".__getattr__", ".__getattribute__")
+_ASSERTION = "builtins.AssertionError"
 _ROOTS = frozenset({"src", "lib", "python"})
 """Folders that contain packages but are no packages themselves."""
 _PROSE = (".md", ".rst", ".txt", ".pyc")
 """Suffixes of files that rarely cause failures; other files may be data or configuration."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEFINES = re.compile(r"^\+\s*(?:async )?def ", re.MULTILINE)
+_CHANGED_CODE = re.compile(r"^[+-][^\S\n]*[^\s#]", re.MULTILINE)
 _IMPORTED = re.compile(r"^cannot import name '(?P<name>[^']+)'")
-_CODE = frozenset(
-    {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".f90", ".rs", ".go", ".java", ".kt", ".cs",
-     ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".vue", ".swift", ".scala", ".rb", ".sh"}
-)  # fmt: skip
 
 
 class lazy(Generic[T]):
-    """A cached property, like ``functools.cached_property`` without a lock; also for frozen dataclasses."""
+    """A cached property, like ``functools.cached_property`` without a lock."""
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:
         self._work_out = work_out
@@ -60,23 +60,75 @@ class lazy(Generic[T]):
 
     def __get__(self, instance: object, owner: type | None = None) -> T:
         # Without ``__set__`` the instance's entry shadows the descriptor, so this runs once per instance.
-        # Writing to ``__dict__`` bypasses the frozen dataclass's ``__setattr__``.
         value = instance.__dict__[self._name] = self._work_out(instance)
         return value
 
 
-@dataclass(frozen=True, eq=False)
+_FACTS = (
+    *(kind.value for kind in EvidenceKind),
+    "selectors",
+    "all-skipped",
+    "nothing-checked",  # no test ran, or a selection proves nothing
+    "strict-xpass",
+    "unmet",  # the installation does not meet the project's requirements
+    "collect",  # the phase
+    "flaky",  # a confirming run passed
+    "limit",  # a time limit was exceeded
+    "ended",  # a signal ended the process, or it is a session
+    "signal",
+    "died",  # the process ended before its session
+    "no-error",
+    "error",  # an exception is in focus; the following facts are about it
+    "in-test",  # the innermost project frame
+    "in-product",
+    "in-project",  # one of these two
+    "outside",  # no frame belongs to the project
+    "framework",  # the innermost frame outside of the standard library is of pytest or of a plugin
+    "library",  # the innermost frame is of an installed package
+    "by-hand",  # the innermost frame is on a ``raise`` statement
+    "not-by-hand",
+    "accidental",  # raised on purpose neither by the project nor by a mock
+    "changed-place",  # the raising project file is known to have changed
+    "unchanged-place",
+    "nothing-changed",  # it is known that no file changed
+)
+FACTS = {name: 1 << place for place, name in enumerate(_FACTS)}
+"""Bits of the facts that rules may require, by name."""
+
+
 class Case:
     """Evidence with one exception in focus. Rules query it instead of searching texts.
 
-    Compared and hashed by identity (``eq=False``), so functions of a case can be cached.
+    Compared and hashed by identity, so functions of a case can be cached.
     """
 
-    evidence: Evidence
-    error: ExceptionFact = NO_ERROR
-    """The exception in focus: the surfacing one, or a cause or member that a rule inspects."""
-    printed: bool = False
-    """The exception was parsed from printed output instead of observed."""
+    def __init__(self, evidence: Evidence, error: ExceptionFact = NO_ERROR, printed: bool = False) -> None:
+        """Create the case; ``printed`` says that the exception was parsed from printed output."""
+        self.evidence = evidence
+        self.error = error
+        """The exception in focus: the surfacing one, or a cause or member that a rule inspects."""
+        self.printed = printed
+        self.has_error = error is not NO_ERROR
+        frames = error.frames
+        # An AttributeError from a __getattr__ is the fault of the code that asked for the attribute.
+        while (
+            len(frames) > 1 and frames[-1].function.endswith(_DELEGATING) and error.type == "AttributeError"
+        ):
+            frames = frames[:-1]
+        self.frames = frames
+        self.innermost: Frame | None = self.frames[-1] if self.frames else None
+        """The innermost frame, whichever side it belongs to."""
+        self.raised_at: Frame | None = None
+        """The innermost frame that belongs to the project (product or test)."""
+        for frame in reversed(self.frames):
+            if frame.side in PROJECT_SIDES:
+                self.raised_at = frame
+                break
+        self.in_product = self.raised_at is not None and self.raised_at.side is Side.PRODUCT
+        self.in_test = self.raised_at is not None and self.raised_at.side is Side.TEST
+        self.is_by_hand = raises_by_hand(self.innermost)
+        """The innermost frame is on a ``raise`` statement: the error is deliberate."""
+        self.process = evidence.process or _NO_PROCESS
 
     @classmethod
     def of(cls, evidence: Evidence) -> Case:
@@ -89,11 +141,6 @@ class Case:
         if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND):
             return cls(evidence, _printed_error(evidence) or NO_ERROR, printed=True)
         return cls(evidence)
-
-    @property
-    def has_error(self) -> bool:
-        """Return whether an exception is in focus."""
-        return self.error is not NO_ERROR
 
     def at(self, error: ExceptionFact) -> Case:
         """Return a case of the same evidence with another exception in focus."""
@@ -115,21 +162,10 @@ class Case:
         evidence = self.evidence
         return (evidence.kind is EvidenceKind.COMMAND and evidence.command) or _NO_COMMAND
 
-    @lazy
-    def process(self) -> ProcessEnd:
-        """The end of the process; empty if unknown."""
-        return self.evidence.process or _NO_PROCESS
-
     @property
     def timed_out(self) -> bool:
         """Return whether a time limit was exceeded, whoever enforced it."""
         return self.evidence.timed_out or self.process.timed_out
-
-    @lazy
-    def output_lines(self) -> tuple[str, ...]:
-        """Distinct stripped lines of the command's output, then of standard error and standard output."""
-        texts = (self.command.output_tail, self.evidence.stderr_tail, self.evidence.stdout_tail)
-        return tuple(dict.fromkeys(line.strip() for text in texts for line in text.splitlines()))
 
     @lazy
     def repeatability(self) -> Repeatability:
@@ -146,22 +182,6 @@ class Case:
         return len(runs) > 1 and not any(each.passed for each in runs)
 
     @lazy
-    def frames(self) -> tuple[Frame, ...]:
-        """Frames of the exception in focus, without trailing ``__getattr__`` delegation."""
-        # An AttributeError from a __getattr__ is the fault of the code that asked for the attribute.
-        frames = self.error.frames
-        while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING):
-            if not self.is_error("builtins.AttributeError"):
-                break
-            frames = frames[:-1]
-        return frames
-
-    @lazy
-    def raised_at(self) -> Frame | None:
-        """The innermost frame that belongs to the project (product or test); ``None`` if there is none."""
-        return next((frame for frame in reversed(self.frames) if frame.side in PROJECT_SIDES), None)
-
-    @lazy
     def stuck_at(self) -> Frame | None:
         """The project frame in which a killed process was executing, read from its printed stack.
 
@@ -170,39 +190,61 @@ class Case:
         stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
         return last_frame_of(stack, Side.PRODUCT) or last_frame_of(stack, Side.TEST)
 
-    @property
-    def innermost(self) -> Frame | None:
-        """The innermost frame, whichever side it belongs to."""
-        return self.frames[-1] if self.frames else None
-
     @lazy
-    def in_product(self) -> bool:
-        """Return whether the innermost project frame is product code."""
-        return self.raised_at is not None and self.raised_at.side is Side.PRODUCT
+    def facts(self) -> int:
+        """Bits of the facts that hold."""
+        evidence, process, bits = self.evidence, self.process, FACTS
+        kind = evidence.kind._value_  # the plain text: enums hash slowly
+        found = bits[kind] | (self._facts_of_error() if self.has_error else bits["no-error"])
+        if kind in _IN_SESSION and evidence.process is not None and not process.complete:
+            found |= bits["died"]
+        if kind == "session":
+            found |= bits["ended"]
+        elif kind == "fixture":  # the data file of a criterion is an artifact, too
+            found |= bits["artifact"]
+        if process.signal is not None:
+            found |= bits["signal"] | bits["ended"]
+        if self.timed_out or evidence.swallowed_timeout:
+            found |= bits["limit"]
+        if self.repeatability is Repeatability.FLAKY:
+            found |= bits["flaky"]
+        if evidence.phase is Phase.COLLECT:
+            found |= bits["collect"]
+        if evidence.strict_xpass:
+            found |= bits["strict-xpass"]
+        if evidence.unmet:
+            found |= bits["unmet"]
+        if evidence.selectors:
+            found |= bits["selectors"]
+        # 5 is pytest's exit code for a session without tests.
+        is_silent = kind == "session" and process.exit_code == 5
+        if evidence.vacuous == "all_skipped":
+            found |= bits["all-skipped"]
+        elif kind == "selection" or is_silent or evidence.vacuous == "nothing_collected":
+            found |= bits["nothing-checked"]
+        return found
 
-    @lazy
-    def in_test(self) -> bool:
-        """Return whether the innermost project frame is test code."""
-        return self.raised_at is not None and self.raised_at.side is Side.TEST
-
-    @property
-    def in_nobody(self) -> bool:
-        """Return whether no frame belongs to the project."""
-        return self.raised_at is None
-
-    @lazy
-    def is_by_hand(self) -> bool:
-        """Return whether the innermost frame is on a ``raise`` statement: the error is deliberate."""
-        return raises_by_hand(self.innermost)
-
-    @lazy
-    def was_meant(self) -> bool:
-        """Return whether the project, or a mock, raised the exception on purpose."""
-        last = self.innermost
+    def _facts_of_error(self) -> int:
+        """Return the bits of the facts about the exception in focus."""
+        bits, last = FACTS, self.innermost
+        found = bits["error"] | bits["by-hand" if self.is_by_hand else "not-by-hand"]
+        if self.raised_at is None:
+            found |= bits["outside"]
+        else:
+            found |= bits["in-project"] | bits["in-test" if self.in_test else "in-product"]
         if last is None:
-            return False
-        is_own = self.is_by_hand and last.side in PROJECT_SIDES
-        return is_own or (last.module or "").startswith("unittest.mock")
+            found |= bits["accidental"]
+        else:
+            is_own = self.is_by_hand and last.side in PROJECT_SIDES
+            if not is_own and not (last.module or "").startswith("unittest.mock"):
+                found |= bits["accidental"]
+            if last.side is Side.THIRD_PARTY:
+                found |= bits["library"]
+            own = next((frame for frame in reversed(self.frames) if frame.side is not Side.STDLIB), last)
+            if own.side is Side.FRAMEWORK:
+                found |= bits["framework"]
+        found |= bits["changed-place" if self.raised_in_changed else "unchanged-place"]
+        return found | (bits["nothing-changed"] if self.nothing_changed else 0)
 
     @lazy
     def first_party(self) -> frozenset[str]:
@@ -213,12 +255,15 @@ class Case:
         return own_names(evidence)
 
     def is_error(self, *names: str) -> bool:
-        """Return whether the exception in focus is an instance of one of these qualified types."""
+        """Return whether the exception in focus is an instance of one of these types.
+
+        Builtin types are given without a module, others by their qualified names.
+        """
         return not self.classes.isdisjoint(names)
 
     @lazy
     def classes(self) -> frozenset[str]:
-        """Qualified names of the exception's class and its bases.
+        """Qualified names of the exception's class and its bases; of builtin classes the bare names.
 
         Of a class of the project only its own name: deriving from ``OSError`` determines what callers may
         catch, not what happened. Assertion classes of test helpers keep their bases, so that they remain
@@ -228,7 +273,7 @@ class Case:
         module = top_level(error.qualified)
         is_own = module != "builtins" and (self.is_first_party(module) or self.is_test_package(module))
         bases = () if is_own and _ASSERTION not in error.bases else error.bases
-        return _as_set(error.qualified, bases)
+        return _bare_names(error.qualified, bases)
 
     @lazy
     def changed(self) -> frozenset[str] | None:
@@ -236,14 +281,13 @@ class Case:
 
         ``evidence.changed_since`` names the state that they are compared with.
         """
-        files = self.evidence.changed
-        if files is None:
+        evidence = self.evidence
+        if evidence.changed is None:
             return None
-        with_code: set[str] = set()
-        with_comments: set[str] = set()
-        for hunk in self.evidence.hunks:
-            (with_comments if is_remark(hunk) else with_code).add(hunk.path)
-        return frozenset(file.path for file in files) - (with_comments - with_code)
+        remarks = {hunk.path for hunk in evidence.hunks if is_remark(hunk)}
+        if remarks:
+            remarks -= {hunk.path for hunk in evidence.hunks if not is_remark(hunk)}
+        return frozenset(file.path for file in evidence.changed if file.path not in remarks)
 
     @property
     def nothing_changed(self) -> bool:
@@ -275,10 +319,9 @@ class Case:
 
     @lazy
     def _sides(self) -> tuple[tuple[str, Side | None], ...]:
-        """Changed files with their sides; for commands, files without one get a side by name and suffix."""
-        has_command = self.evidence.command is not None
+        """Changed files with their sides."""
         return tuple(
-            (file.path, file.side or (_side_by_name(file.path) if has_command else None))
+            (file.path, file.side)
             for file in self.evidence.changed or ()
             if file.path in (self.changed or ())
         )
@@ -302,22 +345,6 @@ class Case:
         data = any(side is None and not path.endswith(_PROSE) for path, side in self._sides)
         return self.tests_changed and not self.product_changed and not data
 
-    @property
-    def only_product_changed(self) -> bool:
-        """Return whether the product changed and the raising project file did not."""
-        return self.product_changed and not self.raised_in_changed
-
-    @lazy
-    def way_unchanged(self) -> bool:
-        """Return whether neither a file on the stack nor a named product function's file has changed.
-
-        ``False`` if changes are unknown.
-        """
-        if self.changed is None:
-            return False
-        frames = [frame for error in self.evidence.exceptions for frame in error.frames]
-        return not any(self.is_changed(frame.path) for frame in (*frames, *self.evidence.subjects))
-
     @lazy
     def tests_on_way_changed(self) -> bool:
         """Return whether a changed test file takes part in the failure.
@@ -331,22 +358,17 @@ class Case:
         own |= {self.error.path or "", *(finding.path or "" for finding in self.command.findings)}
         helpers = (path for path, side in self._sides if side is Side.TEST and not is_test_module(path))
         return any(self.is_changed(path) for path in own) or any(
-            path.endswith("conftest.py") or not self._is_new(path) for path in helpers
+            path.endswith("conftest.py") or self._signs_in(path) != {"+"} for path in helpers
         )
 
-    def _is_new(self, path: str) -> bool:
-        """Return whether a changed file did not exist before: its diff has no other than added lines."""
-        lines = [
-            line for each in self.evidence.hunks if each.path == path for line in each.text.split("\n")
-        ]
-        return bool(lines) and all(line.startswith("+") for line in lines)
+    def _signs_in(self, path: str) -> set[str]:
+        """Return the first characters of the lines in a file's diff; ``+`` only for a new file."""
+        hunks = (each for each in self.evidence.hunks if each.path == path)
+        return {line[:1] for each in hunks for line in each.text.split("\n")}
 
     def may_be_deleted(self, path: str) -> bool:
         """Return whether a changed file may no longer exist: its diff, if known, has only removed lines."""
-        lines = (
-            line for each in self.evidence.hunks if each.path == path for line in each.text.split("\n")
-        )
-        return self.is_changed(path) and all(line.startswith("-") for line in lines)
+        return self.is_changed(path) and self._signs_in(path) <= {"-"}
 
     @lazy
     def is_new_promise(self) -> bool:
@@ -376,8 +398,8 @@ class Case:
         return self.only_tests_changed and self.tests_on_way_changed and not self.is_new_promise
 
     def is_first_party(self, module: str) -> bool:
-        """Return whether a dotted name belongs to the project."""
-        return top_level(module) in self.first_party
+        """Return whether a dotted name, or the relative path that a script imports, is of the project."""
+        return module.startswith((".", "/")) or top_level(module) in self.first_party
 
     def is_test_package(self, module: str) -> bool:
         """Return whether the top-level name of a dotted name is provided by tests only."""
@@ -385,8 +407,8 @@ class Case:
 
 
 @lru_cache(maxsize=4096)
-def _as_set(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
-    return frozenset((qualified, *bases))
+def _bare_names(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.removeprefix("builtins.") for name in (qualified, *bases))
 
 
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
@@ -401,14 +423,9 @@ def is_class(frame: Frame) -> bool:
 
 def is_remark(hunk: Hunk) -> bool:
     """Return whether a hunk of Python code changes comments and blank lines only."""
-    if not hunk.path.endswith(".py"):
+    if not hunk.path.endswith(".py") or _CHANGED_CODE.search(hunk.text):
         return False
-    remarks = 0
-    for line in hunk.text.splitlines():
-        if line[:1] in ("+", "-"):
-            remarks += 1
-            if line[1:].strip()[:1] not in ("", "#"):
-                return False
+    remarks = sum(line[:1] in ("+", "-") for line in hunk.text.splitlines())
     return remarks == hunk.added + hunk.removed > 0  # fewer lines: the text was truncated
 
 
@@ -453,14 +470,6 @@ def within_project(path: str, evidence: Evidence) -> str:
     return next((file for file in _named_files(evidence) if path.endswith(f"/{file}")), path)
 
 
-@lru_cache(maxsize=4096)
-def _side_by_name(path: str) -> Side | None:
-    """Return the side of a source file of another language, by its path; ``None`` for other files."""
-    if PurePosixPath(path).suffix not in _CODE:
-        return None
-    return Side.TEST if is_test_path(path) else Side.PRODUCT
-
-
 def _named_files(evidence: Evidence) -> Iterator[str]:
     """Yield the project files that the evidence names: changed files, and files of a tool's findings."""
     for file in evidence.changed or ():
@@ -488,7 +497,9 @@ def _printed_error(evidence: Evidence) -> ExceptionFact | None:
     for text in (*texts, evidence.longrepr):
         if error := read_traceback(text, first_party):
             return _within_project(error, evidence) if command else error
-    return None
+    is_script = command is not None and command.purpose in SCRIPT_PURPOSES
+    error = read_script_error(command.output_tail) if command is not None and is_script else None
+    return error and _within_project(error, evidence)
 
 
 def _within_project(error: ExceptionFact, evidence: Evidence) -> ExceptionFact:

@@ -38,9 +38,9 @@ TodoKey: TypeAlias = tuple[str | None, str]
 TOP_TESTS = 10
 """Limit of tests that a cause names."""
 
-_ASSERTIONS = ("builtins.AssertionError", "Failed", "_pytest.outcomes.Failed", "builtins.Failed")
+_ASSERTIONS = ("AssertionError", "Failed", "_pytest.outcomes.Failed")
 """Assertion errors; those raised in the same test helper have no common cause for that reason."""
-_UNUSABLE = ("builtins.AttributeError", "builtins.LookupError", "builtins.TypeError", "builtins.ValueError")
+_UNUSABLE = ("AttributeError", "LookupError", "TypeError", "ValueError")
 """Errors of a test that uses a value of an unexpected kind."""
 _CANNOT_IMPORT = re.compile(r"^cannot import name '(?P<name>[^']+)' from ")
 _WHERE = re.compile(
@@ -101,19 +101,19 @@ def _is_syntax(finding: Finding) -> bool:
 def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
     """Yield the marks of an exception: missing names, mismatched calls, and the function at fault."""
     error, frame = case.error, case.raised_at
-    if case.is_error("builtins.ModuleNotFoundError") and error.name:
+    if case.is_error("ModuleNotFoundError") and error.name:
         yield Mark("module", (error.name,))
     elif error.name and (found := _CANNOT_IMPORT.match(error.message)):
         yield Mark("name", (error.name, found["name"]))
-    elif case.is_error("builtins.NameError") and error.name and frame and frame.module:
+    elif case.is_error("NameError") and error.name and frame and frame.module:
         yield Mark("name", (frame.module, error.name))
-    elif case.is_error("builtins.AttributeError") and error.name and error.object_type:
+    elif case.is_error("AttributeError") and error.name and error.object_type:
         owner = error.object_type.removeprefix("module ")
         if owner != error.object_type or error.object_side in (Side.PRODUCT, Side.TEST):
             yield Mark("name", (owner, error.name))
     elif case.is_error("_pytest.fixtures.FixtureLookupError") and error.name:
         yield Mark("absent", (error.name,))
-    elif case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
+    elif case.is_error("SyntaxError") and error.path and not error.path.startswith("<"):
         yield Mark("syntax", (_posix_path(error.path),))
     elif diagnosis.category is Category.ARTIFACT_MISSING and error.path:
         yield Mark("file", (error.path,))
@@ -139,7 +139,7 @@ def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
         # Called directly by a test: other tests may see the same fault as a wrong value instead.
         if case.evidence.phase is Phase.CALL and not others:
             yield Mark("value", (_posix_path(frame.path), frame.function))
-    if case.is_error("builtins.SyntaxError", "builtins.ImportError"):
+    if case.is_error("SyntaxError", "ImportError"):
         return
     if case.evidence.timed_out:
         if frame.side is Side.PRODUCT:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from planner.model.outcome import Diagnosis, RunnerUp
 from planner.model.taxonomy import Category
-from pytest_planverify.diagnosis.rules.criteria import CHECK_RULES, GUARD_RULES, SELECTION_RULES
-from pytest_planverify.diagnosis.rules.processes import PROCESS_RULES, REPETITION_RULES, TIMEOUT_RULES
+from pytest_planverify.diagnosis.rules.criteria import CRITERIA_RULES
+from pytest_planverify.diagnosis.rules.processes import PROCESS_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,18 +43,10 @@ LEARNED = frozenset(
 )
 """Categories that corrections may assign; others require proof."""
 
-HARD = frozenset(
-    rule.id
-    for rules in (
-        GUARD_RULES,
-        CHECK_RULES,
-        SELECTION_RULES,
-        REPETITION_RULES,
-        TIMEOUT_RULES,
-        PROCESS_RULES,
-    )
-    for rule in rules
-) - {"contract-unresolved", "answered-no"}
+HARD = frozenset(rule.id for rule in (*CRITERIA_RULES, *PROCESS_RULES)) - {
+    "contract-unresolved",
+    "answered-no",
+}
 """Rules based on hard evidence (guards, artifacts, metrics, selectors, mixed results, limits, signals),
 which corrections cannot override.
 """

@@ -28,8 +28,6 @@ from pytest_planverify.diagnosis.rules import UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from planner.model.evidence import Evidence
 
 
@@ -39,8 +37,6 @@ PRINTED = 0.95
 """Factor on the confidence for an exception parsed from printed output."""
 _ONLY_TESTS = 0.85
 """Factor on the confidence if only the set of changed files decides the owner."""
-_SURE = 0.8
-"""Confidence from which on no second rule is searched for the runner-up."""
 
 _REMOVAL_SCORE = 0.55
 """Score above which a changed function is taken for the one that removed the missing name."""
@@ -48,6 +44,7 @@ _REMOVAL_SCORE = 0.55
 _LONGEST_SUGGESTION = 600
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
 _OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
+_OF_CODE = (*_OF_TESTS, EvidenceKind.COMMAND)
 
 
 class Judged(NamedTuple):
@@ -62,8 +59,6 @@ class Judged(NamedTuple):
     """The case whose exception in focus is the one that the rule applies to."""
     broken: tuple[str, ...]
     """Ids of rules that raised on this evidence, each with the exception's type."""
-    second: Rule | None
-    """The next applicable rule with another category, if the first is uncertain."""
     is_of_changed_tests: bool
     """An expectation of a test fails, and only tests were changed."""
 
@@ -88,35 +83,28 @@ def judge(evidence: Evidence) -> Judged:
     """Return the first rule that applies, with its confidence for this case before calibration."""
     case = Case.of(evidence)
     broken: list[str] = []
-    matching = _matching_rules(case, broken)
-    rule, hit, at = next(matching, (UNKNOWN_RULE, Hit(suggestion="No details are known."), case))
+    rule, hit, at = _first_match(case, broken)
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.has_error else 1.0)
     raw *= 1.0 if at is case else DEEPER
-    second = None
-    if raw < _SURE and rule.second is None and rule is not UNKNOWN_RULE:
-        second = next((other for other, _, _ in matching if other.category is not rule.category), None)
     is_of_changed_tests = (
-        rule.category in _EXPECTATIONS
-        and case.is_of_changed_tests
-        and evidence.kind in (*_OF_TESTS, EvidenceKind.COMMAND)
+        rule.category in _EXPECTATIONS and evidence.kind in _OF_CODE and case.is_of_changed_tests
     )
     raw = round(raw * (_ONLY_TESTS if is_of_changed_tests else 1.0), 3)
-    return Judged(rule, hit, raw, case, at, tuple(broken), second, is_of_changed_tests)
+    return Judged(rule, hit, raw, case, at, tuple(broken), is_of_changed_tests)
 
 
-def _matching_rules(case: Case, broken: list[str]) -> Iterator[tuple[Rule, Hit, Case]]:
-    """Yield the rules that apply, in order, each with its hit and case; append failed rules to ``broken``.
-
-    Lazy, so that rules after the decisive one are evaluated only if a runner-up is needed.
-    """
-    for rule, at in rules_for(case):
-        try:
-            hit = rule.read(at)
-        except Exception as error:  # odd evidence must not stop the other rules
-            broken.append(f"{rule.id} ({type(error).__name__})")
-            continue
-        if hit is not None:
-            yield rule, Hit(suggestion=hit) if isinstance(hit, str) else hit, at
+def _first_match(case: Case, broken: list[str]) -> tuple[Rule, Hit, Case]:
+    """Return the first rule that applies, with its hit and case; append failed rules to ``broken``."""
+    for rules, at in rules_for(case):
+        for rule in rules:
+            try:
+                hit = rule.read(at)
+            except Exception as error:  # odd evidence must not stop the other rules
+                broken.append(f"{rule.id} ({type(error).__name__})")
+                continue
+            if hit is not None:
+                return rule, Hit(suggestion=hit) if isinstance(hit, str) else hit, at
+    return UNKNOWN_RULE, Hit(suggestion="No details are known."), case
 
 
 def _diagnosis(judged: Judged) -> Diagnosis:
@@ -176,19 +164,12 @@ def _diagnosis(judged: Judged) -> Diagnosis:
 
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
-    """Return the second most likely category, from the rule itself or the next applicable rule.
-
-    Its confidence is never above the first's, nor above what that leaves to 1.
-    """
+    """Return the second most likely category, with what the confidence leaves of 1, at most as much."""
+    category = judged.rule.second
     if judged.is_of_changed_tests and judged.rule.category is not Category.TEST_REGRESSION:
-        category, weight = judged.rule.category, _ONLY_TESTS / 2
-    elif judged.rule.second is not None:
-        category, weight = judged.rule.second
-    elif judged.second is not None and judged.second is not UNKNOWN_RULE:
-        category, weight = judged.second.category, judged.second.confidence
-    else:
-        return None
-    return RunnerUp(category=category, confidence=round(min(weight, confidence, 1 - confidence), 3))
+        category = judged.rule.category
+    rest = round(min(confidence, 1 - confidence), 3)
+    return RunnerUp(category=category, confidence=rest) if category is not None else None
 
 
 def _is_exact(case: Case) -> bool:
@@ -197,9 +178,7 @@ def _is_exact(case: Case) -> bool:
     So for syntax errors, which name file and line, and for missing modules of third parties, whose import
     is the place.
     """
-    missing = case.is_error("builtins.ModuleNotFoundError") and not case.is_first_party(
-        case.error.name or ""
-    )
+    missing = case.is_error("ModuleNotFoundError") and not case.is_first_party(case.error.name or "")
     return missing or case.error.line is not None
 
 

@@ -18,7 +18,7 @@ def _by_name(table: str) -> dict[str, str]:
 
 def _whole_line(key: str) -> str:
     """Return a pattern that matches a whole line by one of the table's patterns."""
-    return f"^(?:{'|'.join(_DATA['command'][key])})$"
+    return rf"^[ \t]*(?:{'|'.join(_DATA['command'][key])})[ \t\r]*$"
 
 
 PLUGIN_OF_FIXTURE = _by_name("plugin_of_fixture")

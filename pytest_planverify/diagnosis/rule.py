@@ -1,7 +1,8 @@
 """Rules of the diagnosis: id, reason, reader of cases, and the category and owner they assign.
 
-A rule's reader inspects a :class:`Case` and returns a :class:`Hit` if the rule applies. The rule tables are
-in ``diagnosis/rules``; :mod:`pytest_planverify.diagnosis.decision` evaluates them in order.
+A rule's reader inspects a :class:`Case` and returns a :class:`Hit` if the rule applies. A rule also names
+the exception types and the facts (:data:`FACTS`) that it requires, by which rules are looked up
+without being called. The tables are in ``diagnosis/rules``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_planverify.diagnosis.case import Case
+from pytest_planverify.diagnosis.case import FACTS, Case
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
@@ -55,20 +56,29 @@ class Rule:
     read: Reader
     because: str
     """Reason in one sentence; shown to users."""
-    about: tuple[str, ...] = ()
-    """Qualified exception types (or bases) that the rule is limited to; empty for no limit."""
+    types: frozenset[str] = frozenset()
+    """Exception types (or bases) that the rule is limited to; empty for no limit. Builtin types have no
+    module.
+    """
+    facts: int = 0
+    """Bits of the facts that the rule requires, all of them."""
     owner: Owner | None = None
     """Owner; ``None`` for the category's default."""
-    second: tuple[Category, float] | None = None
-    """Second most likely category with its confidence."""
+    second: Category | None = None
+    """Second most likely category."""
 
-    def concerns(self, classes: frozenset[str]) -> bool:
-        """Return whether the rule may apply to an exception with these classes (its own and its bases)."""
-        return not self.about or not classes.isdisjoint(self.about)
+    def may_apply(self, facts: int, classes: frozenset[str]) -> bool:
+        """Return whether the rule may apply to a case with these facts and exception classes."""
+        return not self.facts & ~facts and (not self.types or not classes.isdisjoint(self.types))
 
 
 class Rules(list[Rule]):
     """An ordered list of rules; the first that applies decides."""
+
+    def __init__(self, *facts: str) -> None:
+        """Create an empty list; all of its rules require these facts."""
+        super().__init__()
+        self._facts = facts
 
     def add(
         self,
@@ -77,31 +87,45 @@ class Rules(list[Rule]):
         category: Category,
         confidence: float,
         because: str,
+        *types: str,
+        facts: str = "",
         owner: Owner | None = None,
-        second: tuple[Category, float] | None = None,
+        second: Category | None = None,
     ) -> None:
         """Append a rule with a given reader, for readers that are built by a function.
 
-        ``name`` is the rule's id, ``because`` its reason. The rule is not limited to exception types.
+        ``name`` is the rule's id, ``because`` its reason; ``facts`` are separated by spaces.
         """
-        self.append(Rule(name, category, confidence, read, because, (), owner, second))
+        bits = 0
+        for fact in (*self._facts, *facts.split()):
+            bits |= FACTS[fact]
+        self.append(Rule(name, category, confidence, read, because, frozenset(types), bits, owner, second))
 
     def rule(
         self,
         category: Category,
         confidence: float,
-        *,
-        about: tuple[str, ...] = (),
+        *types: str,
+        facts: str = "",
         owner: Owner | None = None,
-        second: tuple[Category, float] | None = None,
+        second: Category | None = None,
     ) -> Callable[[Reader], Reader]:
         """Decorator: append the reader as a rule, with its name as id and its docstring as reason."""
 
         def decorate(read: Reader) -> Reader:
             # The docstring of a reader is output: reports print it as the reason of the diagnosis.
             name = getattr(read, "__name__", "").replace("_", "-")
-            because = read.__doc__ or name
-            self.append(Rule(name, category, confidence, read, because, about, owner, second))
+            self.add(
+                name,
+                read,
+                category,
+                confidence,
+                read.__doc__ or name,
+                *types,
+                facts=facts,
+                owner=owner,
+                second=second,
+            )
             return read
 
         return decorate

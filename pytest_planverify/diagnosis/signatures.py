@@ -99,7 +99,7 @@ def _exception(case: Case) -> tuple[str, ...]:
     """Return the identifying facts of the exception in focus."""
     error, frame = case.error, case.raised_at
     place = (stem(frame.path), frame.function) if frame else ("", "")
-    if error.path and not error.path.startswith("<") and case.is_error("builtins.SyntaxError"):
+    if error.path and not error.path.startswith("<") and case.is_error("SyntaxError"):
         place = stem(error.path), ""  # the unparsable file, whichever file imports it
     message = mask(first_line(error.message))
     return error.qualified, *place, error.name or "", error.object_type or "", message

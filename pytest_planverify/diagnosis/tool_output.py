@@ -10,10 +10,10 @@ from __future__ import annotations
 import builtins
 import re
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
-from planner.catalog.test_paths import is_test_module
+from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.model.evidence import ExceptionFact, Frame
 from planner.model.verdicts import Side
 
@@ -21,7 +21,9 @@ _TRACEBACK = "Traceback (most recent call last):"
 _FILE_MARK = ' File "'
 _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
-_STACK_HEADER = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
+_THREAD = re.compile(r"^(?=(?:Current thread|Thread) 0x[0-9a-f]+.*:$)", re.MULTILINE)
+"""The beginning of a thread in a dump of faulthandler."""
+_CALL = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+),? in (?P<function>.+)$', re.MULTILINE)
 _INTERNAL = "INTERNALERROR> "
 """Prefix of the lines with which pytest reports an exception of its own or of a hook."""
 _SESSION_START = re.compile(
@@ -143,27 +145,17 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
     """
     if _FILE_MARK not in text:
         return ()
-    calls: list[re.Match[str]] = []
-    stacks: list[tuple[str, list[re.Match[str]]]] = [("", calls)]
-    for line in text.splitlines():
-        if _STACK_HEADER.match(line):
-            calls = []
-            stacks.append((line, calls))
-        elif (found := _FILE.match(line)) and found["function"]:
-            if _SESSION_START.search(found["path"]):
-                # The newest call comes first: this frame and those below it belong to the verifier. They
-                # go to a list that ``stacks`` does not contain, and so are dropped.
-                calls = []
-            calls.append(found)
-    stacks = [(header, calls) for header, calls in stacks if calls]
-    if not stacks:
-        return ()
-    current = next((calls for header, calls in stacks if header.startswith("Current")), stacks[0][1])
-    if not _has_product(current, first_party):
-        current = next((calls for _, calls in stacks if _has_product(calls, first_party)), current)
+    threads = sorted(_THREAD.split(text), key=lambda thread: not thread.startswith("Current"))
+    # The newest call comes first: a frame of the verifier and those below it are its own.
+    stacks = [
+        list(takewhile(lambda found: not _SESSION_START.search(found["path"]), _CALL.finditer(thread)))
+        for thread in threads
+    ]
+    stacks = [calls for calls in stacks if calls]
+    chosen = next((calls for calls in stacks if _has_product(calls, first_party)), None)
     return tuple(
         _frame(found["path"], found["line"], found["function"], first_party, None)
-        for found in reversed(current)
+        for found in reversed(chosen or (stacks[0] if stacks else []))
     )
 
 
@@ -244,11 +236,13 @@ def _exception(
 
 
 _SCRIPT_ERROR = re.compile(
-    r"^[#\s]*(?:Uncaught |Exception during run: )?(?P<type>(?:[A-Z]\w*)?Error)(?: \[\w+\])?: "
-    r"(?P<message>.+?)\s*$"
+    r"^[# \t]*(?:Uncaught |Exception during run: )?(?P<type>(?!Assertion)(?:[A-Z]\w*)?Error)(?: \[\w+\])?: "
+    r"(?P<message>.+?)\s*$",
+    re.MULTILINE,
 )
 _SCRIPT_YAML = re.compile(
-    r"^ +error: (?P<quote>[\"'])(?P<message>.+?)(?P=quote)\n(?: +code: .+\n)? +name: '(?P<type>\w*Error)'",
+    r"^ +error: (?P<quote>[\"'])(?P<message>.+?)(?P=quote)\n(?: +code: .+\n)? +name: "
+    r"'(?P<type>(?!Assertion)\w*Error)'",
     re.MULTILINE,
 )
 _SCRIPT_FRAME = re.compile(
@@ -275,57 +269,52 @@ _ASSERTED = re.compile(r"^\S+: [^\s:]+:\d+: .*: Assertion [`'].+' failed\.$", re
 """The message of a failed ``assert`` of C, which aborts the program."""
 
 
-class PrintedPlace(NamedTuple):
-    """A file and line, with the function if it is printed."""
-
-    path: str
-    line: int
-    function: str = ""
+_NO_SCRIPT = re.compile(r"^Cannot find (?:module|package) ('[^']+')")
+_NO_EXPORT = re.compile(r"^The requested module '([^']+)' does not provide an export named '([^']+)'")
+_NO_FUNCTION = re.compile(r"(\w+) is not a (?:function|constructor)\b")
 
 
-class ScriptError(NamedTuple):
-    """An error printed by a JavaScript runtime."""
+def read_script_error(text: str) -> ExceptionFact | None:
+    """Return the first JavaScript error that is not a failed assertion, as the like exception of Python.
 
-    type: str
-    message: str
-    place: PrintedPlace | None
-    """The raising frame of the project."""
-
-
-def read_script_error(text: str) -> ScriptError | None:
-    """Return the first JavaScript error that is not a failed assertion, or ``None``.
-
-    Errors are printed with a stack, or in the YAML block of a TAP report.
+    So the rules about exceptions serve scripts as well. Errors are printed with a stack, or in the YAML
+    block of a TAP report.
     """
-    if "Error" not in text:
-        return None
-    lines = text.splitlines()
-    for at, line in enumerate(lines):
-        found = _SCRIPT_ERROR.match(line)
-        if found and found["type"] != "AssertionError":
-            before = lines[max(at - 6, 0) : at] if found["type"] == "SyntaxError" else []
-            # Node names the unparsable file in a line above the source line and caret.
-            above = (_place(_SCRIPT_SYNTAX.match(above.strip())) for above in reversed(before))
-            place = next(filter(None, above), None) or _first_place(lines[at + 1 :])
-            return ScriptError(found["type"], found["message"], place)
-    found = _SCRIPT_YAML.search(text)
-    if found is None or found["type"] == "AssertionError":
-        return None
-    return ScriptError(found["type"], found["message"], _first_place(text[found.end() :].splitlines()))
-
-
-def _first_place(lines: list[str]) -> PrintedPlace | None:
-    """Return the innermost frame outside of Node and its packages, or ``None``."""
-    frames = (_SCRIPT_FRAME.match(line) for line in lines)
-    own = (each for each in frames if each and not _SCRIPT_LIBRARY.search(each["path"]))
-    return _place(next(own, None))
-
-
-def _place(found: re.Match[str] | None) -> PrintedPlace | None:
+    found = (_SCRIPT_ERROR.search(text) or _SCRIPT_YAML.search(text)) if "Error" in text else None
     if found is None:
         return None
+    name, message, syntax = found["type"], found["message"], None
+    own = (_script_frame(line, _SCRIPT_FRAME) for line in text[found.end() :].splitlines())
+    frame = next(filter(None, own), None)
+    if name == "SyntaxError":
+        # Node names the unparsable file in a line above the source line and caret.
+        above = text[: found.start()].splitlines()[:-7:-1]
+        named = (_script_frame(line.strip(), _SCRIPT_SYNTAX) for line in above)
+        frame = syntax = next(filter(None, named), None) or frame
+    if export := _NO_EXPORT.match(message):
+        name, message = "ImportError", f"cannot import name '{export[2]}' from '{export[1]}'"
+    elif module := _NO_SCRIPT.match(message):
+        name, message = "ModuleNotFoundError", f"No module named {module[1]}"
+    error = _exception(name, message, [frame] if frame else [], syntax, frozenset())
+    lacks = _NO_FUNCTION.search(message) if name == "TypeError" else None
+    if lacks is None or frame is None or frame.side is not Side.TEST:
+        return error
+    absent = {"type": "AttributeError", "qualified": "builtins.AttributeError"}
+    return error.model_copy(update={**absent, "name": lacks[1], "object_side": Side.PRODUCT})
+
+
+def _script_frame(line: str, pattern: re.Pattern[str]) -> Frame | None:
+    """Return the place that a line names, unless it is in Node or its packages."""
+    found = pattern.match(line)
+    if found is None or _SCRIPT_LIBRARY.search(found["path"]):
+        return None
     function = (found.groupdict().get("function") or "").strip()
-    return PrintedPlace(found["path"], int(found["line"]), function)
+    return Frame(
+        path=found["path"],
+        line=int(found["line"]),
+        function=function or "<module>",
+        side=Side.TEST if is_test_path(found["path"]) else Side.PRODUCT,
+    )
 
 
 def read_death(text: str) -> str | None:

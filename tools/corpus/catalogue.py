@@ -56,7 +56,7 @@ def render(corpus: Path = CORPUS) -> str:
             "category": rule.category.value,
             "owner": (rule.owner or rule.category.facts.usual_owner).value,
             "confidence": round(calibrated(rule.id, rule.confidence), 3),
-            **({"runner_up": rule.second[0].value} if rule.second is not None else {}),
+            **({"runner_up": rule.second.value} if rule.second is not None else {}),
             **({"examples": examples[rule.id]} if rule.id in examples else {}),
         }
         for rule in RULES

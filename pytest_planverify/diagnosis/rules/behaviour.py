@@ -31,16 +31,10 @@ from pytest_planverify.diagnosis.rule import Hit, Rules
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
 
-BOUNDARY_RULES = Rules()
-"""For mismatches of interfaces: signatures, attributes and types of values."""
 BEHAVIOUR_RULES = Rules()
-"""For findings of tests, and for code that raised."""
-LAST_RULES = Rules()
-"""For failures that no other rule applies to."""
+"""For mismatches of interfaces first, then for findings of tests and for code that raised."""
 
-FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
-_COLLECT_ERRORS = ("_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError")
-_ATTRIBUTE, _TYPE = "builtins.AttributeError", "builtins.TypeError"
+FAILED = ("Failed", "_pytest.outcomes.Failed")
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
 _ARGUMENTS = re.compile(r"\([^()]*\)")
 _NO_MATCH = re.compile(
@@ -106,11 +100,11 @@ def _definition(case: Case, name: str) -> Frame | None:
     return None
 
 
-@BOUNDARY_RULES.rule(C.SPEC_MISMATCH, 0.95, about=(_TYPE,), second=(C.TEST_REGRESSION, 0.05))
+@BEHAVIOUR_RULES.rule(C.SPEC_MISMATCH, 0.95, "TypeError", facts="in-test", second=C.TEST_REGRESSION)
 def call_does_not_fit_signature(case: Case) -> Hit | None:
     """The test calls a product function with arguments that it does not take."""
     callee, error, evidence = callee_of(case.error.message), case.error, case.evidence
-    if callee is None or not case.in_test or error.object_side not in (Side.PRODUCT, None):
+    if callee is None or error.object_side not in (Side.PRODUCT, None):
         return None
     if case.innermost is not case.raised_at:
         return None
@@ -130,11 +124,11 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
     return _with_changes(case, hit)
 
 
-@BOUNDARY_RULES.rule(C.SPEC_MISMATCH, 0.93, about=(_ATTRIBUTE,), second=(C.TEST_REGRESSION, 0.1))
+@BEHAVIOUR_RULES.rule(C.SPEC_MISMATCH, 0.93, "AttributeError", facts="in-test", second=C.TEST_REGRESSION)
 def promised_attribute_missing(case: Case) -> Hit | None:
     """The test uses an attribute that a product module or class lacks."""
     error = case.error
-    if not case.in_test or error.name is None or error.object_side is not Side.PRODUCT:
+    if error.name is None or error.object_side is not Side.PRODUCT:
         return None
     lacks = f"{error.object_type or 'an object'} has no {error.name}"
     sentence = f"{lacks}, which {_at(case)} uses: add it, or correct the name."
@@ -144,22 +138,22 @@ def promised_attribute_missing(case: Case) -> Hit | None:
     )
 
 
-@BOUNDARY_RULES.rule(C.SPEC_MISMATCH, 0.9, about=(_ATTRIBUTE,))
+@BEHAVIOUR_RULES.rule(C.SPEC_MISMATCH, 0.9, "AttributeError", facts="in-test")
 def patched_attribute_missing(case: Case) -> Hit | None:
     """The test replaces an attribute that a product module or class lacks."""
     # monkeypatch.setattr and mock.patch name the target in their message only.
-    found = _PATCHED.match(case.error.message) if case.in_test else None
+    found = _PATCHED.match(case.error.message)
     if found is None or not case.is_first_party(found["owner"]):
         return None
     lacks = f"{found['owner']} has no {found['name']}"
     return _with_changes(case, Hit(suggestion=f"{lacks}, which {_at(case)} replaces."))
 
 
-@BOUNDARY_RULES.rule(C.TYPE_ERROR, 0.88, about=(_ATTRIBUTE, _TYPE), second=(C.TEST_REGRESSION, 0.2))
+@BEHAVIOUR_RULES.rule(
+    C.TYPE_ERROR, 0.88, "AttributeError", "TypeError", facts="in-product", second=C.TEST_REGRESSION
+)
 def wrong_kind_inside_product(case: Case) -> Hit | None:
     """Product code meets a value of the wrong kind."""
-    if not case.in_product:
-        return None
     if raises_by_hand(case.raised_at):
         if _is_added(case, case.raised_at):  # the change raises another class than before
             return None
@@ -181,7 +175,7 @@ def _is_added(case: Case, frame: Frame | None) -> bool:
     return frame.source.strip() in added
 
 
-@BOUNDARY_RULES.rule(C.TEST_REGRESSION, 0.9, about=("builtins.NameError",))
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, "NameError", facts="in-project")
 def definition_removed(case: Case) -> Hit | None:
     """A change removed the line that imports or defines a name that its file still uses."""
     frame, name = case.raised_at, case.error.name
@@ -198,41 +192,37 @@ def definition_removed(case: Case) -> Hit | None:
     )
 
 
-@BOUNDARY_RULES.rule(
-    C.TEST_REGRESSION, 0.75, about=("builtins.NameError",), owner=Owner.TEST, second=(C.SPEC_MISMATCH, 0.25)
+@BEHAVIOUR_RULES.rule(
+    C.TEST_REGRESSION, 0.75, "NameError", facts="in-test", owner=Owner.TEST, second=C.SPEC_MISMATCH
 )
 def undefined_name_in_test(case: Case) -> str | None:
     """The test uses a name that nothing defines."""
-    if not case.in_test or case.is_error("builtins.UnboundLocalError"):
+    if case.is_error("UnboundLocalError"):
         return None
     name = case.error.name or quote(case.error.message)
     return f"{_at(case)} uses {name}, which nothing defines: import it, or correct the name."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, owner=Owner.TEST)
-def strict_xpass(case: Case) -> str | None:
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, facts="strict-xpass", owner=Owner.TEST)
+def strict_xpass(case: Case) -> str:
     """A test that is marked as failing passes, and its mark is strict."""
-    if not case.evidence.strict_xpass:
-        return None
     name = case.evidence.nodeid or "The test"
     return f"{name} passes although it is marked xfail(strict): remove the mark."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.7)
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.7, facts="test no-error")
 def subtests_failed(case: Case) -> str | None:
     """Subtests of the test failed."""
-    found = None if case.has_error else _SUBTESTS.match(case.evidence.headline)
+    found = _SUBTESTS.match(case.evidence.headline)
     return found and f"{case.evidence.nodeid} has {found['count']} failed subtests; see their own failures."
 
 
-@BEHAVIOUR_RULES.rule(
-    C.TEST_REGRESSION, 0.95, about=("builtins.AssertionError",), second=(C.SPEC_MISMATCH, 0.05)
-)
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.95, "AssertionError", second=C.SPEC_MISMATCH)
 def assertion_in_test(case: Case) -> Hit | None:
     """An assertion of a test does not hold."""
     evidence = case.evidence
     # A plugin for soft assertions raises after the test's body, so no project frame is on the stack.
-    if not case.in_test and not (case.in_nobody and evidence.phase is Phase.CALL):
+    if not case.in_test and not (case.raised_at is None and evidence.phase is Phase.CALL):
         return None
     test = _at(case) if case.in_test else evidence.nodeid or "the test"
     if evidence.self_contained and not evidence.executed:
@@ -310,7 +300,7 @@ def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | N
     return f"{giver} returned {left}{awaited} where {test} expects {expects}."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, about=FAILED, second=(C.SPEC_MISMATCH, 0.15))
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, *FAILED, second=C.SPEC_MISMATCH)
 def did_not_raise(case: Case) -> Hit | None:
     """The product did not raise or warn where the test expects it."""
     found = _NOT_RAISED.match(case.error.message)
@@ -330,7 +320,7 @@ def _subject(case: Case, unknown: str) -> str:
     return place(subjects[0]) if is_function else unknown
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.93, about=("doctest.DocTestFailure",))
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.93, "doctest.DocTestFailure")
 def doctest_differs(case: Case) -> Hit:
     """The example of a docstring gave something else."""
     error = case.error
@@ -345,22 +335,23 @@ def doctest_differs(case: Case) -> Hit:
 @BEHAVIOUR_RULES.rule(
     C.TEST_REGRESSION,
     0.75,
-    about=(*_COLLECT_ERRORS, *FAILED),
+    "_pytest.nodes.CollectError",
+    "_pytest.nodes.Collector.CollectError",
+    *FAILED,
+    facts="collect outside",
     owner=Owner.TEST,
-    second=(C.TEST_NOT_FOUND, 0.2),
+    second=C.TEST_NOT_FOUND,
 )
-def test_definition_refused(case: Case) -> str | None:
+def test_definition_refused(case: Case) -> str:
     """pytest cannot use a test as it is written."""
-    if case.evidence.phase is not Phase.COLLECT or not case.in_nobody:
-        return None
     return f"pytest rejects the definition of a test: {quote(case.error.message, 240)}."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9)
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, facts="in-product")
 def raised_in_product(case: Case) -> Hit | None:
     """Product code raised, and the test did not expect it."""
     frame = case.raised_at
-    if not case.in_product or frame is None:
+    if frame is None:
         return None
     source = f" at `{quote(frame.source, 80)}`" if frame.source else ""
     return Hit(
@@ -377,25 +368,26 @@ _AROUND = {
 """Subjects of a sentence, for code that runs outside of a test's body."""
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.65, owner=Owner.TEST, second=(C.ENVIRONMENT_ERROR, 0.2))
+@BEHAVIOUR_RULES.rule(
+    C.TEST_REGRESSION, 0.65, facts="in-test", owner=Owner.TEST, second=C.ENVIRONMENT_ERROR
+)
 def raised_in_test_alone(case: Case) -> str | None:
     """Test code, or what prepares it, raised, and it names nothing of the product."""
     # If only the product was changed, it is at fault rather than the unchanged test.
-    if not case.in_test or case.evidence.subjects or case.only_product_changed:
+    if case.evidence.subjects or (case.product_changed and not case.raised_in_changed):
         return None
     if _caller_of_stand_in(case) is not None:
         return None
     around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
-    if around is None and case.printed:
+    # Which functions of the product a printed line names is not known.
+    if around is None and case.printed and not case.raised_in_changed:
         return None
     return f"{f'{around} in ' if around else ''}{_at(case)} itself raises {error_text(case.error)}."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.75, second=(C.SPEC_MISMATCH, 0.2))
-def raised_in_test(case: Case) -> Hit | str | None:
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.75, facts="in-test", second=C.SPEC_MISMATCH)
+def raised_in_test(case: Case) -> Hit | str:
     """Test code raised while it worked with what the product gave."""
-    if not case.in_test:
-        return None
     caller = _caller_of_stand_in(case)
     if caller is not None:
         outcome = f"{place(caller)} does not catch what {_at(case)}, a test double, raises"
@@ -412,16 +404,3 @@ def _caller_of_stand_in(case: Case) -> Frame | None:
     """Return the product frame that called the raising test code, such as a fake or a mock; or ``None``."""
     inner = case.frames.index(case.raised_at) if case.raised_at is not None else 0
     return last_frame_of(case.frames[:inner], Side.PRODUCT)
-
-
-@LAST_RULES.rule(C.ENVIRONMENT_ERROR, 0.5, second=(C.UNKNOWN, 0.4))
-def raised_outside_project(case: Case) -> Hit | None:
-    """Something failed with no code of the project on the way."""
-    if not case.has_error or not case.in_nobody:
-        return None
-    last = case.innermost
-    where = f" in {place(last)}" if last else ""
-    return Hit(
-        suggestion=f"{error_text(case.error)}{where}, without code of the project in the traceback.",
-        frame=last,
-    )

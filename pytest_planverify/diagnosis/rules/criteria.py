@@ -19,20 +19,15 @@ from pytest_planverify.diagnosis.messages import nearest, quote, who_changed
 from pytest_planverify.diagnosis.rule import Hit, Rules
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from planner.model.evidence import ContractFact
     from pytest_planverify.diagnosis.case import Case
-    from pytest_planverify.diagnosis.rule import Reader
 
 _SHOWN = 5
 """Limit of file names in a suggestion."""
 _LONGEST = 130
 """Limit of characters of each signature in a suggestion, so that the text after it is not cut off."""
 
-GUARD_RULES = Rules()
-CHECK_RULES = Rules()
-SELECTION_RULES = Rules()
+CRITERIA_RULES = Rules()
 
 _BUDGETS = {
     "wall_seconds": "The run took {used:g} s, but the plan allows {limit:g} s",
@@ -48,7 +43,7 @@ _REACHED = {
 """By kind of denied access: the phrase, and the key of the plan's metadata that grants it."""
 
 
-@GUARD_RULES.rule(C.HYGIENE_VIOLATION, 0.95, owner=Owner.PRODUCT)
+@CRITERIA_RULES.rule(C.HYGIENE_VIOLATION, 0.95, facts="hygiene", owner=Owner.PRODUCT)
 def judge_tampered(case: Case) -> Hit | None:
     """A file that judges the work was changed without leave, or the work tries to please its judge."""
     signals = case.evidence.signals
@@ -68,7 +63,7 @@ def judge_tampered(case: Case) -> Hit | None:
     )
 
 
-@GUARD_RULES.rule(C.SANDBOX_VIOLATION, 0.98, owner=Owner.PRODUCT)
+@CRITERIA_RULES.rule(C.SANDBOX_VIOLATION, 0.98, facts="sandbox", owner=Owner.PRODUCT)
 def denied_by_the_plan(case: Case) -> Hit | None:
     """Something was reached for that the plan denies."""
     event = next((event for event in case.evidence.events if event.denied), None)
@@ -85,7 +80,7 @@ def denied_by_the_plan(case: Case) -> Hit | None:
     )
 
 
-@GUARD_RULES.rule(C.ALLOWLIST_VIOLATION, 0.97, owner=Owner.PLAN)
+@CRITERIA_RULES.rule(C.ALLOWLIST_VIOLATION, 0.97, facts="allowlist", owner=Owner.PLAN)
 def outside_allowed_files(case: Case) -> Hit | None:
     """A file was changed that no todo's allowed_files grants."""
     outside = case.evidence.outside
@@ -101,7 +96,7 @@ def outside_allowed_files(case: Case) -> Hit | None:
     )
 
 
-@GUARD_RULES.rule(C.BUDGET_EXCEEDED, 0.99, owner=Owner.PLAN)
+@CRITERIA_RULES.rule(C.BUDGET_EXCEEDED, 0.99, facts="budget", owner=Owner.PLAN)
 def budget_spent(case: Case) -> str | None:
     """The run used more than the plan's budget grants."""
     fact = case.evidence.budget
@@ -132,49 +127,29 @@ _PLAN_FAULTS = ("outside_root", "bad_schema")
 """Problems that only a change of the plan can solve."""
 
 
-def _artifact(kind: EvidenceKind, what: str, problems: Collection[str] = ()) -> Reader:
-    """Return a reader for artifact facts of a kind of evidence, with one of the ``problems`` or with any.
-
-    ``what`` begins the suggestion.
-    """
-
-    def read(case: Case) -> Hit | None:
-        fact = case.evidence.artifact
-        if case.evidence.kind is not kind or fact is None or (problems and fact.problem not in problems):
-            return None
-        phrase = _ARTIFACTS.get(fact.problem, f"{{path}}: {fact.problem}").format(path=fact.path)
-        detail = ""
-        if fact.expected and fact.actual:
-            detail = f": expected {quote(fact.expected)}, found {quote(fact.actual)}"
-        elif value := fact.actual or fact.expected:
-            detail = f": {quote(value)}"
-        return Hit(
-            suggestion=f"{what}{phrase}{detail}{nearest(fact.nearest)}.",
-            location=Location(path=fact.path),
-            owner=Owner.PLAN if fact.problem in _PLAN_FAULTS else None,
-        )
-
-    return read
+@CRITERIA_RULES.rule(C.ARTIFACT_MISSING, 0.95, facts="artifact")
+def artifact_not_as_promised(case: Case) -> Hit | None:
+    """A file that the plan or its criterion names is missing, or differs from what they say."""
+    fact = case.evidence.artifact
+    if fact is None:
+        return None
+    # A data file of the criterion itself is written by the plan's author, not by the work.
+    is_data = case.evidence.kind is EvidenceKind.FIXTURE
+    phrase = _ARTIFACTS.get(fact.problem, f"{{path}}: {fact.problem}").format(path=fact.path)
+    detail = ""
+    if fact.expected and fact.actual:
+        detail = f": expected {quote(fact.expected)}, found {quote(fact.actual)}"
+    elif value := fact.actual or fact.expected:
+        detail = f": {quote(value)}"
+    return Hit(
+        suggestion=f"{'The data file that the criterion names: ' if is_data else ''}{phrase}{detail}"
+        f"{nearest(fact.nearest)}.",
+        location=Location(path=fact.path),
+        owner=Owner.PLAN if is_data or fact.problem in _PLAN_FAULTS else None,
+    )
 
 
-# fmt: off
-CHECK_RULES.add(
-    "artifact-missing", _artifact(EvidenceKind.ARTIFACT, "", ("missing", "no_match")),
-    C.ARTIFACT_MISSING, 0.98, "A file that the plan expects does not exist.",
-)
-CHECK_RULES.add(
-    "artifact-not-as-promised", _artifact(EvidenceKind.ARTIFACT, ""),
-    C.ARTIFACT_MISSING, 0.93, "The artifact differs from the plan, or the plan is wrong.",
-)
-CHECK_RULES.add(
-    "fixture-file-missing", _artifact(EvidenceKind.FIXTURE, "The data file that the criterion names: "),
-    C.ARTIFACT_MISSING, 0.93, "The data file that the criterion names cannot be used.",
-    owner=Owner.PLAN,
-)
-# fmt: on
-
-
-@CHECK_RULES.rule(C.METRIC_UNMET, 0.97)
+@CRITERIA_RULES.rule(C.METRIC_UNMET, 0.97, facts="metric")
 def metric_unmet(case: Case) -> Hit | str | None:
     """A recorded number does not satisfy the plan's comparison, or none was recorded."""
     fact = case.evidence.metric
@@ -201,21 +176,30 @@ _CONTRACTS = {
 }
 
 
-def _contract(*problems: str) -> Reader:
-    """Return a reader for contract facts with one of the ``problems``."""
+@CRITERIA_RULES.rule(C.SPEC_MISMATCH, 0.4, facts="contract", owner=Owner.UNKNOWN, second=C.ARTIFACT_MISSING)
+def contract_unresolved(case: Case) -> Hit | None:
+    """The interface cannot be determined from the source."""
+    fact = case.evidence.contract
+    return _contract_hit(case, fact) if fact is not None and fact.problem == "unresolved" else None
 
-    def read(case: Case) -> Hit | None:
-        fact = case.evidence.contract
-        if fact is None or fact.problem not in problems:
-            return None
-        changes = who_changed(case.evidence, product=fact.module_path, test=None)
-        return Hit(
-            suggestion=_contract_sentence(fact, case.evidence.headline) + changes,
-            location=Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function),
-            owner=Owner.PLAN if fact.problem == "unreadable" else None,
-        )
 
-    return read
+@CRITERIA_RULES.rule(C.SPEC_MISMATCH, 0.96, facts="contract", second=C.ARTIFACT_MISSING)
+def contract_broken(case: Case) -> Hit | None:
+    """The code does not satisfy the contract, or the contract cannot be read."""
+    fact = case.evidence.contract
+    return _contract_hit(case, fact) if fact is not None else None
+
+
+def _contract_hit(case: Case, fact: ContractFact) -> Hit:
+    """Return the hit for a contract that the code is not known to satisfy."""
+    changes = who_changed(case.evidence, product=fact.module_path, test=None)
+    return Hit(
+        suggestion=_contract_sentence(fact, case.evidence.headline) + changes,
+        location=Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function),
+        owner=Owner.PLAN if fact.problem == "unreadable" else None,
+        # A module that does not exist may as well be called an artifact that is missing.
+        weight=0.88 if fact.problem == "missing_module" else 1.0,
+    )
 
 
 def _contract_sentence(fact: ContractFact, headline: str) -> str:
@@ -230,7 +214,7 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
         missing = quote(headline, 3 * _LONGEST)
         promised = f" {fact.path} promises {quote(fact.expected)}." if fact.expected else ""
         return f"{missing}{'' if missing.endswith(('.', '?')) else '.'}{promised}"
-    sentence = _CONTRACTS[fact.problem].format(
+    sentence = _CONTRACTS.get(fact.problem, "{path} is not satisfied.").format(
         path=fact.path, function=fact.function or "a name", module=fact.module_path or "its module"
     )
     if fact.expected and fact.actual:
@@ -239,29 +223,9 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
     return f"{sentence} {quote(detail, 3 * _LONGEST).rstrip('.')}." if detail else sentence
 
 
-# fmt: off
-CHECK_RULES.add(
-    "contract-broken", _contract("missing_function", "signature", "unreadable"),
-    C.SPEC_MISMATCH, 0.97, "The code does not satisfy the contract, or the contract cannot be read.",
-)
-CHECK_RULES.add(
-    "contract-module-missing", _contract("missing_module"),
-    C.SPEC_MISMATCH, 0.85, "The module that the contract describes does not exist.",
-    second=(C.ARTIFACT_MISSING, 0.4),
-)
-CHECK_RULES.add(
-    "contract-unresolved", _contract("unresolved"),
-    C.SPEC_MISMATCH, 0.4, "The interface cannot be determined from the source.",
-    owner=Owner.UNKNOWN, second=(C.UNKNOWN, 0.3),
-)
-# fmt: on
-
-
-@CHECK_RULES.rule(C.TEST_REGRESSION, 0.7, second=(C.SPEC_MISMATCH, 0.3))
-def answered_no(case: Case) -> str | None:
+@CRITERIA_RULES.rule(C.TEST_REGRESSION, 0.7, facts="manual", second=C.SPEC_MISMATCH)
+def answered_no(case: Case) -> str:
     """A person looked at the result and refused it."""
-    if case.evidence.kind is not EvidenceKind.MANUAL:
-        return None
     return f"A person answered no: {quote(case.evidence.headline or 'no reason given')}."
 
 
@@ -275,38 +239,25 @@ _SELECTORS = {
 }
 
 
-def _selector(*problems: str, unless: tuple[str, ...] = ()) -> Reader:
-    """Return a reader for selectors with one of the ``problems``.
-
-    ``unless`` lists reasons for a vacuous result to which the rule does not apply.
-    """
-
-    def read(case: Case) -> Hit | None:
-        found = [selector for selector in case.evidence.selectors if selector.problem in problems]
-        if not found or case.evidence.vacuous in unless:
-            return None
-        rest = f" So do {len(found) - 1} more selections of the command." if len(found) > 1 else ""
-        first = found[0]
-        path = first.text.partition("::")[0]
-        return Hit(
-            suggestion=f"{_SELECTORS[first.problem].format(text=first.text)}{nearest(first.nearest)}.{rest}",
-            location=None if path.startswith("-") else Location(path=path),
-        )
-
-    return read
-
-
-# fmt: off
-SELECTION_RULES.add(
-    "test-id-missing", _selector("missing_file", "missing_id"),
-    C.TEST_NOT_FOUND, 0.97, "The command names a file or a test that does not exist.",
-)
-SELECTION_RULES.add(
+@CRITERIA_RULES.rule(C.TEST_NOT_FOUND, 0.96, facts="selectors")
+def selection_empty(case: Case) -> Hit | None:
+    """The command names a file or a test that does not exist, or its selection matches no test."""
     # Tests that were skipped or expected to fail were selected, so the selection is not to blame.
-    "selection-empty", _selector("no_match", "empty", unless=("all_skipped", "only_xfailed")),
-    C.TEST_NOT_FOUND, 0.95, "The command's selection matches no test.",
-)
-# fmt: on
+    is_selected = case.evidence.vacuous in ("all_skipped", "only_xfailed")
+    found = [
+        each
+        for each in case.evidence.selectors
+        if each.problem in _SELECTORS and not (is_selected and each.problem in ("no_match", "empty"))
+    ]
+    if not found:
+        return None
+    rest = f" So do {len(found) - 1} more selections of the command." if len(found) > 1 else ""
+    first = found[0]
+    path = first.text.partition("::")[0]
+    return Hit(
+        suggestion=f"{_SELECTORS[first.problem].format(text=first.text)}{nearest(first.nearest)}.{rest}",
+        location=None if path.startswith("-") else Location(path=path),
+    )
 
 
 _IMPORTORSKIP = re.compile(r"^could not import '(?P<module>[\w.]+)': No module named ")
@@ -324,49 +275,35 @@ def _selected(case: Case) -> str:
     return quote(" ".join(words)) or "the command"
 
 
-@SELECTION_RULES.rule(C.TEST_NOT_FOUND, 0.93)
-def nothing_collected(case: Case) -> str | None:
-    """The session ended without a single test."""
-    # 5 is pytest's exit code for a session without tests.
-    silent = case.evidence.kind is EvidenceKind.SESSION and case.process.exit_code == 5
-    if case.evidence.vacuous != "nothing_collected" and not silent:
-        return None
-    if case.evidence.kind is EvidenceKind.COMMAND:
-        return f"{_selected(case)} checked nothing: correct the command, or write what it is to check."
-    return f"No test of {_selected(case)} ran: write the test or correct the selection."
-
-
-@SELECTION_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.TEST_NOT_FOUND, 0.15))
+@CRITERIA_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, facts="all-skipped", second=C.TEST_NOT_FOUND)
 def all_skipped_for_a_module(case: Case) -> Hit | None:
     """All tests were skipped because something that they need is not installed."""
     reasons = case.evidence.skip_reasons
-    if case.evidence.vacuous != "all_skipped" or not reasons:
-        return None
     skipped = f"Every test of {_selected(case)} was skipped"
     modules = [found["module"] for reason in reasons if (found := _IMPORTORSKIP.match(reason))]
-    if len(modules) == len(reasons):
+    if modules and len(modules) == len(reasons):
         wanted = ", ".join(dict.fromkeys(modules))
         return Hit(suggestion=f"{skipped}, because {wanted} is not installed: install it.")
-    if all(_IMPORTORSKIP.match(reason) or _REQUIREMENT.search(reason) for reason in reasons):
+    if reasons and all(_IMPORTORSKIP.match(each) or _REQUIREMENT.search(each) for each in reasons):
         said = quote("; ".join(reasons))
         # A project words such reasons itself, so this is less certain than the reason of importorskip.
         return Hit(suggestion=f"{skipped}: {said}. Install what is missing.", weight=0.9)
     return None
 
 
-@SELECTION_RULES.rule(C.TEST_NOT_FOUND, 0.9, owner=Owner.TEST)
-def all_skipped(case: Case) -> str | None:
+@CRITERIA_RULES.rule(C.TEST_NOT_FOUND, 0.9, facts="all-skipped", owner=Owner.TEST)
+def all_skipped(case: Case) -> str:
     """All tests were skipped, so nothing was proved."""
-    if case.evidence.vacuous != "all_skipped":
-        return None
     reason = quote("; ".join(case.evidence.skip_reasons) or "no reason given")
     return f"Every test of {_selected(case)} was skipped: {reason}."
 
 
-@SELECTION_RULES.rule(C.TEST_NOT_FOUND, 0.8)
-def selection_proves_nothing(case: Case) -> str | None:
-    """The command's selection proves nothing."""
-    if case.evidence.kind is not EvidenceKind.SELECTION:
-        return None
+@CRITERIA_RULES.rule(C.TEST_NOT_FOUND, 0.9, facts="nothing-checked")
+def nothing_checked(case: Case) -> str:
+    """No test ran, or the command's selection proves nothing."""
+    if case.evidence.kind is EvidenceKind.COMMAND:
+        return f"{_selected(case)} checked nothing: correct the command, or write what it is to check."
+    if case.evidence.vacuous == "nothing_collected" or case.evidence.kind is EvidenceKind.SESSION:
+        return f"No test of {_selected(case)} ran: write the test or correct the selection."
     headline = quote(case.evidence.headline)
     return f"The command selected nothing that proves the todo{': ' + headline if headline else ''}."

@@ -22,9 +22,8 @@ from pytest_planverify.diagnosis.rule import Hit, Rules
 if TYPE_CHECKING:
     from planner.model.evidence import ExceptionFact
 
-LOADING_RULES = Rules()
+LOADING_RULES = Rules("error")
 
-_IMPORT, _SYNTAX = ("builtins.ImportError",), ("builtins.SyntaxError",)
 _CANNOT_IMPORT = re.compile(
     r"^cannot import name '(?P<name>[^']+)' from (?P<partial>partially initialized module )?"
     r"'(?P<module>[^']+)'"
@@ -62,22 +61,22 @@ def _is_raised_by_hand(case: Case) -> bool:
 
 def _missing_module(case: Case) -> str | None:
     """Return the dotted name of a module that was not found, or ``None``."""
-    is_missing = case.is_error("builtins.ModuleNotFoundError") and not _is_raised_by_hand(case)
+    is_missing = case.is_error("ModuleNotFoundError") and not _is_raised_by_hand(case)
     return case.error.name if is_missing else None
 
 
 def _imported_name(case: Case) -> tuple[str, str] | None:
     """Return module and name of a ``cannot import name``; ``None`` for other errors and import cycles."""
-    found = _CANNOT_IMPORT.match(case.error.message) if case.is_error(*_IMPORT) else None
+    found = _CANNOT_IMPORT.match(case.error.message) if case.is_error("ImportError") else None
     if found is None or found["partial"] or _is_raised_by_hand(case):
         return None
     return case.error.name or found["module"], found["name"]
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.96, about=_IMPORT)
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.96, "ImportError", facts="unmet")
 def declared_not_installed(case: Case) -> str | None:
     """A package that the project declares is not installed here."""
-    module = _missing_module(case) if case.evidence.unmet else None
+    module = _missing_module(case)
     if module is None or case.is_first_party(module):
         return None
     top = top_level(module)
@@ -92,16 +91,16 @@ def declared_not_installed(case: Case) -> str | None:
     return None
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.TEST_REGRESSION, 0.15))
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, facts="unmet unchanged-place", second=C.TEST_REGRESSION)
 def version_out_of_bounds(case: Case) -> str | None:
     """An installed version is one that the project's metadata excludes."""
-    error, unmet = case.error, case.evidence.unmet
-    if not unmet or case.raised_in_changed or case.is_error(*_SYNTAX):
+    error = case.error
+    if case.is_error("SyntaxError"):
         return None
     words = (error.name or "", (error.object_type or "").removeprefix("module "))
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
     seen |= {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}
-    for each in unmet:
+    for each in case.evidence.unmet:
         # A violated pin proves nothing by itself, such as one for building documentation: the package has
         # to occur in the failure.
         if each.installed is not None and not seen.isdisjoint(each.modules):
@@ -115,20 +114,21 @@ def version_out_of_bounds(case: Case) -> str | None:
 @LOADING_RULES.rule(
     C.ENVIRONMENT_ERROR,
     0.7,
-    about=("builtins.AttributeError", "builtins.ImportError", "builtins.TypeError"),
-    second=(C.IMPORT_ERROR, 0.25),
+    "AttributeError",
+    "ImportError",
+    "TypeError",
+    facts="nothing-changed in-project",
+    second=C.IMPORT_ERROR,
 )
 def library_differs(case: Case) -> str | None:
     """Nothing was changed, and an installed library lacks what the code asks of it."""
     error = case.error
-    if not case.nothing_changed or case.in_nobody:
-        return None
     found = _imported_name(case)
     module = found[0] if found else (error.object_type or "").removeprefix("module ")
     is_foreign = error.object_side is Side.THIRD_PARTY or (
         bool(found) and not _is_own(case, module) and not case.is_test_package(module)
     )
-    is_asked = found or case.is_error("builtins.AttributeError", "builtins.TypeError")
+    is_asked = found or case.is_error("AttributeError", "TypeError")
     if not is_foreign or not is_asked or top_level(module) in sys.stdlib_module_names:
         return None
     return (
@@ -137,15 +137,16 @@ def library_differs(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.COMPILATION_ERROR, 0.97, about=_SYNTAX)
+@LOADING_RULES.rule(C.COMPILATION_ERROR, 0.97, "SyntaxError")
 def source_does_not_parse(case: Case) -> Hit | None:
     """A source file of the project is not Python."""
     error, side = case.error, _side_of_source(case.error)
     if side not in PROJECT_SIDES or error.path is None:
         return None
     position = f"{error.path}:{error.line}" if error.line else error.path
+    language = "Python" if error.path.endswith((".py", ".pyi")) else "source"
     return Hit(
-        suggestion=f"{position} is not valid Python: {error_text(error)}.",
+        suggestion=f"{position} is not valid {language}: {error_text(error)}.",
         location=Location(path=error.path, line=error.line),
         owner=Owner.TEST if side is Side.TEST else Owner.PRODUCT,
     )
@@ -159,7 +160,7 @@ def _side_of_source(error: ExceptionFact) -> Side | None:
     return error.object_side or (Side.PRODUCT if is_product else None)
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, about=_SYNTAX, second=(C.IMPORT_ERROR, 0.2))
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, "SyntaxError", second=C.IMPORT_ERROR)
 def dependency_does_not_parse(case: Case) -> str | None:
     """A source file of an installed package is not Python of this version."""
     error = case.error
@@ -171,12 +172,7 @@ def dependency_does_not_parse(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(
-    C.TEST_REGRESSION,
-    0.93,
-    about=("builtins.AttributeError", "builtins.ImportError"),
-    second=(C.IMPORT_ERROR, 0.2),
-)
+@LOADING_RULES.rule(C.TEST_REGRESSION, 0.93, "AttributeError", "ImportError", second=C.IMPORT_ERROR)
 def circular_import(case: Case) -> Hit | None:
     """A module was used while it was still being imported."""
     if "circular import)" not in case.error.message:
@@ -185,7 +181,7 @@ def circular_import(case: Case) -> Hit | None:
     return Hit(suggestion=f"Resolve the circular import{_by(case)}: {error_text(case.error)}.", owner=owner)
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, about=_IMPORT, second=(C.ARTIFACT_MISSING, 0.2))
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, "ImportError", second=C.ARTIFACT_MISSING)
 def tests_not_importable(case: Case) -> Hit | str | None:
     """A part of the tests cannot be imported from where they run."""
     error, module = case.error, _missing_module(case)
@@ -217,7 +213,7 @@ def _is_own_file(error: ExceptionFact) -> bool:
     return error.path is not None and is_relative(error.path)
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_IMPORT, second=(C.IMPORT_ERROR, 0.2))
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.IMPORT_ERROR)
 def own_module_not_importable(case: Case) -> str | None:
     """A module of the project is there, but not where the interpreter looks."""
     module = _missing_module(case)
@@ -229,13 +225,18 @@ def own_module_not_importable(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.TEST_REGRESSION, 0.65, about=_IMPORT, owner=Owner.TEST, second=(C.IMPORT_ERROR, 0.3))
+@LOADING_RULES.rule(
+    C.TEST_REGRESSION,
+    0.65,
+    "ImportError",
+    facts="in-test changed-place",
+    owner=Owner.TEST,
+    second=C.IMPORT_ERROR,
+)
 def import_of_changed_tests(case: Case) -> str | None:
     """Only tests were changed, and they import a module that is not there."""
     module = _missing_module(case)
-    if module is None or not case.in_test or not case.raised_in_changed or not case.only_tests_changed:
-        return None
-    if case.is_new_promise:
+    if module is None or not case.only_tests_changed or case.is_new_promise:
         return None
     is_promised = case.evidence.contract_path or _planned_file(case, module)
     if is_promised or case.removed_file(module) or not case.is_first_party(module):
@@ -246,11 +247,11 @@ def import_of_changed_tests(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.IMPORT_ERROR, 0.9, about=_IMPORT, second=(C.ARTIFACT_MISSING, 0.1))
+@LOADING_RULES.rule(C.IMPORT_ERROR, 0.9, "ImportError", facts="in-product", second=C.ARTIFACT_MISSING)
 def own_module_misspelt(case: Case) -> str | None:
     """The product imports a module of its own by a name that is nearly that of another."""
     module, near = _missing_module(case), next(iter(case.error.nearest), "/")
-    if module is None or "/" in near or not case.in_product:
+    if module is None or "/" in near:
         return None
     if not case.is_first_party(module) or case.removed_file(module):
         return None
@@ -261,7 +262,7 @@ def own_module_misspelt(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_IMPORT, second=(C.ARTIFACT_MISSING, 0.15))
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.ARTIFACT_MISSING)
 def own_module_not_built(case: Case) -> Hit | str | None:
     """A module of the project that a build makes, or that was not shipped, is not here."""
     module = _missing_module(case)
@@ -281,7 +282,7 @@ def own_module_not_built(case: Case) -> Hit | str | None:
     )
 
 
-@LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, about=_IMPORT, second=(C.SPEC_MISMATCH, 0.2))
+@LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, "ImportError", second=C.SPEC_MISMATCH)
 def own_module_removed(case: Case) -> Hit | None:
     """A change removed or renamed a module of the project that is still imported."""
     module = _missing_module(case)
@@ -298,7 +299,7 @@ def own_module_removed(case: Case) -> Hit | None:
     )
 
 
-@LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, about=_IMPORT, second=(C.SPEC_MISMATCH, 0.2))
+@LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, "ImportError", second=C.SPEC_MISMATCH)
 def own_module_missing(case: Case) -> str | None:
     """A module of the project does not exist."""
     module = _missing_module(case)
@@ -345,24 +346,24 @@ def _planned_file(case: Case, module: str) -> str | None:
 
 def is_native_library(case: Case) -> bool:
     """Return whether the dynamic linker did not find, or could not load, a native library."""
-    is_import = case.is_error("builtins.ImportError", "builtins.OSError")
+    is_import = case.is_error("ImportError", "OSError")
     return is_import and bool(_NATIVE.match(case.error.message))
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, about=("builtins.ImportError", "builtins.OSError"))
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, "ImportError", "OSError")
 def native_library_missing(case: Case) -> str | None:
     """A native library, or a part of Python that one is needed for, is not on this machine."""
     if is_native_library(case):
         return f"A native library is missing on this machine{_by(case)}: {quote(case.error.message)}."
     module = _missing_module(case)
-    if module is None or case.in_nobody or (case.raised_in_changed and "." in module):
+    if module is None or case.raised_at is None or (case.raised_in_changed and "." in module):
         return None
     if top_level(module) in _REMOVED or top_level(module) not in sys.stdlib_module_names:
         return None
     return f"This Python was built without {module}{_by(case)}, or it is for another system or version."
 
 
-@LOADING_RULES.rule(C.IMPORT_ERROR, 0.95, about=_IMPORT, second=(C.ENVIRONMENT_ERROR, 0.1))
+@LOADING_RULES.rule(C.IMPORT_ERROR, 0.95, "ImportError", second=C.ENVIRONMENT_ERROR)
 def dependency_missing(case: Case) -> Hit | None:
     """A module that is not of the project cannot be found."""
     module = _missing_module(case)
@@ -392,10 +393,10 @@ def _is_own(case: Case, module: str) -> bool:
     return case.is_first_party(module) if side is None else side is Side.PRODUCT
 
 
-@LOADING_RULES.rule(C.SPEC_MISMATCH, 0.92, about=_IMPORT, second=(C.IMPORT_ERROR, 0.15))
+@LOADING_RULES.rule(C.SPEC_MISMATCH, 0.92, "ImportError", facts="in-test", second=C.IMPORT_ERROR)
 def promised_name_missing(case: Case) -> Hit | None:
     """A test imports a name that an existing module of the project lacks."""
-    found = _imported_name(case) if case.in_test else None
+    found = _imported_name(case)
     if found is None or not _is_own(case, found[0]):
         return None
     where = f" ({case.error.path})" if case.error.path else ""
@@ -406,17 +407,19 @@ def promised_name_missing(case: Case) -> Hit | None:
     )
 
 
-@LOADING_RULES.rule(C.TEST_REGRESSION, 0.85, about=_IMPORT, owner=Owner.TEST, second=(C.IMPORT_ERROR, 0.2))
+@LOADING_RULES.rule(
+    C.TEST_REGRESSION, 0.85, "ImportError", facts="in-test", owner=Owner.TEST, second=C.IMPORT_ERROR
+)
 def helper_of_tests_missing(case: Case) -> str | None:
     """A test imports a name that a helper module of the tests lacks."""
-    found = _imported_name(case) if case.in_test and _is_own_file(case.error) else None
+    found = _imported_name(case) if _is_own_file(case.error) else None
     if found is None or not (case.is_test_package(found[0]) or case.error.object_side is Side.TEST):
         return None
     imports = f"which {place(case.raised_at)} imports"
     return f"{found[0]}, which belongs to the tests, has no {found[1]}, {imports}."
 
 
-@LOADING_RULES.rule(C.IMPORT_ERROR, 0.85, about=_IMPORT, second=(C.ENVIRONMENT_ERROR, 0.15))
+@LOADING_RULES.rule(C.IMPORT_ERROR, 0.85, "ImportError", second=C.ENVIRONMENT_ERROR)
 def import_failed(case: Case) -> Hit | None:
     """A module lacks a name that is imported from it, or an import failed in another way."""
     found, message = _imported_name(case), case.error.message
@@ -439,7 +442,7 @@ def import_failed(case: Case) -> Hit | None:
                 f"{module} of this Python has no {name}{_by(case)}: it exists only in other "
                 "versions of Python."
             ),
-            owner=Owner.ENVIRONMENT if case.way_unchanged else None,
+            owner=Owner.ENVIRONMENT if case.changed is not None and not case.raised_in_changed else None,
         )
     return Hit(
         suggestion=f"The installed {top} has no {name} in {module}{_by(case)}: pin a version that has it.",

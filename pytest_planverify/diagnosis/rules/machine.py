@@ -28,9 +28,8 @@ from pytest_planverify.diagnosis.rule import Hit, Rules
 from pytest_planverify.diagnosis.rules.behaviour import FAILED
 from pytest_planverify.diagnosis.rules.imports import is_native_library
 
-MACHINE_RULES = Rules()
+MACHINE_RULES = Rules("error")
 
-_OS, _KIND = ("builtins.OSError",), ("builtins.AttributeError", "builtins.TypeError")
 _FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _EXHAUSTED = frozenset(
@@ -46,7 +45,7 @@ _NETWORK_MODULES = frozenset(
     {"socket", "ssl", "http", "urllib", "smtplib", "ftplib", "imaplib", "poplib", "telnetlib"}
 )
 _PEER_ERRORS = (
-    "builtins.ConnectionError",
+    "ConnectionError",
     "smtplib.SMTPServerDisconnected",
     "smtplib.SMTPConnectError",
     "ftplib.error_temp",
@@ -62,11 +61,11 @@ _CLIENT_ERROR = re.compile(
     r"(?:Error|Exception|Timeout|Failed|Refused)?$"
 )
 _MACHINE_MESSAGES = (
-    ("builtins.FileNotFoundError", "No usable temporary directory found in"),
-    ("builtins.RuntimeError", "Could not determine home directory"),
-    ("builtins.RuntimeError", "can't start new thread"),
-    ("builtins.KeyError", "'getpwuid(): uid not found"),
-    ("builtins.KeyError", "'getgrgid(): gid not found"),
+    ("FileNotFoundError", "No usable temporary directory found in"),
+    ("RuntimeError", "Could not determine home directory"),
+    ("RuntimeError", "can't start new thread"),
+    ("KeyError", "'getpwuid(): uid not found"),
+    ("KeyError", "'getgrgid(): gid not found"),
     ("sqlite3.OperationalError", "unable to open database file"),
     ("sqlite3.OperationalError", "attempt to write a readonly database"),
     ("sqlite3.OperationalError", "disk I/O error"),
@@ -123,7 +122,7 @@ def _in(case: Case) -> str:
 def _started_program(case: Case) -> str | None:
     """Return the bare name of a program that could not be started because it was not found, or ``None``."""
     last, program = case.innermost, case.error.path
-    if not program or last is None or not case.is_error("builtins.FileNotFoundError"):
+    if not program or last is None or not case.is_error("FileNotFoundError"):
         return None
     is_started = (last.module or "") in ("subprocess", "os") or last.path.endswith("/subprocess.py")
     is_path = "/" in program or "\\" in program or "." in program[1:-3]
@@ -133,16 +132,23 @@ def _started_program(case: Case) -> str | None:
 def _read_variable(case: Case) -> str | None:
     """Return the environment variable that was read by ``os.environ[...]`` and is not set, or ``None``."""
     last = case.innermost
-    if last is None or last.function != "_Environ.__getitem__" or not case.is_error("builtins.KeyError"):
+    if last is None or last.function != "_Environ.__getitem__" or not case.is_error("KeyError"):
         return None
     return case.error.message.strip("'\"")
 
 
-@MACHINE_RULES.rule(C.TEST_REGRESSION, 0.75, second=(C.ENVIRONMENT_ERROR, 0.3))
+@MACHINE_RULES.rule(
+    C.TEST_REGRESSION,
+    0.75,
+    "OSError",
+    "KeyError",
+    "ImportError",
+    *_BY_NAME,
+    facts="changed-place",
+    second=C.ENVIRONMENT_ERROR,
+)
 def name_of_change_not_found(case: Case) -> Hit | None:
     """A file that was changed asks for something by a name that nothing here has."""
-    if not case.raised_in_changed:
-        return None
     error = case.error
     is_by_name = error.qualified in _BY_NAME or is_native_library(case)
     if program := _started_program(case):
@@ -162,14 +168,18 @@ def name_of_change_not_found(case: Case) -> Hit | None:
     )
 
 
-@MACHINE_RULES.rule(C.TEST_REGRESSION, 0.65, about=_OS, second=(C.ENVIRONMENT_ERROR, 0.35))
+@MACHINE_RULES.rule(
+    C.TEST_REGRESSION,
+    0.65,
+    "OSError",
+    facts="in-product changed-place not-by-hand",
+    second=C.ENVIRONMENT_ERROR,
+)
 def refused_to_changed_code(case: Case) -> str | None:
     """The system refuses something to product code that was changed, in a test that was not."""
     number = case.error.errno
-    if not case.in_product or not case.raised_in_changed or case.is_by_hand:
-        return None
     is_own = number in _FORBIDDEN or number in _EXHAUSTED or number in _UNREACHABLE
-    if not (is_own or case.is_error("builtins.ConnectionError", *_NAME_RESOLUTION)):
+    if not (is_own or case.is_error("ConnectionError", *_NAME_RESOLUTION)):
         return None
     if case.is_changed((case.evidence.nodeid or "").partition("::")[0]):
         return None
@@ -179,12 +189,18 @@ def refused_to_changed_code(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(C.TEST_REGRESSION, 0.65, about=_KIND, owner=Owner.TEST, second=(C.TYPE_ERROR, 0.3))
+@MACHINE_RULES.rule(
+    C.TEST_REGRESSION,
+    0.65,
+    "AttributeError",
+    "TypeError",
+    facts="in-product",
+    owner=Owner.TEST,
+    second=C.TYPE_ERROR,
+)
 def product_misled_by_tests(case: Case) -> str | None:
     """Unchanged product code cannot work with what changed tests hand to it."""
-    if not case.in_product or not case.only_tests_changed or not case.tests_on_way_changed:
-        return None
-    if raises_by_hand(case.raised_at):
+    if not case.only_tests_changed or not case.tests_on_way_changed or raises_by_hand(case.raised_at):
         return None
     return (
         f"{place(case.raised_at)} cannot work with what the tests pass to it, and only tests were "
@@ -193,26 +209,30 @@ def product_misled_by_tests(case: Case) -> str | None:
 
 
 @MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.7, about=("builtins.ValueError", *_KIND), second=(C.TEST_REGRESSION, 0.3)
+    C.ENVIRONMENT_ERROR,
+    0.7,
+    "ValueError",
+    "AttributeError",
+    "TypeError",
+    facts="in-project unchanged-place",
+    second=C.TEST_REGRESSION,
 )
 def variable_unusable(case: Case) -> str | None:
     """The value of an environment variable, or that it has none, cannot be used by unchanged code."""
     frame = case.raised_at
-    if frame is None or case.raised_in_changed or not _READS_VARIABLE.search(frame.source or ""):
+    if frame is None or not _READS_VARIABLE.search(frame.source or ""):
         return None
-    if case.is_error(*_KIND) and "NoneType" not in case.error.message:
+    if case.is_error("AttributeError", "TypeError") and "NoneType" not in case.error.message:
         return None
     reader = place(frame)
     return f"An environment variable that {reader} reads has an unusable value: {error_text(case.error)}."
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.65, about=("builtins.UnicodeError",), second=(C.TEST_REGRESSION, 0.35)
-)
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.65, "UnicodeError", facts="in-project", second=C.TEST_REGRESSION)
 def encoding_of_machine(case: Case) -> str | None:
     """Unchanged code that names no encoding gets that of the locale, which knows ASCII only."""
     source = (case.raised_at.source if case.raised_at is not None else None) or ""
-    if case.in_nobody or not case.error.message.startswith("'ascii' codec"):
+    if not case.error.message.startswith("'ascii' codec"):
         return None
     if any(case.is_changed(frame.path) for frame in case.frames):  # a caller may have named the encoding
         return None
@@ -224,9 +244,7 @@ def encoding_of_machine(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(
-    C.ARTIFACT_MISSING, 0.9, about=("builtins.FileNotFoundError",), second=(C.TEST_REGRESSION, 0.1)
-)
+@MACHINE_RULES.rule(C.ARTIFACT_MISSING, 0.9, "FileNotFoundError", second=C.TEST_REGRESSION)
 def read_file_removed(case: Case) -> Hit | None:
     """Code reads a file of the project that a change removed."""
     path = case.error.path or ""
@@ -242,7 +260,7 @@ def read_file_removed(case: Case) -> Hit | None:
 
 
 @MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.65, about=("builtins.FileNotFoundError",), second=(C.ARTIFACT_MISSING, 0.3)
+    C.ENVIRONMENT_ERROR, 0.65, "FileNotFoundError", facts="in-project accidental", second=C.ARTIFACT_MISSING
 )
 def file_not_shipped(case: Case) -> str | None:
     """Unchanged code reads a file of the project that is not here, and no change can have removed it."""
@@ -251,9 +269,7 @@ def file_not_shipped(case: Case) -> str | None:
     is_as_it_was = not case.raised_in_changed and path not in (case.changed or ())
     if not (case.nothing_changed or (is_of_tests and is_as_it_was)):
         return None
-    if case.in_nobody or case.was_meant or "/" not in path:
-        return None
-    if not is_relative(path) or path.startswith((".", "~")):
+    if "/" not in path or not is_relative(path) or path.startswith((".", "~")):
         return None
     if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
         return None
@@ -264,7 +280,11 @@ def file_not_shipped(case: Case) -> str | None:
 
 
 @MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.7, about=("subprocess.CalledProcessError",), second=(C.TEST_REGRESSION, 0.3)
+    C.ENVIRONMENT_ERROR,
+    0.7,
+    "subprocess.CalledProcessError",
+    facts="unchanged-place",
+    second=C.TEST_REGRESSION,
 )
 def program_fails_here(case: Case) -> str | None:
     """A program other than Python that unchanged code starts ends with an error."""
@@ -272,7 +292,8 @@ def program_fails_here(case: Case) -> str | None:
     found = _RAN.match(message)
     if found is None or _PYTHON.search(found["program"]):
         return None
-    if not (case.way_unchanged or (_GIT_FATAL.match(message) and not case.raised_in_changed)):
+    # That nothing changed is known, or git says that it cannot work in this folder.
+    if case.changed is None and not _GIT_FATAL.match(message):
         return None
     return (
         f"{found['program']}, which {place(case.raised_at)} starts, fails here, and no code in the "
@@ -281,11 +302,9 @@ def program_fails_here(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.7, second=(C.TEST_REGRESSION, 0.3))
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.7, facts="by-hand unchanged-place", second=C.TEST_REGRESSION)
 def refused_for_the_machine(case: Case) -> str | None:
     """Unchanged product code refuses to go on and says that the machine lacks something."""
-    if not case.is_by_hand or case.raised_in_changed:
-        return None
     last = case.innermost
     is_meant = last is not None and last.side in (Side.PRODUCT, Side.THIRD_PARTY)
     message = case.error.message
@@ -294,71 +313,83 @@ def refused_for_the_machine(case: Case) -> str | None:
     return f"{place(case.raised_at)} reports what the machine lacks: {error_text(case.error)}."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.82, about=_OS, second=(C.TEST_REGRESSION, 0.15))
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.82, "OSError", facts="accidental", second=C.TEST_REGRESSION)
 def permission_denied(case: Case) -> str | None:
     """The system refused access."""
-    if case.error.errno not in _FORBIDDEN or case.was_meant:
+    if case.error.errno not in _FORBIDDEN:
         return None
     return (
         f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {error_text(case.error)}."
     )
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_OS, second=(C.TEST_REGRESSION, 0.15))
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "OSError", facts="accidental", second=C.TEST_REGRESSION)
 def resources_exhausted(case: Case) -> str | None:
     """A disk or a quota is full, or the system has no more files, processes or memory to give."""
     is_disk = case.error.errno in _FULL_DISK
-    if case.was_meant or not (is_disk or case.error.errno in _EXHAUSTED):
+    if not (is_disk or case.error.errno in _EXHAUSTED):
         return None
     what = "The disk is full" if is_disk else "A resource of the system is exhausted"
     return f"{what}{_in(case)}: {error_text(case.error)}."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, second=(C.TEST_REGRESSION, 0.1))
-def service_unreachable(case: Case) -> Hit | str | None:
-    """A service or the network could not be reached, or did not answer as it should."""
-    error = case.error
-    is_system = case.is_error(*_OS)
-    service = SERVICE_OF_ERROR.get(error.qualified) or _client_that_gave_up(case)
-    if not (is_system or service or case.is_error(*_PEER_ERRORS)) or case.was_meant:
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, facts="library accidental", second=C.TEST_REGRESSION)
+def client_gave_up(case: Case) -> Hit | None:
+    """The client library of a service raised that it cannot reach it."""
+    last, error = case.innermost, case.error
+    if last is None or not _CLIENT_ERROR.search(error.type):
         return None
-    is_away = (is_system and error.errno in _UNREACHABLE) or case.is_error(*_NAME_RESOLUTION)
-    if not (service or is_away or _is_absent_socket(case)):
-        is_slow = case.is_error("builtins.TimeoutError") and _is_from_network(case)
-        is_gone = case.is_error(*_PEER_ERRORS) and not case.is_error("builtins.BrokenPipeError")
-        answer = f"A service did not answer correctly{_in(case)}: {error_text(error)}."
-        return Hit(suggestion=answer, weight=0.85) if is_slow or is_gone else None
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"The address is already in use{_in(case)}: {error_text(error)}. Stop the program that uses "
-            "it, or let the test use any free port."
-        )
-    is_early = case.evidence.phase in (Phase.SETUP, Phase.COLLECT, Phase.SESSION, None)
-    return Hit(
-        suggestion=f"{(service or 'a service or the network').capitalize()} could not be "
-        f"reached{_in(case)}: {error_text(error)}. Start it, or make the test independent of it.",
-        weight=1.0 if is_early else 0.87,
+    service = SERVICE_OF_ERROR.get(error.qualified)
+    return _unreachable(
+        case, service or f"the service that {top_level(last.module or error.qualified)} talks to"
     )
 
 
-def _client_that_gave_up(case: Case) -> str | None:
-    """Return a phrase for the service that a client could not reach, or that answered with an overload.
-
-    ``None`` if the exception is no such error of an HTTP library or of a third-party client.
-    """
-    error, last = case.error, case.innermost
+@MACHINE_RULES.rule(
+    C.ENVIRONMENT_ERROR,
+    0.94,
+    "OSError",
+    *_PEER_ERRORS,
+    *_HTTP_ERRORS,
+    *SERVICE_OF_ERROR,
+    facts="accidental",
+    second=C.TEST_REGRESSION,
+)
+def service_unreachable(case: Case) -> Hit | None:
+    """A service or the network could not be reached, or did not answer as it should."""
+    error = case.error
+    service = SERVICE_OF_ERROR.get(error.qualified)
     if error.qualified in _HTTP_ERRORS and _OVERLOADED.search(error.message):
-        return "an HTTP service"
-    if last is not None and last.side is Side.THIRD_PARTY and _CLIENT_ERROR.search(error.type):
-        return f"the service that {top_level(last.module or error.qualified)} talks to"
-    return None
+        service = "an HTTP service"
+    is_away = error.errno in _UNREACHABLE and case.is_error("OSError")
+    if service or is_away or case.is_error(*_NAME_RESOLUTION) or _is_absent_socket(case):
+        return _unreachable(case, service or "a service or the network")
+    is_slow = case.is_error("TimeoutError") and _is_from_network(case)
+    is_gone = case.is_error(*_PEER_ERRORS) and not case.is_error("BrokenPipeError")
+    if not (is_slow or is_gone):
+        return None
+    answer = f"A service did not answer correctly{_in(case)}: {error_text(error)}."
+    return Hit(suggestion=answer, weight=0.85)
+
+
+def _unreachable(case: Case, service: str) -> Hit:
+    """Return the hit for a service that cannot be reached, given as a phrase, or for an address in use."""
+    if case.error.errno == errno.EADDRINUSE:
+        taken = f"The address is already in use{_in(case)}: {error_text(case.error)}."
+        return Hit(suggestion=f"{taken} Stop the program that uses it, or let the test use any free port.")
+    is_early = case.evidence.phase in (Phase.SETUP, Phase.COLLECT, Phase.SESSION, None)
+    return Hit(
+        suggestion=f"{service.capitalize()} could not be reached{_in(case)}: {error_text(case.error)}. "
+        "Start it, or make the test independent of it.",
+        weight=1.0 if is_early else 0.87,
+    )
 
 
 def _is_absent_socket(case: Case) -> bool:
     """Return whether code connects to a Unix domain socket that does not exist."""
     # Unlike open(), connect() raises a FileNotFoundError without a file name.
     last = case.innermost
-    is_unnamed = case.is_error("builtins.FileNotFoundError") and not case.error.path
+    is_unnamed = case.is_error("FileNotFoundError") and not case.error.path
     return is_unnamed and last is not None and ".connect(" in (last.source or "")
 
 
@@ -371,7 +402,7 @@ def _is_from_network(case: Case) -> bool:
     return top_level(module) in _NETWORK_MODULES
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.9)
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, *MACHINE_ERRORS, *dict(_MACHINE_MESSAGES), facts="accidental")
 def machine_lacks_something(case: Case) -> str | None:
     """The exception's type, or how its message begins, speaks about the machine."""
     error = case.error
@@ -381,43 +412,36 @@ def machine_lacks_something(case: Case) -> str | None:
             name in case.classes and error.message.startswith(text) for name, text in _MACHINE_MESSAGES
         )
         phrase = "the machine lacks something" if any(known) else None
-    if phrase is None or case.was_meant:
+    if phrase is None:
         return None
     return f"{phrase[0].upper()}{phrase[1:]}: {error_text(error)}{_in(case)}."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, about=("builtins.FileNotFoundError",))
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, "FileNotFoundError")
 def program_not_on_path(case: Case) -> str | None:
     """A program that was to be started by its bare name is not on PATH."""
     program = _started_program(case)
     return program and f"The program {program} that is started{_in(case)} is not on PATH: install it."
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.82, about=("builtins.KeyError",), second=(C.TEST_REGRESSION, 0.15)
-)
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.82, "KeyError", second=C.TEST_REGRESSION)
 def variable_not_set(case: Case) -> str | None:
     """An environment variable that is read is not set."""
     name = _read_variable(case)
     return name and f"The environment variable {name} that is read{_in(case)} is not set."
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.65, about=("builtins.MemoryError",), second=(C.TEST_REGRESSION, 0.3)
-)
-def out_of_memory(case: Case) -> str | None:
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.65, "MemoryError", facts="accidental", second=C.TEST_REGRESSION)
+def out_of_memory(case: Case) -> str:
     """Memory ran out."""
-    more = "give the run more, or make it use less"
-    return None if case.was_meant else f"Memory ran out{_in(case)}: {more}."
+    return f"Memory ran out{_in(case)}: give the run more, or make it use less."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, second=(C.IMPORT_ERROR, 0.25))
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, facts="collect library", second=C.IMPORT_ERROR)
 def dependency_fails_at_import(case: Case) -> str | None:
     """An installed package fails while it is imported, for a reason of its own."""
     last = case.innermost
-    if case.evidence.phase is not Phase.COLLECT or last is None or last.side is not Side.THIRD_PARTY:
-        return None
-    if last.function != "<module>" or case.is_error("builtins.ImportError"):
+    if last is None or last.function != "<module>" or case.is_error("ImportError"):
         return None
     return (
         f"An installed package fails during its import, at {place(last)}: {error_text(case.error)}. "
@@ -443,9 +467,7 @@ def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
     return None
 
 
-@MACHINE_RULES.rule(
-    C.TEST_REGRESSION, 0.8, about=_OF_PYTEST, owner=Owner.TEST, second=(C.ENVIRONMENT_ERROR, 0.2)
-)
+@MACHINE_RULES.rule(C.TEST_REGRESSION, 0.8, *_OF_PYTEST, owner=Owner.TEST, second=C.ENVIRONMENT_ERROR)
 def asked_by_changed_tests(case: Case) -> Hit | str | None:
     """Tests that were changed ask pytest for a fixture, a mark or a plugin that is not there."""
     asked = _asked_of_pytest(case)
@@ -471,7 +493,7 @@ def asked_by_changed_tests(case: Case) -> Hit | str | None:
     return f"{uses}, which is not defined{meant}"
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_OF_PYTEST, second=(C.TEST_REGRESSION, 0.15))
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, *_OF_PYTEST, second=C.TEST_REGRESSION)
 def not_of_pytest(case: Case) -> str | None:
     """pytest is asked for a fixture, a mark or a plugin that nothing here gives."""
     asked = _asked_of_pytest(case)

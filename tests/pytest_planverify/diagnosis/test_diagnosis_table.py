@@ -76,11 +76,9 @@ def test_rule_ids_are_unique_and_kebab_case() -> None:
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in ids)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_second_category_of_a_rule_is_another_one_with_less_confidence(rule: Rule) -> None:
-    category, weight = rule.second or (None, 0)
-    assert category is not rule.category
-    assert 0 <= weight < rule.confidence < 1
+def test_second_category_of_a_rule_is_another_one() -> None:
+    assert [rule.id for rule in RULES if rule.second is rule.category] == []
+    assert [rule.id for rule in RULES if not 0 < rule.confidence < 1] == []
 
 
 def test_only_the_last_rule_is_unknown() -> None:
@@ -93,7 +91,7 @@ def test_failing_rule_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyError("x")
 
     broken = Rule("broken", Category.TEST_CRASH, 0.9, breaks, "It breaks.")
-    monkeypatch.setattr(decision, "rules_for", lambda case: iter([(broken, case)]))
+    monkeypatch.setattr(decision, "rules_for", lambda case: iter([((broken,), case)]))
     diagnosis = diagnose(Evidence(kind="session", headline="odd"))
     assert (diagnosis.category, diagnosis.owner) == (Category.UNKNOWN, Owner.UNKNOWN)
     assert "broken (KeyError)" in diagnosis.because
