@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from measuring import Command, Row, environment, expect_nothing, interleaved, python, wall_seconds
+from measuring import Command, Row, cost_of, environment, expect_nothing, paired, python
 from projects import expect_done, write_plan
 
 PACKAGES = (
@@ -189,17 +189,15 @@ def _measured(source: Path, nodeids: Sequence[str], rounds: int) -> dict[str, fl
     done = partial(expect_done, source, todos=len(nodeids))
     first, *others = (python("-m", "pytest", nodeid, "-q") for nodeid in nodeids)
     spawned = command(argv=first, repeat=others, check=expect_nothing)
-    return {
-        **interleaved(
-            {
-                "plain": command(argv=python("-m", "pytest", "-q", *nodeids), check=expect_nothing),
-                "serial": command(argv=plan, check=lambda _: done()),
-                "-n 2": command(argv=[*plan, "-n", "2"], check=lambda _: done()),
-            },
-            rounds,
-        ),
-        "spawned": wall_seconds(spawned),
-    }
+    runs = paired(
+        {
+            "plain": command(argv=python("-m", "pytest", "-q", *nodeids), check=expect_nothing),
+            "serial": command(argv=plan, check=lambda _: done()),
+            "-n 2": command(argv=[*plan, "-n", "2"], check=lambda _: done()),
+        },
+        rounds,
+    )
+    return {**runs.medians(), "spawned": cost_of(spawned).wall}
 
 
 def _pytest(source: Path, *args: str) -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 from engine_logs import plan_of, run_of
 from fastapi.testclient import TestClient
-from measuring import Command, Row, interleaved
+from measuring import Command, Row, paired
 from outcome_samples import check, document, outcome, results
 from sample_documents import sample_document
 
@@ -156,7 +156,7 @@ def planner(folder: Path, rounds: int) -> list[Row]:
         "import typer": command(sys.executable, "-c", "import typer", says=""),
         "planner --help": command(planner, "--help", says="Usage"),
     }
-    seconds = interleaved(big, max(rounds // 2, 2)) | interleaved(small, rounds * 3)
+    seconds = paired(big, max(rounds // 2, 2)).medians() | paired(small, rounds * 3).medians()
     on = f"on {MAX_TODOS} todos, {MAX_TODOS // FAILED_EVERY} failed / loading both files"
     found = [_row(f"planner {name} {on}", seconds, name, "load", MOST_TIMES) for name in list(big)[1:]]
     name = "planner --help / python -c 'import typer'"

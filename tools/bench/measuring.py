@@ -72,12 +72,15 @@ class Pairs:
         """Return the median over the rounds of the cost of one command, in seconds."""
         return statistics.median(self._of(name, what))
 
+    def medians(self, *, what: str = "wall") -> dict[str, float]:
+        """Return the median over the rounds of the cost of each command, in seconds."""
+        return {name: self.median(name, what=what) for name in self._costs}
+
     def raw(self, *, what: str = "cpu", unit_ms: bool = False) -> str:
         """Return the medians of all commands as text, to print beside a figure."""
-        shown = {name: self.median(name, what=what) for name in self._costs}
         return f"{what} " + ", ".join(
             f"{name} {value * 1e3:.0f} ms" if unit_ms else f"{name} {value:.2f} s"
-            for name, value in shown.items()
+            for name, value in self.medians(what=what).items()
         )
 
     def _both(self, ours: str, theirs: str, what: str) -> tuple[list[float], list[float]]:
@@ -105,36 +108,14 @@ def paired(commands: Mapping[str, Command], rounds: int) -> Pairs:
 def cost_of(command: Command) -> Cost:
     """Run the command and its repetitions once. Raises ``AssertionError`` if its work was not done."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    wall = wall_seconds(command)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(wall=wall, cpu=cpu)
-
-
-def wall_seconds(command: Command) -> float:
-    """Run the command and its repetitions once. Raises ``AssertionError`` if its work was not done."""
     start = time.perf_counter()
     outputs = [_run(command, argv) for argv in (command.argv, *command.repeat)]
-    elapsed = time.perf_counter() - start
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     for output in outputs:
         command.check(output)
-    return elapsed
-
-
-def interleaved(commands: Mapping[str, Command], rounds: int) -> dict[str, float]:
-    """Return the median seconds of each command over the rounds, one run of each in every round.
-
-    The order is reversed after each round, so that a drift of the machine affects all alike. An unmeasured
-    run comes first, which compiles and fills caches.
-    """
-    for command in commands.values():
-        command.check(_run(command, command.argv))
-    seconds: dict[str, list[float]] = {name: [] for name in commands}
-    for number in range(rounds):
-        names = list(commands)[:: 1 if number % 2 == 0 else -1]
-        for name in names:
-            seconds[name].append(wall_seconds(commands[name]))
-    return {name: statistics.median(values) for name, values in seconds.items()}
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(wall=wall, cpu=cpu)
 
 
 def peak_memory(command: Command) -> Memory:

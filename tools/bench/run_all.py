@@ -9,7 +9,7 @@ are short. Unless stated otherwise, times are the processor time of all processe
 from __future__ import annotations
 
 import argparse
-import importlib
+import pkgutil
 import platform
 import sys
 import tempfile
@@ -56,8 +56,7 @@ def main() -> int:
     for name in options.names or BENCHMARKS:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="planverify-bench-") as folder:
-            module, _, function = BENCHMARKS[name].partition(":")
-            measure = getattr(importlib.import_module(module), function)
+            measure = pkgutil.resolve_name(BENCHMARKS[name])
             rows += measure(Path(folder).resolve(), options.rounds)
     print(f"Python {platform.python_version()}, pytest {pytest.__version__}, {options.rounds} rounds")
     print(render(rows))
