@@ -14,14 +14,14 @@ sys.path.append(str(Path(__file__).parents[2] / "tools" / "corpus" / "builders")
 
 import controls
 import decoys
-from edits import changed_files
-from small_projects.bundles import (
+from bundles import (
     CONTROL_KINDS,
     DECOY_KINDS,
     Change,
     SmallProject,
     small_projects,
 )
+from edits import changed_files
 
 PROJECTS = small_projects()
 each_project = pytest.mark.parametrize("project", PROJECTS, ids=[each.name for each in PROJECTS])

@@ -14,10 +14,15 @@ from planner.model.taxonomy import Category, Owner
 CORPUS = Path(__file__).parents[2] / "tools" / "corpus" / "builders"
 sys.path.insert(0, str(CORPUS))
 
-from scenes.building import ENVIRONMENTS, GUARDS  # noqa: E402 - the folder has to be on the path first
-from scenes.making import edited, files_of, in_style, naming  # noqa: E402
-from scenes.projects import PROJECTS, STAND_INS, Style  # noqa: E402
-from scenes.scene import Scene  # noqa: E402
+from scenes.making import (  # noqa: E402 - the folder has to be on the path first
+    ENVIRONMENTS,
+    GUARDS,
+    edited,
+    files_of,
+    in_style,
+    naming,
+)
+from scenes.scene import PROJECTS, STAND_INS, Scene, Style  # noqa: E402
 
 GROUPS = {"environment": ENVIRONMENTS.scenes, "guard": GUARDS.scenes}
 PLACEHOLDER = re.compile(r"\b(PKG|ENVNAME|SRC|TESTS|NOUNS?|Noun|MODULE|PORTNUMBER)\b")

@@ -39,8 +39,8 @@ BUILDERS: Mapping[str, tuple[str, str]] = {
     "injected": ("injected", "injected"),
     "decoys": ("decoys", "decoys"),
     "controls": ("controls", "controls"),
-    "environments": ("scenes.building:ENVIRONMENTS", "environment"),
-    "guards": ("scenes.building:GUARDS", "guards"),
+    "environments": ("scenes.making:ENVIRONMENTS", "environment"),
+    "guards": ("scenes.making:GUARDS", "guards"),
     "commands": ("commands", "commands"),
     "releases": ("releases", "releases"),
 }

@@ -17,10 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from decoys import Dropped, recorded
-from edits import changed_files, write_files
-from recording import KEPT_VARIABLES, Recording, plan_of
-from small_projects.bundles import (
+from bundles import (
     CONTROL_KINDS,
     Change,
     SmallProject,
@@ -28,6 +25,9 @@ from small_projects.bundles import (
     small_projects,
     snippet,
 )
+from decoys import Dropped, recorded
+from edits import changed_files, write_files
+from recording import KEPT_VARIABLES, Recording, plan_of
 
 from tools.corpus.case import Case, Gates, Group, Origin
 

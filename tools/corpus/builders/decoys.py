@@ -20,9 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from edits import changed_files, write_files
-from recording import Recording, plan_of, record
-from small_projects.bundles import (
+from bundles import (
     DECOY_KINDS,
     Change,
     SmallProject,
@@ -32,6 +30,8 @@ from small_projects.bundles import (
     snippet,
     with_company,
 )
+from edits import changed_files, write_files
+from recording import Recording, plan_of, record
 
 from planner.model.evidence import Evidence
 from planner.model.taxonomy import Category, Owner, Repeatability

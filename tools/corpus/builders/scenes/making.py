@@ -1,4 +1,4 @@
-"""Build the case of a scene: write the project, see it pass, apply the fault, record the failure."""
+"""Build the groups ``environment`` and ``guard``: write the project of each scene, record its failure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -21,11 +24,10 @@ from typing import Any
 import pytest
 from edits import Edit, EditError, Files, changed_files, commit_files, write_files
 from recording import PLUGIN_FOLDER, Recording, plan_of, record
+from scenes.scene import PROJECTS, Project, Scene, Style, read_scenes
+from scenes.surroundings import Around, around, is_free, possible
 
 from planner.model.evidence import Evidence
-from scenes.projects import PROJECTS, Project, Style
-from scenes.scene import Scene
-from scenes.surroundings import Around, around, is_free, possible
 from tools.corpus.case import Case, Gates, Group, Label, Origin, Place
 
 
@@ -423,3 +425,43 @@ def _origin(stage: _Stage, seed: int) -> Origin:
         python=platform.python_version(),
         pytest=pytest.__version__,
     )
+
+
+class SceneBuilder:
+    """Builder of the cases of one group."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    @cached_property
+    def scenes(self) -> tuple[Scene, ...]:
+        """Return the scenes in the order in which their cases are built."""
+        return read_scenes(self._group)
+
+    @property
+    def KINDS(self) -> dict[str, str]:
+        """Return every kind of fault, with one sentence about it."""
+        return {each.kind: each.says for each in sorted(self.scenes, key=lambda scene: scene.kind)}
+
+    def build(self, work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
+        """Yield every case, or those of some kinds or projects. Reports dropped cases on standard error."""
+        dropped: list[Dropped] = []
+        for scene in self.scenes:
+            for project in scene.projects:
+                if only and scene.kind not in only and project not in only:
+                    continue
+                made = make(scene, project, self._group, work, seed)
+                if isinstance(made, Dropped):
+                    dropped.append(made)
+                    print(f"dropped {made.case_id}: {made.reason}", file=sys.stderr)
+                else:
+                    yield made
+        for kind, count in sorted(Counter(each.kind for each in dropped).items()):
+            print(f"dropped {count} of {kind}", file=sys.stderr)
+
+
+ENVIRONMENTS = SceneBuilder(Group.ENVIRONMENT)
+"""Faults of the machine, and similar faults of the project itself."""
+
+GUARDS = SceneBuilder(Group.GUARD)
+"""Findings of guards and of criteria other than tests, and aborted runs."""

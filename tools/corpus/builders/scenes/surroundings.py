@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from scenes.projects import STAND_INS
-from scenes.scene import Machine
+from scenes.scene import STAND_INS, Machine
 
 Answer = Callable[[socket.socket], None]
 

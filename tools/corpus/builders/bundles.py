@@ -159,7 +159,7 @@ CONTROL_KINDS: dict[str, str] = {
 }
 
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).with_name("small_projects")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

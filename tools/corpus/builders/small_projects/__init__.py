@@ -1,1 +1,0 @@
-"""Small projects for decoys and honest controls; each file here describes one."""
