@@ -71,7 +71,6 @@ _TABLE: dict[str, Any] = yaml.safe_load(
 TOOL_NEEDS = {use: tool for tool, uses in _TABLE["needs"].items() for use in uses.split()}
 """The required tool, if it is not named like the use."""
 
-# Their order decides in which projects a build inserts them.
 ALL_KINDS = tuple(
     Kind(use=use, **{key: value for key, value in row.items() if key != "uses"})
     for row in _TABLE["kinds"]
