@@ -235,36 +235,33 @@ def assertion_in_test(case: Case) -> Hit | None:
         return Hit(
             suggestion=f"{sentence}expects a message that matches {quote(found['regex'], _LONGEST)}."
         )
-    value, call, function = _origin(case)
+    value, function = _origin(case)
     has_product = evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
     weight = 1.0 if has_product or case.printed else 0.8
     # A fixture may assert a property of the machine: that a service answers, that an extension is built.
     by_phase = {Phase.SETUP: 0.55, Phase.TEARDOWN: 0.85}
     return Hit(
-        suggestion=_comparison(case, test, value, place(function, call or "The product"))
-        or f"{test} fails: {error_text(case.error)}.",
+        suggestion=_comparison(case, test, value, function) or f"{test} fails: {error_text(case.error)}.",
         weight=by_phase.get(evidence.phase or Phase.CALL, weight),
         frame=function,
     )
 
 
-def _origin(case: Case) -> tuple[str | None, str | None, Frame | None]:
-    """Return a compared value, the call that returned it, and the product function, as far as known.
+def _origin(case: Case) -> tuple[str | None, Frame | None]:
+    """Return the compared value that a product function returned, and the function, as far as known.
 
-    Value and call are those of pytest's explanation; the function is the one that the explanation names, or
-    the only one that the failing line refers to if there is no explanation.
+    The function is one that pytest's explanation names, or the only one that the failing line refers to if
+    there is no explanation; the value is known from an explanation only.
     """
     origins, subjects = origins_of_values(case.error), case.evidence.subjects
     for value, call in origins:
         callee = _callee(call)
         for frame in subjects:
             if frame.function.rpartition(".")[2] == callee:
-                return value, call, frame
-    if origins:
-        return *origins[0], None
+                return value, frame
     # The value may come from any method of a class.
-    is_function = len(subjects) == 1 and not is_class(subjects[0])
-    return None, None, subjects[0] if is_function else None
+    is_function = len(subjects) == 1 and not origins and not is_class(subjects[0])
+    return None, subjects[0] if is_function else None
 
 
 def _callee(call: str) -> str:
@@ -274,11 +271,11 @@ def _callee(call: str) -> str:
     return call.partition("(")[0].rpartition(".")[2]
 
 
-def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | None:
+def _comparison(case: Case, test: str, given: str | None, function: Frame | None) -> str | None:
     """Return a sentence with the returned and the expected value; ``None`` if no comparison is recognized.
 
-    ``given`` is the value that came from a call, if known, and ``giver`` the phrase for that call. The
-    value decides which operand is the result; else the source decides whether the expected one is left.
+    ``given`` is the value that a product function returned, if known, and decides which operand is the
+    result; else the source decides whether the expected one is left.
     """
     compared = comparison(case.error)
     if compared is None:
@@ -296,6 +293,7 @@ def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | N
         # unittest prints ``!=`` for a failed assertEqual, so the right operand is expected after all.
         is_unittest = not case.error.message.startswith("assert")
         expects = right if is_unittest else f"anything but {right}"
+    giver = place(function, dict(origins_of_values(case.error)).get(left, "The product"))
     awaited = ", which was not awaited," if left.startswith("<coroutine object") else ""
     return f"{giver} returned {left}{awaited} where {test} expects {expects}."
 

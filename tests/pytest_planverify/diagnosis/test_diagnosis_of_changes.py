@@ -284,6 +284,15 @@ def test_product_value_on_the_right_side_of_an_assertion_is_recognised():
     )
 
 
+def test_value_that_the_test_makes_by_a_call_is_the_expected_one():
+    message = "assert None == date(1997, 7, 16)\n +  where date(1997, 7, 16) = date(1997, 7, 16)"
+
+    diagnosis = diagnose(seen(error("AssertionError", message, TEST)))
+
+    assert (diagnosis.suggestion or "").startswith("The product returned None where")
+    assert (diagnosis.suggestion or "").endswith("expects date(1997, 7, 16).")
+
+
 @pytest.mark.parametrize(
     ("where", "giver"),
     [
