@@ -420,7 +420,7 @@ def test_files(failure: Failure) -> tuple[str, ...]:
 
 def place(location: Location) -> str:
     """Return a location as Markdown: ```compute_rsi` (`indicators/rsi.py:11`)``."""
-    where = code(f"{location.path}:{location.line}" if location.line else location.path)
+    where = code(location.shown)
     if location.function and location.function != "<module>":
         return f"{code(location.function)} ({where})"
     return where

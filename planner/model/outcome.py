@@ -108,6 +108,11 @@ class Location(ReadValue):
     line: int | None = None
     function: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """Return ``shop/tax.py:3``, or the path alone."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
 
 class Candidate(ReadValue):
     """A function that may be at fault."""

@@ -1,4 +1,4 @@
-"""Interpretation of outcomes: state, failures, proof, sub-plans, and comparison with the baseline."""
+"""Interpretation of outcomes: state, failures, proof, sub-plans, and failures from before the work."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from planner.model.verdicts import (
 )
 from planner.policy.allowed_files import claimed_files
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN, criterion_ids, wants_convention
-from planner.text.display import counted, listed
+from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from planner.model.baseline import BaselineCheck, BaselineTest
-    from planner.model.outcome import Cause, Outcome
+    from planner.model.outcome import Outcome
     from planner.model.plan import Todo
 
 
@@ -229,102 +228,11 @@ def parent_verdicts(own: Iterable[Verdict], children: Iterable[Verdict]) -> list
     return [*own, *(Verdict.INCONCLUSIVE if verdict.is_red else verdict for verdict in children)]
 
 
-def is_worth_telling(causes: Sequence[Cause]) -> bool:
-    """Return whether root causes show better than the todos what to repair first.
-
-    That holds if there are several of them, or one that makes several todos fail.
-    """
-    return len(causes) > 1 or any(len(cause.todos) > 1 for cause in causes)
-
-
-def consequences(cause: Cause) -> str:
-    """Return a phrase on the extent of a root cause: ``1700 tests in 12 todos``."""
-    todos = len(cause.todos)
-    where = f"in '{cause.todos[0].todo_id}'" if todos == 1 else f"in {counted(todos, 'todo')}"
-    counts = [
-        counted(count, noun) for count, noun in ((cause.tests, "test"), (cause.files, "test file")) if count
-    ]
-    return f"{' and '.join(counts)} {where}".strip()
-
-
-def place(cause: Cause) -> str:
-    """Return the location of a root cause as ``shop/tax.py:3``; empty if it is unknown."""
-    if cause.location is None:
-        return ""
-    line = "" if cause.location.line is None else f":{cause.location.line}"
-    return f"{cause.location.path}{line}"
-
-
-# -- comparison with the baseline ----------------------------------------------------------------------
+# -- failures from before the work ---------------------------------------------------------------------
 
 
 GREEN = frozenset((TestOutcome.PASSED, TestOutcome.XPASSED))
 """Outcomes of tests that ran and passed."""
-
-
-def since_of(now: TestOutcome, then: BaselineTest | None, *, may_have_been_there: bool) -> Since:
-    """Return how a test's result compares with its result at the baseline.
-
-    ``then`` is ``None`` if the baseline has no result of the test: it did not exist then, or, if
-    ``may_have_been_there``, perhaps existed and was not run.
-    """
-    # A skipped test, for example, shows neither a failure nor its absence.
-    if not now.is_red and now not in GREEN:
-        return Since.UNKNOWN
-    if then is None:
-        return Since.NEW if now.is_red and not may_have_been_there else Since.UNKNOWN
-    if then.flaky:
-        return Since.FLAKY_AT_BASE
-    if now.is_red:
-        return Since.PRE_EXISTING if then.outcome.is_red else Since.NEW
-    failed_then = then.outcome.is_red or then.outcome is TestOutcome.XFAILED
-    return Since.FIXED if failed_then else Since.UNKNOWN
-
-
-_PRECEDENCE = (Since.NEW, Since.UNKNOWN, Since.PRE_EXISTING, Since.FLAKY_AT_BASE)
-"""Order of precedence for a failure of several tests: one new test makes it new."""
-
-
-def since_of_tests(sinces: Collection[Since]) -> Since:
-    """Return how a failure compares with the baseline, from the comparisons of its failing tests."""
-    return next((since for since in _PRECEDENCE if since in sinces), Since.UNKNOWN)
-
-
-def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
-    """Return how a failure without tests compares with the baseline, by its check's verdict and signatures.
-
-    ``then`` is the check at the baseline, or ``None`` if it is not known.
-    """
-    if then is None:
-        return Since.UNKNOWN
-    if then.verdict is Verdict.FLAKY:
-        return Since.FLAKY_AT_BASE
-    if signature is not None and signature in then.signatures:
-        return Since.PRE_EXISTING
-    return Since.NEW if then.verdict is Verdict.PASSED or then.verdict.is_red else Since.UNKNOWN
-
-
-def check_at_base(then: BaselineCheck | None, tests: Iterable[BaselineTest]) -> CheckAtBase | None:
-    """Return the state of a check at the baseline: by its tests that ran there, else by its verdict.
-
-    Returns ``None`` if the baseline decides neither.
-    """
-    known = list(tests)
-    if not known:
-        return None if then is None else _BY_VERDICT.get(then.verdict)
-    if any(test.flaky for test in known):
-        return CheckAtBase.MIXED
-    reds = sum(test.outcome.is_red for test in known)
-    if reds == 0:
-        return CheckAtBase.GREEN
-    return CheckAtBase.RED if reds == len(known) else CheckAtBase.MIXED
-
-
-_BY_VERDICT = {
-    Verdict.PASSED: CheckAtBase.GREEN,
-    Verdict.FAILED: CheckAtBase.RED,
-    Verdict.FLAKY: CheckAtBase.MIXED,
-}
 
 BEFORE_THE_WORK = frozenset((Since.PRE_EXISTING, Since.FLAKY_AT_BASE))
 """Comparisons that show that a failure was not caused by the work on the todo."""

@@ -30,11 +30,7 @@ from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from planner.policy.outcomes import (
     BEFORE_THE_WORK,
     GREEN,
-    check_at_base,
     covers,
-    since_of,
-    since_of_check,
-    since_of_tests,
 )
 from planner.text.display import listed
 from pytest_planverify.baseline import below
@@ -42,6 +38,7 @@ from pytest_planverify.baseline import below
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from planner.model.baseline import BaselineCheck, BaselineTest
     from planner.model.outcome import Check, Outcome
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
@@ -50,6 +47,16 @@ if TYPE_CHECKING:
 
 _ALWAYS_NEW = frozenset({"hygiene", "allowlist"})
 """Ids of guards that compare with the baseline themselves, so that their findings are always new."""
+
+
+_PRECEDENCE = (Since.NEW, Since.UNKNOWN, Since.PRE_EXISTING, Since.FLAKY_AT_BASE)
+"""Order of precedence for a failure of several tests: one new test makes it new."""
+
+_BY_VERDICT = {
+    Verdict.PASSED: CheckAtBase.GREEN,
+    Verdict.FAILED: CheckAtBase.RED,
+    Verdict.FLAKY: CheckAtBase.MIXED,
+}
 
 
 class BaselineComparison:
@@ -120,7 +127,7 @@ class BaselineComparison:
         for before in (False, True):
             named = tuple(test for test in tests if (sinces[test] in BEFORE_THE_WORK) is before)
             if named:
-                parts.append((since_of_tests({sinces[test] for test in named}), named))
+                parts.append((min((sinces[test] for test in named), key=_PRECEDENCE.index), named))
         return parts
 
     def _since(self, todo_id: str, nodeid: str, outcome: TestOutcome) -> Since:
@@ -130,6 +137,55 @@ class BaselineComparison:
         # Whether an unrecorded test existed matters, and is searched in its file, only if it fails now.
         missing = recorded is None and outcome.is_red
         return since_of(outcome, recorded, may_have_been_there=missing and self._kept.had_test(name))
+
+
+def since_of(now: TestOutcome, then: BaselineTest | None, *, may_have_been_there: bool) -> Since:
+    """Return how a test's result compares with its result at the baseline.
+
+    ``then`` is ``None`` if the baseline has no result of the test: it did not exist then, or, if
+    ``may_have_been_there``, perhaps existed and was not run.
+    """
+    # A skipped test, for example, shows neither a failure nor its absence.
+    if not now.is_red and now not in GREEN:
+        return Since.UNKNOWN
+    if then is None:
+        return Since.NEW if now.is_red and not may_have_been_there else Since.UNKNOWN
+    if then.flaky:
+        return Since.FLAKY_AT_BASE
+    if now.is_red:
+        return Since.PRE_EXISTING if then.outcome.is_red else Since.NEW
+    failed_then = then.outcome.is_red or then.outcome is TestOutcome.XFAILED
+    return Since.FIXED if failed_then else Since.UNKNOWN
+
+
+def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
+    """Return how a failure without tests compares with the baseline, by its check's verdict and signatures.
+
+    ``then`` is the check at the baseline, or ``None`` if it is not known.
+    """
+    if then is None:
+        return Since.UNKNOWN
+    if then.verdict is Verdict.FLAKY:
+        return Since.FLAKY_AT_BASE
+    if signature is not None and signature in then.signatures:
+        return Since.PRE_EXISTING
+    return Since.NEW if then.verdict is Verdict.PASSED or then.verdict.is_red else Since.UNKNOWN
+
+
+def check_at_base(then: BaselineCheck | None, tests: Iterable[BaselineTest]) -> CheckAtBase | None:
+    """Return the state of a check at the baseline: by its tests that ran there, else by its verdict.
+
+    Returns ``None`` if the baseline decides neither.
+    """
+    known = list(tests)
+    if not known:
+        return None if then is None else _BY_VERDICT.get(then.verdict)
+    if any(test.flaky for test in known):
+        return CheckAtBase.MIXED
+    reds = sum(test.outcome.is_red for test in known)
+    if reds == 0:
+        return CheckAtBase.GREEN
+    return CheckAtBase.RED if reds == len(known) else CheckAtBase.MIXED
 
 
 def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:

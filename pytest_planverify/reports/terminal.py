@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, Verdict
-from planner.policy.outcomes import consequences, failures_of, is_worth_telling
-from planner.policy.outcomes import place as place_of_cause
+from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
@@ -252,8 +251,7 @@ class _Summary:
             self._prose("check", failure.check_id or "")
         self._write_message(failure.stack_trace_head or "")
         if place := failure.location:
-            line = "" if place.line is None else f":{place.line}"
-            self._whole("where", place.path + line, f"in {place.function}" if place.function else "")
+            self._whole("where", place.shown, f"in {place.function}" if place.function else "")
         # A failure from before the work is not due to its changes.
         hunks = [] if failure.since is Since.PRE_EXISTING else [c.hunk for c in failure.candidates]
         for hunk in [each for each in hunks if each is not None][:MOST_CHANGES]:
@@ -345,7 +343,7 @@ class _Summary:
     def write_causes(self) -> None:
         """Write the root causes in the order of repair, unless the todos already show all of it."""
         causes = self._document.causes
-        if not is_worth_telling(causes):
+        if len(causes) < 2 and all(len(cause.todos) < 2 for cause in causes):
             return
         shown = causes if self._verbose else causes[:MOST_CAUSES]
         for cause in shown:
@@ -362,9 +360,13 @@ class _Summary:
             StyledText(rank + GAP, Style.STRONG),
             StyledText(str(cause.category), Style.WARN),
         ]
+        todos = counted(len(cause.todos), "todo")
+        todos = f"'{cause.todos[0].todo_id}'" if len(cause.todos) == 1 else todos
+        found = ((cause.tests, "test"), (cause.files, "test file"))
+        extent = " and ".join(counted(count, noun) for count, noun in found if count)
         facts = [
-            StyledText(screen.text(place_of_cause(cause))),
-            StyledText(screen.text(consequences(cause)), Style.STRONG),
+            StyledText(screen.text(cause.location.shown if cause.location else "")),
+            StyledText(screen.text(f"{extent} in {todos}".strip()), Style.STRONG),
         ]
         indent = CAUSE_LABEL + len(head[1].text)
         screen.fitting(head, facts, below=indent)
