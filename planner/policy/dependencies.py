@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from planner.policy.allowed_files import claimed_files, claims_overlap
@@ -20,30 +19,15 @@ def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
     Dependencies outside of ``items`` are ignored. Raises ``ValueError`` on a cycle, naming it.
     """
     by_id = {todo.id: todo for todo in items}
-    rank = {todo.id: (todo.priority, index) for index, todo in enumerate(by_id.values())}
-    sorter = _sorter(by_id.values())
-    try:
-        sorter.prepare()
-    except CycleError:
-        raise circle_among(by_id.values()) from None
-    ready: list[tuple[tuple[int, int], str]] = []
+    pending = dict(sorted(by_id.items(), key=lambda item: item[1].priority))
     order: list[Todo] = []
-    # One todo at a time is marked as done, so that what it makes ready competes by priority at once.
-    while sorter.is_active():
-        for name in sorter.get_ready():
-            heappush(ready, (rank[name], name))
-        _, name = heappop(ready)
-        order.append(by_id[name])
-        sorter.done(name)
+    while pending:
+        ready = (todo for todo in pending.values() if pending.keys().isdisjoint(todo.dependencies))
+        first = next(ready, None)
+        if first is None:
+            raise circle_among(by_id.values())
+        order.append(pending.pop(first.id))
     return tuple(order)
-
-
-def _sorter(items: Iterable[Todo]) -> TopologicalSorter[str]:
-    """Return a sorter of the todos' ids, without dependencies outside of ``items``."""
-    dependencies = {todo.id: todo.dependencies for todo in items}
-    return TopologicalSorter(
-        {name: [each for each in before if each in dependencies] for name, before in dependencies.items()}
-    )
 
 
 def circle_among(items: Iterable[Todo]) -> ValueError:
@@ -57,12 +41,12 @@ def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
     Each id depends on the next one; the first is the one that comes first in the plan. Empty if there is
     no cycle.
     """
-    todos = list(items)
+    graph = {todo.id: todo.dependencies for todo in items}
     try:
-        _sorter(todos).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
         cycle: list[str] = error.args[1][:0:-1]  # graphlib lists it from dependency to dependent
-        first = next(cycle.index(todo.id) for todo in todos if todo.id in cycle)
+        first = next(cycle.index(name) for name in graph if name in cycle)
         return (*cycle[first:], *cycle[: first + 1])
     return ()
 
