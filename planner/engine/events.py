@@ -289,9 +289,7 @@ def _redo(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, .
     """Queue another turn of work on a todo that now claims ``files``, too, or ask a person."""
     rule = "conflict-is-done-anew"
     tx.withdraw(record.question)
-    # A todo in testing whose question a person has to answer is not live: nothing of it can be cancelled.
-    if record.id in tx.live:
-        tx.cancel(record, rule, because)
+    tx.cancel(record, rule, because)
     # The life cycle has no direct move from active to test_failed.
     lives = (TodoLife.TESTING,) if record.life is TodoLife.ACTIVE else ()
     claimed = tuple(dict.fromkeys((*record.files, *files)))
@@ -331,7 +329,7 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
         escalate(tx, record, "sub-plan-unfit", because, exhausted=False)
         return
     # After a failure it is no longer live, and a driver may report it again without a request.
-    tx.occupy(record)
+    tx.live.setdefault(record.id)
     base = event.base
     if base is None:  # the sub-plan's own root below the folder of its file
         folder = (event.path or record.todo.sub_plan or "").rpartition("/")[0]
@@ -357,12 +355,14 @@ def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife
 
 def expire(tx: Transaction) -> None:
     """End turns of work and branches whose limits passed before the current event."""
-    # Without a driver no event reports that work is in progress, so no branch ends while it waits for an
-    # event; there its lifetime is checked when an attempt has failed.
+    # Without a driver no event reports that work is in progress, so nothing ends while it waits for an
+    # event; there the lifetime of a branch is checked when an attempt has failed.
+    if not tx.policy.driven:
+        return
     limits = [
         (time, record.id)
         for record in tx.records.values()
-        for time in (record.expires if tx.policy.driven else None, record.deadline)
+        for time in (record.expires, record.deadline)
         if time is not None and time < tx.now
     ]
     for time, name in sorted(limits):
@@ -373,8 +373,7 @@ def expire(tx: Transaction) -> None:
             lifetime = record.todo.max_lifetime_seconds
             because = f"{name} is not done within its lifetime"
             because += f" of {lifetime:g} s" if lifetime is not None else ""
-            if record.id in tx.live:
-                tx.cancel(record, "branch-lifetime", because)
+            tx.cancel(record, "branch-lifetime", because)
             tx.expired.add(name)
             tx.fail(record)
         # After a restart of the driver, interrupted turns of work are requested again instead.

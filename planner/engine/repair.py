@@ -270,9 +270,9 @@ def _to_testing(tx: Transaction, record: TodoRecord) -> None:
     """Move a todo to ``testing`` without a request, cancelling a turn of work in progress."""
     # The outcome replaces an open question and a queued step, and ends the wait for a shared repair.
     tx.withdraw(record.question)
-    if record.id in tx.live and record.life is TodoLife.ACTIVE and tx.policy.driven:
+    if record.life is TodoLife.ACTIVE and tx.policy.driven:
         tx.cancel(record, "verified-unasked", "it was verified before the end of its turn was reported")
-    tx.occupy(record)
+    tx.live.setdefault(record.id)
     record = tx.update(record, next_step=None, behind=None)
     if record.life is not TodoLife.TESTING:
         tx.move(record, TodoLife.TESTING, deadline=None)

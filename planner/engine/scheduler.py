@@ -15,6 +15,7 @@ from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop, files_of, is_said_to_be_done
 from planner.model.actions import Finish, Halt, QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
+from planner.policy.allowed_files import claims_overlap
 from planner.policy.criteria import criterion_ids
 from planner.policy.limits import asks_a_person
 
@@ -111,7 +112,10 @@ def _take_step(tx: Transaction) -> bool:
         is_work = step.kind in ("start", "implement") and not record.is_parent
         if is_work and not tx.check_budget(before_work=not _may_pass_without_work(record, step)):
             continue
-        if not is_branch and (holder := tx.holder_of(record)) is not None:
+        # The first in order of start that may write one of the same files.
+        others = (name for name in tx.live if name != record.id and not is_branch)
+        holder = next((n for n in others if claims_overlap(record.files, tx.records[n].files)), None)
+        if holder is not None:
             tx.update(record, next_step=step._replace(behind=holder))
             continue
         del tx.queue[at]
@@ -147,7 +151,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     if starts and not is_begun and not claimed and asks_a_person(record.todo):
         _ask_to_start(tx, record)
         return
-    tx.occupy(record)
+    tx.live.setdefault(record.id)
     if record.is_parent and step.kind in ("start", "load"):
         request(tx, tx.move(record, TodoLife.ACTIVE, next_step=None), rule, because)
     elif step.kind == "verify":

@@ -177,7 +177,9 @@ class State:
     """Reverse dependencies: for each todo id, the ids of the todos that depend on it."""
     questions: dict[str, AskHuman] = field(default_factory=dict[str, "AskHuman"])
     live: dict[str, None] = field(default_factory=dict[str, None])
-    """Ids of todos that are being worked on or verified, parents included, in order of start."""
+    """Ids of todos that are being worked on or verified, parents included, in order of start. No other todo
+    that may write one of their files starts meanwhile.
+    """
     queue: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     """Sorted keys ``(kind, priority, bias, rank, id)`` of todos with a pending step. Keys of steps that
     were replaced stay until they are found.

@@ -27,7 +27,7 @@ from planner.model.base import qualified
 from planner.model.edits import AddBranch, AddTodoBefore, Edit
 from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.allowed_files import claimed_files, claims_overlap
+from planner.policy.allowed_files import claimed_files
 from planner.policy.branches import tried
 from planner.policy.dependencies import find_cycle
 from planner.policy.lifecycle import check_move
@@ -213,8 +213,9 @@ class Transaction(State):
             self.actions.append(kind(seq=self.seq, rule=rule, because=because, **more))
 
     def cancel(self, record: TodoRecord, rule: str, because: str) -> None:
-        """Ask the driver to abandon the turn of work or verification of a todo."""
-        self.emit(Cancel, rule, because, todo_id=record.id)
+        """Ask the driver to abandon the turn of work or verification of a todo, if there is one."""
+        if record.id in self.live:
+            self.emit(Cancel, rule, because, todo_id=record.id)
 
     def notify(
         self, rule: str, because: str, *, topic: str, to: Role, todo_id: str | None, **facts: Fact
@@ -301,15 +302,6 @@ class Transaction(State):
                 )
                 self.enqueue(record, "start", "ready-todo", because)
 
-    def occupy(self, record: TodoRecord) -> None:
-        """Mark a todo as live: no other todo that may write one of its files starts meanwhile."""
-        self.live.setdefault(record.id)
-
-    def holder_of(self, record: TodoRecord) -> str | None:
-        """Return the first live todo, in order of start, that may write one of this todo's files."""
-        others = (name for name in self.live if name != record.id)
-        return next((n for n in others if claims_overlap(record.files, self.records[n].files)), None)
-
     def rest(self, record: TodoRecord) -> None:
         """Release the place and the files of a todo."""
         self.live.pop(record.id, None)
@@ -391,10 +383,8 @@ class Transaction(State):
             if step.life is TodoLife.PENDING:
                 self._end(self.move(step, TodoLife.SKIPPED, next_step=None, deadline=None))
             else:
-                if step.id in self.live:
-                    self.cancel(
-                        step, "branch-without-use", f"{branch.parent_id}, which it prepares, is done"
-                    )
+                because = f"{branch.parent_id}, which it prepares, is done"
+                self.cancel(step, "branch-without-use", because)
                 # The life cycle has no direct move from test_failed to done.
                 if step.life is TodoLife.TEST_FAILED:
                     step = self.move(step, TodoLife.TESTING)
@@ -409,8 +399,7 @@ class Transaction(State):
         """
         found = [self.records[name] for name in record.branches if not self.records[name].life.is_final]
         for branch in found:
-            if branch.id in self.live:
-                self.cancel(branch, "branch-without-use", because)
+            self.cancel(branch, "branch-without-use", because)
         return found
 
     def _end(self, record: TodoRecord) -> None:

@@ -50,11 +50,7 @@ class Operator(StrEnum):
 
     def holds(self, recorded: Any, value: float) -> bool:
         """Return whether a recorded number satisfies the comparison with the value in the plan."""
-        return _COMPARISONS[self](recorded, value)
-
-
-_FUNCTIONS = (operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne)
-_COMPARISONS = dict(zip(Operator, _FUNCTIONS, strict=True))
+        return getattr(operator, self.name.lower())(recorded, value)
 
 
 class RiskLevel(StrEnum):

@@ -413,11 +413,7 @@ class Simulation:
     @classmethod
     def begin(cls, seed: int, *watchers: Watcher) -> Simulation:
         """Start the run that a seed determines."""
-        return cls.of(Random(seed), *watchers)
-
-    @classmethod
-    def of(cls, random: Random, *watchers: Watcher) -> Simulation:
-        """Start a run with that random generator."""
+        random = Random(seed)
         submission = invent_submission(random)
         state, actions = start(submission)
         mood = Mood(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from engine_telling import Told, todo
 
@@ -40,17 +42,40 @@ def test_a_violation_halts_the_run_or_asks_a_person_as_the_policy_requires(categ
     assert [each.todo_id for each in asking.questions] == ["t1"]
 
 
-@pytest.mark.parametrize(("limit", "halts"), [(2, True), (3, False), (None, False)])
-def test_consecutive_exhausted_todos_halt_the_run(limit: int | None, halts: bool):
-    run = Told(todo("t1"), todo("t2"), todo("t3"), max_branch_depth=0, halt={"consecutive_failures": limit})
+def is_exhausted(run: Told, time: int) -> None:
+    run.is_red(f"t{time}")
 
-    run.is_red("t1")
-    assert goes_on(run)
-    run.is_red("t2")
 
-    assert goes_on(run) is not halts
-    if halts:
-        assert halt_of(run).rule == "halt-on-consecutive-failures"
+def is_same(run: Told, time: int) -> None:
+    run.is_red("t1", message="it broke", diff_hash="sha256:same")
+
+
+def is_flaky(run: Told, time: int) -> None:
+    run.is_red("t1", Category.FLAKY_TEST)
+
+
+@pytest.mark.parametrize(
+    ("key", "rule", "times", "fails", "retries"),
+    [
+        ("consecutive_failures", "halt-on-consecutive-failures", 2, is_exhausted, 0),
+        ("identical_failures", "halt-on-identical-failure", 2, is_same, 9),
+        ("flaky_streak", "halt-on-flaky-streak", 3, is_flaky, 9),
+    ],
+)
+def test_failures_in_a_row_halt_the_run_at_the_limit_of_the_policy(
+    key: str, rule: str, times: int, fails: Callable[[Told, int], None], retries: int
+):
+    for limit in (times, times + 1, None):
+        todos = (todo(f"t{number}", max_retries=retries) for number in range(1, times + 2))
+        run = Told(*todos, max_branch_depth=0, halt={"identical_failures": None, key: limit})
+        for time in range(1, times + 1):
+            assert goes_on(run)
+            fails(run, time)
+
+        if limit == times:
+            assert halt_of(run).rule == rule
+        else:
+            assert goes_on(run)
 
 
 def test_a_done_todo_resets_the_count_of_consecutive_failures():
@@ -61,33 +86,6 @@ def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run.is_red("t3")
 
     assert goes_on(run)
-
-
-@pytest.mark.parametrize(("limit", "halts"), [(2, True), (3, False), (None, False)])
-def test_repeated_identical_failures_of_an_unchanged_product_halt_the_run(limit: int | None, halts: bool):
-    run = Told(todo(max_retries=5), halt={"identical_failures": limit})
-
-    run.is_red("t1", message="it broke", diff_hash="sha256:same")
-    assert goes_on(run)
-    run.is_red("t1", message="it broke", diff_hash="sha256:same")
-
-    assert goes_on(run) is not halts
-    if halts:
-        assert halt_of(run).rule == "halt-on-identical-failure"
-
-
-@pytest.mark.parametrize(("limit", "halts"), [(3, True), (4, False), (None, False)])
-def test_a_streak_of_flaky_verifications_halts_the_run(limit: int | None, halts: bool):
-    run = Told(todo(max_retries=9), halt={"flaky_streak": limit, "identical_failures": None})
-
-    for _ in range(2):
-        run.is_red("t1", Category.FLAKY_TEST)
-        assert goes_on(run)
-    run.is_red("t1", Category.FLAKY_TEST)
-
-    assert goes_on(run) is not halts
-    if halts:
-        assert halt_of(run).rule == "halt-on-flaky-streak"
 
 
 @pytest.mark.parametrize(("limit", "made", "halts"), [(5, 5, False), (5, 6, True), (None, 600, False)])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from random import Random
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from simulation import MISTAKES, Simulation, invent_submission
+from simulation import Simulation, invent_submission
 from simulation_laws import Laws
 
 from planner.engine import State, start, step
@@ -46,6 +45,9 @@ def test_every_simulated_run_ends_within_its_limits_and_keeps_the_invariants():
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
         ends[simulation.state.plan_state] += 1
+        last = simulation.state
+        assert not simulation.tell(simulation.random.choice(simulation.history)[0])
+        assert simulation.state is last, f"seed {seed}: an event is taken in after the end"
         mistakes += simulation.mistakes
         refusals += simulation.refusals
     assert ends["completed"] > SEEDS / 10
@@ -113,53 +115,3 @@ def test_any_plan_can_be_submitted_and_no_todo_starts_before_the_run(random: Ran
     assert all(record.life == "pending" for record in state.todos.values())
     admitted = [] if submission.problems else [todo.id for todo in submission.plan.items]
     assert sorted(state.todos) == sorted(admitted)
-
-
-class Runs(RuleBasedStateMachine):
-    """A run in which hypothesis chooses each next event."""
-
-    @initialize(random=st.randoms(use_true_random=False))
-    def begin(self, random: Random) -> None:
-        self.run_ = Simulation.of(random, Laws())
-
-    @precondition(lambda self: not self.run_.is_over)
-    @rule(random=st.randoms(use_true_random=False))
-    def answer(self, random: Random) -> None:
-        self.run_.random = random
-        self.run_.answer()
-
-    @precondition(lambda self: not self.run_.is_over)
-    @rule(random=st.randoms(use_true_random=False), mistake=st.sampled_from(MISTAKES))
-    def mistake(self, random: Random, mistake: Callable[[Simulation], None]) -> None:
-        self.run_.random = random
-        mistake(self.run_)
-
-    @precondition(lambda self: self.run_.is_over)
-    @rule(random=st.randoms(use_true_random=False))
-    def nothing_follows(self, random: Random) -> None:
-        before = self.run_.state
-        event = random.choice(self.run_.history)[0]
-        assert not self.run_.tell(event)
-        assert self.run_.state is before
-
-    @invariant()
-    def replay_is_equal(self) -> None:
-        events = [event for event, _ in self.run_.history]
-        if len(events) % 8 == 0:
-            assert folded(events)[0] == self.run_.state
-
-    def teardown(self) -> None:
-        if hasattr(self, "run_"):
-            self.run_.random = Random(0)
-            self.run_.patience = 0
-            self.run_.turns = 0
-            self.run_.run()
-
-
-TestRuns = Runs.TestCase
-TestRuns.settings = settings(
-    max_examples=30,
-    stateful_step_count=25,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    phases=[Phase.reuse, Phase.generate],  # draws from a random source cannot be shrunk
-)

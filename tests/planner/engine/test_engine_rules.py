@@ -328,15 +328,10 @@ def test_a_proposal_is_decided_only_by_an_approval_with_its_id_and_digest():
     assert set(run.state.questions) == {"t1_branch_01"}
 
 
-@pytest.mark.parametrize("risk", ["LOW", "MEDIUM"])
-def test_a_todo_without_high_risk_starts_at_once(risk: str):
-    assert Told(todo(risk_level=risk)).started == ["t1"]
-
-
 def test_a_high_risk_todo_and_its_branches_start_only_after_approval():
-    run = Told(todo(risk_level="HIGH"), auto_fix_mode=True)
+    run = Told(*(todo(f"t{at}", risk_level=risk) for at, risk in enumerate(("LOW", "HIGH", "MEDIUM"))))
     assert [each.kind.value for each in run.questions] == ["approve_start"]
-    assert run.started == []
+    assert run.started == ["t0", "t2"]
 
     run.decides(Decision.APPROVE, run.questions[0])
     assert run.started == ["t1"]
