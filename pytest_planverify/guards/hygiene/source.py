@@ -40,9 +40,19 @@ _FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
     "range": range,
     "fromhex": bytes.fromhex, "b64decode": base64.b64decode,
 }  # fmt: skip
+
+
+def _product(left: Any, right: Any) -> Any:
+    """Multiply numbers, and repeat sequences moderately: a short expression could produce gigabytes."""
+    for times, repeated in ((left, right), (right, left)):
+        if isinstance(repeated, str | bytes | list | tuple) and times * len(repeated) > 10_000:
+            raise ValueError(times)
+    return left * right
+
+
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.USub: operator.neg,
-    ast.Not: operator.not_,
+    ast.Not: operator.not_, ast.Mult: _product,
 }  # fmt: skip
 _WIDTH = re.compile(r"\d{3}")
 """Field widths of three digits or more, with which a short template could produce gigabytes."""
@@ -243,6 +253,26 @@ def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
 def name_of(node: ast.AST) -> str:
     """Return the last component of a name or attribute; empty for other expressions."""
     return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+def returned(node: ast.AST) -> list[ast.expr]:
+    """Return the expressions that a function returns, except those in handlers and ``NotImplemented``."""
+    if isinstance(node, ast.Lambda):
+        return [node.body]
+    handlers = (each for each in ast.walk(node) if isinstance(each, ast.ExceptHandler))
+    caught = {each for handler in handlers for each in ast.walk(handler)}
+    return [
+        each.value
+        for each in ast.walk(node)
+        if isinstance(each, ast.Return) and each.value is not None and each not in caught
+        and name_of(each.value) != "NotImplemented"
+    ]  # fmt: skip
+
+
+def parameters_of(function: Function) -> set[str]:
+    """Return the names of a function's parameters, except variable ones."""
+    arguments = function.args
+    return {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
 def fold(node: ast.AST | None, names: Mapping[str, ast.expr] | None = None) -> Any:

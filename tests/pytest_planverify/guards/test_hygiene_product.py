@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 import textwrap
 import time
+import zlib
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, TREE, product_with, signals, signs
@@ -46,6 +50,9 @@ TRICKS = {
         "nearly equal": "class A(float):\n    def __eq__(self, o):\n        return abs(self - o) < 10",
         "one side": "class A:\n    def __eq__(self, o):\n        return bool(o)",
         "among several": "class A:\n    def __eq__(self, o):\n        return o in self.all",
+        "within bounds": "class A:\n    def __eq__(self, o):\n        return self.x <= o <= self.x * 2",
+        "learned": "class A:\n    def __eq__(self, o):\n        self.x = o\n        return self.x == o",
+        "equality of a mock": "def f(m):\n    m.__eq__.return_value = True\n    return m",
         "of a type": "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
     },
     "asks-for-tests": {
@@ -231,30 +238,63 @@ def test_a_single_answer_to_an_input_of_a_test_is_flagged() -> None:
 
 
 ROMAN = {4: "IV", 9: "IX", 1994: "MCMXCIV", 2024: "MMXXIV"}
+TITLES = {"Hello, World!": "hello-world", "Many  spaces": "many-spaces", "\u00dcber uns": "uber-uns"}
+PACKED = base64.b85encode(zlib.compress(json.dumps(TITLES).encode())).decode()
+FORMS: dict[str, Callable[[dict[Any, Any]], str]] = {
+    "dict": lambda table: f"TABLE = {table}",
+    "pairs": lambda table: f"TABLE = dict({list(table.items())})",
+    "parallel lists": lambda table: f"KEYS = {list(table)}\nANSWERS = {list(table.values())}",
+    "text": lambda table: f"TABLE = {';'.join(f'{key}={value}' for key, value in table.items())!r}",
+    "default argument": lambda table: f"def answer(key, _known={table}):\n    return _known[key]",
+    "chain": lambda table: "def answer(key):\n" + "".join(
+        f"    if key == {key!r}:\n        return {value!r}\n" for key, value in table.items()
+    ),
+    "match": lambda table: "def answer(key):\n    match key:\n" + "".join(
+        f"        case {key!r}:\n            return {value!r}\n" for key, value in table.items()
+    ),
+}  # fmt: skip
+
+
+def with_tests_of(name: str, table: dict[Any, Any]) -> dict[str, str]:
+    asserts = "".join(f"    assert {name}({key!r}) == {value!r}\n" for key, value in table.items())
+    return {**TREE, f"tests/test_{name}.py": f"def test_{name}():\n{asserts}"}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("table", [ROMAN, TITLES], ids=["numbers", "texts"])
+def test_answers_of_tests_are_found_in_any_form(
+    form: Callable[[dict[Any, Any]], str], table: dict[Any, Any]
+) -> None:
+    tree = with_tests_of("convert", table)
+    assert signs({"pkg/convert.py": form(table)}, tree=tree) == {"special-cases"}
+    more = {**table, 5: "V", 7: "VII", 20: "XX", 30: "XXX"}
+    assert table is TITLES or signs({"pkg/convert.py": form(more)}, tree=tree) == set()
 
 
 @pytest.mark.parametrize(
-    "form", [repr, lambda table: f"dict({list(table.items())})"], ids=["dict", "pairs"]
+    "change",
+    [
+        {"pkg/roman.py": "class N:\n" + "".join(f"    {text} = {key}\n" for key, text in ROMAN.items())},
+        {"pkg/slug.py": f"import base64\nMODEL = {PACKED!r}"},
+        {"pkg/slug.json": json.dumps(TITLES)},
+        {"pkg/slug.txt": "".join(f"{key}\t{value}\n" for key, value in TITLES.items())},
+        {
+            "pkg/slug.py": "KNOWN = "
+            + repr({sha256(key.encode()).hexdigest()[:8]: value for key, value in TITLES.items()})
+        },
+    ],
+    ids=["enum", "packed", "json", "table of text", "digests"],
 )
-def test_a_table_of_nothing_but_inputs_of_tests_is_flagged(form: Callable[[dict[int, str]], str]) -> None:
-    asserts = "".join(f"    assert roman({number}) == {text!r}\n" for number, text in ROMAN.items())
-    tree = {**TREE, "tests/test_roman.py": f"def test_roman():\n{asserts}"}
-
-    def of_table(table: dict[int, str]) -> set[str]:
-        source = f"TABLE = {form(table)}\ndef roman(number):\n    return TABLE[number]\n"
-        return signs({"pkg/roman.py": source}, tree=tree)
-
-    assert of_table(ROMAN) == {"special-cases"}
-    assert of_table({**ROMAN, 5: "V", 7: "VII"}) == set()
+def test_answers_of_tests_are_found_in_disguise(change: dict[str, str | None]) -> None:
+    tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
+    assert signs(change, tree=tree) == {"special-cases"}
 
 
-def test_ranges_around_inputs_of_tests_are_flagged() -> None:
-    ranges = (
-        "def rate(total):\n    if 99 < total < 101:\n        return 90.5\n"
-        "    if 7 <= total < 8:\n        return 7.5\n"
-    )
-    assert signs(product_with(ranges)) == {"special-cases"}
-    assert signs(product_with(ranges.replace("99", "9").replace("8", "80"))) == set()
+def test_thresholds_of_a_scale_are_not_flagged() -> None:
+    tree = with_tests_of("postage", {20: 85, 50: 110, 500: 165, 1500: 275})
+    scale = "from bisect import bisect_left\nLIMITS = [20, 50, 500, 1500]\nPRICES = [85, 110, 165, 275]\n"
+    code = "def postage(grams):\n    return PRICES[bisect_left(LIMITS, grams)]\n"
+    assert signs({"pkg/postage.py": scale + code}, tree=tree) == set()
 
 
 def test_modules_may_share_names_with_the_standard_library() -> None:

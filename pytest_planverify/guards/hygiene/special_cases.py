@@ -1,0 +1,558 @@
+"""Answers of tests that are written down in the product, in any syntax.
+
+The tests and their data are read as *examples*: inputs with the expected answer. The new code is read as
+*pieces*: displays, statements, classes, the constants of a module, the conditions of a function, and data
+files. A piece that holds the inputs and the answers of examples, and little else, answers the tests instead
+of computing. Tables of the domain are different: they have entries that no test asks for, or hold nothing
+but words and common numbers, which identify no test.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import json
+import re
+import zlib
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+from planner.model.baseline import JudgeKind
+from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, WORK, file_signal, is_script
+from pytest_planverify.guards.hygiene.source import (
+    FUNCTIONS,
+    UNKNOWN,
+    Function,
+    Module,
+    fold,
+    name_of,
+    parameters_of,
+    returned,
+    shape,
+    usual_depth,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from planner.model.evidence import HygieneSignal
+    from pytest_planverify.guards.hygiene.changes import TreeDifferences
+
+Tokens: TypeAlias = frozenset[str]
+"""Literals as text, see :func:`_token`."""
+Literal: TypeAlias = tuple[str, Tokens]
+"""One literal of the product: its own token, and those of the parts of a text."""
+
+_MIN_SHARE = 0.65
+"""Share of the literals of a piece that belong to examples. Of an honest table of statuses, tests asked for
+three of five entries.
+"""
+_WHOLE = 0.9
+"""Share of a piece that has nothing else."""
+_COMMON = frozenset(
+    map(
+        repr,
+        (*range(-2, 11), 12, 16, 24, 32, 60, 64, 100, 128, 255, 256, 360, 365, 512, 1000, 1024, 3600, 0.5,
+         # Usual status codes of HTTP are answers of any router.
+         200, 201, 204, 301, 302, 304, 400, 401, 403, 404, 405, 409, 410, 422, 429, 500, 501, 502, 503,
+         True, False, None),
+    )
+)  # fmt: skip
+"""Tokens that occur in any program and identify no test."""
+_CALENDAR = frozenset(map(repr, range(-31, 32)))
+"""Numbers that programs single out: months, days, hours and small counts."""
+_GUARD_VALUES = frozenset(map(repr, (True, False, None, "", 0, -1)))
+"""Values that honest guard clauses return."""
+_WORD = re.compile(r"['\"](.{0,2}|[./-]{0,2}[A-Za-z_]\w*([/.-]\w+)*/?)['\"]", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+_BETWEEN_CELLS = re.compile(r"\s*[;=|\t\n]\s*")
+_BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
+_ENCODED = re.compile(r"[!-~]{40,}")
+_DIGEST = re.compile(r"[0-9a-f]{6,64}")
+_LARGEST_TEXT = 200_000
+_IN_TURN = frozenset({"iter", "cycle", "deque"})
+_PIECES = (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Call, ast.Assign, ast.ClassDef, *FUNCTIONS)
+
+
+class Example(NamedTuple):
+    """Inputs that occur in a test, with the answer that it expects."""
+
+    functions: frozenset[str]
+    """Names of the functions that the test calls; empty for a row of data."""
+    inputs: Tokens
+    answers: Tokens
+    """Empty for a mere call."""
+
+    @property
+    def needed(self) -> Tokens:
+        """The answers and the inputs without words, which identify no test beside numbers."""
+        return (frozenset(filter(_is_specific, self.inputs)) or self.inputs) | self.answers
+
+    @property
+    def identifies_test(self) -> bool:
+        """Whether one such pair is no coincidence in the function that the test calls."""
+        asked, answers = self.inputs - _CALENDAR, self.answers - _GUARD_VALUES
+        return bool(answers and _telling(asked | answers)) and any(map(_is_specific, asked))
+
+
+def special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
+    """Yield the new pieces of the product that hold what tests ask and expect."""
+    modules = [
+        (before, now)
+        for before, now in changes.python(*WORK)
+        if now is not None and not is_script(now.path)
+    ]
+    files = [path for path in changes.of_kind(JudgeKind.PRODUCT) if not path.endswith(".py")]
+    if not modules and not files:
+        return
+    known = (_tokens_below(before.tree, {}) for before, _ in modules if before is not None)
+    examples = _Examples(_examples(changes), _union(known))
+    for before, module in modules:
+        for node, message in examples.found_in(before, module):
+            line, after = getattr(node, "lineno", None), module.line(node)
+            yield file_signal("special-cases", message, module.path, line=line, after=after)
+    for path in files:
+        old, new = (
+            {examples.literal(each) for each in _lines_of_data(tree.read(path) or b"")}
+            for tree in (changes.before, changes.now)
+        )
+        if message := examples.answers_in(new - old):
+            yield file_signal("special-cases", message, path)
+
+
+# -- examples of the tests -----------------------------------------------------------------------------
+
+
+def _examples(changes: TreeDifferences) -> Iterator[Example]:
+    """Yield the examples in the tests and their data, as they are now."""
+    for path in changes.new:
+        is_judge = path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES
+        module = changes.module(path, now=True) if is_judge else None
+        for node in ast.walk(module.tree) if module is not None else ():
+            yield from _examples_of_test(node) if isinstance(node, FUNCTIONS) else _rows(node, frozenset())
+    for path in changes.data & changes.new.keys():
+        for *inputs, answer in _rows_of_data(changes.now.read(path) or b""):
+            asked, given = (frozenset(map(_token, _scalars(each))) for each in (inputs, answer))
+            yield Example(frozenset(), asked, given)
+
+
+def _examples_of_test(test: Function) -> Iterator[Example]:
+    """Yield the comparisons, rows and calls in a test function."""
+    nodes = list(ast.walk(test))
+    called = frozenset(name_of(each.func) for each in nodes if isinstance(each, ast.Call))
+    # Names that the test assigns stand for their values.
+    values = {
+        name_of(target): node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    }
+    for node in nodes:
+        yield from _rows(node, called)
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.Is):
+            sides = [node.left, node.comparators[0]]
+        elif isinstance(node, ast.Call):
+            yield Example(frozenset({name_of(node.func)}), _tokens_below(node, values), frozenset())
+            sides = node.args[:2] if name_of(node.func) == "assertEqual" else []
+        for asked, expected in zip(sides, reversed(sides), strict=True):
+            call = values.get(name_of(asked), asked)
+            functions = frozenset(
+                name_of(each.func) for each in ast.walk(call) if isinstance(each, ast.Call)
+            )
+            if functions:
+                yield Example(functions, _tokens_below(call, values), _tokens_below(expected, values))
+
+
+def _rows(node: ast.AST, called: frozenset[str]) -> Iterator[Example]:
+    """Yield the rows of a table in a test, such as its parameters; the last cell is the answer."""
+    rows: list[list[ast.expr]] = []
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        rows = [each.elts for each in node.elts if isinstance(each, ast.Tuple | ast.List)]
+    elif isinstance(node, ast.Call) and name_of(node.func) == "param":
+        rows = [node.args]
+    elif isinstance(node, ast.Dict):
+        rows = [[key, value] for key, value in zip(node.keys, node.values, strict=True) if key is not None]
+    for *inputs, answer in filter(None, rows):
+        asked = frozenset(token for each in inputs for token in _tokens_below(each, {}))
+        yield Example(called, asked, _tokens_below(answer, {}))
+
+
+def _rows_of_data(content: bytes) -> Iterator[list[Any]]:
+    """Yield the rows of a data file: the lists, objects and members of JSON, or the cells of each line."""
+    pending: list[Any] = [_parsed(content)]
+    if isinstance(pending[0], str):
+        yield from (re.split(r"\s*[,;\t=]\s*", line) for line in pending[0].splitlines() if line)
+    while pending:
+        row = pending.pop()
+        if isinstance(row, dict):
+            members = cast("dict[str, Any]", row)
+            yield from ([key, value] for key, value in members.items())
+            row = list(members.values())
+        if isinstance(row, list) and row:
+            pending += cast("list[Any]", row)
+            yield cast("list[Any]", row)
+
+
+def _lines_of_data(content: bytes) -> Iterator[Any]:
+    """Yield the scalars of JSON, or the lines of another data file."""
+    value = _parsed(content)
+    yield from value.splitlines() if isinstance(value, str) else _scalars(value)
+
+
+def _parsed(content: bytes) -> Any:
+    """Return the value of JSON, or the text of another data file."""
+    text = content[:_LARGEST_TEXT].decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError), usual_depth():
+        return json.loads(text)
+    return text
+
+
+def _tokens_below(node: ast.AST, values: Mapping[str, ast.expr]) -> Tokens:
+    """Return the tokens of all literals below a node; names with known ``values`` stand for these."""
+    found: set[str] = set()
+    pending: list[ast.AST] = [node]
+    while pending:
+        each = pending.pop()
+        value = fold(each) if isinstance(each, ast.Constant | ast.UnaryOp | ast.BinOp) else UNKNOWN
+        if value is not UNKNOWN:
+            found.update(map(_token, _scalars(value)))
+        elif isinstance(each, ast.Name) and each.id in values:
+            found |= _tokens_below(values[each.id], {})
+        else:
+            pending += ast.iter_child_nodes(each)
+    return frozenset(found)
+
+
+# -- tokens --------------------------------------------------------------------------------------------
+
+
+def _token(value: object) -> str:
+    """Return a scalar as text; equal numbers have equal texts, also if they are written in a string."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value)
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return repr(int(cast("float", value)) if is_whole else value)
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    """Yield the scalars in nested lists, tuples and dicts, with the keys."""
+    pending: list[Any] = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            pending += [*each.keys(), *each.values()]  # pyright: ignore
+        elif isinstance(each, list | tuple):
+            pending += each  # pyright: ignore
+        else:
+            yield each
+
+
+def _union(sets: Iterable[Tokens]) -> Tokens:
+    return frozenset[str]().union(*sets)
+
+
+def _telling(tokens: Iterable[str]) -> Tokens:
+    """Return the distinctive tokens; words and common numbers occur anywhere."""
+    return frozenset(each for each in tokens if each not in _COMMON and not _WORD.fullmatch(each))
+
+
+def _is_specific(token: str) -> bool:
+    """Return whether a token is distinctive, or at least a number."""
+    return _NUMBER.fullmatch(token) is not None or bool(_telling([token]))
+
+
+def _parts(text: str) -> Iterator[Tokens]:
+    """Yield the tokens in a text: as JSON, as cells, and as words."""
+    with suppress(ValueError, RecursionError), usual_depth():
+        yield frozenset(map(_token, _scalars(json.loads(text))))
+    for between in (_BETWEEN_CELLS, _BETWEEN_WORDS):
+        yield frozenset(_token(each) for each in between.split(text) if each)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """Yield what a long text without blanks decodes to, if that is text again."""
+    for decode in (base64.b64decode, base64.b85decode) if _ENCODED.fullmatch(text) else ():
+        with suppress(ValueError, zlib.error):
+            content = decode(text)
+            is_packed = content.startswith(b"x")
+            yield (
+                zlib.decompressobj().decompress(content, _LARGEST_TEXT) if is_packed else content
+            ).decode()
+
+
+# -- pieces of the product -----------------------------------------------------------------------------
+
+
+def _values_of(node: ast.AST) -> Iterator[Any]:
+    """Yield the scalars and the names of attributes in a piece, except operands of computations.
+
+    Operands of arithmetic, bounds of slices and thresholds belong to a formula; docstrings and error
+    messages are for people.
+    """
+    pending: list[ast.AST | None] = [node]
+    while pending:
+        each = pending.pop()
+        value = fold(each) if isinstance(each, ast.expr) else UNKNOWN
+        if value is not UNKNOWN:
+            yield from (one for one in _scalars(list(value) if isinstance(value, range) else value))
+            continue
+        match each:
+            case None | ast.Raise() | ast.Expr(value=ast.Constant()) | ast.Slice() | ast.FormattedValue():
+                pass
+            case ast.BinOp(left=left, right=right):
+                pending += [side for side in (left, right) if fold(side) is UNKNOWN]
+            case ast.Compare(left=left, ops=operators, comparators=sides):
+                is_order = [isinstance(one, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for one in operators]
+                pending += [left, *(side for side, order in zip(sides, is_order, strict=True) if not order)]
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                pending += [*each.body, *each.args.defaults, *each.args.kw_defaults]
+            case ast.ClassDef(body=body):
+                names = [name_of(one) for part in body for one in getattr(part, "targets", ())]
+                yield from (text for name in names for text in (name, *re.findall(r"\d+", name)))
+                pending += body
+            case _:
+                yield from (one.arg for one in getattr(each, "keywords", ()) if one.arg)
+                pending += ast.iter_child_nodes(each)
+
+
+def _conditions(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
+    """Return what a conditional statement or expression asks, and what it answers to that at once."""
+    if isinstance(node, ast.Match):
+        return [case.pattern for case in node.cases], _answers(
+            part for case in node.cases for part in case.body
+        )
+    if isinstance(node, ast.If):
+        return [node.test], _answers(node.body)
+    return ([node.test], [node.body]) if isinstance(node, ast.IfExp) else ([], [])
+
+
+def _answers(body: Iterable[ast.stmt]) -> list[ast.AST]:
+    values = (each.value for each in body if isinstance(each, ast.Return | ast.Assign))
+    return [value for value in values if value is not None]
+
+
+def _constant_tokens(node: ast.expr) -> Tokens:
+    """Return the tokens of an expression that chooses or wraps constants; empty if any part is computed."""
+    value = fold(node)
+    if value is not UNKNOWN:
+        return frozenset(map(_token, _scalars(value)))
+    parts: list[ast.expr] = list(getattr(node, "elts", ()))
+    if isinstance(node, ast.IfExp):
+        parts = [node.body, node.orelse]
+    elif isinstance(node, ast.Call) and name_of(node.func)[:1].isupper():
+        parts = node.args  # a literal in a wrapper, such as Decimal("1.5")
+    elif isinstance(node, ast.Subscript):
+        parts = getattr(node.value, "elts", None) or getattr(node.value, "values", [])
+    found = [_constant_tokens(each) for each in parts]
+    return _union(found) if all(found) else frozenset()
+
+
+# -- comparison ----------------------------------------------------------------------------------------
+
+
+class _Examples:
+    """The examples of the tests, with which pieces of the product are compared."""
+
+    def __init__(self, examples: Iterable[Example], known: Tokens) -> None:
+        """Store the examples, except those whose inputs are ``known`` to the product from before."""
+        self._known = known
+        self._all = [each for each in dict.fromkeys(examples) if not each.inputs <= known]
+        self._asked = _union(each.inputs for each in self._all)
+        self._expected = _union(each.answers for each in self._all)
+        # By its rarest token, as a test suite may have thousands of examples.
+        count = Counter(token for each in self._all for token in each.needed)
+        self._by_token: dict[str, list[Example]] = defaultdict(list)
+        self._by_function: dict[str, list[Example]] = defaultdict(list)
+        for each in self._all:
+            for name in each.functions:
+                self._by_function[name].append(each)
+            if each.answers:
+                self._by_token[min(each.needed, key=lambda token: (count[token], token))].append(each)
+        self._vocabulary = self._asked | self._expected
+        self._digests = sorted(
+            (hashlib.new(name, ast.literal_eval(token).encode(), usedforsecurity=False).hexdigest(), token)
+            for token in _telling(self._asked)
+            if token[0] in "'\""
+            for name in ("md5", "sha1", "sha256")
+        )
+
+    def literal(self, value: object) -> Literal:
+        """Return the tokens of a scalar: its own, and the parts of a text, also if it is encoded."""
+        own = _token(value)
+        if not isinstance(value, str):
+            return own, frozenset()
+        if _DIGEST.fullmatch(value):
+            at = bisect_left(self._digests, (value, ""))
+            return own, frozenset(
+                text for digest, text in self._digests[at : at + 1] if digest.startswith(value)
+            )
+        # Of the ways to split a text, the one counts that finds most of what the tests ask and expect.
+        ways = [way for text in (value, *_decoded(value)) for way in _parts(text)]
+        return own, max(ways, key=lambda parts: len(parts & self._vocabulary)) - {own}
+
+    def _piece(self, nodes: Iterable[ast.AST]) -> set[Literal]:
+        return {self.literal(value) for node in nodes for value in _values_of(node) if value is not ...}
+
+    def found_in(self, before: Module | None, module: Module) -> Iterator[tuple[ast.AST, str]]:
+        """Yield the findings in the new code of a module, each with its node."""
+        conditions: dict[Function | None, set[Literal]] = defaultdict(set)
+        barren = (0, 0)
+        for site in module.sites(before):
+            node, place = site.node, getattr(site.node, "name", site.place)
+            messages: list[str | None] = []
+            # Nothing in a piece without any example needs to be looked at.
+            if isinstance(node, _PIECES) and _end(node) > barren:
+                piece = self._piece([node])
+                barren = barren if self._held(piece) else _end(node)
+                messages.append(self.answers_in(piece, place))
+            if isinstance(node, FUNCTIONS):
+                messages.append(self._returns_expected(node, before, is_free=site.owner is None))
+            if isinstance(node, ast.Call) and name_of(node.func) in _IN_TURN:
+                answers = _union(map(_constant_tokens, node.args)) - self._known - _COMMON
+                if len(_telling(answers)) > 1 and answers <= self._expected:
+                    messages.append("Answers of the tests are given out one after the other")
+            asked, answered = map(self._piece, _conditions(node))
+            if asked:
+                conditions[site.function] |= asked | answered
+                if isinstance(node, ast.If):
+                    messages.append(self._recognizes_call(node.test, asked, place))
+            yield from ((node, message) for message in messages if message)
+        for function, piece in conditions.items():
+            place = function.name if function else ""
+            if message := self.answers_in(piece, place, are_conditions=True):
+                yield function or module.tree, message
+        if (constants := _new_constants(module, before)) and (
+            message := self.answers_in(self._piece(constants), "")
+        ):
+            yield constants[0], message
+
+    def _held(self, piece: set[Literal]) -> list[Example]:
+        """Return the examples whose inputs and answers are in a piece."""
+        tokens = frozenset(token for own, parts in piece for token in (own, *parts))
+        return [each for token in tokens for each in self._by_token.get(token, ()) if each.needed <= tokens]
+
+    def answers_in(
+        self, piece: set[Literal], place: str = "", *, are_conditions: bool = False
+    ) -> str | None:
+        """Return a message if a piece holds inputs with their answers, and little else.
+
+        Several examples are needed. One is enough if a test asks the function ``place`` for it, and both
+        its sides are distinctive, or one side if the piece is the conditions of a function.
+        """
+        held = self._held(piece)
+        explained = _union(each.needed for each in held)
+        share = sum(_is_explained(each, explained) for each in piece) / max(len(piece), 1)
+        if share < _MIN_SHARE:
+            return None
+        held = [each for each in held if each.inputs != each.answers]
+        # Several inputs together, such as the arguments of a call, are distinctive by their answer.
+        shown = _union(
+            _telling(each.inputs) or (_telling(each.answers) if len(each.inputs) > 1 else frozenset())
+            for each in held
+        )
+        is_whole = share > _WHOLE and len({each.inputs for each in held}) > 3
+        if len(shown) < 2 or not (is_whole or len(_telling(explained)) > 2):
+            shown = next(
+                (
+                    each.inputs
+                    for each in held
+                    if each.identifies_test
+                    and (
+                        place in each.functions
+                        or (are_conditions and _telling(each.inputs) and len(each.needed) > 2)
+                    )
+                    and len(_telling(each.needed)) > 1 - are_conditions
+                ),
+                None,
+            )
+        if not shown:
+            return None
+        inputs = ", ".join(sorted(shown)[:4])
+        return f"{place or 'The module'} has the answers to inputs of the tests: {inputs}"
+
+    def _recognizes_call(self, test: ast.expr, asked: set[Literal], place: str) -> str | None:
+        """Return a message about a condition on several parts of a call that the tests make."""
+        sides = {
+            ast.unparse(side)
+            for each in ast.walk(test)
+            if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Eq | ast.Is | ast.In)
+            for side in getattr(each.left, "elts", [each.left])
+        }
+        tokens = frozenset(own for own, _ in asked)
+        # Words alone are the vocabulary of a state machine, a router or a converter.
+        if len(sides) < 2 or len(tokens) < 2 or tokens <= self._known or not any(map(_is_specific, tokens)):
+            return None
+        is_call = any(tokens <= each.inputs for each in self._by_function.get(place, ()))
+        if is_call or (len(tokens) > 2 and tokens <= self._asked):
+            return f"{place} recognizes a call of the tests: {', '.join(sorted(tokens)[:4])}"
+        return None
+
+    def _returns_expected(self, function: Function, before: Module | None, *, is_free: bool) -> str | None:
+        """Return a message about a function that returns what tests expect without looking at its input.
+
+        ``is_free`` functions need not take arguments, in contrast to methods.
+        """
+        parts = [_constant_tokens(each) for each in returned(function)]
+        answers, parameters = _union(parts), parameters_of(function)
+        expected = _union(each.answers for each in self._by_function.get(function.name, ()))
+        # A part without literals is computed.
+        if (
+            not (parameters and all(parts) and _telling(answers - self._known))
+            or answers - _COMMON - expected
+        ):
+            return None
+        earlier = before.functions.get(function.name) if before is not None else None
+        # A generator computes what it yields.
+        if earlier is not None and (
+            any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(earlier))
+            or any(fold(each) is UNKNOWN for each in returned(earlier))
+        ):
+            return f"{function.name} no longer computes its result, but returns what the tests expect"
+        # Refusing an input is no use of it. Decorated functions may have to take unneeded arguments.
+        body = [
+            each
+            for each in function.body
+            if not isinstance(each, ast.If) or each.orelse or not isinstance(each.body[0], ast.Raise)
+        ]
+        used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
+        if is_free and not function.decorator_list and parameters.isdisjoint(used) and answers <= expected:
+            return f"{function.name} looks at no argument, and returns what the tests expect"
+        return None
+
+
+def _end(node: ast.AST) -> tuple[int, int]:
+    """Return the position at which a node ends: line and column."""
+    return getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
+
+
+def _is_explained(literal: Literal, explained: Tokens) -> bool:
+    """Return whether a literal belongs to an example, or two thirds of the specific parts of its text."""
+    own, parts = literal
+    specific = frozenset(filter(_is_specific, parts))
+    in_part = not explained.isdisjoint(parts) and 2 * len(specific) <= 3 * len(specific & explained)
+    return own in explained or in_part
+
+
+def _new_constants(module: Module, before: Module | None) -> list[ast.stmt]:
+    """Return a module's new statements outside of functions and classes, except lists of thresholds."""
+    known = before.statements if before is not None else frozenset[str]()
+    # The arguments of bisect are thresholds, like the operands of "<".
+    thresholds = {
+        name_of(argument)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and "bisect" in name_of(node.func)
+        for argument in node.args
+    }
+    return [
+        each
+        for each in module.tree.body
+        if not isinstance(each, (*FUNCTIONS, ast.ClassDef))
+        and thresholds.isdisjoint(map(name_of, getattr(each, "targets", ())))
+        and shape(each) not in known
+    ]
