@@ -18,6 +18,7 @@ from planner.model.evidence import HygieneSignal
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import Hardness
 from planner.planfile.left_files import left_by_runs, remember_run
+from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.project_files import GONE, digest_of, open_regular
 from planner.text.glob_patterns import allowed
 
@@ -38,12 +39,31 @@ if TYPE_CHECKING:
 
 
 UNCHECKED = "unchecked: no baseline"
+LOST = "unchecked: the baseline of earlier runs is gone"
 _WORST_FIRST = ("violated", "unchecked", "clean")
 
 
 def hygiene_of(reports: Iterable[str]) -> str:
     """Return the worst hygiene of several plans, for the outcome file; unchecked if there are none."""
     return min(reports, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
+
+
+def lost_baseline(outcomes: Path) -> str | None:
+    """Return a note if earlier runs were compared with a baseline, as the last ``outcomes`` tell.
+
+    Code under test can remove the file of a baseline, and outside of git there is no copy.
+    """
+    try:
+        with open_regular(outcomes) as file:
+            was = str(json.loads(file.read())["run"]["hygiene"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return None
+    if was != LOST and "checked against the baseline" not in was:
+        return None
+    return (
+        f"the baseline of earlier runs is gone (the last one said: {was}); restore it, or review all "
+        "changes and record it again: planverify baseline PLAN"
+    )
 
 
 class Guards:
@@ -73,6 +93,7 @@ class Guards:
         self._commit = commit
         self._hygiene: HygieneWatch | None = None
         self._violated = False
+        self._unchecked = UNCHECKED
         self._own: OwnFiles | None = None
         self._tree: WorkTree | None = None
         self._home = flat.loaded.root / ".planverify"
@@ -88,9 +109,8 @@ class Guards:
     def hygiene(self) -> str:
         """Hygiene in the outcome file: ``clean``, ``violated`` or ``unchecked``, with the reason."""
         if self._hygiene is None:
-            return (
-                "violated: records of planverify were changed; no baseline" if self._violated else UNCHECKED
-            )
+            changed = "violated: records of planverify were changed; no baseline"
+            return changed if self._violated else self._unchecked
         return f"{'violated' if self._violated else 'clean'}: {self._hygiene.summary}"
 
     def look(self) -> None:
@@ -110,6 +130,9 @@ class Guards:
                     "no todo has allowed_files: every file may be changed except the judging files of "
                     "the baseline"
                 )
+        elif note := lost_baseline(PlanFolder(root, self._flat.loaded.plan.todo_list_id).outcomes):
+            self._unchecked = LOST
+            self.notes.append(note)
         limited = self._limited_roots()
         counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
         for root, changed in self._changes.items():

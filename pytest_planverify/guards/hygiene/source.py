@@ -45,7 +45,8 @@ _FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
 def _product(left: Any, right: Any) -> Any:
     """Multiply numbers, and repeat sequences moderately: a short expression could produce gigabytes."""
     for times, repeated in ((left, right), (right, left)):
-        if isinstance(repeated, str | bytes | list | tuple) and times * len(repeated) > 10_000:
+        is_long = isinstance(repeated, str | bytes | list | tuple) and times * len(repeated) > 10_000  # pyright: ignore
+        if is_long:
             raise ValueError(times)
     return left * right
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.allowlist import Author, Ground, is_expected, violations
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
 from pytest_planverify.guards.hygiene.source import has_same_tree
+from pytest_planverify.guards.plan_guards import LOST, UNCHECKED, lost_baseline
 from pytest_planverify.guards.sandbox import MOST_EVENTS, hold
 from pytest_planverify.guards.sandbox_policy import (
     CONNECT,
@@ -180,6 +182,26 @@ def test_violation_evidence_names_the_files_and_is_diagnosed():
 @pytest.mark.parametrize("path", [".coveragerc", "a/cache.py", "egg-info.txt"])
 def test_project_files_are_not_caches(path: str):
     assert not is_expected(path, ())
+
+
+@pytest.mark.parametrize(
+    ("was", "is_lost"),
+    [
+        ("clean: checked against the baseline of 2026-01-01T00:00:00Z", True),
+        (LOST, True),
+        (UNCHECKED, False),
+        ("violated: records of planverify were changed; no baseline", False),
+    ],
+)
+def test_baseline_of_earlier_runs_that_is_gone_is_noted(tmp_path: Path, was: str, is_lost: bool):
+    outcomes = tmp_path / "outcomes.json"
+    assert lost_baseline(outcomes) is None
+    outcomes.write_text("[")
+    assert lost_baseline(outcomes) is None
+
+    outcomes.write_text(json.dumps({"run": {"hygiene": was}}))
+
+    assert (was in (lost_baseline(outcomes) or "")) is is_lost
 
 
 def test_new_file_left_by_a_run_is_remembered_while_unchanged(tmp_path: Path):
