@@ -19,7 +19,7 @@ from planner.cli.screen import write
 from planner.engine import State
 from planner.errors import PlannerError
 from planner.model.actions import Halt
-from planner.model.events import ApprovalGiven, PlanSubmitted, Verified, WorkFinished
+from planner.model.events import ApprovalGiven, Verified, WorkFinished
 from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState, TodoState, Verdict
 from planner.planfile.file_writer import READABLE, write_file
@@ -150,13 +150,10 @@ def count_run(run: RecordedRun) -> tuple[list[Sample], State]:
 
     Raises :class:`planner.errors.LogError` if its log cannot be read.
     """
-    rows, after, samples = None, None, list[Sample]()
+    rows, after, samples = RunRows(run), None, list[Sample]()
     for step in run.steps:
-        event, actions, _, after = step
-        if rows is None:
-            assert isinstance(event, PlanSubmitted)  # a run begins with its submission
-            rows = RunRows(event)
         rows.add(step)
+        event, actions, _, after = step
         match event:
             case Verified(outcome=outcome):
                 verdict, failure = verdict_of(outcome)
@@ -170,24 +167,22 @@ def count_run(run: RecordedRun) -> tuple[list[Sample], State]:
             case _:
                 pass
         samples += [("halts", (action.rule,), 1) for action in actions if isinstance(action, Halt)]
-    assert rows is not None
-    assert after is not None
-    branches = [row for row in rows.repairs if "branch_id" in row]
+    assert after is not None  # a log without a line cannot be read
+    made = rows.finish()
+    branches = [row for row in made["repairs"] if "branch_id" in row]
     samples.append(("branches", (), len(branches)))
     for row in branches:
         if "closed" in row:
             result = "passed" if row["outcome"] == PASSED else "failed"
             samples.append(("branch_resolution_seconds", (result,), row["duration_seconds"]))
     # Repairs whose verification is outstanding have no result yet.
-    results = (row["fixed"] for row in rows.repairs if row.get("fixed") is not None)
+    results = (row["fixed"] for row in made["repairs"] if row.get("fixed") is not None)
     samples += [("repairs", ("fixed" if is_fixed else "failed",), 1) for is_fixed in results]
     # The state in which the run is and what blocks it are 1, all others 0.
-    name, is_over = run.state_name(after), after.plan_state.is_final
-    samples += [("runs", (state,), state == name) for state in (*map(str, PlanState), INTERRUPTED)]
-    blocked = "person" if after.questions else "failure" if after.blocked() else ""
-    for cause in ("person", "failure"):
-        is_blocked = cause == blocked and not is_over and name != INTERRUPTED
-        samples.append(("blocked_workflows", (cause,), is_blocked))
+    (row,) = made["runs"]
+    samples += [("runs", (state,), state == row["state"]) for state in (*map(str, PlanState), INTERRUPTED)]
+    blocked = row["blocked_since"] and ("person" if after.questions else "failure")
+    samples += [("blocked_workflows", (cause,), cause == blocked) for cause in ("person", "failure")]
     return samples, after
 
 

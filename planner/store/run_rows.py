@@ -8,6 +8,7 @@ their tables, which :mod:`.index` declares. The rows of a log are derived while 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -71,15 +72,12 @@ def rows_of(path: Path, remarks: list[str]) -> Rows:
     if path.name == Path(CORRECTIONS).name:
         rows = [each.model_dump(mode="json") | {"at": moment(each.at)} for each in corrections_of(path)]
         return {"corrections": rows}
-    run, collector = run_of_log(path), None
+    run = run_of_log(path)
+    collector = RunRows(run, os.path.realpath(path))
     for step in run.steps:
-        if collector is None:
-            assert isinstance(step.event, PlanSubmitted)  # the log refuses any other first line
-            collector = RunRows(step.event, os.path.realpath(path))
         collector.add(step)
-    assert collector is not None  # a log without a line cannot be folded
     remarks += run.remarks
-    return collector.finish(run)
+    return collector.finish()
 
 
 class RunRows:
@@ -93,28 +91,14 @@ class RunRows:
     _step: Step
     _at: str
 
-    def __init__(self, event: PlanSubmitted, log: str = "") -> None:
-        """Begin the rows of the run that ``event`` submits; ``log`` is the path in the row of the run."""
-        plan, goal = event.plan, event.plan.extensions.get("x-goal")
-        has_goal = isinstance(goal, str) and goal.strip()
-        self._run: Row = {
-            "run_id": event.run_id or f"{plan.todo_list_id}-{event.digest[7:19]}",
-            "plan_id": plan.todo_list_id,
-            "path": event.path,
-            "fingerprint": event.policy.fingerprint or event.memory.fingerprint,
-            "goal": goal if has_goal else plan.workflow_name or plan.todo_list_id,
-            "log": log,
-            "opened": moment(event.at),
-            "blocked_since": None,
-        }
-        self.repairs: list[Row] = []
-        """The rows of the repairs so far."""
-        self._failures: list[Row] = []
-        self._asked: list[Row] = []
-        self._todos: list[Row] = []
+    def __init__(self, run: RecordedRun, log: str = "") -> None:
+        """Begin the rows of a run; ``log`` is the path in the row of the run."""
+        self._recorded = run
+        self._run: Row = {"log": log, "blocked_since": None}
+        self._rows: defaultdict[str, list[Row]] = defaultdict(list, runs=[self._run])
         self._failure: dict[str, Failure] = {}
         """Deciding failure of the last verification, by todo."""
-        self._categories: dict[str, list[str]] = {}
+        self._categories: defaultdict[str, list[str]] = defaultdict(list)
         """Categories of all deciding failures, by todo."""
         self._branches: dict[str, Row] = {}
         """Rows of all branches, by their id."""
@@ -127,6 +111,8 @@ class RunRows:
         """Process the next step of the run."""
         event, actions, before, after = self._step = step
         self._at = moment(after.now)
+        if isinstance(event, PlanSubmitted):
+            self._begin(event)
         # A verification first: it decides which failure the branches and turns below repair.
         if isinstance(event, Verified):
             self._add_verification(event.outcome)
@@ -144,9 +130,9 @@ class RunRows:
         is_blocked = not after.plan_state.is_final and (after.questions or after.blocked())
         self._run["blocked_since"] = (self._run["blocked_since"] or self._at) if is_blocked else None
 
-    def finish(self, run: RecordedRun) -> Rows:
+    def finish(self) -> Rows:
         """Return the rows after the last step of the run."""
-        after, state = self._step.after, run.state_name(self._step.after)
+        after, state = self._step.after, self._recorded.state_name(self._step.after)
         self._run |= {
             "state": state,
             "events": after.events,
@@ -154,19 +140,26 @@ class RunRows:
         }
         if after.plan_state.is_final or state == INTERRUPTED:
             self._run |= {"closed": self._at, "blocked_since": None}
-        return {
-            "runs": [self._run],
-            "repairs": self.repairs,
-            "failures": self._failures,
-            "questions": self._asked,
-            "todos": self._todos,
+        return self._rows
+
+    def _begin(self, event: PlanSubmitted) -> None:
+        """Fill in what is known of the run from the beginning."""
+        plan, goal = event.plan, event.plan.extensions.get("x-goal")
+        has_goal = isinstance(goal, str) and goal.strip()
+        self._run |= {
+            "run_id": event.run_id or f"{plan.todo_list_id}-{event.digest[7:19]}",
+            "plan_id": plan.todo_list_id,
+            "path": event.path,
+            "fingerprint": event.policy.fingerprint or event.memory.fingerprint,
+            "goal": goal if has_goal else plan.workflow_name or plan.todo_list_id,
+            "opened": moment(event.at),
         }
 
     def _add_verification(self, outcome: Outcome) -> None:
         """Process a verification: add its failures, and close the repairs that it decides."""
         name, after = outcome.todo_id, self._step.after
         facts = {key: self._run[key] for key in ("run_id", "plan_id", "fingerprint")} | {"at": self._at}
-        self._failures += _failure_rows(outcome, facts)
+        self._rows["failures"] += _failure_rows(outcome, facts)
         record = after.records.get(name)
         # A branch passes by the criteria of its todo, whose own verification then decides about it.
         if record is None or record.is_branch:
@@ -181,7 +174,7 @@ class RunRows:
         self._close_repairs(name, fixed=is_fixed, resolution=resolution)
         if not is_done and now is not None:
             self._failure[name] = now
-            self._categories.setdefault(name, []).append(now.category.value)
+            self._categories[name].append(now.category.value)
 
     def _open_branches(self, action: PublishPlan) -> None:
         """Add a repair for each branch that an edit of the plan adds."""
@@ -194,7 +187,7 @@ class RunRows:
                 "depth": todo.branch_depth or 1,
                 "via": None if todo.via is None else qualified(action.within, todo.via),
             }
-            self.repairs.append(self._branches[name])
+            self._rows["repairs"].append(self._branches[name])
 
     def _begin_turn(self, action: Implement) -> None:
         """Process a turn of work: count it for its branch, or open or extend a retry."""
@@ -208,7 +201,7 @@ class RunRows:
             self._retries[name]["attempts"] += 1
         elif name in self._failure:
             self._retries[name] = self._open_repair(name, RETRY, action.role) | {"attempts": 1}
-            self.repairs.append(self._retries[name])
+            self._rows["repairs"].append(self._retries[name])
 
     def _open_repair(self, name: str, strategy: str, role: Role) -> Row:
         """Return a new row for the repair of a todo's current failure."""
@@ -258,7 +251,7 @@ class RunRows:
         # Only todos with evidence: done by a verification, or given up after somebody worked on them.
         is_verified = isinstance(event, Verified) and event.outcome.todo_id == name
         if (is_verified if is_done else record.turns) and not record.todo.has_sub_plan:
-            categories = list(dict.fromkeys(self._categories.get(name, ())))
+            categories = list(dict.fromkeys(self._categories[name]))
             row = {
                 "todo_id": name,
                 "role": record.todo.agent_role.value,
@@ -266,7 +259,7 @@ class RunRows:
                 "first_time": is_done and not categories,
                 "categories": categories,
             }
-            self._todos.append(self._experience(record) | row)
+            self._rows["todos"].append(self._experience(record) | row)
 
     def _experience(self, record: TodoRecord, failure: Failure | None = None) -> Row:
         """Return the columns by which :mod:`planner.memory` finds similar work."""
@@ -302,7 +295,7 @@ class RunRows:
                     "digest": question.digest,
                     "asked": self._at,
                 }
-                self._asked.append(self._questions[name])
+                self._rows["questions"].append(self._questions[name])
 
 
 def _rows_of_outcomes(path: Path) -> Rows:
