@@ -12,6 +12,7 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
@@ -159,8 +160,9 @@ class TestSelector:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._selected: dict[tuple[object, ...], Selected] = {}
-        self._modules: dict[str, TestModule] = {}
+        # Per object, as a cache on a method would keep every object alive.
+        self._select = cache(self._selected)
+        self._module = cache(self._parsed)
 
     def of(self, command: PytestInvocation) -> Selected:
         """Return the tests that a pytest command selects by its paths and node ids."""
@@ -168,25 +170,19 @@ class TestSelector:
         is_uncertain = command.guessed or any(
             word.partition("=")[0] in _CHANGES_SELECTION for word in command.args
         )
-        key = (command.selections, is_uncertain)
-        if key not in self._selected:
-            selected = self._selected[key] = self._select(command)
-            if is_uncertain:
-                # What looks like a path may be an option's value, a package, or relative to another folder.
-                selected.missing_files, selected.missing_tests = [], []
-        return self._selected[key]
+        return self._select(command.selections, is_uncertain)
 
-    def _select(self, command: PytestInvocation) -> Selected:
+    def _selected(self, selections: tuple[str, ...], is_uncertain: bool) -> Selected:
         """Evaluate the selections of a command, which are ``testpaths`` or the root if it names none."""
         selected = Selected()
-        if not command.selections:
+        if not selections:
             # Testpaths may be globs. pytest ignores those that match nothing, and searches the root if none
             # is left.
             files, testpaths = self._test_files("."), self.project.pytest_setting("testpaths")
             inside = [each for each in files if any(matches(each, path) for path in testpaths)]
             for file in inside or files:
                 self._add_file(file, "", selected)
-        for place in command.selections:
+        for place in selections:
             path, _, name = place.partition("::")
             path = plain(path)
             kind = self.project.kind(path)
@@ -197,6 +193,9 @@ class TestSelector:
                     self._add_file(file, "", selected)
             elif kind is PathKind.MISSING:
                 selected.missing_files.append(path)
+        if is_uncertain:
+            # What looks like a path may be an option's value, a package, or relative to another folder.
+            selected.missing_files, selected.missing_tests = [], []
         return selected
 
     def _test_files(self, folder: str) -> list[str]:
@@ -228,11 +227,9 @@ class TestSelector:
             near = get_close_matches(name, module.tests, n=1)
             selected.missing_tests.append((path, name, near[0] if near else None))
 
-    def _module(self, path: str) -> TestModule:
-        if path not in self._modules:
-            is_renamed = any(map(self.project.pytest_setting, ("python_functions", "python_classes")))
-            self._modules[path] = TestModule(self.project.text(path), open_ended=is_renamed)
-        return self._modules[path]
+    def _parsed(self, path: str) -> TestModule:
+        is_renamed = any(map(self.project.pytest_setting, ("python_functions", "python_classes")))
+        return TestModule(self.project.text(path), open_ended=is_renamed)
 
 
 def _full_name(node: ast.AST, aliases: Mapping[str, str]) -> str:
