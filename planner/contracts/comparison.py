@@ -267,22 +267,13 @@ def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterCon
     """Yield the differences in names, kinds and order of the parameters, as messages."""
     wanted = {each.name: each.kind for each in promised}
     actual = {each.name: each.kind for each in found}
-    missing = [name for name in wanted if name not in actual]
-    new_ones = [name for name in actual if name not in wanted]
-    # With equal numbers of parameters, a missing and a new one at the same position are a renaming.
-    pairs = zip(wanted, actual, strict=False) if len(wanted) == len(actual) else ()
-    renamed = {old: new for old, new in pairs if old in missing and new in new_ones}
-    yield from (f"the parameter {old} is renamed to {new}" for old, new in renamed.items())
-    yield from (f"it lacks the parameter {name}" for name in missing if name not in renamed)
-    yield from (
-        f"it has the additional parameter {name}" for name in new_ones if name not in renamed.values()
-    )
-    for old, new in [*((name, name) for name in actual if name in wanted), *renamed.items()]:
-        if wanted[old] != actual[new]:
-            kinds = f"{actual[new]}, not {wanted[old]}".replace("_", " ")
-            yield f"{new} is {kinds}"
-    common = [each.name for each in promised if each.name in actual]
-    if common != [each.name for each in found if each.name in wanted]:
+    common = [name for name in wanted if name in actual]
+    yield from (f"it lacks the parameter {name}" for name in wanted if name not in actual)
+    yield from (f"it has the additional parameter {name}" for name in actual if name not in wanted)
+    for name in common:
+        if wanted[name] != actual[name]:
+            yield f"{name} is " + f"{actual[name]}, not {wanted[name]}".replace("_", " ")
+    if common != [name for name in actual if name in wanted]:
         yield "its parameters have another order"
 
 

@@ -79,7 +79,7 @@ class ContractDifference(Value):
     name: str | None = None
     """Name of the function or class, with the enclosing class: ``Strategy.run``."""
     why: str | None = None
-    """For a signature, the difference: ``the parameter period is renamed to window``."""
+    """For a signature, the difference: ``it lacks the parameter period``."""
     expected: str | None = None
     actual: str | None = None
     path: str | None = None

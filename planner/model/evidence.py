@@ -149,7 +149,7 @@ class ContractFact(ReadValue):
     expected: str | None = None
     actual: str | None = None
     why: str | None = None
-    """For a signature, the difference: ``the parameter period is renamed to window``."""
+    """For a signature, the difference: ``it lacks the parameter period``."""
     module_path: str | None = None
     line: int | None = None
 

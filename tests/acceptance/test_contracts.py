@@ -93,7 +93,8 @@ def test_every_contract_mismatch_is_a_failure_with_both_signatures(example: Exam
     promised = "compute_rsi(series: pd.Series, period: int = 14) -> pd.Series"
     found = "compute_rsi(series: pd.Series, window: int = 14) -> pd.Series"
     assert said["compute_rsi"] == (
-        "compute_rsi (src/indicators/rsi.py:6): the parameter period is renamed to window. "
+        "compute_rsi (src/indicators/rsi.py:6): it lacks the parameter period; "
+        "it has the additional parameter window. "
         f"contracts/rsi.json promises {promised}, the code has {found}."
     )
     assert "does not define compute_atr; did you mean compute_atrs?" in said["compute_atr"]

@@ -199,8 +199,8 @@ def test_a_difference_is_shown_as_python_signatures(project: Project) -> None:
     (difference,) = project.differences(functions=[promised])
     assert difference.message == (
         "compute_rsi: the contract says (series: pd.Series, period: int = 14) -> pd.Series, "
-        "the code has (series, window=14) (m.py:1): the parameter period is renamed to window; "
-        "series has no annotation; it has no return annotation"
+        "the code has (series, window=14) (m.py:1): it lacks the parameter period; "
+        "it has the additional parameter window; series has no annotation; it has no return annotation"
     )
     assert difference.expected == "compute_rsi(series: pd.Series, period: int = 14) -> pd.Series"
     assert difference.actual == "compute_rsi(series, window=14)"
