@@ -15,10 +15,9 @@ from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.engine.progress import status_tree
 from planner.model.base import qualified
 from planner.model.verdicts import Verdict
-from planner.planfile.latest_outcomes import blocked_since
 from planner.planfile.loader import shown_path
 from planner.store.plan_run import PlanRun
-from planner.text.display import cells, counted, listed, moment, padded
+from planner.text.display import cells, counted, listed, padded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +54,7 @@ def status(
     """Show the tree of todos: the state of each, progress at every level, and what blocks what."""
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
-    tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
+    tree = status_tree(run.state)
     by_id = {each.id: each for each in tree.walk()}
     named = (*(choice.todo_ids or ()), *([] if todo is None else [todo]))
     nodes = [by_id[known_todo(run.state, each)] for each in named]
@@ -92,7 +91,6 @@ def plain(node: StatusNode, levels: int) -> dict[str, Any]:
         "state": node.state,
         "waits": node.waits,
         "blocked_by": list(node.blocked_by),
-        "since": node.since,
         "unproved": node.unproved or None,
         "progress": {"done": node.done, "total": node.total} if node.children else None,
     }
@@ -168,9 +166,8 @@ def _mark(screen: Screen, node: StatusNode) -> str:
 
 
 def _blocked(node: StatusNode) -> str:
-    """Return ``by a, b since …``, the part that is known; empty for a todo that is not blocked."""
-    by = f"by {listed(node.blocked_by, 3)}" if node.blocked_by else ""
-    return f"{by} since {moment(node.since)}".strip() if node.since else by
+    """Return ``by a, b``; empty for a todo that is not blocked."""
+    return f"by {listed(node.blocked_by, 3)}" if node.blocked_by else ""
 
 
 def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:

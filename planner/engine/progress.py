@@ -9,7 +9,7 @@ from planner.model.verdicts import TodoLife
 from planner.text.display import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from planner.engine.state import State, TodoRecord
 
@@ -27,8 +27,6 @@ class StatusNode:
     """A phrase on what it waits for."""
     blocked_by: tuple[str, ...] = ()
     """Qualified id of the failing todo that blocks it; empty if it is not blocked."""
-    since: str | None = None
-    """Time at which it was first found blocked."""
     unproved: bool = False
     """Done without a passing verification."""
     is_branch: bool = False
@@ -76,11 +74,8 @@ _ORDER = (
 )
 
 
-def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusTree:
-    """Build the status tree of a run.
-
-    ``since`` maps the ids of todos to the times at which they were first found blocked.
-    """
+def status_tree(state: State) -> StatusTree:
+    """Build the status tree of a run."""
     # Grouped once: searching the children of each parent would compare every todo with every parent.
     by_level: dict[str, list[TodoRecord]] = {}
     for record in sorted(state.todos.values(), key=lambda each: each.rank):
@@ -98,7 +93,6 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
             state=shown_state(state, record),
             waits=_waits(state, record, children),
             blocked_by=(blocked[record.id],) if record.id in blocked else (),
-            since=(since or {}).get(record.id) if record.id in blocked else None,
             unproved=record.life is TodoLife.DONE and not record.verified,
             is_branch=record.is_branch,
             branches=branches,

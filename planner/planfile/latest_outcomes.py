@@ -11,7 +11,6 @@ import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -25,10 +24,9 @@ from planner.model.journal import (
     JournalRunStarted,
     RunFinished,
     RunUnexplained,
-    TodoJudged,
 )
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
-from planner.model.verdicts import CheckKind, TodoState, Verdict
+from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import plan_id_of, shown_path
 from planner.planfile.plan_folder import HOME, PlanFolder
@@ -69,8 +67,6 @@ class PastRun:
     started: JournalRunStarted
     checks: dict[tuple[str, str], CheckJudged] = field(default_factory=dict[tuple[str, str], CheckJudged])
     """Verdicts by todo id and check id."""
-    states: dict[str, TodoJudged] = field(default_factory=dict[str, TodoJudged])
-    """Final states by todo id."""
     finished: RunFinished | None = None
     unexplained: str | None = None
     last_at: float = 0.0
@@ -173,8 +169,6 @@ def _apply_record(run: PastRun, kind: str, session: str, line: bytes) -> None:
         run.finished = finished
     elif kind == "check_judged" and (judged := _parse_record(CheckJudged, line)):
         run.add_verdict(judged)
-    elif kind == "todo_judged" and (state := _parse_record(TodoJudged, line)):
-        run.states[state.todo_id] = state
 
 
 def _parse_record(model: type[_Record], line: bytes) -> _Record | None:
@@ -337,26 +331,6 @@ def _misfits(
         if todo_id not in todos and not todo_id.startswith(below_unloaded):
             remedy = did_you_mean(todo_id, sorted(todos), "name the id of a todo of this plan")
             yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
-
-
-# -- kept runs -----------------------------------------------------------------------------------------
-
-
-def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
-    """Return the time since which each todo has been blocked continuously, RFC 3339 in UTC. Never raises.
-
-    Only finished runs count; a run without a todo does not interrupt its period.
-    """
-    since: dict[str, str] = {}
-    free: set[str] = set()
-    for run in past_runs(root, plan_id, "todo_judged", "run_finished"):
-        for todo_id, judged in run.states.items() if run.finished is not None else ():
-            if judged.state is TodoState.BLOCKED and todo_id not in free:
-                moment = datetime.fromtimestamp(judged.at, UTC)
-                since[todo_id] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            elif judged.state is not TodoState.PENDING:
-                free.add(todo_id)
-    return since
 
 
 def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] = ()) -> ChangedFiles | None:

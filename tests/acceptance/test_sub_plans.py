@@ -11,7 +11,6 @@ from example_project import Example, Verified, todo
 from real_command import WORKER
 from text_bundles import unpack_bundle
 
-from planner.planfile.latest_outcomes import blocked_since
 from planner.planfile.tree import load_tree
 
 PHASES = Path(__file__).parents[2] / "fixtures/projects/phases.txt"
@@ -415,22 +414,6 @@ def test_the_journal_ends_with_the_state_of_each_todo(red_example: Example, red:
     assert judged[-1]["blocked_by"] == ["phase-2"]
     assert records[-1]["record"] == "run_finished"
     assert records[-1]["exit_status"] == 1
-    since = blocked_since(red_example.root, "editor")
-    assert set(since) == {name for name, state in red.states.items() if state == "blocked"}
-
-
-def test_the_time_since_when_a_todo_is_blocked_is_recorded(tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    example.plan(todo("first", RED), todo("second", GREEN, after=("first",)))
-    example.verify()
-    before = blocked_since(tmp_path, "example")
-    example.verify("plan.yaml::first")
-    example.verify()
-    assert blocked_since(tmp_path, "example") == before != {}
-
-    example.write({"test_red.py": FILES["test_green.py"]})
-    example.verify()
-    assert blocked_since(tmp_path, "example") == {}
 
 
 def test_the_example_project_loads_without_a_run(tmp_path: Path):

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from planner.model.answers import Answer
 from planner.model.outcome import Outcome
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Category
-from planner.planfile.latest_outcomes import ChangedFiles, blocked_since, changed_files
+from planner.planfile.latest_outcomes import ChangedFiles, changed_files, past_runs
 from planner.planfile.plan_folder import PlanFolder, file_name, make_home
 from planner.planfile.record_files import (
     add_answers,
@@ -165,18 +164,14 @@ def test_answers_are_not_written_through_a_link(tmp_path: Path) -> None:
     assert load_answers(root) == (answer,)
 
 
-DAY = "2026-01-{:02}T00:00:00.000Z"
 FIRST = 1767225600
 """2026-01-01 00:00 UTC, in seconds since the epoch."""
 
 
-def judged(todo_id: str, state: str, day: int, **more: Any) -> dict[str, Any]:
-    at = FIRST + (day - 1) * 86400
-    return {"record": "todo_judged", "session": "parent", "at": at, "todo_id": todo_id, "plan": "p"} | {
-        "state": state,
-        "blocked_by": [],
-        **more,
-    }
+def judged(**more: Any) -> dict[str, Any]:
+    check = {"id": "verify", "kind": "command", "verdict": "passed", "duration_ms": 1}
+    record = {"record": "check_judged", "session": "parent", "at": FIRST, "plan": "p", "todo_id": "a"}
+    return {**record, "check": check, **more}
 
 
 def finished(plan: str = "p") -> dict[str, Any]:
@@ -193,11 +188,6 @@ def write_journal(root: Path, day: int, *records: dict[str, Any]) -> None:
     journal(root, day).write_text("".join(json.dumps(each) + "\n" for each in records))
 
 
-def run(root: Path, day: int, states: dict[str, str], *more: dict[str, Any]) -> None:
-    records = [judged(todo_id, state, day) for todo_id, state in states.items()]
-    write_journal(root, day, started(), *records, finished(), *more)
-
-
 def started(plan: str = "p") -> dict[str, Any]:
     reference = {"todo_list_id": plan, "path": "plan.yaml", "digest": ""}
     record = {"record": "run_started", "session": "parent", "at": FIRST, "plan": "plan.yaml"}
@@ -205,9 +195,7 @@ def started(plan: str = "p") -> dict[str, Any]:
 
 
 def test_a_change_of_another_plan_file_does_not_outdate_a_verdict(tmp_path: Path):
-    check = {"id": "verify", "kind": "command", "verdict": "passed", "duration_ms": 1}
-    judged = {"record": "check_judged", "session": "parent", "at": FIRST, "plan": "p", "todo_id": "a"}
-    write_journal(tmp_path, 1, started(), {**judged, "check": check}, finished())
+    write_journal(tmp_path, 1, started(), judged(), finished())
     (tmp_path / "iterations").mkdir()
     (tmp_path / "iterations/002.yaml").write_text("todo_list_id: next\nitems: []\n")
     assert changed_files(tmp_path, "p", "r") == ChangedFiles()
@@ -218,57 +206,29 @@ def test_a_change_of_another_plan_file_does_not_outdate_a_verdict(tmp_path: Path
     )
 
 
-def test_unfinished_runs_and_runs_of_other_plans_are_skipped(tmp_path: Path):
-    run(tmp_path, 1, {"a": "blocked"})
-    write_journal(tmp_path, 2, started(), judged("a", "done", 2))
-    foreign = (started("other"), judged("a", "done", 3, plan="other"), finished("other"))
-    write_journal(tmp_path, 3, *foreign)
-    write_journal(tmp_path, 4, *(each | {"session": "s1"} for each in foreign))
-
-    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
-
-
-def test_files_that_are_not_journals_are_skipped(tmp_path: Path):
-    run(tmp_path, 1, {"a": "blocked"})
-    journal(tmp_path, 2).mkdir()
-    os.mkfifo(journal(tmp_path, 3))
-    journal(tmp_path, 4).symlink_to("/dev/zero")
+def test_runs_of_other_plans_and_files_that_are_not_journals_are_skipped(tmp_path: Path):
+    write_journal(tmp_path, 1, started(), judged())
+    write_journal(tmp_path, 2, started("other"), judged(plan="other"), finished("other"))
+    journal(tmp_path, 3).mkdir()
+    os.mkfifo(journal(tmp_path, 4))
+    journal(tmp_path, 5).symlink_to("/dev/zero")
     (tmp_path / ".planverify/runs/file").write_text("x")
-    journal(tmp_path, 5).write_bytes(b"\xff\0\n[[[[\n" + b"[" * 100_000 + b"\n{}\n1\n")
+    journal(tmp_path, 6).write_bytes(b"\xff\0\n[[[[\n" + b"[" * 100_000 + b"\n{}\n1\n")
 
-    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
+    (run,) = past_runs(tmp_path, "p")
+    assert (run.folder.name[:8], run.finished, set(run.checks)) == ("20260101", None, {("a", "verify")})
 
 
 @pytest.mark.parametrize(
     "odd",
     [
-        *({"at": at} for at in ("yesterday", None, True, 1e300, float("nan"))),
-        *({"todo_id": ["a"]}, {"state": None}),
+        *({"at": at} for at in ("yesterday", None, True, float("nan"))),
+        *({"todo_id": ["a"]}, {"check": None}, {"session": "s1"}),
     ],
     ids=str,
 )
-def test_an_invalid_record_is_ignored(odd: dict[str, Any], tmp_path: Path):
-    run(tmp_path, 1, {"a": "blocked"})
-    run(tmp_path, 2, {}, judged("a", "done", 2) | odd)
+def test_an_invalid_record_and_one_of_a_worker_are_ignored(odd: dict[str, Any], tmp_path: Path):
+    write_journal(tmp_path, 1, started(), judged(todo_id="b"), judged(**odd))
 
-    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
-
-
-STATES = st.sampled_from(["blocked", "done", "pending", "testing", "test_failed"])
-
-
-@given(st.lists(st.dictionaries(st.sampled_from("abc"), STATES), max_size=9))
-def test_blocked_since_is_the_start_of_the_current_unbroken_series(states: list[dict[str, str]]):
-    with tempfile.TemporaryDirectory() as folder:
-        for day, each in enumerate(states, 1):
-            run(Path(folder), day, each)
-        found = blocked_since(Path(folder), "p")
-    expected: dict[str, str] = {}
-    for day, each in enumerate(states, 1):
-        for todo_id, state in each.items():
-            if state == "blocked":
-                expected.setdefault(todo_id, DAY.format(day))
-            elif state != "pending":
-                expected.pop(todo_id, None)
-
-    assert found == expected
+    (run,) = past_runs(tmp_path, "p")
+    assert set(run.checks) == {("b", "verify")}
