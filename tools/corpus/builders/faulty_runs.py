@@ -14,8 +14,8 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import yaml
 from edits import Edit, EditError, Files, changed_files, commit_files, write_files
 from recording import Recording, plan_of, record
 
+from planner.model.base import Value
 from planner.model.evidence import Evidence
 from tools.corpus.case import FaultyRun, Label, RunFailure, is_test_kind
 
@@ -42,18 +43,17 @@ _SETTINGS = "[pytest]\npythonpath = . tests\n"
 _HARMLESS_TEST = "def test_there_are_numbers():\n    assert 1 < 2\n"
 
 
-class Turn(IntEnum):
+class Turn(StrEnum):
     """Order in which an engineer repairs faults: those that hide others come first."""
 
-    UNDERLYING = 0
+    UNDERLYING = "underlying"
     """Nothing that depends on it can run: an import, a syntax error, a conftest, a fixture, a service."""
-    ORDINARY = 1
-    UNSTABLE = 2
+    ORDINARY = "ordinary"
+    UNSTABLE = "unstable"
     """It is flaky, and comes after everything that fails each time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Value):
     """One fault with its label."""
 
     kind: str
@@ -64,15 +64,14 @@ class Fault:
     """Whether the service that the tests use is stopped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Value):
     """A project whose tests pass."""
 
     name: str
     files: Mapping[str, str]
     todos: Mapping[str, Mapping[str, Any]]
     """Acceptance criteria by todo."""
-    depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    depends: Mapping[str, tuple[str, ...]] = {}
     faults: tuple[Fault, ...]
     service: bool = False
     """Whether the tests connect to the port that ``SERVICE_PORT`` names."""
@@ -105,23 +104,8 @@ KINDS: Mapping[str, str] = {
 def read_projects() -> tuple[Project, ...]:
     """Return the projects in the order of their names."""
     return tuple(
-        _project(yaml.safe_load(file.read_text("utf-8"))) for file in sorted(FOLDER.glob("*.yaml"))
+        Project(**yaml.safe_load(file.read_text("utf-8"))) for file in sorted(FOLDER.glob("*.yaml"))
     )
-
-
-def _project(said: dict[str, Any]) -> Project:
-    faults = tuple(
-        Fault(
-            kind=each["kind"],
-            label=Label.model_validate(each["label"]),
-            edits=tuple(Edit(**edit) for edit in each.get("edits", ())),
-            turn=Turn[each.get("turn", "ordinary").upper()],
-            without_service=each.get("without_service", False),
-        )
-        for each in said.pop("faults")
-    )
-    depends = {todo: tuple(others) for todo, others in said.pop("depends").items()}
-    return Project(**said, depends=depends, faults=faults)
 
 
 PROJECTS = read_projects()
@@ -346,7 +330,7 @@ def _first(project: Project, faults: Sequence[Fault], failures: Sequence[RunFail
     todos: dict[int, set[str]] = {}
     for failure in failures:
         todos.setdefault(failure.fault, set()).add(failure.todo)
-    turn = min(faults[number].turn for number in todos)
+    turn = min((faults[number].turn for number in todos), key=list(Turn).index)
     able = [number for number in sorted(todos) if faults[number].turn is turn]
 
     def goes_before(one: int, other: int) -> bool:

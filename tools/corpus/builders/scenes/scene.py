@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,7 @@ class Style(StrEnum):
     UNITTEST = "unittest"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Value):
     """A project without the files of a scene."""
 
     name: str
@@ -172,10 +170,7 @@ def _read(file: str) -> Any:
     return yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8"))
 
 
-PROJECTS = {
-    name: Project(name=name, **{**said, "style": Style(said["style"])})
-    for name, said in _read("projects.yaml").items()
-}
+PROJECTS = {name: Project(name=name, **said) for name, said in _read("projects.yaml").items()}
 """Every small project by its name."""
 
 STAND_INS: dict[str, dict[str, str]] = _read("stand_ins.yaml")
