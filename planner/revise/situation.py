@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import EditScope, may_change_tests, module_paths, tree_of
+from planner.catalog import TOOLS, Purpose
 from planner.catalog.commands import accepted_command
 from planner.catalog.pytest_arguments import split_options
 from planner.catalog.test_paths import is_test_path
@@ -30,7 +31,7 @@ from planner.text.redaction import redact_and_clip
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from planner.catalog import Command, Purpose
+    from planner.catalog import Command
     from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
     from planner.model.outcome import Check, Failure, FailureContext, Outcome
     from planner.model.plan import Plan, Todo
@@ -44,6 +45,19 @@ _MAX_WORDS = 200
 
 _SOURCE_FOLDERS = ("", "src/", "lib/", "python/")
 """Folders that commonly hold a project's packages."""
+
+_NAMES = {
+    purpose: re.compile(
+        "|".join(
+            rf"\b{re.escape(name)}\b"
+            for tool in TOOLS
+            if tool.purpose is purpose
+            for name in (*tool.programs, *tool.modules)
+        )
+    )
+    for purpose in (Purpose.LINT, Purpose.TYPE_CHECK)
+}
+"""Names by which commands start a tool for a purpose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +158,10 @@ class Situation:
         """Return the first command for a purpose, of the failing criteria, else of the todo or the plan."""
         todos = (self.todo, *self.plan.items)
         specs = [*self.failing_commands, *(spec for todo in todos for _, spec in commands_of(todo))]
-        known = (accepted_command(cmd) for cmd in dict.fromkeys(spec.cmd for spec in specs))
+        # Only those that name a tool for it are parsed: all commands of 2,000 todos would take a second.
+        names = _NAMES[purpose]
+        texts = dict.fromkeys(spec.cmd for spec in specs if names.search(spec.cmd))
+        known = (accepted_command(cmd) for cmd in texts)
         return next((each for each in known if each is not None and each.tool.purpose is purpose), None)
 
     def isolated_commands(self) -> tuple[CommandSpec, ...]:
@@ -251,15 +268,17 @@ class Situation:
         ends = (f"/{inner}.py", f"/{inner}/__init__.py")
         planned = (path for path in self.promised_files if f"/{path}".endswith(ends))
         observed = (below_root(each.path or each.place) for each in self.exceptions if each.name == module)
-        own = [path for fact in self.observations for path in module_paths(fact)]
-        own.sort(key=lambda path: path not in self.tree.near and not self.tree.exists(path))
+        own = _below_root(path for fact in self.observations for path in module_paths(fact))
+        known = [path for path in own if path in self.tree.near or self.tree.exists(path)]
         granted = (
             f"{folder}{inner}.py"
             for pattern in self.todo.allowed_files or ()
             for folder in _SOURCE_FOLDERS
             if pattern.startswith((f"{folder}{top}/", f"{folder}{top}.py"))
         )
-        return next((path for path in (*planned, *observed, *own, *granted) if path is not None), None)
+        return next(
+            (path for path in (*planned, *observed, *known, *own, *granted) if path is not None), None
+        )
 
 
 def limit_of(check: Check | None) -> float:

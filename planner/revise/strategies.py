@@ -246,15 +246,16 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
 
     Commands of recipes are left out, as the plan does not state them.
     """
-    problems = [selector for each in situation.observations for selector in each.selectors]
+    found = (selector for each in situation.observations for selector in each.selectors)
+    nearest = {each.text: near_selection(each) for each in found}
     named = {where: spec.cmd for where, spec in commands_of(situation.todo) if "verify[" not in where}
     for check_id in situation.check_ids:
         command = accepted_command(named.get(check_id, ""))
         if command is None or command.pytest is None or command.pytest.guessed:
             continue
         selections = command.pytest.selections
-        missing = {each.text: near_selection(each) for each in problems if each.text in selections}
-        near = [each for each in (missing.get(each, each) for each in selections) if each is not None]
+        missing = {text: nearest[text] for text in selections if text in nearest}
+        near = [each for each in (nearest.get(each, each) for each in selections) if each is not None]
         if not missing or len(near) < len(selections):
             continue
         cmd = with_selections(command, near)
@@ -407,10 +408,8 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
             files = tuple(file for file in (path, near) if file)
         else:
             # A module that lacks only a name exists: its file cannot serve as the step's criterion.
-            exists = situation.tree.exists(path)
-            known = {*situation.located_files, *(each.path for each in situation.exceptions)}
-            ran = {frame.path for frame in situation.frames(Side.PRODUCT)}
-            is_new = name is None and path not in known | ran and exists is not True
+            exists = situation.tree.exists(path) or any(each.path == path for each in situation.exceptions)
+            is_new = name is None and not exists
             because = f"{what} belongs to the project and cannot be imported"
             title = f"Provide {what}"
             hint = f"Let {path} provide {what}, or import it by its real name."
