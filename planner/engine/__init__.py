@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.catalog.tables import load_table
-from planner.engine.events import advance, fold, start, step
+from planner.engine.events import fold, start, step
 from planner.engine.state import PlanPart, State, TodoRecord
 from planner.model.events import PlanSubmitted, RunPolicy
 from planner.model.past import PastRecords
@@ -34,7 +34,6 @@ __all__ = [
     "PlanPart",
     "State",
     "TodoRecord",
-    "advance",
     "fold",
     "start",
     "step",

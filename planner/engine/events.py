@@ -1,4 +1,4 @@
-"""Event handlers, and the entry points :func:`start`, :func:`step`, :func:`advance` and :func:`fold`.
+"""Event handlers, and the entry points :func:`start`, :func:`step` and :func:`fold`.
 
 Each event is applied as a whole by its handler in :data:`_HANDLERS`, or refused. Afterwards
 :mod:`planner.engine.scheduler` applies the consequences for all other todos. Limits of time and budget
@@ -21,7 +21,7 @@ from planner.engine.repair import (
     work_again,
 )
 from planner.engine.requests import start_clock, verify
-from planner.engine.scheduler import apply_consequences, end, halt, repeat_requests
+from planner.engine.scheduler import apply_consequences, halt, repeat_requests
 from planner.engine.state import PendingStep, PlanPart, State
 from planner.engine.transaction import (
     BUDGET_QUESTION,
@@ -103,7 +103,8 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
         tx.parts[""] = PlanPart(plan, 1, event.digest, ".", {})
         tx.plan_to(PlanState.REJECTED)
         because = f"the plan failed validation ({counted(len(problems), 'problem')})"
-        end(tx, Finish(rule="unfit-plan", because=because, result="rejected", problems=problems))
+        finish = Finish(rule="unfit-plan", because=because, result="rejected", problems=problems)
+        tx.stopped = tx.emit(finish)
     else:
         admit(tx, plan, event.digest, "")
         tx.plan_to(PlanState.READY)
@@ -116,39 +117,9 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     A pure function: ``state`` is not changed. Raises :class:`planner.errors.RefusedEvent`, including
     :class:`planner.errors.IllegalTransition`, if the event is not valid in this state.
     """
-    tx = _apply(state, event)
-    return tx.state(), tuple(tx.actions)
-
-
-def advance(state: State, event: Event) -> State:
-    """Apply an event as :func:`step` does, and build no actions."""
-    return _apply(state, event, quiet=True).state()
-
-
-def fold(events: Iterable[Event]) -> State:
-    """Return the state after a sequence of events.
-
-    Raises :class:`planner.errors.RefusedEvent` if the first event is not ``plan_submitted``, or if any
-    event is refused.
-    """
-    state: State | None = None
-    for event in events:
-        if state is not None:
-            state = advance(state, event)
-        elif isinstance(event, PlanSubmitted):
-            state, _ = start(event)
-        else:
-            break
-    if state is None:
-        raise RefusedEvent("no-plan", "the first event does not submit a plan", "start with plan_submitted")
-    return state
-
-
-def _apply(state: State, event: Event, *, quiet: bool = False) -> Transaction:
-    """Apply an event to a new transaction and return it."""
     kind = event.event
     _refuse_out_of_place(state, kind)
-    tx = Transaction.begin(state, kind, quiet=quiet)
+    tx = Transaction.begin(state, kind)
     # Events of several sources may be slightly out of order, but time never decreases.
     tx.now = max(state.now, event.at.timestamp())
     tx.events += 1
@@ -160,7 +131,26 @@ def _apply(state: State, event: Event, *, quiet: bool = False) -> Transaction:
         apply_consequences(tx)
     except Stop as stop:
         halt(tx, stop.halt)
-    return tx
+    return tx.state(), tuple(tx.actions)
+
+
+def fold(events: Iterable[Event]) -> State:
+    """Return the state after a sequence of events.
+
+    Raises :class:`planner.errors.RefusedEvent` if the first event is not ``plan_submitted``, or if any
+    event is refused.
+    """
+    state: State | None = None
+    for event in events:
+        if state is not None:
+            state, _ = step(state, event)
+        elif isinstance(event, PlanSubmitted):
+            state, _ = start(event)
+        else:
+            break
+    if state is None:
+        raise RefusedEvent("no-plan", "the first event does not submit a plan", "start with plan_submitted")
+    return state
 
 
 def _refuse_out_of_place(state: State, kind: str) -> None:
@@ -362,6 +352,7 @@ def expire(tx: Transaction) -> None:
     limits = [
         (time, record.id)
         for record in tx.records.values()
+        if record.deadline is not None or record.expires is not None
         for time in (record.expires, record.deadline)
         if time is not None and time < tx.now
     ]

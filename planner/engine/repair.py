@@ -733,7 +733,6 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     except EditConflictError:  # propose the branch alone
         edits, final = [], branch
     tried = () if last is None else (f"branch {last.todo.id}",)
-    # Written in a quiet transaction, too: it is part of the new version of the plan, and of its digest.
     context = AddContext(
         rule="context-for-the-repair",
         because="the branch needs instructions",

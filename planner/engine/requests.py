@@ -21,7 +21,7 @@ from planner.policy.limits import bounds_of
 if TYPE_CHECKING:
     from planner.engine.state import State, TodoRecord
     from planner.engine.transaction import Transaction
-    from planner.model.actions import Fact
+    from planner.model.actions import Action, Fact
     from planner.model.plan import Todo
 
 MOST_RESULTS = 200
@@ -48,17 +48,16 @@ def request(
 
     ``at`` is the earliest time of a verification, epoch seconds.
     """
+    record = tx.records[record.id]
     # A repetition keeps the first reason, which people are shown.
     asked_by = record.asked_by if rule == "resumed" else (rule, because)
-    # emit() numbers the action; no other one may be emitted in between.
-    record = tx.update(record, asked=tx.seq + 1, asked_by=asked_by)
+    action: Action
     if record.life is TodoLife.TESTING:
-        advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
+        advice = None if tx.memory is None else tx.memory.recipe(record.todo, tx.now)
         failure = record.failure
-        tx.emit(
-            Verify,
-            rule,
-            because,
+        action = Verify(
+            rule=rule,
+            because=because,
             facts=facts if advice is None else facts | {"recipe_because": advice.because},
             todo_ids=(record.id,),
             plan_digest=tx.parts[record.within].digest,
@@ -71,27 +70,25 @@ def request(
         found = reachable(tx.ids_before(record.id), tx.ids_before)
         todo, results = record.todo, tuple(islice(found, MOST_RESULTS))
         names = {"sub_plan": todo.sub_plan, "sub_project_id": todo.sub_project_id}
-        tx.emit(LoadSubPlan, rule, because, todo_id=record.id, results=results, **names)
+        action = LoadSubPlan(rule=rule, because=because, todo_id=record.id, results=results, **names)
     else:
         # Without a driver no event reports that work has begun.
         if tx.policy.driven:
             start_clock(tx, record)
         else:
             tx.update(record, deadline=None)
-        record = tx.records[record.id]
-        tx.emit(
-            Implement,
-            rule,
-            because,
+        action = Implement(
+            rule=rule,
+            because=because,
             facts=facts,
             todo_id=record.id,
             role=record.todo.agent_role,
             attempt=record.attempts + 1 if record.is_branch else record.turns,
             parent_id=record.parent_id,
             bounds=bounds_of(record.todo, tx.policy_of(record)),
-            # Writing the brief is the most expensive part, and a fold discards it.
-            brief=None if tx.quiet else _brief(tx, record),
+            brief=_brief(tx, record),
         )
+    tx.update(record, asked=tx.emit(action).seq, asked_by=asked_by)
 
 
 def start_clock(tx: Transaction, record: TodoRecord) -> None:

@@ -236,7 +236,8 @@ def _conclude(tx: Transaction) -> None:
         # Only an executing plan can be completed; this one may be in revision or await a review.
         tx.plan_to(PlanState.EXECUTING, PlanState.COMPLETED)
         facts: dict[str, Fact] = {"todos": len(primary)}
-        end(tx, Finish(rule="all-done", because="all todos are done", facts=facts, result="completed"))
+        finish = Finish(rule="all-done", because="all todos are done", facts=facts, result="completed")
+        tx.stopped = tx.emit(finish)
     elif tx.questions:
         tx.plan_to(PlanState.AWAITING_REVIEW)
     else:
@@ -269,14 +270,7 @@ def halt(tx: Transaction, action: Halt) -> None:
     tx.plan_to(PlanState.HALTED)
     # Nothing is outstanding any more; the driver has been asked to cancel above.
     tx.live, tx.questions = {}, {}
-    end(tx, action.model_copy(update={"todo_ids": culprits}))
-
-
-def end(tx: Transaction, action: Halt | Finish) -> None:
-    """Emit the last action of the run, also in a quiet transaction, as it is part of the state."""
-    tx.seq += 1
-    tx.stopped = action.model_copy(update={"seq": tx.seq})
-    tx.actions.append(tx.stopped)
+    tx.stopped = tx.emit(action.model_copy(update={"todo_ids": culprits}))
 
 
 def repeat_requests(tx: Transaction) -> None:

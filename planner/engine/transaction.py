@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -36,11 +36,13 @@ from planner.revise.plan_edits import apply_edits
 from planner.text.glob_patterns import seen_from_above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from planner.model.actions import Action, Fact
     from planner.model.plan import Plan, Policy, Todo
     from planner.model.taxonomy import Role
+
+AnyAction = TypeVar("AnyAction", bound="Action")
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """Upper bound of times: the latest that RFC 3339 can express."""
@@ -87,8 +89,6 @@ class Transaction(State):
 
     trigger: str
     """The name of the event that is applied; refusals name it."""
-    quiet: bool = False
-    """Build no actions. A fold over past events discards them, and building them is most of the cost."""
     actions: list[Action] = field(default_factory=list["Action"])
     expired: set[str] = field(default_factory=set[str])
     """Todos whose turn of work or lifetime had expired when the event arrived."""
@@ -100,14 +100,14 @@ class Transaction(State):
     """Todos that a revision, or a new failure, changed: open proposals about them have to be renewed."""
 
     @classmethod
-    def begin(cls, state: State, trigger: str, *, quiet: bool = False) -> Transaction:
-        """Create a transaction on a copy of a state. A ``quiet`` one builds no actions."""
+    def begin(cls, state: State, trigger: str) -> Transaction:
+        """Create a transaction on a copy of a state."""
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(state, name)
             # One level deep: the values of the lists and dicts are immutable.
             values[name] = value.copy() if type(value) in (dict, list) else value
-        return cls(**values, trigger=trigger, quiet=quiet)
+        return cls(**values, trigger=trigger)
 
     def state(self) -> State:
         """Return the state after the event. It shares lists and dicts with the transaction, which must
@@ -205,24 +205,25 @@ class Transaction(State):
             lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
             self.update(record, expires=since + lifetime)
 
-    def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> None:
-        """Append an action of the type ``kind``, except in a quiet transaction."""
-        # In both cases, so that a fold and a live run number actions alike.
+    def emit(self, action: AnyAction) -> AnyAction:
+        """Append an action with the next number, and return it."""
         self.seq += 1
-        if not self.quiet:
-            self.actions.append(kind(seq=self.seq, rule=rule, because=because, **more))
+        action = action.model_copy(update={"seq": self.seq})
+        self.actions.append(action)
+        return action
 
     def cancel(self, record: TodoRecord, rule: str, because: str) -> None:
         """Ask the driver to abandon the turn of work or verification of a todo, if there is one."""
         if record.id in self.live:
-            self.emit(Cancel, rule, because, todo_id=record.id)
+            self.emit(Cancel(rule=rule, because=because, todo_id=record.id))
 
     def notify(
         self, rule: str, because: str, *, topic: str, to: Role, todo_id: str | None, **facts: Fact
     ) -> None:
         """Emit a notification; it expects no answer."""
-        message = f"{topic}: {because}"
-        self.emit(Notify, rule, because, facts=facts, topic=topic, to=to, todo_id=todo_id, message=message)
+        said = f"{topic}: {because}"
+        who: dict[str, Any] = {"topic": topic, "to": to, "todo_id": todo_id}
+        self.emit(Notify(rule=rule, because=because, facts=facts, message=said, **who))
 
     def ask(
         self, kind: QuestionKind, record: TodoRecord | None, text: str, rule: str, because: str, **more: Any
@@ -244,12 +245,7 @@ class Transaction(State):
 
     def show(self, question: AskHuman) -> None:
         """Emit a question as open, for the first time or again after a restart."""
-        self.seq += 1
-        question = question.model_copy(update={"seq": self.seq})
-        # Open questions belong to the state, so a quiet transaction stores them too.
-        self.questions[question.question_id] = question
-        if not self.quiet:
-            self.actions.append(question)
+        self.questions[question.question_id] = self.emit(question)
 
     def withdraw(self, question_id: str | None) -> None:
         """Remove an open question, also from the record of its todo; unknown ids are ignored."""
@@ -592,8 +588,8 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     )
     if tx.plan_state is PlanState.EXECUTING:
         tx.plan_to(PlanState.REVISING)
-    facts = {"within": within, "version": version, "digest": digest, "previous": part.digest}
-    tx.emit(PublishPlan, rule, because, edits=tuple(edits), **facts)
+    facts: dict[str, Any] = {"version": version, "digest": digest, "previous": part.digest}
+    tx.emit(PublishPlan(rule=rule, because=because, within=within, edits=tuple(edits), **facts))
     # Before the new todos have records, as these need no update.
     known = [tx.records[name] for each in todos if (name := qualified(within, each)) in tx.records]
     made: list[TodoRecord] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from planner.engine import advance
+from planner import engine
 from planner.errors import CommandSyntaxError, LogError, PlanFileError, PlannerError, RefusedEvent
 from planner.model.events import (
     ApprovalGiven,
@@ -234,7 +234,7 @@ class RunSession:
         # Tried before anything is written, so that a refused event leaves no log behind.
         # A rejected plan refuses every event; its submission is written all the same, with the problems.
         if not step.after.plan_state.is_final:
-            advance(step.after, first)
+            engine.step(step.after, first)
         self._log.append(step)
         self.state = step.after
         self._unanswered += step.actions
