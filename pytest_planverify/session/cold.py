@@ -37,14 +37,13 @@ _INNER = "--inner"
 
 def start_cold(spec: WorkerSpec) -> Worker:
     """Start a worker in a new interpreter. Raises :class:`ForkServerDied` if that fails."""
-    token = f"{os.getpid()}-{os.urandom(16).hex()}"
     owns_terminal = spec.log is None
     stream = None if owns_terminal else subprocess.DEVNULL
     try:
         process, connection = _start_interpreter(
             spec,
             cwd=spec.root,
-            env={**os.environ, **dict(spec.start.env), TOKEN_VARIABLE: token},
+            env={**os.environ, **dict(spec.start.env)},
             stdin=stream,
             stdout=stream,
             stderr=stream,
@@ -54,7 +53,7 @@ def start_cold(spec: WorkerSpec) -> Worker:
         raise ForkServerDied(str(error)) from error
     # A thread, as the keeper ends some time after it was closed, and has to be reaped.
     threading.Thread(target=process.wait, daemon=True).start()
-    return Worker(connection, set(), token)
+    return Worker(connection, set())
 
 
 def _start_interpreter(
@@ -65,14 +64,20 @@ def _start_interpreter(
     The spec goes through the connection, which tests cannot read: it holds the key that signs the records.
     """
     ours, theirs = socket.socketpair()
-    with theirs:
+    number = theirs.fileno()
+    if os.name == "posix":
+        options["pass_fds"] = (number,)
+    else:  # on Windows a process inherits all handles that are inheritable, or none
         theirs.set_inheritable(True)
-        number = theirs.fileno()
-        # On Windows a process inherits all handles that are inheritable, or none.
-        inherited: Any = {"pass_fds": (number,)} if os.name == "posix" else {"close_fds": False}
-        program = [sys.executable, "-P", "-m", "pytest_planverify.session.cold", *flags, str(number)]
-        process = subprocess.Popen(program, **inherited, **options)
-    send(ours, spec)
+        options["close_fds"] = False
+    program = [sys.executable, "-P", "-m", "pytest_planverify.session.cold", *flags, str(number)]
+    try:
+        with theirs:
+            process = subprocess.Popen(program, **options)
+        send(ours, spec)
+    except OSError:
+        ours.close()
+        raise
     return process, ours
 
 
@@ -111,9 +116,12 @@ def main(*arguments: str) -> NoReturn:
 
 def _keep_interpreter(connection: socket.socket, spec: WorkerSpec) -> NoReturn:
     """Run the session in another interpreter, report its end, and end it when the parent dies."""
-    process, inner = _start_interpreter(spec, _INNER)
+    # Without a subreaper only a token shows what has left the process tree. This process must not have it,
+    # as all that have it are ended.
+    token = f"{os.getppid()}-{os.urandom(16).hex()}"
+    process, inner = _start_interpreter(spec, _INNER, env={**os.environ, TOKEN_VARIABLE: token})
     inner.close()
-    send(connection, (os.getpid(), process.pid))
+    send(connection, (os.getpid(), process.pid, token))
 
     def report() -> None:
         status = process.wait()
@@ -126,7 +134,7 @@ def _keep_interpreter(connection: socket.socket, spec: WorkerSpec) -> NoReturn:
     if process.poll() is None:
         from pytest_planverify.checks.processes import end_process_tree
 
-        end_process_tree(process.pid, token=os.environ.get(TOKEN_VARIABLE), grace_seconds=0)
+        end_process_tree(process.pid, token=token, grace_seconds=0)
     os._exit(0)
 
 

@@ -170,22 +170,22 @@ class Server:
 class Worker:
     """The parent's handle on one worker, forked or cold, and on the keeper that waits for it."""
 
-    def __init__(self, connection: socket.socket, pids: set[int], token: str | None = None) -> None:
+    def __init__(self, connection: socket.socket, pids: set[int]) -> None:
         """Wait until the keeper at the other end of ``connection`` has started the worker.
 
         The keeper's id stays in ``pids`` until :meth:`close`. Raises :class:`ForkServerDied`.
         """
         self._socket = connection
         self._pids = pids
-        self.token = token
+        self.keeper: int
+        """Process id of the keeper: all processes that the worker started are its descendants."""
+        self.pid: int
+        self.token: str | None
         """Token in the environment of all its processes, to find those that left the process tree.
 
         ``None`` if the keeper inherits these.
         """
-        self.keeper: int
-        """Process id of the keeper: all processes that the worker started are its descendants."""
-        self.pid: int
-        self.keeper, self.pid = _receive_answer(connection)
+        self.keeper, self.pid, self.token = _receive_answer(connection)
         pids.add(self.keeper)
 
     def poll(self, seconds: float) -> Exited | None:
@@ -348,7 +348,7 @@ def keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> 
     keeper = os.getpid()
     worker = os.fork()
     if worker:
-        if _notify_parent(connection, (keeper, worker)) and _notify_parent(
+        if _notify_parent(connection, (keeper, worker, None)) and _notify_parent(
             connection, _wait_for_worker(worker, own_session=own_session)
         ):
             # Until the parent calls Worker.close(): what the worker leaves running can be attributed to it
