@@ -56,9 +56,10 @@ def exit_status(
         for entry in entries
         for check in entry.checks
     )
-    if any(map(_has_violation, entries)):
+    stops = {family for entry in entries for family in _stops(entry)}
+    if Family.SANDBOX in stops:
         return ExitStatus.VIOLATION
-    if any(_has_failure_of(each, Family.BUDGET) for each in entries):
+    if Family.BUDGET in stops:
         return ExitStatus.BUDGET_EXCEEDED
     # A blocked todo may have no failed check of its own, if the todo that blocks it does not count.
     failed = (TodoState.TEST_FAILED, TodoState.BLOCKED)
@@ -73,23 +74,18 @@ def exit_status(
     return ExitStatus.FAILED if unexplained else ExitStatus.ACCEPTED
 
 
-def _has_violation(outcome: Outcome) -> bool:
-    """Return whether a guard other than the budget found a violation, or access was denied."""
-    denied = any(event.denied for check in outcome.checks for event in check.events)
-    return denied or _has_failure_of(outcome, Family.SANDBOX)
-
-
-def _has_failure_of(outcome: Outcome, family: Family) -> bool:
-    """Return whether a todo has a failure of that family: the budget's, or another guard's violation.
+def _stops(outcome: Outcome) -> set[Family]:
+    """Return ``SANDBOX`` for denied access or a guard's violation, and ``BUDGET`` for a spent budget.
 
     A guard's check counts even if the todo is blocked, as what it reports has happened.
     """
-    return any(failure.category.facts.family is family for failure in outcome.failures) or any(
-        each.kind is CheckKind.GUARD
-        and (each.id == _BUDGET) is (family is Family.BUDGET)
-        and (each.verdict.is_red or each.verdict is Verdict.BLOCKED)
-        for each in outcome.checks
-    )
+    found = {failure.category.facts.family for failure in outcome.failures}
+    for check in outcome.checks:
+        if any(event.denied for event in check.events):
+            found.add(Family.SANDBOX)
+        if check.kind is CheckKind.GUARD and (check.verdict.is_red or check.verdict is Verdict.BLOCKED):
+            found.add(Family.BUDGET if check.id == _BUDGET else Family.SANDBOX)
+    return found & {Family.SANDBOX, Family.BUDGET}
 
 
 def counting(
@@ -113,6 +109,6 @@ def counting(
         todo = todos[entry.plan, entry.todo_id]
         claimed = todo.status is TodoStatus.CLAIMED
         ready = scope == "ready" and all((entry.plan, name) in done for name in todo.dependencies)
-        if claimed or ready or _has_violation(entry) or _has_failure_of(entry, Family.BUDGET):
+        if claimed or ready or _stops(entry):
             kept.append(entry)
     return kept
