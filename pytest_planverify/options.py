@@ -14,7 +14,7 @@ import copy
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from _pytest.mark.expression import Expression
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from pytest_planverify.observe.spec import Narrowing
     from pytest_planverify.reports.formats import Report
 
 Scope = Literal["claimed", "ready", "all"]
@@ -59,13 +60,7 @@ class CommandLine:
     last_failed: bool = False
     maxfail: int = 0
     """Number of failures after which the run stops; 0 for no limit."""
-    keyword: str | None = None
-    markexpr: str | None = None
-    deselect: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    """Absolute paths of ``--ignore``."""
-    ignore_glob: tuple[str, ...] = ()
-    """Absolute patterns of ``--ignore-glob``."""
+    narrowing: Narrowing
     workers: int = 1
     """Number of concurrent workers."""
     interactive: bool = False
@@ -103,7 +98,7 @@ class Settings(CommandLine):
     @property
     def narrows(self) -> bool:
         """Return whether the user excluded tests, so that no pass covers a whole criterion."""
-        return bool(self.keyword or self.markexpr or self.deselect or self.ignore or self.ignore_glob)
+        return any(astuple(self.narrowing))
 
     @property
     def may_stop_or_narrow(self) -> bool:
@@ -379,10 +374,12 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
     that lacks its value while its plugin is absent.
     """
     from planner.catalog.pytest_arguments import split_options
+    from pytest_planverify.observe.spec import Narrowing
 
     plans: list[str] = []
     passed: list[str] = []
-    more: dict[str, Any] = {"deselect": (), "ignore": (), "ignore_glob": ()}
+    more: dict[str, Any] = {}
+    narrowing: dict[str, Any] = {"deselect": (), "ignore": (), "ignore_glob": ()}
     may_be_value = False
     given = split_options(map(str, words))
     for option in given:
@@ -414,13 +411,13 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
             case "--co" | "--collect-only" | "--collectonly":
                 more["collect_only"] = True
             case "-k":
-                more["keyword"] = _expression(name, value)
+                narrowing["keyword"] = _expression(name, value)
             case "-m":
-                more["markexpr"] = _expression(name, value)
+                narrowing["markexpr"] = _expression(name, value)
             case "--deselect":
-                more["deselect"] += (str(value),)
+                narrowing["deselect"] += (str(value),)
             case "--ignore" | "--ignore-glob":
-                more[name[2:].replace("-", "_")] += (os.path.abspath(directory / str(value)),)
+                narrowing[name[2:].replace("-", "_")] += (os.path.abspath(directory / str(value)),)
             case "-o" | "--override-ini" if str(value).partition("=")[0].strip() in _SELECTING_SETTINGS:
                 # The tests that a criterion loses by it would be missing without a word.
                 raise pytest.UsageError(
@@ -449,7 +446,9 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
         may_be_value = is_unknown and value is None and not name.startswith("--planverify")
     if more.get("interactive"):  # concurrent workers cannot share the terminal
         more["workers"] = 1
-    return CommandLine(plan_words=tuple(plans), worker_args=tuple(passed), **more)
+    return CommandLine(
+        plan_words=tuple(plans), worker_args=tuple(passed), narrowing=Narrowing(**narrowing), **more
+    )
 
 
 def _looks_like_plan(word: str) -> bool:

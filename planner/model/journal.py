@@ -50,17 +50,23 @@ class RestsOn(ReadValue):
     """Native code took part, which may have read any data file."""
 
 
-class CheckJudged(JournalRecord):
-    """A verdict, written when it was reached."""
+class CheckRun(ReadValue):
+    """A criterion's check with its evidence."""
 
-    todo_id: str
     check: Check
     evidence: tuple[Evidence, ...] = ()
     properties: tuple[tuple[str, Any], ...] = ()
-    final: bool = False
-    """No rerun is pending: a failure was confirmed, or a pass needs no confirmation."""
+    """Names and values that its tests recorded."""
     rests_on: RestsOn | None = None
     """``None``: it is unknown which files were read, so the verdict depends on all files of the project."""
+
+
+class CheckJudged(JournalRecord, CheckRun):
+    """A verdict, written when it was reached."""
+
+    todo_id: str
+    final: bool = False
+    """No rerun is pending: a failure was confirmed, or a pass needs no confirmation."""
 
 
 class TodoJudged(JournalRecord):

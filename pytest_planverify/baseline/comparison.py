@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from planner.model.baseline import BaselineCheck, BaselineTest
+    from planner.model.journal import CheckRun
     from planner.model.outcome import Check, Outcome
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
-    from pytest_planverify.checks.result import CheckRun, Judgement
+    from pytest_planverify.checks.result import Judgement
 
 _ALWAYS_NEW = frozenset({"hygiene", "allowlist"})
 """Ids of guards that compare with the baseline themselves, so that their findings are always new."""
@@ -410,10 +411,10 @@ def _failed(run: CheckRun, tests: Sequence[str], reason: str, missing: Sequence[
         tests=tuple(tests),
     )
     check = run.check.model_copy(update={"verdict": Verdict.FAILED, "reason": reason})
-    return replace(run, check=check, evidence=(*run.evidence, evidence))
+    return run.model_copy(update={"check": check, "evidence": (*run.evidence, evidence)})
 
 
 def _inconclusive(run: CheckRun, reason: str) -> CheckRun:
     """Return the result as inconclusive, without evidence."""
     check = run.check.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
-    return replace(run, check=check, evidence=())
+    return run.model_copy(update={"check": check, "evidence": ()})

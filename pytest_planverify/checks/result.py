@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from planner.model.evidence import AuditEvent
-    from planner.model.journal import RestsOn
-    from planner.model.outcome import Check, TestResult
+    from planner.model.outcome import TestResult
     from planner.model.verdicts import EvidenceKind, Verdict
     from planner.policy.criteria import Criterion
 
@@ -64,17 +63,6 @@ def title_of(criterion: Criterion) -> str:
 def file_of(selection: str) -> str:
     """Return the normalized path of a positional argument of pytest, without test names and parameters."""
     return posixpath.normpath(selection.partition("[")[0].split("::")[0].replace(os.sep, "/"))
-
-
-@dataclass(slots=True, kw_only=True)
-class CheckRun:
-    """A criterion's check with its evidence."""
-
-    check: Check
-    evidence: tuple[Evidence, ...] = ()
-    properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
-    rests_on: RestsOn | None = None
-    """Files that the verdict depends on; ``None`` if they are unknown, so that all files count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from planner.model.baseline import SessionInventory
+    from planner.model.journal import CheckRun
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
-    from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.guards.hygiene.grants import Grants
 
 _DECIDING = re.compile(

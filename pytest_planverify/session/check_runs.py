@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from planner.model.journal import CheckRun
 from planner.model.outcome import Check
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind, EvidenceKind, Isolation, Verdict
 from planner.policy.dependencies import blockers
-from pytest_planverify.checks.result import CheckRun, title_of
+from pytest_planverify.checks.result import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -143,7 +144,7 @@ def check_run(
         exit_code=judgement.exit_code,
         **more,
     )
-    return CheckRun(check=check, evidence=evidence, properties=judgement.properties)
+    return CheckRun(check=check, evidence=evidence, properties=tuple(judgement.properties))
 
 
 def skipped(criterion: Criterion, reason: str, verdict: Verdict = Verdict.NOT_RUN) -> CheckRun:
@@ -188,7 +189,7 @@ def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
     else:
         update, note = {"quarantined": entry.ticket}, f"quarantined until {entry.expires} {whose}"
     update["reason"] = "; ".join(filter(None, (run.check.reason, note)))
-    return replace(run, check=run.check.model_copy(update=update))
+    return run.model_copy(update={"check": run.check.model_copy(update=update)})
 
 
 def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quarantine | None:

@@ -18,7 +18,6 @@ from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
 from planner.text.display import counted
-from pytest_planverify.checks.processes import signal_name
 from pytest_planverify.checks.result import JudgedCommand, Judgement, file_of
 from pytest_planverify.session.records import GREEN, PROVING
 
@@ -260,7 +259,7 @@ def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgem
     if record.exit_status is None:
         death = record.death
         how = f"ended with {how_it_ended(death) if death else 'no exit status'}"
-        if death is not None and death.timed_out:
+        if death is not None and death.end.timed_out:
             how = f"did not end, and was stopped after {command.limit_seconds:g} s"
         headline = f"the tests passed, but then the session {how}"
     elif record.lost_processes and record.exit_status == 0:
@@ -299,7 +298,7 @@ def death_evidence(command: JudgedCommand, death: Death, *, nodeid: str | None) 
     subject = nodeid or death.file or "the session"
     how = (
         f"was stopped after {command.limit_seconds:g} s"
-        if death.timed_out
+        if death.end.timed_out
         else f"ended the process with {how_it_ended(death)}"
     )
     kind = EvidenceKind.TEST if nodeid else EvidenceKind.COLLECTION if death.file else EvidenceKind.SESSION
@@ -310,31 +309,20 @@ def death_evidence(command: JudgedCommand, death: Death, *, nodeid: str | None) 
         phase=phase,
         nodeid=nodeid or death.file,
         headline=f"{subject} {how}",
-        longrepr=death.stack,
+        longrepr=death.end.stack or "",
         stderr_tail=death.output[-4_000:],
         limit_seconds=command.limit_seconds,
-        timed_out=death.timed_out,
-        process=_process_end(death),
+        timed_out=death.end.timed_out,
+        process=death.end,
         tests=(nodeid,) if nodeid else (),
-    )
-
-
-def _process_end(death: Death) -> ProcessEnd:
-    return ProcessEnd(
-        exit_code=death.exited.code,
-        signal=None if death.exited.signal is None else signal_name(death.exited.signal),
-        stack=death.stack or None,
-        timed_out=death.timed_out,
     )
 
 
 def how_it_ended(death: Death) -> str:
     """Return a phrase for the signal or the exit status of a process, to be shown to people."""
-    if death.exited.signal is not None:
-        return signal_name(death.exited.signal)
-    if death.exited.code is None:
-        return "an unknown cause"
-    return f"exit status {death.exited.code}"
+    if death.end.exit_code is None:
+        return death.end.signal or "an unknown cause"
+    return f"exit status {death.end.exit_code}"
 
 
 def selection_evidence(command: JudgedCommand, missing: Iterable[Selector]) -> Evidence:
@@ -462,10 +450,10 @@ def session_evidence(
         longrepr=last,
         stderr_tail=death.output[-4_000:] if death else "",
         limit_seconds=command.limit_seconds,
-        timed_out=death is not None and death.timed_out,
+        timed_out=death is not None and death.end.timed_out,
         # A record has either a death or an exit status.
         process=ProcessEnd(exit_code=record.exit_status, complete=record.exit_status is not None)
         if death is None
-        else _process_end(death),
+        else death.end,
         contract_path=command.contract_path,
     )

@@ -10,17 +10,19 @@ files that differ from it, elsewhere digests of all files; caches and this plugi
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
 
 from planner.errors import FileWriteError
+from planner.model.base import ReadValue
 from planner.model.journal import RestsOn
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.file_writer import replace_file
@@ -29,16 +31,16 @@ from planner.planfile.project_files import GONE, digest_of, is_cache_or_report, 
 from pytest_planverify.baseline.repository import GitFailed, git, top_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
-from pytest_planverify.session.run_folder import TREE, check_run_of, conditions
+from pytest_planverify.session.run_folder import TREE, conditions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from planner.model.journal import CheckRun
     from planner.model.outcome import PlanRef
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
-    from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.options import Settings
     from pytest_planverify.session.records import WorkerRecord
 
@@ -52,6 +54,7 @@ OWN_DOING_SECONDS = 2.0
 """Seconds after a killed run's last record in which its processes may still have written files."""
 
 NEVER = "no earlier run has verified it"
+HAS_CHANGED = "has changed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,13 +120,13 @@ class Present:
                 return f"the plan has changed since run {run.run_id}"
         return None
 
-    def changes_since(self, run: PastRun) -> Difference:
-        """Return the file changes since the run began."""
+    def changes_since(self, run: PastRun) -> dict[str, str]:
+        """Return the file changes since the run began. Raises :class:`UnknownChangesError`."""
         then = TreeState.read(run.folder / TREE)
         if then is None:
-            return Difference(unknown=f"run {run.run_id} did not record them")
+            raise UnknownChangesError(f"run {run.run_id} did not record them")
         if self.tree is None:
-            return Difference(unknown="git does not answer, or there are too many")
+            raise UnknownChangesError("git does not answer, or there are too many")
         # A killed run has no end record, and what it had started may have written a little longer.
         ended = run.last_at + (0 if run.finished is not None else OWN_DOING_SECONDS)
         root, began = self.flat.loaded.root, run.started.at
@@ -184,20 +187,24 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         why_none, changes = now.why_none(run), None
         for key in missing.keys() & run.checks.keys():
             # The newest verdict alone counts: an older one may be a pass that a later failure has refuted.
-            criterion, judged, why = missing.pop(key), run.checks[key], why_none
-            held = check_run_of(judged)
-            is_final = judged.final and is_settled(held.check) and held.check.kind is criterion.kind
-            why = why or now.why_told_otherwise(run, key[0], held.rests_on)
+            criterion, held = missing.pop(key), run.checks[key]
+            is_final = held.final and is_settled(held.check) and held.check.kind is criterion.kind
+            why = why_none or now.why_told_otherwise(run, key[0], held.rests_on)
             if why is None and not is_final:
                 why = f"run {run.run_id} had reached no final verdict on it"
             elif why is None:
-                changes = changes or now.changes_since(run)
-                changed = digests.why_stale(held.rests_on, changes)
-                why = None if changed is None else f"{changed} since run {run.run_id}"
+                try:
+                    if changes is None:
+                        changes = now.changes_since(run)
+                    changed = digests.why_stale(held.rests_on, changes)
+                    why = None if changed is None else f"{changed} since run {run.run_id}"
+                except UnknownChangesError as error:
+                    why = why_none = f"the changed files are unknown: {error} since run {run.run_id}"
             if why is None:
                 # A run that kept the verdict itself names the one that reached it.
                 update = {"taken_from": held.check.taken_from or run.run_id}
-                found.held[key] = replace(held, check=held.check.model_copy(update=update))
+                check = held.check.model_copy(update=update)
+                found.held[key] = held.model_copy(update={"check": check})
             else:
                 found.stale[key] = why
         if not missing:
@@ -267,23 +274,19 @@ class FileDigests:
         began = record.launched_at - _CLOCK_TICK
         return rests_on, all(changed <= began for _, changed in seen.values())
 
-    def why_stale(self, basis: RestsOn | None, difference: Difference) -> str | None:
+    def why_stale(self, basis: RestsOn | None, changes: Mapping[str, str]) -> str | None:
         """Return what changed among the files that a verdict depends on; ``None`` if it is still valid."""
-        if difference.unknown is not None:
-            return f"the changed files are unknown: {difference.unknown}"
-        # Existence checks raise no audit event; and a new file may be collected, or shadow another one.
-        for name in difference.gone:
-            return f"{name} is gone"
-        for name in difference.added:
-            return f"{name} is new"
-        for name in difference.changed:
+        for name, how in changes.items():
+            # Existence checks raise no audit event; and a new file may be collected, or shadow another one.
+            if how != HAS_CHANGED:
+                return f"{name} {how}"
             # Native code may have read any file but Python's.
             may_be_read = basis is None or (basis.native and not name.endswith(_PYTHON))
             if may_be_read or name.rpartition("/")[2] in _CONFIG_FILES or name.endswith(_LIBRARIES):
-                return f"{name} has changed"
+                return f"{name} {how}"
         for name, digest in () if basis is None else basis.files.items():
             if self.of(name) != digest:
-                return f"{name} has changed"
+                return f"{name} {HAS_CHANGED}"
         return None
 
 
@@ -303,43 +306,31 @@ def _is_complete(record: WorkerRecord) -> bool:
 # -- the files at the start of a run -------------------------------------------------------------------
 
 
-_TREE_VERSION = 1
 MOST_FILES = 5_000
 """Limit of compared files; under git only files that differ from the commit count."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeState:
+class TreeState(ReadValue):
     """The files below one or several roots at one time."""
 
-    heads: Mapping[str, str] = field(default_factory=dict[str, str])
+    version: Literal[1] = 1
+    heads: dict[str, str]
     """Commits by top folder of the repository. All paths are relative to the plan's root."""
-    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: dict[str, str]
     """Digest by file; ``gone`` for a deleted one."""
-    loose: frozenset[str] = frozenset()
+    loose: frozenset[str]
     """Files that no commit contains."""
 
     def write(self, path: Path) -> None:
         """Write the state beside a journal. Raises :class:`planner.errors.FileWriteError`."""
-        data = {
-            "version": _TREE_VERSION,
-            "heads": dict(self.heads),
-            "files": dict(self.files),
-            "loose": sorted(self.loose),
-        }
-        replace_file(path, json.dumps(data))
+        replace_file(path, self.model_dump_json())
 
     @classmethod
     def read(cls, path: Path) -> TreeState | None:
         """Read a state; ``None`` if it is missing, foreign or of a newer version."""
-        try:
-            data: Any = json.loads(path.read_bytes())
-            if data["version"] > _TREE_VERSION:
-                return None
-            heads, files = cast("dict[str, str]", data["heads"]), cast("dict[str, str]", data["files"])
-            return cls(dict(heads), dict(files), frozenset(data["loose"]))
-        except (OSError, ValueError, RecursionError, KeyError, TypeError):
-            return None
+        with suppress(OSError, ValidationError):
+            return cls.model_validate_json(path.read_bytes())
+        return None
 
 
 def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | None:
@@ -373,19 +364,11 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
             files[shown] = digest_of(path)
             if is_loose:
                 loose.add(shown)
-    return TreeState(heads, files, frozenset(loose))
+    return TreeState(heads=heads, files=files, loose=frozenset(loose))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """Changed files, relative to the plan's root."""
-
-    changed: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-    """New files, without uncommitted data that the run wrote itself."""
-    unknown: str | None = None
-    """Reason why the changes are unknown."""
+class UnknownChangesError(Exception):
+    """It is not known which files have changed; the message is the reason."""
 
 
 def difference(
@@ -396,21 +379,18 @@ def difference(
     began: float,
     ended: float,
     apart: Sequence[Path] = (),
-) -> Difference:
-    """Compare the current files with ``then``, the state at the start of a past run.
+) -> dict[str, str]:
+    """Return the files that differ from ``then``, the state at the start of a past run, and how.
 
+    Names are relative to the plan's root. New data that no commit contains is left out if the run wrote it.
     ``began`` and ``ended`` are the times of that run in epoch seconds. ``apart`` are excluded files, as in
-    :func:`read_tree`.
+    :func:`read_tree`. Raises :class:`UnknownChangesError`.
     """
     # Without a commit all files have digests, with one only those that differ from it: not comparable.
     if now.heads.keys() != then.heads.keys():
-        return Difference(unknown="the files were added to git, or removed from it")
-    changed: list[str] = []
-    gone: list[str] = []
-    added: list[str] = []
+        raise UnknownChangesError("the files were added to git, or removed from it")
+    found: dict[str, str] = {}
     committed = _between_commits(then, now, root, apart)
-    if committed is None:
-        return Difference(unknown="HEAD is another commit, and git cannot list the changes between them")
     for name in sorted({*then.files, *now.files, *committed}):
         is_new = committed.get(name, name in now.loose)  # and so not in the earlier commit
         # A file without a digest was as in its commit then, or did not exist.
@@ -419,18 +399,19 @@ def difference(
         if before == after:
             continue
         if after == GONE:
-            gone.append(name)
+            found[name] = "is gone"
         elif before != GONE:
-            changed.append(name)
+            found[name] = HAS_CHANGED
         elif name not in now.loose or not _is_own(root / name, name, began, ended):
-            added.append(name)
-    return Difference(changed=tuple(changed), gone=tuple(gone), added=tuple(added))
+            found[name] = "is new"
+    return found
 
 
-def _between_commits(
-    then: TreeState, now: TreeState, root: Path, apart: Sequence[Path]
-) -> dict[str, bool] | None:
-    """Return the files that differ between the commits, with whether each is new; ``None`` if git fails."""
+def _between_commits(then: TreeState, now: TreeState, root: Path, apart: Sequence[Path]) -> dict[str, bool]:
+    """Return the files that differ between the commits, with whether each is new.
+
+    Raises :class:`UnknownChangesError` if git fails.
+    """
     found: dict[str, bool] = {}
     for top, head in then.heads.items():
         if now.heads[top] == head:
@@ -439,7 +420,9 @@ def _between_commits(
         try:
             output = git(folder, "diff", "--name-status", "-z", "--no-renames", head, now.heads[top], "--")
         except GitFailed:
-            return None
+            raise UnknownChangesError(
+                "HEAD is another commit, and git cannot list the changes between them"
+            ) from None
         words = os.fsdecode(output).split("\0")  # status and name alternate; the last one is empty
         for status, name in zip(words[::2], words[1::2], strict=False):
             path = folder / name

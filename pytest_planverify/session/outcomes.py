@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from planner.catalog.test_paths import is_test_path
 from planner.errors import LogError
 from planner.model.evidence import ChangedFile
+from planner.model.journal import CheckRun
 from planner.model.outcome import Check, Diagnosis, Failure, Outcome, OutcomeMetrics, Summary
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
@@ -35,7 +36,6 @@ from planner.policy.outcomes import (
 from planner.text.sanitizing import clean
 from pytest_planverify.baseline.changes import GreenRevisions
 from pytest_planverify.checks.metric import is_number
-from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from pytest_planverify.session.run import SessionRun
 
 TOP_TESTS = 10
-LONGEST_STACK = 4_000
-"""Characters of a dead process's stack in an outcome."""
 
 MOST_CHANGED = 50
 """Limit of changed files in evidence."""
@@ -147,7 +145,6 @@ class Assembler:
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
         diagnosed = tuple((piece, self.diagnose(piece)) for run in counted for piece in run.evidence)
-        failures = self._failures(todo, diagnosed)
         touched, digest = ((), None) if self.changes is None else self.changes[root].of(todo.allowed_files)
         outcome = Outcome(
             todo_id=todo.id,
@@ -168,10 +165,12 @@ class Assembler:
             diff_hash=digest,
             metrics=OutcomeMetrics(duration_ms=sum(run.check.duration_ms for run in ordered)),
             recorded=self._recorded(todo, ordered),
-            failure_evidence=failures[0] if failures else None,
-            failures=tuple(failures),
         )
-        return Assembled(self.result.flat, todo, _own_first(todo, outcome), diagnosed)
+        # Its own failures precede pre-existing ones, so that one of its own decides the route.
+        failures = sorted(
+            self._failures(todo, diagnosed), key=lambda each: is_preexisting(todo, outcome, each)
+        )
+        return Assembled(self.result.flat, todo, _with_failures(outcome, failures), diagnosed)
 
     def _with_parent_facts(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """Return the check with facts that only the parent knows: promises, permissions and changes."""
@@ -191,7 +190,7 @@ class Assembler:
         for piece in run.evidence:
             extended = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
             evidence.append(extended.model_copy(update=changed))
-        return replace(run, evidence=tuple(evidence))
+        return run.model_copy(update={"evidence": tuple(evidence)})
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, Any]:
         """Return the members of evidence on what the work changed; empty if the changes are unknown."""
@@ -259,10 +258,6 @@ class Assembler:
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str], since: Since
     ) -> Failure:
-        end = evidence.process
-        if end is not None and end.stack is not None and len(end.stack) > LONGEST_STACK:
-            # The newest calls come first; the failure report has the full stack.
-            end = end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
         agent = diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.owner, diagnosis.location)
         facts: dict[str, Any] = dict(diagnosis)
         facts |= {
@@ -274,22 +269,13 @@ class Assembler:
             "tests": tuple(tests),
             "since": since,
             "stack_trace_head": evidence.headline,
-            "process": end,
+            "process": evidence.process,
             "rerun": f"pytest --planverify {shlex.quote(f'{self.shown_path}::{todo.id}')}",
             # Of this failure, unlike those of the check: its test may have passed where another failed.
             "runs": len(evidence.confirmations) or None,
             "reds": sum(not each.passed for each in evidence.confirmations) or None,
         }
         return Failure(**facts)
-
-
-def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
-    """Put the todo's own failures before pre-existing ones, so that one of its own decides the route."""
-    if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
-        return outcome
-    return _with_failures(
-        outcome, sorted(outcome.failures, key=lambda each: is_preexisting(todo, outcome, each))
-    )
 
 
 def _with_failures(outcome: Outcome, failures: Iterable[Failure]) -> Outcome:

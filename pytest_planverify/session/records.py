@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from planner.model.evidence import ProcessEnd
     from pytest_planverify.journal import Record
-    from pytest_planverify.session.fork_server import Exited
 
 RawEvidence = dict[str, Any]
 
@@ -57,13 +57,11 @@ class RunningTest:
 class Death:
     """The end of a worker before that of its session."""
 
-    exited: Exited
-    timed_out: bool
+    end: ProcessEnd
     nodeid: str | None
     """Node id of the running test, if any."""
     file: str | None
     """The test file being imported, if any."""
-    stack: str
     output: str
     phase: str | None = None
     """Phase of the running test, if known."""

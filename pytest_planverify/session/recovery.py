@@ -28,7 +28,7 @@ from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.outcomes import Assembled, Assembler, root_causes, summary_of, write_reports
-from pytest_planverify.session.run_folder import RunFolder, baseline_digest, check_run_of, keep_outcomes
+from pytest_planverify.session.run_folder import RunFolder, baseline_digest, keep_outcomes
 from pytest_planverify.session.schedule import run_order
 
 if TYPE_CHECKING:
@@ -145,10 +145,9 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
-    known = {key: check_run_of(each) for key, each in run.checks.items()}
     for todo in todos:
         for criterion in flat.loaded.criteria[todo.id]:
-            judged = known.get((todo.id, criterion.id))
+            judged = run.checks.get((todo.id, criterion.id))
             # The journal may have been written to by tests: a verdict on something else is none.
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planner.model.journal import CheckRun
 from planner.model.plan import Budget
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
 from planner.planfile.project_files import OWN_REPORTS
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.checks.result import CheckRun, JudgedCommand, file_of
+from pytest_planverify.checks.result import JudgedCommand, file_of
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch
 from pytest_planverify.guards.plan_guards import Guards, since
 from pytest_planverify.session.check_runs import (
@@ -267,12 +268,12 @@ class SessionRun:
                 break
             if not running:
                 for job, judgement in suspects:
-                    if _is_cut(job):
-                        # What is missing cannot be judged; if it is cut again, now alone, its tests did it.
-                        self._confirm_and_keep(job, judge(self._command(job), self._run_again(job)))
+                    if company := not _is_cut(job):
+                        found = judgement
                     else:
-                        self._keep_worker(job, self._confirmed(job, judgement, company=True))
-                    self._schedule.done(job)
+                        # What is missing cannot be judged; if it is cut again, now alone, its tests did it.
+                        found = judge(self._command(job), self._run_again(job))
+                    self._keep_worker(job, found, company=company)
                 suspects.clear()
                 continue
             self.raise_if_stopped()
@@ -283,8 +284,7 @@ class SessionRun:
                 if count > 1 and (_is_cut(job) or self._needs_confirmation(found)):
                     suspects.append((job, found))
                 else:
-                    self._confirm_and_keep(job, found)
-                    self._schedule.done(job)
+                    self._keep_worker(job, found)
         self._finish_todos()
 
     def _run_and_judge(self, job: Job) -> Judgement:
@@ -293,7 +293,8 @@ class SessionRun:
 
     def _needs_confirmation(self, judgement: Judgement) -> bool:
         """Return whether a judgement is to be confirmed by running its command again."""
-        return self._settings.confirmations > 0 and is_worth_confirming(judgement)
+        settings = self._settings
+        return settings.confirmations > 0 and not settings.collect_only and is_worth_confirming(judgement)
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -313,16 +314,10 @@ class SessionRun:
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
         return True
 
-    def _confirm_and_keep(self, job: Job, judgement: Judgement) -> None:
-        """Confirm the failure of a command whose worker ran alone, if it needs that; keep its verdict."""
-        if self._needs_confirmation(judgement) and not self._settings.collect_only:
-            judgement = self._confirmed(job, judgement, company=False)
-        self._keep_worker(job, judgement)
-
     def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
         """Return the judgement after its confirmation, with the functions that its tests executed.
 
-        ``company`` tells whether other workers ran during the first run. ``job.record`` stays that run's.
+        ``job.record`` stays that of the first run.
         """
         record = job.record
         executed: list[Executed] = []
@@ -360,12 +355,16 @@ class SessionRun:
         finally:
             self._progress.worker_finished(key)
 
-    def _keep_worker(self, job: Job, judgement: Judgement) -> None:
-        """Keep the verdict of a worker's command.
+    def _keep_worker(self, job: Job, judgement: Judgement, *, company: bool = False) -> None:
+        """Confirm the failure of a worker's command, keep the verdict, and mark the command as ended.
 
-        If the user's own options left out all or some of its tests, the last verdict counts where it still
-        holds; if some tests ran, it counts only if it was a pass.
+        ``company`` tells whether other workers ran during the first run. If the user's own options left out
+        all or some of its tests, the last verdict counts where it still holds; if some tests ran, it counts
+        only if it was a pass.
         """
+        if self._needs_confirmation(judgement):
+            judgement = self._confirmed(job, judgement, company=company)
+        self._schedule.done(job)
         assert job.record is not None
         self.result.records.append(job.record)
         isolation = Isolation.COLD if self._settings.isolate else Isolation.WORKER
@@ -496,7 +495,8 @@ class SessionRun:
         if isolation in (Isolation.WORKER, Isolation.COLD) and job.record is not None:
             root, fixture = job.plan.root, job.spec.fixture
             named = (job.record.inifile, None if fixture is None else str(root / fixture))
-            run.rests_on, stayed = self._digests.basis(job.record, named)
+            rests_on, stayed = self._digests.basis(job.record, named)
+            run = run.model_copy(update={"rests_on": rests_on})
         self._add(job.todo, run, final=final and stayed)
 
     def _keep_cut_short(self, running: Iterable[Job]) -> None:

@@ -21,23 +21,19 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import JOURNAL, JOURNAL_VERSION, PARENT
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.record_files import outcomes_text
-from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from planner.model.base import ReadValue
-    from planner.model.journal import CheckJudged
+    from planner.model.journal import CheckRun
     from planner.model.outcome import OutcomeDocument, PlanRef
     from planner.model.plan import Todo
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.options import Settings
 
 KEPT_RUNS = 20
-_ABANDONED_SECONDS = 600
-"""Age in seconds after which a partially written file is abandoned."""
 
 
 class RunFolder:
@@ -66,11 +62,6 @@ class RunFolder:
         for entry in sorted(ages, key=lambda each: ages[each])[:-KEPT_RUNS]:
             if entry != self.path:  # a wrong clock may have made this run the oldest
                 shutil.rmtree(entry, ignore_errors=True)
-        # Temporary files of killed runs, never renamed to their final name.
-        for temporary in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
-            with suppress(OSError):
-                if time.time() - temporary.stat().st_mtime > _ABANDONED_SECONDS:
-                    temporary.unlink()
 
     def restore(self) -> None:
         """Recreate the run's folder if tests removed it, and clear the path of its journal."""
@@ -156,7 +147,7 @@ class RunJournal:
             pytest=pytest.__version__,
             argv=sys.argv[1:],
             pid=os.getpid(),
-            reference=_data(reference),
+            reference=reference.model_dump(mode="json"),
             todos=[todo.id for todo in todos],
             scope=settings.scope,
             keep_going=settings.keep_going,
@@ -176,10 +167,8 @@ class RunJournal:
             plan=self._plan_id,
             todo_id=todo_id,
             final=final,
-            check=_data(run.check),
-            evidence=[_data(each) for each in run.evidence],
-            properties=run.properties,
-            rests_on=None if run.rests_on is None else _data(run.rests_on),
+            **run.model_dump(mode="json", include={"check", "evidence", "rests_on"}),
+            properties=run.properties,  # pydantic would write null for a number that is not finite
         )
 
     def append(self, record: str, **facts: Any) -> None:
@@ -267,17 +256,3 @@ def _packages() -> str:
                 name for name in os.listdir(entry or ".") if name.endswith((".dist-info", ".egg-info"))
             }
     return sha256("\n".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _data(value: ReadValue) -> Any:
-    return value.model_dump(mode="json")
-
-
-def check_run_of(judged: CheckJudged) -> CheckRun:
-    """Return the check of a journal's verdict, with its evidence."""
-    return CheckRun(
-        check=judged.check,
-        evidence=judged.evidence,
-        properties=list(judged.properties),
-        rests_on=judged.rests_on,
-    )

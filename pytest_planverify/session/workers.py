@@ -34,8 +34,15 @@ from pydantic import BaseModel, Field, ValidationError
 
 from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments, split_options
 from planner.errors import FileWriteError
+from planner.model.evidence import ProcessEnd
 from planner.planfile.file_writer import replace_file
-from pytest_planverify.checks.processes import AwakeClock, end_descendants, end_process_tree, is_alive
+from pytest_planverify.checks.processes import (
+    AwakeClock,
+    end_descendants,
+    end_process_tree,
+    is_alive,
+    signal_name,
+)
 from pytest_planverify.checks.result import file_of
 from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.journal import JournalTail, is_signed
@@ -43,7 +50,6 @@ from pytest_planverify.observe.spec import (
     HARMLESS_PLUGINS,
     CannotServe,
     Level,
-    Narrowing,
     Start,
     WorkerSpec,
 )
@@ -85,7 +91,7 @@ _START_HOOKS = re.compile(
 
 
 class _Learned(BaseModel):
-    """What was learned for a group of commands with an equal start."""
+    """Knowledge about a group of commands with an equal start."""
 
     level: Level = Level.STARTED
     modules: list[str] = Field(default_factory=list[str])
@@ -358,13 +364,7 @@ class Workers:
             relay=None if relay is None else str(relay),
             limit_seconds=None if settings.debugger and not confirming else job.spec.timeout_seconds,
             fixture_path=None if fixture is None else str(root / fixture),
-            narrowing=Narrowing(
-                keyword=settings.keyword,
-                markexpr=settings.markexpr,
-                deselect=settings.deselect,
-                ignore=settings.ignore,
-                ignore_glob=settings.ignore_glob,
-            ),
+            narrowing=settings.narrowing,
             collect_only=settings.collect_only,
             planned=self._planned.get(root, ()),
             sandbox=sandboxes(self._top, job.plan),
@@ -749,11 +749,14 @@ class Watcher:
         stacks_folder = Path(spec.stacks).parent
         stacks = [_tail_of(path) for path in sorted(stacks_folder.glob(Path(spec.stacks).name + "*"))]
         death = Death(
-            exited,
-            timed_out,
+            ProcessEnd(
+                exit_code=exited.code,
+                signal=None if exited.signal is None else signal_name(exited.signal),
+                stack="\n".join(filter(None, stacks)).replace(f'"{spec.root}/', '"') or None,
+                timed_out=timed_out,
+            ),
             None if running is None else running.nodeid,
             file,
-            "\n".join(filter(None, stacks)).replace(f'"{spec.root}/', '"'),
             _tail_of(Path(spec.log)) if spec.log else "",
             phase=None if running is None else self._phase(),
             raised=record.stopped_by,

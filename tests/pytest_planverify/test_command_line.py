@@ -35,8 +35,10 @@ def sort(line: str, *positional: str, folder: Path = HERE) -> CommandLine:
 
 def changed_fields(line: CommandLine) -> dict[str, Any]:
     """Return the fields that differ from an empty command line."""
-    usual = asdict(CommandLine())
-    found = {name: value for name, value in asdict(line).items() if value != usual[name]}
+    usual, found = asdict(sort("")), asdict(line)
+    found |= found.pop("narrowing")
+    usual |= usual.pop("narrowing")
+    found = {name: value for name, value in found.items() if value != usual[name]}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 

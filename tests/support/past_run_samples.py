@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.evidence import Evidence
-from planner.model.journal import RestsOn
+from planner.model.journal import CheckRun, RestsOn
 from planner.model.outcome import Check
 from planner.model.verdicts import CheckKind, EvidenceKind, Verdict
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
-from pytest_planverify.checks.result import CheckRun
+from pytest_planverify.observe.spec import Narrowing
 from pytest_planverify.options import PlanArgument, Settings
 from pytest_planverify.session.last_verdicts import TreeWatch
 from pytest_planverify.session.plans import ChosenPlan, load_plans, reference_of
@@ -44,9 +44,7 @@ def settings(**given: Any) -> Settings:
     usual: dict[str, Any] = {
         "scope": "all",
         "confirmations": 5,
-        "deselect": (),
-        "ignore": (),
-        "ignore_glob": (),
+        "narrowing": Narrowing(),
         "maxfail": 0,
         "worker_args": (),
     }
@@ -109,7 +107,7 @@ class Killed:
             verdict=Verdict(verdict),
             cmd="pytest",
         )
-        run = CheckRun(check=check, evidence=evidence, properties=[("rows", 3)], rests_on=rests_on)
+        run = CheckRun(check=check, evidence=evidence, properties=(("rows", 3),), rests_on=rests_on)
         self.journal.check_judged(todo_id, run, final=final)
         return self
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.model.evidence import ProcessEnd
 from pytest_planverify.checks.result import JudgedCommand
-from pytest_planverify.session.fork_server import Exited
 from pytest_planverify.session.records import Death, WorkerRecord
 
 FAILURE = {"kind": "test", "phase": "call", "headline": "AssertionError: assert 1 == 2"}
@@ -45,12 +45,12 @@ class Session:
         self,
         *,
         code: int | None = None,
-        signal: int | None = 11,
+        signal: str | None = "SIGSEGV",
         nodeid: str | None = None,
         file: str | None = None,
         timed_out: bool = False,
         output: str = "",
     ) -> WorkerRecord:
-        exited = Exited(code, None if code is not None else signal)
-        self.record.death = Death(exited, timed_out, nodeid, file, stack="", output=output)
+        end = ProcessEnd(exit_code=code, signal=None if code is not None else signal, timed_out=timed_out)
+        self.record.death = Death(end, nodeid, file, output)
         return self.record

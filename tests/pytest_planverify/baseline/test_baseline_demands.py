@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.evidence import Evidence, Selector
+from planner.model.journal import CheckRun
 from planner.model.outcome import Check, TestResult
 from planner.model.plan import Todo
 from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
@@ -19,7 +19,7 @@ from planner.planfile.tree import FlatPlan
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from pytest_planverify.baseline.comparison import NO_BASELINE, Demands
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
-from pytest_planverify.checks.result import CheckRun, Judgement
+from pytest_planverify.checks.result import Judgement
 
 AT_BASE = {
     "t.py::green": {"outcome": "passed"},
@@ -183,7 +183,7 @@ def test_must_stay_green_all_passes_iff_no_green_test_is_lost(
     verdict = Verdict.FAILED if reds else Verdict.PASSED
     seen = view(Judgement(verdict=verdict, tests=results, evidence=reds))
     checked = run(STAY_GREEN, now_run, seen.verdict)
-    found = beside.decide(asked, replace(checked, evidence=seen.evidence)).check.verdict
+    found = beside.decide(asked, checked.model_copy(update={"evidence": seen.evidence})).check.verdict
     green = (TestOutcome.PASSED, TestOutcome.XPASSED)
     were_green = [now for then, flaky, now in drawn.values() if then in green and not flaky]
     if all(now in green for now in were_green):

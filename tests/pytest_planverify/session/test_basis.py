@@ -15,7 +15,7 @@ from module_project import write_files
 from planner.model.journal import RestsOn
 from planner.model.verdicts import Side
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.session.last_verdicts import Difference, FileDigests, difference, read_tree
+from pytest_planverify.session.last_verdicts import FileDigests, difference, read_tree
 from pytest_planverify.session.outcomes import MOST_CHANGED, changed_files
 from pytest_planverify.session.records import WorkerRecord
 
@@ -60,12 +60,6 @@ def test_verdict_holds_only_while_its_basis_is_unchanged(
     assert (why is None) == (other == changed and not changed & may_rest_on), (why, other)
     if why is not None:
         assert any(name in why for name in other)
-
-
-def test_no_verdict_holds_when_changes_are_unknown(tmp_path: Path):
-    unknown = Difference(unknown="git does not answer")
-
-    assert "git does not answer" in str(FileDigests(tmp_path).why_stale(RestsOn(), unknown))
 
 
 def worker(**facts: Any) -> WorkerRecord:

@@ -115,7 +115,7 @@ def test_total_duration_of_tests_is_limited_by_the_criterion(
     )
 
 
-KILLED = {"signal": 9, "timed_out": True}
+KILLED = {"signal": "SIGKILL", "timed_out": True}
 IN_TEST = {"nodeid": "a.py::0"}
 OF_SESSION, OF_FILE, OF_TEST = EvidenceKind.SESSION, EvidenceKind.COLLECTION, EvidenceKind.TEST
 DEATHS: dict[str, tuple[tuple[str, ...] | None, dict[str, Any], EvidenceKind, str]] = {

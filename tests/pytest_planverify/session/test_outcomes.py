@@ -12,6 +12,7 @@ from example_project import todo
 
 from planner.errors import PlannerError
 from planner.model.evidence import Evidence
+from planner.model.journal import CheckRun
 from planner.model.outcome import Check, Diagnosis, Outcome
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
@@ -19,7 +20,7 @@ from planner.model.verdicts import CheckKind, EvidenceKind, TodoState, Verdict
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import FlatPlan
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.checks.result import CheckRun, title_of
+from pytest_planverify.checks.result import title_of
 from pytest_planverify.options import PlanArgument
 from pytest_planverify.session.check_runs import PlanResult, masked
 from pytest_planverify.session.outcomes import Assembler, summary_of, todo_state

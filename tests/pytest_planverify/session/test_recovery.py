@@ -320,7 +320,7 @@ def test_final_verdict_is_reused_with_its_evidence_and_run_id(tmp_path: Path):
 
     assert found.held.keys() == {A, MAKE, B}
     assert {run.check.taken_from for run in found.held.values()} == {FIRST}
-    assert found.held[A].properties == [("rows", 3)]
+    assert found.held[A].properties == (("rows", 3),)
     assert found.held[B].evidence[0].headline == "assert 1 == 2"
     assert found.why_not(C) == "no earlier run has verified it"
 

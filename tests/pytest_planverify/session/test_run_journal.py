@@ -7,14 +7,12 @@ from pathlib import Path
 
 import outcome_samples as samples
 import pytest
-from module_project import write_files
 from past_run_samples import Killed, settings
 
 from planner.model.evidence import Evidence
-from planner.model.journal import CheckJudged, JournalRunStarted
+from planner.model.journal import CheckJudged, CheckRun, JournalRunStarted
 from planner.model.outcome import PlanRef
 from planner.model.verdicts import EvidenceKind, TodoState, Verdict
-from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import read_journal
 from pytest_planverify.session.run_folder import KEPT_RUNS, RunFolder, RunJournal, new_run_id
 
@@ -79,7 +77,7 @@ def test_verdict_is_recorded_completely_after_the_tree_state(tmp_path: Path):
 def test_invalid_unicode_does_not_lose_the_verdict(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     odd = Evidence(kind=EvidenceKind.TEST, stdout_tail="half a pair \ud83e", headline="é \x00 \n \u2028")
-    run = CheckRun(check=samples.check("tests[0]"), evidence=(odd,), properties=[("set", {1})])
+    run = CheckRun(check=samples.check("tests[0]"), evidence=(odd,), properties=(("set", {1}),))
 
     RunJournal(path, "p").check_judged("a", run, final=True)
 
@@ -112,18 +110,6 @@ def test_existing_ignore_file_is_kept(tmp_path: Path):
     RunFolder(tmp_path, "r1").create()
 
     assert (tmp_path / ".planverify/.gitignore").read_text() == "mine\n"
-
-
-def test_old_temporary_files_of_killed_runs_are_removed(tmp_path: Path):
-    home = tmp_path / ".planverify"
-    old, new = (".outcomes.json.x1.tmp", "plans/p/.outcomes.json.x1.tmp"), ".outcomes.json.x2.tmp"
-    write_files(home, dict.fromkeys((*old, new, "kept.tmp"), ""))
-    for name in (*old, "kept.tmp"):
-        os.utime(home / name, (1, 1))
-
-    RunFolder(tmp_path, "r1").create()
-
-    assert [(home / name).exists() for name in (*old, new, "kept.tmp")] == [False, False, True, True]
 
 
 def test_run_folders_are_unique(tmp_path: Path):

@@ -16,7 +16,13 @@ from planner.planfile import project_files
 from planner.planfile.project_files import digest_of
 from pytest_planverify.baseline import repository
 from pytest_planverify.session import last_verdicts
-from pytest_planverify.session.last_verdicts import TreeState, TreeWatch, difference, read_tree
+from pytest_planverify.session.last_verdicts import (
+    TreeState,
+    TreeWatch,
+    UnknownChangesError,
+    difference,
+    read_tree,
+)
 
 
 def git(folder: Path, *args: str) -> None:
@@ -54,13 +60,11 @@ def state(root: Path) -> TreeState:
 
 def changed(then: TreeState, root: Path, *, began: float = 0, ended: float = 0) -> str | None:
     """Return the first difference in words, or why the state is unknown; ``None`` without difference."""
-    found = difference(then, state(root), root, began=began, ended=ended)
-    words = {
-        **dict.fromkeys(found.added, "is new"),
-        **dict.fromkeys(found.changed, "has changed"),
-        **dict.fromkeys(found.gone, "is gone"),
-    }
-    return found.unknown or next((f"{name} {how}" for name, how in sorted(words.items())), None)
+    try:
+        found = difference(then, state(root), root, began=began, ended=ended)
+    except UnknownChangesError as error:
+        return str(error)
+    return next((f"{name} {how}" for name, how in found.items()), None)
 
 
 def test_unchanged_tree_has_no_difference(project: Path):
@@ -117,7 +121,7 @@ def test_added_repository_and_lost_history_are_reported(tmp_path: Path):
     git(tmp_path, "init", "-q")
     assert changed(loose, tmp_path) == "the files were added to git, or removed from it"
     commit(tmp_path)
-    then = TreeState({".": "0" * 40}, {}, frozenset())
+    then = TreeState(heads={".": "0" * 40}, files={}, loose=frozenset())
 
     assert "HEAD is another commit" in str(changed(then, tmp_path))
 
@@ -137,9 +141,9 @@ def test_files_are_compared_between_two_commits(tmp_path: Path):
     commit(tmp_path, "more")
 
     found = difference(then, state(tmp_path), tmp_path, began=0, ended=0)
-    assert (found.changed, found.gone, found.added) == (("b.py",), ("c.py",), ("more.py",))
+    assert found == {"b.py": "has changed", "c.py": "is gone", "more.py": "is new"}
     write(tmp_path, "a.py")
-    assert "a.py" in difference(then, state(tmp_path), tmp_path, began=0, ended=0).changed
+    assert changed(then, tmp_path) == "a.py has changed"
 
 
 def test_unmerged_files_are_compared(tmp_path: Path):
@@ -217,7 +221,7 @@ def test_state_round_trips_through_its_file(
     tmp_path_factory: pytest.TempPathFactory,
 ):
     path = tmp_path_factory.getbasetemp() / "tree.json"
-    written = TreeState(heads, files, loose)
+    written = TreeState(heads=heads, files=files, loose=loose)
 
     written.write(path)
 

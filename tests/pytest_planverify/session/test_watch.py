@@ -18,7 +18,6 @@ from worker_bench import Bench
 
 from pytest_planverify.checks import processes
 from pytest_planverify.session import workers
-from pytest_planverify.session.fork_server import Exited
 from pytest_planverify.session.records import Death, WorkerRecord
 from pytest_planverify.session.schedule import Job
 
@@ -126,8 +125,8 @@ def test_endless_test_is_killed_with_its_stack(bench: Bench):
     record = run(bench, "loop", seconds=1)
 
     assert outcomes(record) == ["timeout"]
-    assert death_of(record).timed_out
-    assert "test_x.py" in death_of(record).stack
+    assert death_of(record).end.timed_out
+    assert "test_x.py" in (death_of(record).end.stack or "")
 
 
 @forked_only
@@ -162,8 +161,8 @@ def test_import_that_exits_the_process_names_its_file(bench: Bench):
     record = run(bench, "import dies")
 
     death = death_of(record)
-    assert (death.file, death.nodeid, death.exited) == ("test_x.py", None, Exited(3, None))
-    assert (death.timed_out, record.collected) == (False, False)
+    assert (death.file, death.nodeid, death.end.exit_code) == ("test_x.py", None, 3)
+    assert (death.end.timed_out, record.collected) == (False, False)
 
 
 @forked_only
