@@ -187,7 +187,7 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
 
 
 _UNRECOGNIZED = re.compile(r"unrecognized arguments?: (?P<options>.+)")
-_COMPLAINT = re.compile(r"(\S+: )?error: ")
+_COMPLAINT = re.compile(r"(\S[^:]*: )?error: ")  # of pytest, or of "python -m pytest"
 
 
 def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> Evidence | None:

@@ -408,7 +408,7 @@ class SessionRun:
 
         Its reports are written into the run's folder.
         """
-        from pytest_planverify.checks.foreign_pytest import run_foreign
+        from pytest_planverify.session.foreign_pytest import run_foreign
 
         witnesses: list[Witness] = []
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import shlex
 import shutil
@@ -15,11 +13,10 @@ import pytest
 from planner.catalog import parse_command
 from planner.model.evidence import CommandFact
 from planner.model.plan import ToolSpec
-from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict, Witness
+from planner.model.verdicts import Verdict
 from pytest_planverify.checks import command as module
 from pytest_planverify.checks.command import find_program, run_command
-from pytest_planverify.checks.foreign_pytest import read_report, run_foreign
-from pytest_planverify.checks.result import JudgedCommand, Judgement
+from pytest_planverify.checks.result import Judgement
 
 
 def run(cmd: str, root: Path, timeout_seconds: float = 60, **options: object) -> Judgement:
@@ -239,149 +236,3 @@ def test_environment_of_a_command_can_be_given(tmp_path: Path) -> None:
     text = "import os\nassert 'HOME' not in os.environ and os.environ['B'] == '2'\n"
     (tmp_path / "ok.py").write_text(text)
     assert run("B=2 python ok.py", tmp_path, env={"B": "1"}).verdict is Verdict.PASSED
-
-
-COMMAND = JudgedCommand(check_id="tests[0]", limit_seconds=30, selections=("test_x.py",))
-PYTEST = (sys.executable, "-m", "pytest")
-QUIET = ("-p", "no:cacheprovider", "-q")
-TESTS = """
-import pytest
-
-def test_passes(record_property): record_property("rows", 3)
-def test_fails(): assert 1 == 2
-@pytest.mark.skip(reason="not here")
-def test_skips(): pass
-@pytest.mark.xfail
-def test_xfails(): assert False
-@pytest.fixture
-def broken(): raise ValueError("no")
-def test_errors(broken): pass
-
-class TestOuter:
-    class TestInner:
-        def test_passes(self): pass
-    @pytest.mark.parametrize("text", ["a.b", "c::d"])
-    def test_parameter(self, text): assert text
-"""
-
-
-def pytest_run(
-    folder: Path, text: str, *args: str, witness: Witness = Witness.JUNIT_XML, seconds: float = 30
-) -> Judgement:
-    """Return the judgement of the tests, after checking by what it was reached."""
-    (folder / "test_x.py").write_text(text)
-    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    launcher = PYTEST if witness is Witness.JUNIT_XML else (*PYTEST, "-p", "pytest_jsonreport.plugin")
-    command = dataclasses.replace(COMMAND, limit_seconds=seconds)
-    words = (*QUIET, *args, "test_x.py")
-    judgement, found = run_foreign(command, launcher, words, root=folder, env=env, folder=folder)
-    assert found is witness
-    return judgement
-
-
-@pytest.mark.parametrize(
-    ("witness", "family"),
-    [(Witness.JSON_REPORT, "xunit2"), (Witness.JUNIT_XML, "xunit1"), (Witness.JUNIT_XML, "xunit2")],
-)
-def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
-    witness: Witness, family: str, tmp_path: Path
-):
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\njunit_family = {family}\n")
-
-    judgement = pytest_run(tmp_path, TESTS, witness=witness)
-
-    assert judgement.verdict is Verdict.FAILED
-    assert {test.nodeid: test.outcome for test in judgement.tests} == {
-        "test_x.py::test_passes": TestOutcome.PASSED,
-        "test_x.py::test_fails": TestOutcome.FAILED,
-        "test_x.py::test_skips": TestOutcome.SKIPPED,
-        "test_x.py::test_xfails": TestOutcome.XFAILED,
-        "test_x.py::test_errors": TestOutcome.ERROR,
-        "test_x.py::TestOuter::TestInner::test_passes": TestOutcome.PASSED,
-        "test_x.py::TestOuter::test_parameter[a.b]": TestOutcome.PASSED,
-        "test_x.py::TestOuter::test_parameter[c::d]": TestOutcome.PASSED,
-    }
-    assert [evidence.nodeid for evidence in judgement.evidence] == [
-        "test_x.py::test_fails",
-        "test_x.py::test_errors",
-    ]
-    assert judgement.evidence[0].exceptions[0].type == "AssertionError"
-    assert dict(judgement.properties)["rows"] == 3
-    assert judgement.reason
-
-
-def test_report_options_of_the_command_are_replaced_with_their_values(tmp_path: Path):
-    options = ("--json-report", "--json-report-file", "own.json")
-    judgement = pytest_run(tmp_path, "def test_1(): pass\n", *options, witness=Witness.JSON_REPORT)
-
-    assert judgement.verdict is Verdict.PASSED
-
-
-def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
-    judgement = pytest_run(tmp_path, "import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n")
-
-    assert judgement.verdict is Verdict.FAILED
-    assert [evidence.vacuous for evidence in judgement.evidence] == ["only_xfailed"]
-
-
-def test_import_error_is_a_failed_collection(tmp_path: Path):
-    judgement = pytest_run(tmp_path, "import no_such_thing\n")
-
-    assert judgement.verdict is Verdict.FAILED
-    (evidence,) = judgement.evidence
-    assert (evidence.kind, evidence.nodeid) == (EvidenceKind.COLLECTION, "test_x.py")
-
-
-SEGFAULT = "import os, signal\ndef test_1(): os.kill(os.getpid(), signal.SIGSEGV)\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "reason"),
-    [("def test_1(): pass\n", ("--no-such-option",), "exit status 4"), (SEGFAULT, (), "SIGSEGV")],
-    ids=["refused", "killed"],
-)
-def test_session_without_a_report_is_judged_by_its_exit(
-    text: str, options: tuple[str, ...], reason: str, tmp_path: Path
-):
-    judgement = pytest_run(tmp_path, text, *options, witness=Witness.EXIT_CODE)
-
-    assert judgement.verdict is Verdict.FAILED
-    assert reason in (judgement.reason or "")
-
-
-def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
-    sleeps = "import time\ndef test_1(): time.sleep(60)\n"
-    judgement = pytest_run(tmp_path, sleeps, witness=Witness.EXIT_CODE, seconds=1.5)
-
-    assert judgement.verdict is Verdict.FAILED
-    assert judgement.evidence[-1].timed_out
-
-
-def test_unexplained_exit_status_fails(tmp_path: Path):
-    (tmp_path / "conftest.py").write_text("def pytest_sessionfinish(session): session.exitstatus = 1\n")
-
-    judgement = pytest_run(tmp_path, "def test_1(): pass\n")
-
-    assert judgement.verdict is Verdict.FAILED
-    assert [test.outcome for test in judgement.tests] == [TestOutcome.PASSED]
-
-
-@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
-@pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"tests": [{}]}', "<testsuites>", "<html/>"])
-def test_invalid_report_is_refused(content: str, witness: Witness, tmp_path: Path):
-    (tmp_path / "r").write_text(content)
-
-    with pytest.raises((ValueError, KeyError, TypeError, AttributeError, SyntaxError)):
-        read_report(tmp_path / "r", witness, COMMAND)
-
-
-def test_crash_location_becomes_the_frame_of_the_exception(tmp_path: Path):
-    crash = {"path": "/r/a.py", "lineno": 7, "message": "pkg.errors.Broken: it broke"}
-    test = {"nodeid": "a.py::t", "outcome": "failed", "call": {"outcome": "failed", "crash": crash}}
-    (tmp_path / "r").write_text(json.dumps({"summary": {}, "tests": [test]}))
-
-    (evidence,) = read_report(tmp_path / "r", Witness.JSON_REPORT, COMMAND).evidence
-
-    (fact,) = evidence.exceptions
-    assert (fact.type, fact.qualified, fact.message) == ("Broken", "pkg.errors.Broken", "it broke")
-    assert (fact.frames[0].path, fact.frames[0].line) == ("/r/a.py", 7)

@@ -1,8 +1,8 @@
 """pytest commands of another interpreter: run there, and judged by a report that pytest can write.
 
 This plugin cannot be loaded there, so there is no worker, no journal and no evidence from inside. The
-witness is pytest-json-report if installed, else pytest's own JUnit XML, else the exit status alone. The
-report and the way the process ended must agree: a pass needs both, and at least one test that passed.
+witness is pytest-json-report if installed, else pytest's own JUnit XML, else the exit status alone. What it
+tells is put into the record that a worker's journal would fill, and judged like that.
 """
 
 from __future__ import annotations
@@ -10,38 +10,31 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import xml.etree.ElementTree as ET
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.pytest_arguments import split_options
 from planner.catalog.test_paths import is_test_module
-from planner.model.evidence import (
-    CommandFact,
-    Confirmation,
-    Evidence,
-    ExceptionFact,
-    Frame,
-    ProcessEnd,
-    Selector,
-)
-from planner.model.outcome import TestResult
+from planner.model.evidence import CommandFact, ExceptionFact, Frame
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
-from planner.policy.outcomes import GREEN
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
+from pytest_planverify.session.fork_server import Exited
+from pytest_planverify.session.judge import judge
+from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_planverify.checks.result import JudgedCommand
 
-COLLECTION_ERRORS = 2
-"""pytest's exit status after collection errors; also that of an interrupted session."""
-USAGE_ERROR = 4
+_RAN = (0, 1, 5)
+"""pytest's exit statuses of sessions that ran their tests, if any."""
+_USAGE_ERROR = 4
 """pytest's exit status for a command line that it does not understand."""
 
 
@@ -70,61 +63,25 @@ def run_foreign(
         (Witness.JSON_REPORT, ["--json-report", f"--json-report-file={report}"], report),
         (Witness.JUNIT_XML, [f"--junitxml={xml}", "-o", "junit_family=xunit1"], xml),
     )
-    result: ProcessResult | None = None
-    for witness, extra, file in attempts:
+    record, witness, result = WorkerRecord(), Witness.EXIT_CODE, None
+    for attempt, extra, file in attempts:
         file.unlink(missing_ok=True)  # the report of an earlier run would pass for that of this one
         argv, limit = [*launcher, *plain, *extra], judged.limit_seconds
         try:
             result = run_process(argv, cwd=root, env=env, timeout_seconds=limit, watch=watch)
         except OSError as error:
             return _not_started(judged, launcher, args, error), Witness.EXIT_CODE
-        reported: Judgement | None = None
         # A missing, incomplete or invalid report is no witness.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
-            reported = read_report(file, witness, judged)
-        if reported is not None:
-            return _judge(judged, result, reported), witness
-        if result.exit_code != USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
+            record, witness = read_report(file, attempt), attempt
+            break
+        if result.exit_code != _USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
             break
     assert result is not None
-    return _judge(judged, result, Judgement(verdict=Verdict.FAILED)), Witness.EXIT_CODE
-
-
-def _judge(judged: JudgedCommand, result: ProcessResult, reported: Judgement) -> Judgement:
-    """Judge the command by how it ended and by its report."""
-    judgement = replace(reported, duration_ms=result.duration_ms, exit_code=result.exit_code)
-    proving = any(test.outcome in GREEN for test in reported.tests)
-    uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in reported.evidence)
-    # pytest exits with 2 or 4 after collection errors; without any, these are failures of another kind.
-    explained = (0, 1, COLLECTION_ERRORS, USAGE_ERROR) if uncollected else (0, 1)
-    # In a successful session without evidence these are tests that pytest-rerunfailures ran again.
-    rerun = tuple(test for test in reported.tests if test.outcome.is_red)
-    is_unexplained_failure = result.exit_code == 1 and not reported.evidence
-    if result.timed_out or result.exit_code not in explained or is_unexplained_failure:
-        judgement.evidence = (*reported.evidence, _process_evidence(judged, result))
-    elif result.exit_code == 0 and not reported.evidence and rerun:
-        judgement.verdict = Verdict.FLAKY
-        judgement.reason = "passed only when it ran again"
-        answers = tuple(Confirmation(where="alone", passed=passed) for passed in (False, True))
-        judgement.evidence = tuple(
-            judged.evidence(
-                EvidenceKind.TEST,
-                f"{test.nodeid} {judgement.reason}",
-                phase=Phase.CALL,
-                nodeid=test.nodeid,
-                tests=(test.nodeid,),
-                confirmations=answers,
-            )
-            for test in rerun
-        )
-    elif result.exit_code == 0 and not reported.evidence and proving:
-        judgement.verdict = Verdict.PASSED
-    elif not reported.evidence:
-        judgement.evidence = (_vacuous(judged, reported.tests),)
-    # Reports are read as failed until the end of the command confirms another verdict.
-    if judgement.verdict is Verdict.FAILED and judgement.evidence:
-        judgement.reason = judgement.evidence[0].headline
-    return judgement
+    _add_end(record, result)
+    judgement = judge(judged, record)
+    judgement.duration_ms = result.duration_ms
+    return judgement, witness
 
 
 def _not_started(
@@ -137,84 +94,57 @@ def _not_started(
     return Judgement(verdict=Verdict.INCONCLUSIVE, reason=reason, evidence=(evidence,))
 
 
-def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
-    """Return evidence of how the session ended, for an end that its tests do not explain."""
-    name, late = result.signal, result.timed_out
-    lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
-    how = f"ended with {name or f'exit status {result.exit_code}'}"
-    if late:
-        how = f"exceeded its limit of {judged.limit_seconds:g} s"
-    return judged.evidence(
-        EvidenceKind.SESSION,
-        f"the command {how}" + (f": {lines[-1].strip(' =')}" if lines else ""),
-        phase=Phase.SESSION,
-        stdout_tail=result.stdout[-8_000:],
-        stderr_tail=result.stderr[-8_000:],
-        limit_seconds=judged.limit_seconds,
-        duration_seconds=result.duration_ms / 1000,
-        timed_out=late,
-        process=ProcessEnd(exit_code=result.exit_code, signal=name, complete=False, timed_out=late),
-        contract_path=judged.contract_path,
-    )
+def _add_end(record: WorkerRecord, result: ProcessResult) -> None:
+    """Add to a record how the process ended; without tests, also its output, which may say why."""
+    text = result.stderr.strip() or result.stdout.strip()
+    record.exit_status = result.exit_code
+    if result.exit_code is None:
+        number = getattr(signal, result.signal or "", None)
+        record.death = Death(Exited(None, number), result.timed_out, None, None, stack="", output=text)
+    # pytest writes a report after a usage error, too.
+    elif not record.nodeids and not record.collection_failures:
+        record.collected = record.collected and result.exit_code in _RAN
+        record.usage_errors += [] if record.collected else [text[-8_000:]]
 
 
-def _vacuous(judged: JudgedCommand, tests: Sequence[TestResult]) -> Evidence:
-    """Return evidence that a session without failures had no passing test either."""
-    reasons = tuple(dict.fromkeys(test.reason for test in tests if test.reason))
-    xfailed = any(test.outcome is TestOutcome.XFAILED for test in tests)
-    return judged.evidence(
-        EvidenceKind.SELECTION,
-        "no test passed" if tests else "no test was collected",
-        phase=Phase.COLLECT,
-        vacuous="nothing_collected" if not tests else "only_xfailed" if xfailed else "all_skipped",
-        skip_reasons=reasons,
-        selectors=tuple(Selector(text=text, problem="empty") for text in judged.selections),
-        tests=tuple(test.nodeid for test in tests),
-    )
-
-
-def read_report(file: Path, witness: Witness, judged: JudgedCommand) -> Judgement:
+def read_report(file: Path, witness: Witness) -> WorkerRecord:
     """Parse a report of pytest-json-report, or pytest's JUnit XML of the family xunit1.
 
-    The end of the command is not considered yet. Raises ``ValueError``, ``KeyError``, ``TypeError``,
-    ``AttributeError`` or ``ParseError`` if the report is invalid.
+    Raises ``OSError``, ``ValueError``, ``KeyError``, ``TypeError``, ``AttributeError`` or ``ParseError`` if
+    there is no valid report.
     """
     data: dict[str, Any] = (
         _junit_as_json(file) if witness is Witness.JUNIT_XML else json.loads(file.read_text("utf-8"))
     )
     if "summary" not in data:
         raise ValueError("no report of pytest-json-report")
-    judgement = Judgement(verdict=Verdict.FAILED)
-    evidence: list[Evidence] = []
+    record = WorkerRecord()
+    record.collected = True
     for entry in data.get("tests", ()):
         phases = [(name, entry[name]) for name in ("setup", "call", "teardown") if name in entry]
-        test = TestResult(
-            nodeid=entry["nodeid"],
-            # One that pytest-rerunfailures ran again has failed first.
-            outcome=TestOutcome("failed" if entry["outcome"] == "rerun" else entry["outcome"]),
-            duration_ms=round(sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000),
-            reason=entry.get("reason"),
+        nodeid, properties = str(entry["nodeid"]), entry.get("user_properties", ())
+        was_rerun = entry["outcome"] == "rerun"  # by pytest-rerunfailures, until it passed
+        record.nodeids.append(nodeid)
+        record.results[nodeid] = TestRecord(
+            nodeid,
+            TestOutcome("passed" if was_rerun else entry["outcome"]).value,
+            sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000,
+            entry.get("reason"),
+            int(was_rerun),
+            [(str(name), value) for each in properties for name, value in dict(each).items()],
+            [_facts("test", name, nodeid, phase) for name, phase in phases if phase["outcome"] == "failed"],
         )
-        judgement.tests += (test,)
-        for each in entry.get("user_properties", ()):
-            judgement.properties += [(str(name), value) for name, value in dict(each).items()]
-        evidence += [
-            _reported(judged, EvidenceKind.TEST, Phase(name), entry["nodeid"], phase)
-            for name, phase in phases
-            if phase.get("outcome") == "failed"
-        ]
-    evidence += [
-        _reported(judged, EvidenceKind.COLLECTION, Phase.COLLECT, collector["nodeid"], collector)
-        for collector in data.get("collectors", ())
-        if collector["outcome"] == "failed"
-    ]
-    judgement.evidence = tuple(evidence)
-    return judgement
+        if was_rerun:
+            headline = f"{nodeid} passed only when it ran again"
+            record.attempts[nodeid] = [{"kind": "test", "phase": "call", "headline": headline}]
+    for each in data.get("collectors", ()):
+        if each["outcome"] == "failed":
+            facts = _facts("collection", "collect", each["nodeid"], each)
+            record.collection_failures[str(each["nodeid"])] = facts
+    return record
 
 
-def _reported(
-    judged: JudgedCommand, kind: EvidenceKind, phase: Phase, nodeid: str, entry: Mapping[str, Any]
-) -> Evidence:
+def _facts(kind: str, phase: str, nodeid: str, entry: Mapping[str, Any]) -> RawEvidence:
     """Return the evidence for one failed phase or collector; ``entry`` is its part of the JSON report."""
     crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
@@ -222,18 +152,15 @@ def _reported(
     marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
     lines = marked or longrepr.strip().splitlines() or [""]
     message = str(crash.get("message") or lines[-1])
-    return judged.evidence(
-        kind,
-        message.splitlines()[0] if message else "failed",
-        phase=phase,
-        nodeid=nodeid,
-        exceptions=(_exception(message, _frames(longrepr, crash, nodeid)),),
-        longrepr=longrepr[-20_000:],
-        stdout_tail=str(entry.get("stdout") or "")[-8_000:],
-        stderr_tail=str(entry.get("stderr") or "")[-8_000:],
-        tests=(nodeid,) if kind is EvidenceKind.TEST else (),
-        contract_path=judged.contract_path,
-    )
+    return {
+        "kind": kind,
+        "phase": phase,
+        "headline": message.splitlines()[0] if message else "failed",
+        "exceptions": (_exception(message, _frames(longrepr, crash, nodeid)),),
+        "longrepr": longrepr[-20_000:],
+        "stdout_tail": str(entry.get("stdout") or "")[-8_000:],
+        "stderr_tail": str(entry.get("stderr") or "")[-8_000:],
+    }
 
 
 _PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<function>\S+))?", re.MULTILINE)
@@ -324,6 +251,7 @@ def _junit_as_json(file: Path) -> dict[str, Any]:
         }
         if other is Phase.COLLECT:
             data["collectors"].append(phase)
+            continue
         properties = [{each.get("name"): _number(each.get("value"))} for each in case.iter("property")]
         test = {"nodeid": phase["nodeid"], "outcome": outcome, "user_properties": properties}
         test |= {"reason": message} if found is not None else {}
