@@ -106,10 +106,9 @@ def run_process(
         bufsize=0,  # output is passed on as it arrives
         preexec_fn=stand_between if hasattr(os, "fork") else None,
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    streams = (_Stream(process.stdout), _Stream(process.stderr))
-    try:
+    streams: list[_Stream] = []
+    try:  # at once: an interrupt from here on ends the process
+        streams += [_Stream(source) for source in (process.stdout, process.stderr) if source is not None]
         ended = _wait_for_end(process, timeout_seconds, watch)
         duration_ms = round((time.monotonic() - started) * 1000)
     finally:
