@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -23,6 +25,7 @@ from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from planner.text.python_text import callee_of
 from pytest_planverify.diagnosis.case import Case, is_class
+from pytest_planverify.diagnosis.messages import origins_of_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,13 +46,6 @@ _ASSERTIONS = ("AssertionError", "Failed", "_pytest.outcomes.Failed")
 _UNUSABLE = ("AttributeError", "LookupError", "TypeError", "ValueError")
 """Errors of a test that uses a value of an unexpected kind."""
 _CANNOT_IMPORT = re.compile(r"^cannot import name '(?P<name>[^']+)' from ")
-_WHERE = re.compile(
-    r"^ *\+ +(?:where|and) +.*? = (?:"
-    r"<bound method (?P<method>[\w.]+) of |<function (?P<function>[\w.<>]+) at |"
-    r"<(?P<kind>[\w.]+) object at [^>]*>\.(?P<attribute>\w+)$|(?P<name>[A-Za-z_][\w.]*)\()",
-    re.MULTILINE,
-)
-"""A line of pytest's assertion explanation that shows which call or attribute a value came from."""
 _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
 _CALL = re.compile(r"(?P<name>(?:\b[A-Za-z_]\w*)?(?:\.[A-Za-z_]\w*)*)\((?<=\w\()")
 _OF_TESTS = ("self", "cls", "pytest")
@@ -164,7 +160,8 @@ def _origin_of_value(evidence: Evidence, error: ExceptionFact, frame: Frame) -> 
     if not subjects:
         return None
     is_called = False
-    for name in chain(_shown_calls(error.message), _calls(frame.source or "")):
+    shown = (call.partition("(")[0] for _, call in origins_of_values(error))
+    for name in chain(shown, _calls(frame.source or "")):
         is_called = True
         found = {origin for subject in subjects if (origin := _as_subject(name, subject))}
         if len(found) == 1:
@@ -172,15 +169,6 @@ def _origin_of_value(evidence: Evidence, error: ExceptionFact, frame: Frame) -> 
     if is_called or len(subjects) > 1 or is_class(subjects[0]):
         return None
     return _posix_path(subjects[0].path), subjects[0].function
-
-
-def _shown_calls(message: str) -> Iterator[str]:
-    """Yield the names of calls in pytest's explanation of an assertion, outermost first."""
-    for found in _WHERE.finditer(message):
-        if found["attribute"]:
-            yield f"{found['kind']}.{found['attribute']}"
-        else:
-            yield found["method"] or found["function"] or found["name"]
 
 
 def _calls(source: str) -> Iterator[str]:
@@ -213,7 +201,7 @@ def _posix_path(path: str) -> str:
 
 
 class TodoOrder:
-    """Order of a run's todos. Cycles and unknown dependencies are ignored."""
+    """Order of a run's todos. Unknown dependencies are ignored, and all of them if there is a cycle."""
 
     def __init__(self, depends: Mapping[TodoKey, Sequence[TodoKey]], seen: Iterable[TodoKey] = ()) -> None:
         """Create the order; ``depends`` maps the todos, in plan order, to their dependencies.
@@ -223,26 +211,14 @@ class TodoOrder:
         known = (*depends, *sorted({each for each in seen if each not in depends}, key=_by_name))
         self.place = {key: place for place, key in enumerate(known)}
         """Position in the plan, from 0."""
-        self.depth: dict[TodoKey, int] = {}
+        self.depth = dict.fromkeys(known, 0)
         """Length of the longest chain of dependencies below a todo; 0 without dependencies."""
-        for each in self.place:  # in fixed order, as the depth in a cycle depends on the entry
-            self._measure(each, depends)
-
-    def _measure(self, todo: TodoKey, depends: Mapping[TodoKey, Sequence[TodoKey]]) -> None:
-        """Compute the depth of a todo and of its dependencies.
-
-        Iterative, as a plan may be a chain of thousands of todos.
-        """
-        stack, entered = [todo], {todo}
-        while stack:
-            above = [each for each in depends.get(stack[-1], ()) if each in self.place]
-            # Todos that were entered before are not pushed again, which would loop forever in a cycle.
-            waiting = [each for each in above if each not in self.depth and each not in entered]
-            if waiting:
-                entered.update(waiting)
-                stack.extend(waiting)
-                continue
-            self.depth[stack.pop()] = 1 + max((self.depth.get(each, -1) for each in above), default=-1)
+        # Plans with cycles are refused when they are loaded, but the causes of old runs are still shown.
+        with suppress(CycleError):
+            for todo in tuple(TopologicalSorter(depends).static_order()):
+                above = (self.depth[each] + 1 for each in depends.get(todo, ()) if each in self.depth)
+                if todo in self.depth:
+                    self.depth[todo] = max(above, default=0)
 
 
 def _by_name(todo: TodoKey) -> tuple[str, str]:

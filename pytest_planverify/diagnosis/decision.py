@@ -136,12 +136,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
             )
             first = next(removals, None)
             location = Location(path=hit.holder) if first is None else location_of(first)
-        elif (
-            first is not None
-            and owner is Owner.PRODUCT
-            and case.evidence.kind in _OF_TESTS
-            and not _is_exact(case)
-        ):
+        elif first is not None and owner is Owner.PRODUCT and case.evidence.kind in _OF_TESTS:
             location = location_of(first)
         elif owner is Owner.TEST and candidates and is_data(candidates[0].path):
             location = location_of(candidates[0])
@@ -170,16 +165,6 @@ def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
         category = judged.rule.category
     rest = round(min(confidence, 1 - confidence), 3)
     return RunnerUp(category=category, confidence=rest) if category is not None else None
-
-
-def _is_exact(case: Case) -> bool:
-    """Return whether the exception itself determines the place.
-
-    So for syntax errors, which name file and line, and for missing modules of third parties, whose import
-    is the place.
-    """
-    missing = case.is_error("ModuleNotFoundError") and not case.is_first_party(case.error.name or "")
-    return missing or case.error.line is not None
 
 
 def _clip(text: str) -> str:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from planner.model.outcome import Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
-from pytest_planverify.diagnosis.case import is_remark
+from pytest_planverify.diagnosis.case import is_remark, last_frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from planner.model.evidence import Evidence, ExecutedFunction, Frame, Hunk
 
@@ -31,19 +31,6 @@ MOST_CANDIDATES = 5
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
-_OPERATORS = (
-    ("[", "__getitem__"),
-    ("==", "__eq__"),
-    (" in ", "__contains__"),
-    ("len(", "__len__"),
-    ("repr(", "__repr__"),
-    ("str(", "__str__"),
-    ("list(", "__iter__"),
-    ("del ", "__delitem__"),
-    ("] = ", "__setitem__"),
-)
-"""Operators and builtins that call a method without naming it, as they appear in source."""
-
 _OF_INNER = 0.8
 """Factor on the score of an inner function, for the function that encloses it."""
 
@@ -105,10 +92,10 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
     found: dict[Key, Suspect] = {}
 
     def get(path: str, function: str | None, line: int, side: Side = Side.PRODUCT) -> Suspect:
-        key = path, function
-        if key not in found:
-            found[key] = Suspect(path, function, line, side)
-        return found[key]
+        suspect = found.get((path, function))
+        if suspect is None:
+            suspect = found[path, function] = Suspect(path, function, line, side)
+        return suspect
 
     for each in evidence.executed:
         name = plain_name(each.function)
@@ -124,20 +111,13 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
         for outer in _outer_functions(each.function):
             suspect = get(each.path, outer, each.line)
             suspect.spectrum = max(suspect.spectrum, _OF_INNER * value)
-    frames = _product_frames(evidence)
-    # Subjects are definitions and no frames of a traceback, so they get no distance. Compared by identity,
-    # as rules return frames of the evidence itself and comparing models is slow.
-    if (
-        fault is not None
-        and fault.side is Side.PRODUCT
-        and not any(fault is each for each in evidence.subjects)
-    ):
-        frames = [fault, *frames]
-    for frame in frames:
+    distance = 0
+    for frame in _product_frames(evidence, fault):
         suspect = get(frame.path, plain_name(frame.function), frame.line)
         if suspect.distance is None:
-            suspect.distance = sum(each.distance is not None for each in found.values())
-            suspect.line = frame.line
+            suspect.distance, suspect.line = distance, frame.line
+            distance += 1
+    # Subjects are definitions and no frames of a traceback, so they get no distance.
     for frame in evidence.subjects:
         if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
             get(frame.path, plain_name(frame.function), frame.line).is_named = True
@@ -147,36 +127,49 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
         if finding.path is not None and finding.line is not None:
             suspect = get(finding.path, _changed_around(evidence, finding.path, finding.line), finding.line)
             suspect.distance = number if suspect.distance is None else suspect.distance
+    if evidence.hunks:
+        _add_changes(evidence, holder, get)
+    # A linter reads each file by itself: no other change explains what it finds in a changed place.
+    if command is not None and command.purpose == _LINT:
+        changed = {key: each for key, each in found.items() if each.hunk and each.distance is not None}
+        found = changed or found
+    if found:
+        _compare_names(evidence, found.values())
+    return list(found.values())
+
+
+def _add_changes(evidence: Evidence, holder: str | None, get: Callable[..., Suspect]) -> None:
+    """Add the changed functions, each with its largest hunk, to the suspects that ``get`` returns."""
     missing = {error.name for error in evidence.exceptions if error.name}
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
     is_selection = evidence.kind is EvidenceKind.SELECTION
     for hunk in evidence.hunks:
-        if is_selection and hunk.path not in selected:
+        if hunk.side is None or (is_selection and hunk.path not in selected):
             continue
         # Comments do not affect tests, but they may affect tools, as directives of linters do.
-        is_comment = evidence.nodeid is not None and is_remark(hunk)
-        if hunk.side is not None and not is_comment:
-            suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
-            suspect.is_missing |= hunk.path == holder
-            if missing:
-                suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
-            if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
-                suspect.hunk, suspect.line = hunk, hunk.line
-    # A linter reads each file by itself: no other change explains what it finds in a changed place.
-    if command is not None and command.purpose == _LINT:
-        changed = {key: each for key, each in found.items() if each.hunk and each.distance is not None}
-        found = changed or found
-    if not found:
-        return []
-    line, test = _failing_line(evidence), _words((evidence.nodeid or "").rpartition("::")[2])
-    called = frozenset(_IDENTIFIER.findall(line)) | {name for sign, name in _OPERATORS if sign in line}
-    for suspect in found.values():
-        owner, _, name = (suspect.function or "").rpartition(".")
+        if evidence.nodeid is not None and is_remark(hunk):
+            continue
+        suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
+        suspect.is_missing |= hunk.path == holder
+        if missing:
+            suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
+        if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
+            suspect.hunk, suspect.line = hunk, hunk.line
+
+
+def _compare_names(evidence: Evidence, suspects: Iterable[Suspect]) -> None:
+    """Compare the names of the suspects with the source line that failed and with the test's name."""
+    frame = last_frame_of(evidence.exceptions[0].frames, Side.TEST) if evidence.exceptions else None
+    called = frozenset(_IDENTIFIER.findall(frame.source)) if frame and frame.source else frozenset[str]()
+    test = _words((evidence.nodeid or "").rpartition("::")[2])
+    for suspect in suspects:
+        if suspect.function is None:
+            continue
+        owner, _, name = suspect.function.rpartition(".")
         suspect.is_named |= name in called or (name == "__init__" and owner.rpartition(".")[2] in called)
-        words = _words(suspect.function or "")
+        words = _words(suspect.function)
         suspect.likeness = len(words & test) / len(words) if words else 0.0
-    return list(found.values())
 
 
 def ranking(
@@ -205,8 +198,8 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     # Data has a side only if the failing criterion read it.
     if is_data(suspect.path):
         return 0.5
-    if suspect.side is Side.TEST:
-        return 0.3 if _is_of_test(suspect, evidence) else 0.05
+    if suspect.side is Side.TEST:  # after the product: whether a test is at fault is decided by the owner
+        return 0.05
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
     if is_part or not evidence.executed:
         return min(0.5 + 0.5 * value, 1.0)
@@ -288,15 +281,19 @@ def _ochiai(red: int, green: int, all_red: int) -> float:
     return red / math.sqrt(max(all_red, red) * (red + green)) if red else 0.0
 
 
-def _product_frames(evidence: Evidence) -> list[Frame]:
-    """Return the product frames of all exceptions: the surfacing one's first, innermost frames first."""
-    errors = (*evidence.exceptions, *evidence.exceptions_in_group)
-    return [
-        frame
-        for error in errors
-        for frame in reversed(error.frames)
-        if frame.side is Side.PRODUCT and not frame.path.startswith("<")
-    ]
+def _product_frames(evidence: Evidence, fault: Frame | None) -> Iterator[Frame]:
+    """Yield the product frames of all exceptions: the surfacing one's first, innermost frames first.
+
+    Before them the frame of the fault, unless it is the definition of a subject. Compared by identity, as
+    rules return frames of the evidence itself and comparing models is slow.
+    """
+    is_subject = any(fault is each for each in evidence.subjects)
+    if fault is not None and fault.side is Side.PRODUCT and not is_subject:
+        yield fault
+    for error in (*evidence.exceptions, *evidence.exceptions_in_group):
+        for frame in reversed(error.frames):
+            if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
+                yield frame
 
 
 def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:
@@ -305,33 +302,11 @@ def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:
     return max(above, key=lambda hunk: hunk.line).function if above else None
 
 
-def _failing_line(evidence: Evidence) -> str:
-    """Return the source line of the innermost test frame; empty if unknown."""
-    for error in evidence.exceptions[:1]:
-        for frame in reversed(error.frames):
-            if frame.side is Side.TEST:
-                return frame.source or ""
-    return ""
-
-
 @lru_cache(maxsize=4096)
 def _words(name: str) -> frozenset[str]:
     """Return the lower-case words of a snake-case or camel-case name, without short and common ones."""
     found = _WORD.findall(name.partition("[")[0])
     return frozenset(word.lower() for word in found if len(word) > 2) - {"test", "tests", "self"}
-
-
-def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
-    """Return whether a changed test function is the failing test, or a helper in the same file."""
-    if suspect.hunk is not None and not suspect.hunk.removed:
-        return False  # added tests expect behaviour that the product does not have yet
-    own = {
-        nodeid.rpartition("::")[2].partition("[")[0] for nodeid in (evidence.nodeid or "", *evidence.tests)
-    }
-    name = (suspect.function or "").rpartition(".")[2]
-    is_other_test = name.startswith("test") and name not in own
-    nodeids = (evidence.nodeid or "", *evidence.tests)
-    return not is_other_test and any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
 
 
 def _size(hunk: Hunk) -> int:

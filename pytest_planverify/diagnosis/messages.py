@@ -21,11 +21,12 @@ _UNITTEST = re.compile(
 )
 """An assertion of unittest: ``1 != 2``, ``Lists differ: [1] != [2]``, with or without a message."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")
-_WHERE = re.compile(r"^ \+ +(?:where|and) +(?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
+_WHERE = re.compile(r"^ *\+ +(?:where|and) +(?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
 _FUNCTION = re.compile(
     r"<(?:function|bound method|built-in function|class) '?(?P<name>[\w.<>]+?)'?"
     r"(?: (?:at|of) [^<>]*(?:<[^<>]*>[^<>]*)*)?>"
 )
+_OBJECT = re.compile(r"<(?P<name>[\w.]+) object at [^<>]*>")
 _LONGEST_VALUE = 60
 """Limit of characters of each compared value."""
 _BEFORE_DIFFERENCE = 20
@@ -91,9 +92,13 @@ def _first_difference(left: str, right: str) -> int:
 
 
 def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
-    """Return values of an assertion with the calls that returned them: ``32.1``, ``rsi([1, 2])``."""
+    """Return values of an assertion with what returned them: ``32.1``, ``rsi([1, 2])``; outermost first.
+
+    Functions and objects are shown by their names: ``Cart.total()``, ``shop.cart.Cart.total``.
+    """
     found = (
-        (each["value"], _FUNCTION.sub(r"\g<name>", each["call"])) for each in _WHERE.finditer(error.message)
+        (each["value"], _OBJECT.sub(r"\g<name>", _FUNCTION.sub(r"\g<name>", each["call"])))
+        for each in _WHERE.finditer(error.message)
     )
     return tuple((value, quote(call, 80)) for value, call in found)
 

@@ -80,51 +80,40 @@ class Rules(list[Rule]):
         super().__init__()
         self._facts = facts
 
-    def add(
-        self,
-        name: str,
-        read: Reader,
-        category: Category,
-        confidence: float,
-        because: str,
-        *types: str,
-        facts: str = "",
-        owner: Owner | None = None,
-        second: Category | None = None,
-    ) -> None:
-        """Append a rule with a given reader, for readers that are built by a function.
-
-        ``name`` is the rule's id, ``because`` its reason; ``facts`` are separated by spaces.
-        """
-        bits = 0
-        for fact in (*self._facts, *facts.split()):
-            bits |= FACTS[fact]
-        self.append(Rule(name, category, confidence, read, because, frozenset(types), bits, owner, second))
-
     def rule(
         self,
         category: Category,
         confidence: float,
-        *types: str,
+        types: str = "",
+        *,
         facts: str = "",
         owner: Owner | None = None,
         second: Category | None = None,
+        name: str = "",
+        because: str = "",
     ) -> Callable[[Reader], Reader]:
-        """Decorator: append the reader as a rule, with its name as id and its docstring as reason."""
+        """Decorator: append the reader as a rule. ``types`` and ``facts`` are separated by spaces.
+
+        The id and the reason are the reader's name and docstring, unless ``name`` and ``because`` are
+        given, as for readers that a function makes. The reason is output: reports print it.
+        """
 
         def decorate(read: Reader) -> Reader:
-            # The docstring of a reader is output: reports print it as the reason of the diagnosis.
-            name = getattr(read, "__name__", "").replace("_", "-")
-            self.add(
-                name,
-                read,
-                category,
-                confidence,
-                read.__doc__ or name,
-                *types,
-                facts=facts,
-                owner=owner,
-                second=second,
+            bits = 0
+            for fact in (*self._facts, *facts.split()):
+                bits |= FACTS[fact]
+            self.append(
+                Rule(
+                    name or getattr(read, "__name__", "").replace("_", "-"),
+                    category,
+                    confidence,
+                    read,
+                    because or read.__doc__ or name,
+                    frozenset(types.split()),
+                    bits,
+                    owner,
+                    second,
+                )
             )
             return read
 

@@ -14,7 +14,6 @@ from planner.text.python_text import (
     MIRRORED_OPERATORS,
     callee_of,
     is_expected_first,
-    removed_definition,
 )
 from pytest_planverify.diagnosis.case import Case, is_class, last_frame_of, raises_by_hand
 from pytest_planverify.diagnosis.messages import (
@@ -23,7 +22,6 @@ from pytest_planverify.diagnosis.messages import (
     origins_of_values,
     place,
     quote,
-    since,
     who_changed,
 )
 from pytest_planverify.diagnosis.rule import Hit, Rules
@@ -34,7 +32,8 @@ if TYPE_CHECKING:
 BEHAVIOUR_RULES = Rules()
 """For mismatches of interfaces first, then for findings of tests and for code that raised."""
 
-FAILED = ("Failed", "_pytest.outcomes.Failed")
+FAILED = "Failed _pytest.outcomes.Failed"
+"""Types of pytest's own failures."""
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
 _ARGUMENTS = re.compile(r"\([^()]*\)")
 _NO_MATCH = re.compile(
@@ -126,70 +125,32 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
 
 @BEHAVIOUR_RULES.rule(C.SPEC_MISMATCH, 0.93, "AttributeError", facts="in-test", second=C.TEST_REGRESSION)
 def promised_attribute_missing(case: Case) -> Hit | None:
-    """The test uses an attribute that a product module or class lacks."""
+    """The test uses or replaces an attribute that a product module or class lacks."""
     error = case.error
-    if error.name is None or error.object_side is not Side.PRODUCT:
+    if error.name is not None and error.object_side is Side.PRODUCT:
+        lacks = f"{error.object_type or 'an object'} has no {error.name}"
+    elif (found := _PATCHED.match(error.message)) and case.is_first_party(found["owner"]):
+        # monkeypatch.setattr and mock.patch name the target in their message only.
+        lacks = f"{found['owner']} has no {found['name']}"
+    else:
         return None
-    lacks = f"{error.object_type or 'an object'} has no {error.name}"
-    sentence = f"{lacks}, which {_at(case)} uses: add it, or correct the name."
     is_raised_by_product = any(frame.side is Side.PRODUCT for frame in case.error.frames)
-    return _with_changes(
-        case, Hit(suggestion=sentence, holder=None if is_raised_by_product else _product_file(case))
+    hit = Hit(
+        suggestion=f"{lacks}, which {_at(case)} uses: add it, or correct the name.",
+        holder=None if is_raised_by_product else _product_file(case),
     )
-
-
-@BEHAVIOUR_RULES.rule(C.SPEC_MISMATCH, 0.9, "AttributeError", facts="in-test")
-def patched_attribute_missing(case: Case) -> Hit | None:
-    """The test replaces an attribute that a product module or class lacks."""
-    # monkeypatch.setattr and mock.patch name the target in their message only.
-    found = _PATCHED.match(case.error.message)
-    if found is None or not case.is_first_party(found["owner"]):
-        return None
-    lacks = f"{found['owner']} has no {found['name']}"
-    return _with_changes(case, Hit(suggestion=f"{lacks}, which {_at(case)} replaces."))
+    return _with_changes(case, hit)
 
 
 @BEHAVIOUR_RULES.rule(
-    C.TYPE_ERROR, 0.88, "AttributeError", "TypeError", facts="in-product", second=C.TEST_REGRESSION
+    C.TYPE_ERROR, 0.88, "AttributeError TypeError", facts="in-product", second=C.TEST_REGRESSION
 )
 def wrong_kind_inside_product(case: Case) -> Hit | None:
     """Product code meets a value of the wrong kind."""
+    weight, what = 1.0 if case.innermost is case.raised_at else 0.85, "gets a value of the wrong type"
     if raises_by_hand(case.raised_at):
-        if _is_added(case, case.raised_at):  # the change raises another class than before
-            return None
-        return Hit(
-            suggestion=f"{_at(case)} rejects the type of a value: {error_text(case.error)}.", weight=0.7
-        )
-    weight = 1.0 if case.innermost is case.raised_at else 0.85
-    return Hit(
-        suggestion=f"{_at(case)} gets a value of the wrong type: {error_text(case.error)}.", weight=weight
-    )
-
-
-def _is_added(case: Case, frame: Frame | None) -> bool:
-    """Return whether the line of a frame is one that the change added."""
-    if frame is None or not frame.source:
-        return False
-    hunks = (each for each in case.evidence.hunks if each.path == frame.path)
-    added = (line[1:].strip() for hunk in hunks for line in hunk.text.splitlines() if line[:1] == "+")
-    return frame.source.strip() in added
-
-
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, "NameError", facts="in-project")
-def definition_removed(case: Case) -> Hit | None:
-    """A change removed the line that imports or defines a name that its file still uses."""
-    frame, name = case.raised_at, case.error.name
-    if frame is None or not name:
-        return None
-    hunks = (each for each in case.evidence.hunks if each.path == frame.path)
-    line = next(filter(None, (removed_definition(name, each.text) for each in hunks)), None)
-    if line is None:
-        return None
-    return Hit(
-        suggestion=f"`{quote(line, 80)}` was removed{since(case.evidence)}, but {place(frame)} still uses "
-        f"{name}: restore it.",
-        owner=Owner.TEST if case.in_test else None,
-    )
+        weight, what = 0.7, "rejects the type of a value"
+    return Hit(suggestion=f"{_at(case)} {what}: {error_text(case.error)}.", weight=weight)
 
 
 @BEHAVIOUR_RULES.rule(
@@ -298,7 +259,7 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     return f"{giver} returned {left}{awaited} where {test} expects {expects}."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, *FAILED, second=C.SPEC_MISMATCH)
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, FAILED, second=C.SPEC_MISMATCH)
 def did_not_raise(case: Case) -> Hit | None:
     """The product did not raise or warn where the test expects it."""
     found = _NOT_RAISED.match(case.error.message)
@@ -333,9 +294,7 @@ def doctest_differs(case: Case) -> Hit:
 @BEHAVIOUR_RULES.rule(
     C.TEST_REGRESSION,
     0.75,
-    "_pytest.nodes.CollectError",
-    "_pytest.nodes.Collector.CollectError",
-    *FAILED,
+    f"_pytest.nodes.CollectError _pytest.nodes.Collector.CollectError {FAILED}",
     facts="collect outside",
     owner=Owner.TEST,
     second=C.TEST_NOT_FOUND,
@@ -374,8 +333,6 @@ def raised_in_test_alone(case: Case) -> str | None:
     # If only the product was changed, it is at fault rather than the unchanged test.
     if case.evidence.subjects or (case.product_changed and not case.raised_in_changed):
         return None
-    if _caller_of_stand_in(case) is not None:
-        return None
     around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
     # Which functions of the product a printed line names is not known.
     if around is None and case.printed and not case.raised_in_changed:
@@ -386,19 +343,9 @@ def raised_in_test_alone(case: Case) -> str | None:
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.75, facts="in-test", second=C.SPEC_MISMATCH)
 def raised_in_test(case: Case) -> Hit | str:
     """Test code raised while it worked with what the product gave."""
-    caller = _caller_of_stand_in(case)
-    if caller is not None:
-        outcome = f"{place(caller)} does not catch what {_at(case)}, a test double, raises"
-        return Hit(suggestion=f"{outcome}: {error_text(case.error)}.", frame=caller)
     deeper = next((each.raised_at for each in case.deeper if each.in_product), None)
     if deeper is not None:
         sentence = f"{place(deeper)} raises, and {_at(case)} gets {error_text(case.error)}."
         return Hit(suggestion=sentence, frame=deeper)
     source = _subject(case, "the product")
     return f"{_at(case)} cannot work with what {source} returned: {error_text(case.error)}."
-
-
-def _caller_of_stand_in(case: Case) -> Frame | None:
-    """Return the product frame that called the raising test code, such as a fake or a mock; or ``None``."""
-    inner = case.frames.index(case.raised_at) if case.raised_at is not None else 0
-    return last_frame_of(case.frames[:inner], Side.PRODUCT)

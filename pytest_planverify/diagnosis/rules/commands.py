@@ -223,8 +223,8 @@ def _printed(marks: str, pattern: str, sentence: str) -> Reader:
 
 
 for _id, _marks, _pattern, _sentence, _category, _confidence, _because, _second in _PRINTED:
-    COMMAND_RULES.add(
-        _id, _printed(_marks, _pattern, _sentence), _category, _confidence, _because, second=_second
+    COMMAND_RULES.rule(_category, _confidence, second=_second, name=_id, because=_because)(
+        _printed(_marks, _pattern, _sentence)
     )
 
 
@@ -455,7 +455,7 @@ for _id, _kind, _category, _confidence, _because, _second in (
     ("compiler-complained", "build", C.COMPILATION_ERROR, 0.93,
      "A compiler or build tool found errors.", None),
 ):  # fmt: skip
-    COMMAND_RULES.add(_id, _found(_kind), _category, _confidence, _because, second=_second)
+    COMMAND_RULES.rule(_category, _confidence, second=_second, name=_id, because=_because)(_found(_kind))
 
 
 _DEADLY_STATUS = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
@@ -515,6 +515,6 @@ for _id, _purpose, _category, _confidence, _because, _owner, _second in (
     ("command-failed", "", C.TEST_REGRESSION, 0.45, "A command of unknown purpose failed.", Owner.UNKNOWN,
      C.UNKNOWN),
 ):  # fmt: skip
-    FAILED_COMMAND_RULES.add(
-        _id, _ended(_purpose), _category, _confidence, _because, owner=_owner, second=_second
-    )
+    FAILED_COMMAND_RULES.rule(
+        _category, _confidence, owner=_owner, second=_second, name=_id, because=_because
+    )(_ended(_purpose))

@@ -73,50 +73,35 @@ def _imported_name(case: Case) -> tuple[str, str] | None:
     return case.error.name or found["module"], found["name"]
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.96, "ImportError", facts="unmet")
-def declared_not_installed(case: Case) -> str | None:
-    """A package that the project declares is not installed here."""
-    module = _missing_module(case)
-    if module is None or case.is_first_party(module):
-        return None
-    top = top_level(module)
-    names = {name.lower().replace("_", "-") for name in (_OTHER_NAMES.get(top, top), top)}
-    for each in case.evidence.unmet:
-        # ``railroad-diagrams`` provides ``railroad``, and ``flask-login`` depends on ``flask``.
-        if each.installed is None and (each.name in names or each.name.startswith(f"{top.lower()}-")):
-            return (
-                f"{each.file} declares {each.name}{each.asked}, which is not installed{_by(case)}: "
-                "install what the project declares."
-            )
-    return None
-
-
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, facts="unmet unchanged-place", second=C.TEST_REGRESSION)
-def version_out_of_bounds(case: Case) -> str | None:
-    """An installed version is one that the project's metadata excludes."""
-    error = case.error
-    if case.is_error("SyntaxError"):
-        return None
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, facts="unmet", second=C.TEST_REGRESSION)
+def requirement_unmet(case: Case) -> str | None:
+    """A package that the project's metadata declares is missing, or of another version than it asks for."""
+    error, module = case.error, _missing_module(case) or ""
+    top = "" if case.is_first_party(module) else top_level(module)
+    names = {name.lower().replace("_", "-") for name in (_OTHER_NAMES.get(top, top), top) if name}
     words = (error.name or "", (error.object_type or "").removeprefix("module "))
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
     seen |= {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}
+    may_be_old = not case.raised_in_changed and not case.is_error("SyntaxError")
     for each in case.evidence.unmet:
+        remedy = "install what the project declares"
+        # ``railroad-diagrams`` provides ``railroad``, and ``flask-login`` depends on ``flask``.
+        is_named = each.name in names or (top and each.name.startswith(f"{top.lower()}-"))
+        if each.installed is None and is_named:
+            wanted = f"{each.file} declares {each.name}{each.asked}"
+            return f"{wanted}, which is not installed{_by(case)}: {remedy}."
         # A violated pin proves nothing by itself, such as one for building documentation: the package has
         # to occur in the failure.
-        if each.installed is not None and not seen.isdisjoint(each.modules):
-            return (
-                f"{each.name} {each.installed} is installed, but {each.file} requires {each.asked}: "
-                "install what the project declares, then run again."
-            )
+        if each.installed is not None and may_be_old and not seen.isdisjoint(each.modules):
+            wanted = f"{each.file} requires {each.asked}"
+            return f"{each.name} {each.installed} is installed, but {wanted}: {remedy}."
     return None
 
 
 @LOADING_RULES.rule(
     C.ENVIRONMENT_ERROR,
     0.7,
-    "AttributeError",
-    "ImportError",
-    "TypeError",
+    "AttributeError ImportError TypeError",
     facts="nothing-changed in-project",
     second=C.IMPORT_ERROR,
 )
@@ -172,7 +157,7 @@ def dependency_does_not_parse(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.TEST_REGRESSION, 0.93, "AttributeError", "ImportError", second=C.IMPORT_ERROR)
+@LOADING_RULES.rule(C.TEST_REGRESSION, 0.93, "AttributeError ImportError", second=C.IMPORT_ERROR)
 def circular_import(case: Case) -> Hit | None:
     """A module was used while it was still being imported."""
     if "circular import)" not in case.error.message:
@@ -213,18 +198,6 @@ def _is_own_file(error: ExceptionFact) -> bool:
     return error.path is not None and is_relative(error.path)
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.IMPORT_ERROR)
-def own_module_not_importable(case: Case) -> str | None:
-    """A module of the project is there, but not where the interpreter looks."""
-    module = _missing_module(case)
-    if module is None or not case.is_first_party(module) or case.error.path is None:
-        return None
-    return (
-        f"{module} is in {case.error.path}, but the interpreter does not find it{_by(case)}: install "
-        "the project, or set pythonpath."
-    )
-
-
 @LOADING_RULES.rule(
     C.TEST_REGRESSION,
     0.65,
@@ -263,58 +236,51 @@ def own_module_misspelt(case: Case) -> str | None:
 
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.ARTIFACT_MISSING)
-def own_module_not_built(case: Case) -> Hit | str | None:
-    """A module of the project that a build makes, or that was not shipped, is not here."""
+def own_module_not_installed(case: Case) -> Hit | str | None:
+    """A module of the project is not where the interpreter looks, was not built or not shipped."""
     module = _missing_module(case)
-    if module is None or not case.is_first_party(module) or case.removed_file(module):
+    if module is None or not case.is_first_party(module):
         return None
+    if case.error.path is not None:
+        lost = f"{module} is in {case.error.path}, but the interpreter does not find it{_by(case)}"
+        return f"{lost}: install the project, or set pythonpath."
     source = next((each for each in case.error.nearest if "/" in each), None)
-    if source is not None:
+    if source is not None and not case.removed_file(module):
         return f"{module} was not built from {source}{_by(case)}: build the project."
     if not case.nothing_changed or not case.in_product or _planned_file(case, module):
         return None
-    return Hit(
-        suggestion=(
-            f"{module} is missing{_by(case)}, and nothing was changed: a build makes it, or it "
-            "was not shipped. Install the project again."
-        ),
-        weight=0.85,
+    unshipped = (
+        f"{module} is missing{_by(case)}, and nothing was changed: a build makes it, or it was not shipped"
     )
+    return Hit(suggestion=f"{unshipped}. Install the project again.", weight=0.85)
 
 
 @LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, "ImportError", second=C.SPEC_MISMATCH)
-def own_module_removed(case: Case) -> Hit | None:
-    """A change removed or renamed a module of the project that is still imported."""
-    module = _missing_module(case)
-    if module is None and (found := _imported_name(case)):  # ``from package import module``
-        module = ".".join(found)
-    path = case.removed_file(module) if module is not None else None
-    if path is None:
-        return None
-    near = f" did you mean {case.error.nearest[0]}?" if case.error.nearest else " restore it."
-    return Hit(
-        suggestion=f"The module {module} does not exist{_by(case)}; {path} was removed or renamed"
-        f"{since(case.evidence)}:{near}",
-        location=None if case.error.nearest else Location(path=path),
-    )
-
-
-@LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, "ImportError", second=C.SPEC_MISMATCH)
-def own_module_missing(case: Case) -> str | None:
-    """A module of the project does not exist."""
-    module = _missing_module(case)
+def own_module_missing(case: Case) -> Hit | str | None:
+    """A module of the project does not exist, or a change removed it."""
+    absent, imported = _missing_module(case), _imported_name(case)
+    module = ".".join(imported) if absent is None and imported else absent  # ``from package import module``
     if module is None:
         return None
+    missing, similar = (
+        f"The module {module} does not exist{_by(case)}",
+        next(iter(case.error.nearest), None),
+    )
+    if removed := case.removed_file(module):
+        remedy = f"did you mean {similar}?" if similar else "restore it."
+        return Hit(
+            suggestion=f"{missing}; {removed} was removed or renamed{since(case.evidence)}: {remedy}",
+            location=None if similar else Location(path=removed),
+        )
     planned = _planned_file(case, module)
-    if not (planned or case.is_first_party(module)):
+    if absent is None or not (planned or case.is_first_party(module)):
         return None
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
-    near = f", or did you mean {case.error.nearest[0]}?" if case.error.nearest else "."
     path = planned or case.error.place or "it"
     asked = _IMPORT_LINE.findall((case.raised_at.source if case.raised_at is not None else None) or "")
     if not planned and any(name.startswith(f"{module}.") for name in asked):
         path = path.replace(".py", "/__init__.py")  # a submodule is imported, so it has to be a package
-    return f"The module {module} does not exist{_by(case)}: write {path}{promised}{near}"
+    return f"{missing}: write {path}{promised}{f', or did you mean {similar}?' if similar else '.'}"
 
 
 def _planned_file(case: Case, module: str) -> str | None:
@@ -350,7 +316,7 @@ def is_native_library(case: Case) -> bool:
     return is_import and bool(_NATIVE.match(case.error.message))
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, "ImportError", "OSError")
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, "ImportError OSError")
 def native_library_missing(case: Case) -> str | None:
     """A native library, or a part of Python that one is needed for, is not on this machine."""
     if is_native_library(case):
@@ -381,9 +347,12 @@ def dependency_missing(case: Case) -> Hit | None:
     else:
         remedy = f"declare and install {package}."
     by_tests = Owner.TEST if case.raised_in_changed else Owner.ENVIRONMENT
+    frame = case.raised_at
     return Hit(
         suggestion=f"No module named {module}{_by(case)}: {remedy}",
         owner=by_tests if case.in_test else Owner.PRODUCT,
+        # The import is the place, whichever function changed.
+        location=Location(path=frame.path, line=frame.line, function=frame.function) if frame else None,
     )
 
 

@@ -84,10 +84,8 @@ _MACHINE_WORDS = re.compile(
 )
 """Words in messages of code that checks for a requirement itself and then raises."""
 _OF_PYTEST = (
-    "_pytest.fixtures.FixtureLookupError",
-    "_pytest.pathlib.ImportPathMismatchError",
-    "pytest.PytestUnknownMarkWarning",
-    *FAILED,
+    "_pytest.fixtures.FixtureLookupError _pytest.pathlib.ImportPathMismatchError "
+    f"pytest.PytestUnknownMarkWarning {FAILED}"
 )
 _UNKNOWN_MARK = re.compile(
     r"^(?:'(?P<strict>\w+)' not found in `markers` configuration option|"
@@ -105,12 +103,7 @@ _VARIABLE_WORDS = re.compile(
 )
 _NAMES_ENCODING = re.compile(r"ascii|encod|\.decode\(", re.IGNORECASE)
 _READS_VARIABLE = re.compile(r"\b(?:environ\b|getenv\()")
-_WRITES = re.compile(
-    r"\.(?:unlink|rmdir|remove|write_\w+|mkdir|touch|rename)\(|\bopen\([^)]*[\"'][wax]b?\+?[\"']"
-)
 _RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
-_PYTHON = re.compile(r"(?:^|/)python[\d.]*$|\.py$|/")
-"""Interpreters, scripts, and programs that are given by path."""
 _GIT_FATAL = re.compile(r"^Command '?\[?'?git\b.* exit status 128\.$", re.DOTALL)
 
 
@@ -140,10 +133,7 @@ def _read_variable(case: Case) -> str | None:
 @MACHINE_RULES.rule(
     C.TEST_REGRESSION,
     0.75,
-    "OSError",
-    "KeyError",
-    "ImportError",
-    *_BY_NAME,
+    " ".join(("OSError", "KeyError", "ImportError", *_BY_NAME)),
     facts="changed-place",
     second=C.ENVIRONMENT_ERROR,
 )
@@ -192,8 +182,7 @@ def refused_to_changed_code(case: Case) -> str | None:
 @MACHINE_RULES.rule(
     C.TEST_REGRESSION,
     0.65,
-    "AttributeError",
-    "TypeError",
+    "AttributeError TypeError",
     facts="in-product",
     owner=Owner.TEST,
     second=C.TYPE_ERROR,
@@ -211,9 +200,7 @@ def product_misled_by_tests(case: Case) -> str | None:
 @MACHINE_RULES.rule(
     C.ENVIRONMENT_ERROR,
     0.7,
-    "ValueError",
-    "AttributeError",
-    "TypeError",
+    "ValueError AttributeError TypeError",
     facts="in-project unchanged-place",
     second=C.TEST_REGRESSION,
 )
@@ -271,8 +258,6 @@ def file_not_shipped(case: Case) -> str | None:
         return None
     if "/" not in path or not is_relative(path) or path.startswith((".", "~")):
         return None
-    if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
-        return None
     return (
         f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it: was "
         "it left out of the distribution?"
@@ -290,7 +275,7 @@ def program_fails_here(case: Case) -> str | None:
     """A program other than Python that unchanged code starts ends with an error."""
     message = case.error.message
     found = _RAN.match(message)
-    if found is None or _PYTHON.search(found["program"]):
+    if found is None or "/" in found["program"] or found["program"].startswith("python"):
         return None
     # That nothing changed is known, or git says that it cannot work in this folder.
     if case.changed is None and not _GIT_FATAL.match(message):
@@ -313,24 +298,20 @@ def refused_for_the_machine(case: Case) -> str | None:
     return f"{place(case.raised_at)} reports what the machine lacks: {error_text(case.error)}."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.82, "OSError", facts="accidental", second=C.TEST_REGRESSION)
-def permission_denied(case: Case) -> str | None:
-    """The system refused access."""
-    if case.error.errno not in _FORBIDDEN:
-        return None
-    return (
-        f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {error_text(case.error)}."
-    )
-
-
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "OSError", facts="accidental", second=C.TEST_REGRESSION)
-def resources_exhausted(case: Case) -> str | None:
-    """A disk or a quota is full, or the system has no more files, processes or memory to give."""
-    is_disk = case.error.errno in _FULL_DISK
-    if not (is_disk or case.error.errno in _EXHAUSTED):
-        return None
-    what = "The disk is full" if is_disk else "A resource of the system is exhausted"
-    return f"{what}{_in(case)}: {error_text(case.error)}."
+@MACHINE_RULES.rule(
+    C.ENVIRONMENT_ERROR, 0.83, "OSError MemoryError", facts="accidental", second=C.TEST_REGRESSION
+)
+def system_refuses(case: Case) -> Hit | str | None:
+    """The system refused access, or has no more space, memory, files or processes to give."""
+    number, error = case.error.errno, error_text(case.error)
+    if case.is_error("MemoryError"):
+        memory = f"Memory ran out{_in(case)}: give the run more, or make it use less."
+        return Hit(suggestion=memory, weight=0.78)  # the code may ask for too much
+    if number in _FORBIDDEN:
+        return f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {error}."
+    if number in _FULL_DISK:
+        return f"The disk is full{_in(case)}: {error}."
+    return f"A resource of the system is exhausted{_in(case)}: {error}." if number in _EXHAUSTED else None
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, facts="library accidental", second=C.TEST_REGRESSION)
@@ -348,10 +329,7 @@ def client_gave_up(case: Case) -> Hit | None:
 @MACHINE_RULES.rule(
     C.ENVIRONMENT_ERROR,
     0.94,
-    "OSError",
-    *_PEER_ERRORS,
-    *_HTTP_ERRORS,
-    *SERVICE_OF_ERROR,
+    " ".join(("OSError", *_PEER_ERRORS, *_HTTP_ERRORS, *SERVICE_OF_ERROR)),
     facts="accidental",
     second=C.TEST_REGRESSION,
 )
@@ -402,7 +380,9 @@ def _is_from_network(case: Case) -> bool:
     return top_level(module) in _NETWORK_MODULES
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, *MACHINE_ERRORS, *dict(_MACHINE_MESSAGES), facts="accidental")
+@MACHINE_RULES.rule(
+    C.ENVIRONMENT_ERROR, 0.9, " ".join((*MACHINE_ERRORS, *dict(_MACHINE_MESSAGES))), facts="accidental"
+)
 def machine_lacks_something(case: Case) -> str | None:
     """The exception's type, or how its message begins, speaks about the machine."""
     error = case.error
@@ -429,12 +409,6 @@ def variable_not_set(case: Case) -> str | None:
     """An environment variable that is read is not set."""
     name = _read_variable(case)
     return name and f"The environment variable {name} that is read{_in(case)} is not set."
-
-
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.65, "MemoryError", facts="accidental", second=C.TEST_REGRESSION)
-def out_of_memory(case: Case) -> str:
-    """Memory ran out."""
-    return f"Memory ran out{_in(case)}: give the run more, or make it use less."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, facts="collect library", second=C.IMPORT_ERROR)
@@ -467,7 +441,7 @@ def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
     return None
 
 
-@MACHINE_RULES.rule(C.TEST_REGRESSION, 0.8, *_OF_PYTEST, owner=Owner.TEST, second=C.ENVIRONMENT_ERROR)
+@MACHINE_RULES.rule(C.TEST_REGRESSION, 0.8, _OF_PYTEST, owner=Owner.TEST, second=C.ENVIRONMENT_ERROR)
 def asked_by_changed_tests(case: Case) -> Hit | str | None:
     """Tests that were changed ask pytest for a fixture, a mark or a plugin that is not there."""
     asked = _asked_of_pytest(case)
@@ -493,7 +467,7 @@ def asked_by_changed_tests(case: Case) -> Hit | str | None:
     return f"{uses}, which is not defined{meant}"
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, *_OF_PYTEST, second=C.TEST_REGRESSION)
+@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, _OF_PYTEST, second=C.TEST_REGRESSION)
 def not_of_pytest(case: Case) -> str | None:
     """pytest is asked for a fixture, a mark or a plugin that nothing here gives."""
     asked = _asked_of_pytest(case)

@@ -110,7 +110,7 @@ def limit_passed(case: Case) -> Hit:
     )
 
 
-@PROCESS_RULES.rule(C.TEST_CRASH, 0.85, "SystemExit", "_pytest.outcomes.Exit", "KeyboardInterrupt")
+@PROCESS_RULES.rule(C.TEST_CRASH, 0.85, "SystemExit _pytest.outcomes.Exit KeyboardInterrupt")
 def session_ended_by_project(case: Case) -> Hit | None:
     """Code of the project ended the program or the whole session."""
     kind, frame = case.evidence.kind, case.raised_at
@@ -176,13 +176,7 @@ def own_internal_error(case: Case) -> Hit | None:
 
 
 @PROCESS_RULES.rule(
-    C.TEST_CRASH,
-    0.8,
-    "ValueError",
-    "OSError",
-    facts="framework",
-    owner=Owner.TEST,
-    second=C.ENVIRONMENT_ERROR,
+    C.TEST_CRASH, 0.8, "ValueError OSError", facts="framework", owner=Owner.TEST, second=C.ENVIRONMENT_ERROR
 )
 def output_closed(case: Case) -> Hit | None:
     """Standard output was closed while pytest was still using it."""

@@ -70,14 +70,6 @@ NOTHING = error(
 UNSET = error("ValueError", "SHOP_TOKEN is not set", TEST, RAISES)
 DATA = error("FileNotFoundError", "no", TEST, bases=OS, errno=2, path="tests/data/large.json")
 PART = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="collections.acb")
-STAND_IN = error(
-    "ModuleNotFoundError",
-    "No module named '__main__'",
-    TEST,
-    PRODUCT,
-    TEST.model_copy(update={"function": "imports", "source": "raise ModuleNotFoundError(name)"}),
-    bases="ImportError",
-)
 NEW_TEXT = "+def test_total():\n+    assert total(x) == 2"
 NEW = Hunk(path=TEST_FILE, line=8, added=2, function="test_total", side=Side.TEST, text=NEW_TEXT)
 EDITED = NEW.model_copy(
@@ -86,12 +78,9 @@ EDITED = NEW.model_copy(
 REMARK = Hunk(path="shop/b.py", line=3, added=1, side=Side.PRODUCT, text="+# a remark")
 EDITED_DATA = Hunk(path="tests/data/large.json", line=2, removed=1, text=" [\n-1,\n 2]")
 REFUSES = from_product("raise TypeError('must be positive')")
-REPLACED_TEXT = "-    raise ValueError('must be positive')\n+    raise TypeError('must be positive')"
-REPLACED = Hunk(path=PRODUCT.path, line=9, added=1, removed=1, side=Side.PRODUCT, text=REPLACED_TEXT)
 UNFIXED_TEXT = "-def full():\n+def whole():"
 UNFIXED = Hunk(path="tests/conftest.py", line=5, added=1, removed=1, side=Side.TEST, text=UNFIXED_TEXT)
 UNDEFINED = error("NameError", "name 'io' is not defined", TEST, PRODUCT, name="io")
-DROPPED = Hunk(path=PRODUCT.path, line=1, removed=1, side=Side.PRODUCT, text="-import io\n import json")
 BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
 
 CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
@@ -103,7 +92,6 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("data of the tests, removed", seen(DATA, files=("tests/data/large.json",)), C.ARTIFACT_MISSING, Owner.TEST, "read-file-removed"),
     ("data of the tests, only changed", seen(DATA, files=("tests/data/large.json",), hunks=(EDITED_DATA,)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
     ("part of a module, by the change", seen(PART, files=("tests/test_cart.py",)), C.IMPORT_ERROR, Owner.TEST, "dependency-missing"),
-    ("stand-in that the product calls", seen(STAND_IN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-test"),
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("an edited test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(EDITED,)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("an edited test beside a remark", seen(ASSERTION, hunks=(EDITED, REMARK), **BY_CHANGE), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
@@ -122,23 +110,21 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("mark, unchanged", seen(MARK), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
     ("coroutine of the change", seen(ASYNC, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
     ("coroutine, unchanged", seen(ASYNC), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
-    ("denied, unchanged", seen(DENIED, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied"),
+    ("denied, unchanged", seen(DENIED, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("denied to the change", seen(DENIED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "refused-to-changed-code"),
-    ("denied to a new test", seen(DENIED, files=("shop/cart.py", "tests/test_cart.py")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied"),
+    ("denied to a new test", seen(DENIED, files=("shop/cart.py", "tests/test_cart.py")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("kind, product changed", seen(KIND, files=("shop/cart.py",)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product"),
     ("kind, only tests changed", seen(KIND, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "product-misled-by-tests"),
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
     ("git, started by the change", seen(GIT, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("local name", seen(error("UnboundLocalError", "cannot access local variable 'y' where", TEST, PRODUCT, bases="NameError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
-    ("class of the error, by the change", seen(error("TypeError", "must be positive", TEST, REFUSES), files=("shop/cart.py",), hunks=(REPLACED,)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("class of the error, as before", seen(error("TypeError", "must be positive", TEST, REFUSES), files=("shop/cart.py",)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product"),
     ("fixture, removed", seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
-    ("removed import", seen(UNDEFINED, files=("shop/cart.py",), hunks=(DROPPED,)), C.TEST_REGRESSION, Owner.PRODUCT, "definition-removed"),
     ("undefined name", seen(UNDEFINED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
-    ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-removed"),
-    ("submodule, removed", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-removed"),
+    ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
+    ("submodule, removed", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
     ("own class, whatever its base", seen(error("shop.cart.Refused", "so", TEST, RAISES, bases="ConnectionError OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("import said by hand", seen(error("ImportError", "no column b", TEST, RAISES)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("second file of its name", seen(error("_pytest.pathlib.ImportPathMismatchError", "x", TEST), files=("tests/more/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
@@ -152,7 +138,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("no temporary folder", seen(error("FileNotFoundError", "No usable temporary directory found in ['/tmp']", TEST, PRODUCT, stdlib("tempfile"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("no home", seen(error("RuntimeError", "Could not determine home directory.", TEST, PRODUCT, stdlib("pathlib"))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("no account", seen(error("KeyError", "'getpwuid(): uid not found: 77'", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
-    ("device", seen(error("OSError", "[Errno 5] Input/output error", TEST, PRODUCT, errno=5)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "resources-exhausted"),
+    ("device", seen(error("OSError", "[Errno 5] Input/output error", TEST, PRODUCT, errno=5)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("socket of the machine", seen(error("FileNotFoundError", "[Errno 2] no", TEST, from_product("wire.connect(place)"), bases=OS, errno=2)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("versions", seen(error("pkg_resources.VersionConflict", "x", TEST)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
 )  # fmt: skip

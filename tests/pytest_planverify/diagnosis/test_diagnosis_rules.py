@@ -163,13 +163,13 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("AttributeError", "partially initialized module 'shop.a' has no attribute 'x' (most likely due to a circular import)", PRODUCT)), C.TEST_REGRESSION, Owner.PRODUCT, "circular-import", "shop.a"),
     (_test(error("SyntaxError", "invalid", path="/v/site-packages/x.py", line=1, object_side=Side.THIRD_PARTY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-does-not-parse", "x.py"),
     (_test(error("SyntaxError", "invalid", path="shop/a.py", line=1)), C.COMPILATION_ERROR, Owner.PRODUCT, "source-does-not-parse", "shop/a.py:1"),
-    (_test(error("PermissionError", "[Errno 13]", PRODUCT, bases="OSError", errno=13, path="/etc/x")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied", "/etc/x"),
-    (_test(error("OSError", "[Errno 24]", PRODUCT, bases="OSError", errno=24)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "resources-exhausted", "is exhausted"),
+    (_test(error("PermissionError", "[Errno 13]", PRODUCT, bases="OSError", errno=13, path="/etc/x")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "/etc/x"),
+    (_test(error("OSError", "[Errno 24]", PRODUCT, bases="OSError", errno=24)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "is exhausted"),
     (_test(error("redis.exceptions.ConnectionError", "no", PRODUCT, LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "client-gave-up", "Redis"),
     (_test(error("requests.exceptions.ConnectionError", "no", _with_source(PRODUCT, "raise ConnectionError()"))), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "ConnectionError"),
     ({**_test(error("ValueError", "odd", frame("/v/site-packages/lib/__init__.py", "<module>", side=Side.THIRD_PARTY))), "kind": "collection", "phase": "collect"}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-fails-at-import", "version"),
     (_test(error("TimeoutError", "", _with_source(PRODUCT, "raise TimeoutError"), bases="OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "TimeoutError"),
-    (_test(error("AttributeError", "<module 'shop.a' from '/x'> does not have the attribute 'b'", TEST, LIBRARY)), C.SPEC_MISMATCH, Owner.PRODUCT, "patched-attribute-missing", "shop.a has no b"),
+    (_test(error("AttributeError", "<module 'shop.a' from '/x'> does not have the attribute 'b'", TEST, LIBRARY)), C.SPEC_MISMATCH, Owner.PRODUCT, "promised-attribute-missing", "shop.a has no b"),
     (_test(error("TypeError", "period must be int", _with_source(PRODUCT, "raise TypeError(x)"))), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "rejects"),
     (_test(error("TypeError", "f() takes 1 positional argument but 2 were given", TEST)), C.SPEC_MISMATCH, Owner.PRODUCT, "call-does-not-fit-signature", "f"),
     (_test(headline="contains 2 failed subtests"), C.TEST_REGRESSION, Owner.PRODUCT, "subtests-failed", "2 failed subtests"),
@@ -246,8 +246,8 @@ def test_flaky_error_inside_the_product_belongs_to_the_product() -> None:
 @pytest.mark.parametrize(
     ("passed", "raised_at", "category", "rule"),
     [
-        ((), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
-        ((False,), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
+        ((), PRODUCT, C.ENVIRONMENT_ERROR, "system-refuses"),
+        ((False,), PRODUCT, C.ENVIRONMENT_ERROR, "system-refuses"),
         ((False, True), PRODUCT, C.FLAKY_TEST, "both-answers"),
         (
             (False, False),

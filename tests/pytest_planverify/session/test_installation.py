@@ -127,7 +127,7 @@ def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path)
 
     found = diagnose(with_installation(evidence(missing("zz", TEST)), tmp_path))
 
-    assert found.rule == "declared-not-installed"
+    assert found.rule == "requirement-unmet"
     assert "test-requirements.txt declares zz-diagrams==1.2" in (found.suggestion or "")
 
 
@@ -159,10 +159,10 @@ OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
 @pytest.mark.parametrize(
     ("found", "rule"),
     [
-        (evidence(missing("yaml", PRODUCT), unmet=(UNMET,)), "declared-not-installed"),
-        (evidence(WRONG_TYPE, unmet=(OLD,)), "version-out-of-bounds"),
-        (evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))), "own-module-not-built"),
-        (evidence(missing("shop._version", PRODUCT)), "own-module-not-built"),
+        (evidence(missing("yaml", PRODUCT), unmet=(UNMET,)), "requirement-unmet"),
+        (evidence(WRONG_TYPE, unmet=(OLD,)), "requirement-unmet"),
+        (evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))), "own-module-not-installed"),
+        (evidence(missing("shop._version", PRODUCT)), "own-module-not-installed"),
         (evidence(MISSING_DATA), "file-not-shipped"),
         (evidence(raised("AttributeError", PRODUCT, **OTHER_LIBRARY)), "library-differs"),
     ],
