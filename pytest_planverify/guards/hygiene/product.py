@@ -111,7 +111,11 @@ _APPROXIMATE = re.compile(
     r"\b(isclose|round|startswith|endswith|approx|any|quantize)\(|[<>]|\bin\b|\[[^\]]*:"
 )
 """Comparisons of parts, or with a tolerance: unequal values can satisfy them."""
-_COMPARES = re.compile(r"==|!=|__(eq|ne)__")
+_COMPARES = re.compile(r"==|!=|__(eq|ne)__|not (\w+) < (\w+) and \(?not \3 < \2")
+_VALUES = re.compile(
+    r"(builtins\.|decimal\.|datetime\.|fractions\.|collections\.)*(int|float|str|bytes|bool|complex|list|dict"
+    r"|tuple|set|frozenset|Decimal|Fraction|date|datetime|UserString|UserDict|UserList)"
+)
 _SIZES = re.compile(r"\b(len|type|bool)\(\w+\) == \1\(\w+\)")
 _ASKS_FOR_KIND = frozenset({"isinstance", "type", "hasattr"})
 
@@ -122,7 +126,9 @@ def _always_equal(site: Site, changes: TreeDifferences) -> str | None:
     if site.meaning(node) in ("unittest.mock.ANY", "mock.ANY"):
         return f"{site.meaning(node)} equals everything"
     for name, function in _comparisons(node, site.module):
-        if problem := _equality_problem(function, owner, is_eq=name == "__eq__"):
+        # A class without a name is made by type(), perhaps of a kind of number or text.
+        is_value = owner is None or any(_VALUES.fullmatch(site.meaning(base)) for base in owner.bases)
+        if problem := _equality_problem(function, owner, is_eq=name == "__eq__", is_value=is_value):
             return f"{owner.name}.{name} {problem}" if owner is not None else f"{name} {problem}"
     if isinstance(node, ast.Assign) and any(".__eq__." in ast.unparse(each) for each in node.targets):
         return "The equality of a mock is replaced"
@@ -130,12 +136,13 @@ def _always_equal(site: Site, changes: TreeDifferences) -> str | None:
 
 
 def _equality_problem(
-    function: ast.FunctionDef | ast.Lambda, owner: ast.ClassDef | None, *, is_eq: bool
+    function: ast.FunctionDef | ast.Lambda, owner: ast.ClassDef | None, *, is_eq: bool, is_value: bool
 ) -> str | None:
     """Return how a comparison treats unequal values as equal, ``None`` if it does not.
 
     Tests compare with plain values. So a class is free in how it compares its own kind, or attributes that
-    plain values do not have; if it compares the other operand itself, it must do so exactly.
+    plain values do not have; if it compares the other operand itself, it must do so exactly. A kind of
+    number, text or list (``is_value``) must not be approximate beside that.
     """
     results, nodes = returned(function), list(ast.walk(function))
     used = {each.id for each in nodes if isinstance(each, ast.Name)}
@@ -161,7 +168,7 @@ def _equality_problem(
     learns = any(isinstance(each, ast.Assign) and name_of(each.value) == operands[1] for each in nodes)
     body = function.body if isinstance(function, ast.FunctionDef) else [function.body]
     compares = _COMPARES.search(_SIZES.sub("", " ".join(map(ast.unparse, body))))
-    is_rough = _APPROXIMATE.search(" ".join(map(ast.unparse, results))) or not compares
+    is_rough = not compares or (is_value and _APPROXIMATE.search(" ".join(map(ast.unparse, results))))
     return "treats different values as equal" if is_whole and (is_rough or learns) else None
 
 
@@ -214,6 +221,8 @@ def _asks_for_tests(site: Site, changes: TreeDifferences) -> str | None:
             operands, expression = [node.slice], node.value
         case ast.Call():
             operands, expression = node.args, node.func
+        case ast.BinOp(op=ast.BitAnd()):  # of sets of names
+            operands, expression = [node.left, node.right], node
         case _:
             return None
     words = [word for each in operands for word in _words(each, site.module)]

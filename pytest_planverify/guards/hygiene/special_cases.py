@@ -68,7 +68,7 @@ _GUARD_VALUES = frozenset(map(repr, (True, False, None, "", 0, -1)))
 """Values that honest guard clauses return."""
 _WORD = re.compile(r"['\"](.{0,2}|[./-]{0,2}[A-Za-z_]\w*([/.-]\w+)*/?)['\"]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
-_BETWEEN_CELLS = re.compile(r"\s*[;=|\t\n]\s*")
+_BETWEEN_CELLS = re.compile(r"[;=|\t\n]")
 _BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
 _ENCODED = re.compile(r"[!-~]{40,}")
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
