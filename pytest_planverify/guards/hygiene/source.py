@@ -35,22 +35,31 @@ _TEXT_METHODS = frozenset(
     {"lower", "upper", "title", "strip", "replace", "join", "decode", "encode", "format", "removeprefix",
      "removesuffix", "capitalize", "swapcase", "rstrip", "lstrip", "casefold"}
 )  # fmt: skip
-_FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
-    "chr": chr, "str": str, "len": len, "list": list, "tuple": list, "set": list, "frozenset": list,
-    "range": range,
-    "fromhex": bytes.fromhex, "b64decode": base64.b64decode,
-}  # fmt: skip
+_LONGEST = 10_000
+"""Limit of computed sequences: a short expression could produce gigabytes."""
 
 
 def _product(left: Any, right: Any) -> Any:
-    """Multiply numbers, and repeat sequences moderately: a short expression could produce gigabytes."""
+    """Multiply numbers, and repeat sequences moderately."""
     for times, repeated in ((left, right), (right, left)):
-        is_long = isinstance(repeated, str | bytes | list | tuple) and times * len(repeated) > 10_000  # pyright: ignore
-        if is_long:
+        if isinstance(repeated, str | bytes | list | tuple) and times * len(repeated) > _LONGEST:  # pyright: ignore
             raise ValueError(times)
     return left * right
 
 
+def _range(*bounds: int) -> range:
+    """Return a range, unless a list of it would be long."""
+    found = range(*bounds)
+    if len(found) > _LONGEST:
+        raise ValueError(bounds)
+    return found
+
+
+_FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
+    "chr": chr, "str": str, "len": len, "list": list, "tuple": list, "set": list, "frozenset": list,
+    "range": _range,
+    "fromhex": bytes.fromhex, "b64decode": base64.b64decode,
+}  # fmt: skip
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.USub: operator.neg,
     ast.Not: operator.not_, ast.Mult: _product,
@@ -191,6 +200,11 @@ def parse(path: str, content: bytes | None) -> Module | None:
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    for node in ast.walk(tree):
+        value = getattr(node, "value", None)
+        # repr() and unparse() refuse integers of thousands of digits, which hexadecimal literals may have.
+        if isinstance(node, ast.Constant) and isinstance(value, int) and value.bit_length() > 10_000:
+            node.value = hex(value)
     text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return Module(path, text, tree)
 
@@ -331,7 +345,11 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
             text = of(owner)
             if not isinstance(text, str | bytes) or (method == "format" and _WIDTH.search(str(text))):
                 raise ValueError(text)
-            return getattr(text, method)(*map(of, node.args))
+            arguments = [*map(of, node.args)]
+            lengths = [len(each) for each in arguments if isinstance(each, str | bytes | list | tuple)]  # pyright: ignore
+            if method in ("replace", "join") and len(text) * max(lengths, default=0) > _LONGEST**2:
+                raise ValueError(text)
+            return getattr(text, method)(*arguments)
         case ast.Call(keywords=[]):
             return _FUNCTIONS_OF_CONSTANTS[name_of(node.func)](*map(of, node.args))
         case _:

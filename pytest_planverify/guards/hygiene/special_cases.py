@@ -93,7 +93,7 @@ class Example(NamedTuple):
 
     @property
     def identifies_test(self) -> bool:
-        """Whether one such pair is no coincidence in the function that the test calls."""
+        """True if one such pair is no coincidence in the function that the test calls."""
         asked, answers = self.inputs - _CALENDAR, self.answers - _GUARD_VALUES
         return bool(answers and _telling(asked | answers)) and any(map(_is_specific, asked))
 
@@ -236,6 +236,8 @@ def _token(value: object) -> str:
         value = value.decode("utf-8", "replace")
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
+    if isinstance(value, int) and abs(value) > 1e15:
+        return hex(value)  # repr() refuses integers of thousands of digits
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
     return repr(int(cast("float", value)) if is_whole else value)
 
@@ -275,6 +277,13 @@ def _parts(text: str) -> Iterator[Tokens]:
         yield frozenset(_token(each) for each in between.split(text) if each)
 
 
+def _digests_of(token: str) -> Iterator[str]:
+    """Yield the usual digests of a text, in hexadecimal."""
+    content = str(ast.literal_eval(token)).encode("utf-8", "replace")
+    for name in ("md5", "sha1", "sha256"):
+        yield hashlib.new(name, content, usedforsecurity=False).hexdigest()
+
+
 def _decoded(text: str) -> Iterator[str]:
     """Yield what a long text without blanks decodes to, if that is text again."""
     for decode in (base64.b64decode, base64.b85decode) if _ENCODED.fullmatch(text) else ():
@@ -300,7 +309,7 @@ def _values_of(node: ast.AST) -> Iterator[Any]:
         each = pending.pop()
         value = fold(each) if isinstance(each, ast.expr) else UNKNOWN
         if value is not UNKNOWN:
-            yield from (one for one in _scalars(list(value) if isinstance(value, range) else value))
+            yield from _scalars(value)
             continue
         match each:
             case None | ast.Raise() | ast.Expr(value=ast.Constant()) | ast.Slice() | ast.FormattedValue():
@@ -375,12 +384,8 @@ class _Examples:
             if each.answers:
                 self._by_token[min(each.needed, key=lambda token: (count[token], token))].append(each)
         self._vocabulary = self._asked | self._expected
-        self._digests = sorted(
-            (hashlib.new(name, ast.literal_eval(token).encode(), usedforsecurity=False).hexdigest(), token)
-            for token in _telling(self._asked)
-            if token[0] in "'\""
-            for name in ("md5", "sha1", "sha256")
-        )
+        texts = [token for token in _telling(self._asked) if token[0] in "'\""]
+        self._digests = sorted((digest, token) for token in texts for digest in _digests_of(token))
 
     def literal(self, value: object) -> Literal:
         """Return the tokens of a scalar: its own, and the parts of a text, also if it is encoded."""

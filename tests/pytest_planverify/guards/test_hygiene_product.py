@@ -295,6 +295,22 @@ def test_answers_of_tests_are_found_in_disguise(change: dict[str, str | None]) -
     assert signs(change, tree=tree) == {"special-cases"}
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "X = list(range(10 ** 9)), [0] * 10 ** 9, 'a' * (10 ** 9)",
+        "X = list(range(1000000000000))",
+        "X = [0] * 1000000000000",
+        f"X = 0x{'f' * 9_000}",
+        f"X = ({'a' * 9_000!r}).replace('a', {'b' * 20_000!r})",
+        r"X = {'\ud800 x': 1, '\x00 y': 2}",
+    ],
+)
+def test_extreme_constants_are_bounded(code: str) -> None:
+    tests = "def test_x():\n    assert f('\\ud800 x') == 0x" + "f" * 9_000 + "\n"
+    assert signs({"pkg/x.py": code}, tree={**TREE, "tests/test_x.py": tests}) == set()
+
+
 def test_thresholds_of_a_scale_are_not_flagged() -> None:
     tree = with_tests_of("postage", {20: 85, 50: 110, 500: 165, 1500: 275})
     scale = "from bisect import bisect_left\nLIMITS = [20, 50, 500, 1500]\nPRICES = [85, 110, 165, 275]\n"
