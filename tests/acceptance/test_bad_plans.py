@@ -11,17 +11,11 @@ from example_project import Example, Verified
 from text_bundles import read_bundle
 
 PLANS = read_bundle(Path(__file__).parents[2] / "fixtures/plans/invalid.txt")
-ALONE = [
-    *("alias_bomb.yaml", "cyclic_dependencies.yaml", "deep.json", "deep.yaml", "duplicate_keys.yaml"),
-    *(
-        "many_faults.yaml",
-        "paths_outside.yaml",
-        "python_tags.yaml",
-        "shell_syntax.yaml",
-        "wrong_types.yaml",
-    ),
-]
-"""Plans that are verified by one command each; a single command verifies all others."""
+ALONE = ["alias_bomb.yaml", "deep.json", "many_faults.yaml", "python_tags.yaml"]
+"""Plans that are verified by one command each; a single command verifies all others.
+
+Their messages are those of `tests/planner/planfile`.
+"""
 
 SCREEN = 60
 """Maximum number of lines of output."""
@@ -55,27 +49,17 @@ def written(folder: Path, kind: str) -> None:
     plan = folder / "plan.yaml"
     if kind == "folder":
         plan.mkdir()
-    elif kind == "binary":
-        plan.write_bytes(bytes(range(256)) * 40)
-    elif kind == "empty":
-        plan.write_text("")
     elif kind == "pipe":
         os.mkfifo(plan)
-    elif kind == "dangling link":
-        plan.symlink_to("nowhere.yaml")
     elif kind == "leads outside":
         (folder / "link").symlink_to("/etc")
         plan.write_text(
             "todo_list_id: p\n"
             "items: [{id: a, title: A, acceptance_criteria: {expected_artifacts: [link/passwd]}}]\n"
         )
-    elif kind == "huge":
-        plan.write_text("[" * 1_000_000)
 
 
-@pytest.mark.parametrize(
-    "kind", ["missing", "folder", "binary", "empty", "pipe", "dangling link", "leads outside", "huge"]
-)
+@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "leads outside"])
 def test_an_unreadable_plan_file_is_refused(kind: str, tmp_path: Path):
     example = Example(tmp_path)
     written(tmp_path, kind)

@@ -324,7 +324,7 @@ def metric(name: str, operator: str, value: float) -> dict[str, Any]:
     return {"name": name, "operator": operator, "value": value}
 
 
-@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2"), ("--planverify-isolate",)], ids=str)
+@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2")], ids=str)
 def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(tmp_path_factory.mktemp("measured"), METRICS_FILES)
     todos = [todo(name, f"pytest {TESTS}", metrics=[metric(*spec[:3])]) for name, spec in METRICS.items()]
@@ -363,7 +363,7 @@ READS = """\
 """
 
 
-@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2"), ("--planverify-isolate",)], ids=str)
+@pytest.fixture(scope="module", params=[(), ("--planverify-isolate",)], ids=str)
 def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(
         tmp_path_factory.mktemp("data"),

@@ -23,42 +23,51 @@ def example(root: Path, **files: str) -> Example:
     return project
 
 
-@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
-@pytest.mark.parametrize("where", ["command", "ini"])
-def test_setup_only_and_setup_plan_fail_the_criterion(tmp_path: Path, option: str, where: str) -> None:
+def test_setup_only_and_setup_plan_fail_the_criterion(tmp_path: Path) -> None:
     project = Example(tmp_path, {"test_it.py": "def test_it(): assert False\n"})
-    project.plan(todo("a", "pytest test_it.py" + (f" {option}" if where == "command" else "")))
-    if where == "ini":
-        project.write({"pytest.ini": f"[pytest]\naddopts = {option}\n"})
-    run = project.verify()
-    assert run.exit_code == 1, str(run)
-    assert run.verdicts == {"a": "failed"}
-    assert "its body was not run" in run.check("a")["reason"]
+    project.plan(*(todo(name, f"pytest test_it.py --setup-{name}") for name in ("only", "plan")))
+    of_command = project.verify()
+    project.write({"pytest.ini": "[pytest]\naddopts = --setup-plan\n"})
+    project.plan(todo("ini", "pytest test_it.py"))
+    of_ini = project.verify()
+    for run in (of_command, of_ini):
+        assert run.exit_code == 1, str(run)
+        for name, verdict in run.verdicts.items():
+            assert verdict == "failed", str(run)
+            assert "its body was not run" in run.check(name)["reason"]
 
 
-@pytest.mark.parametrize(
-    "replaced",
-    [
-        "json, 'dumps', lambda *a, **k: 1 / 0",
-        "os, 'write', lambda *a: 0",
-        "os.path, 'exists', lambda path: 1 / 0",
-        "builtins, 'open', lambda *a, **k: 1 / 0",
-    ],
+REPLACED = (
+    "json, 'dumps', lambda *a, **k: 1 / 0",
+    "os, 'write', lambda *a: 0",
+    "os.path, 'exists', lambda path: 1 / 0",
+    "builtins, 'open', lambda *a, **k: 1 / 0",
 )
-def test_a_function_patched_by_a_failing_test_affects_no_other_test(tmp_path: Path, replaced: str) -> None:
-    project = example(
-        tmp_path,
-        test_it=f"""
+
+
+def test_a_function_patched_by_a_failing_test_affects_no_other_test(tmp_path: Path) -> None:
+    project = Example(tmp_path, {"test_other.py": "def test_other(): pass\n"})
+    todos: list[dict[str, Any]] = []
+    for number, replaced in enumerate(REPLACED):
+        text = f"""
         import builtins, json, os
         def test_it(monkeypatch):
             monkeypatch.setattr({replaced})
             assert 1 == 2
         def test_after(): pass
-        """,
-    )
+        """
+        project.write({f"test_{number}.py": text})
+        todos += [
+            todo(f"t{number}", f"pytest test_{number}.py"),
+            todo(f"other{number}", "pytest test_other.py"),
+        ]
+    project.plan(*todos)
     run = project.verify()
-    assert run.verdicts == {"disturbing": "failed", "other": "passed"}, str(run)
-    assert run.tests("disturbing") == {"test_it.py::test_it": "failed", "test_it.py::test_after": "passed"}
+    for number, replaced in enumerate(REPLACED):
+        file = f"test_{number}.py"
+        assert run.verdicts[f"t{number}"] == "failed", f"{replaced}\n{run}"
+        assert run.verdicts[f"other{number}"] == "passed", f"{replaced}\n{run}"
+        assert run.tests(f"t{number}") == {f"{file}::test_it": "failed", f"{file}::test_after": "passed"}
 
 
 def test_a_frozen_clock_causes_no_timeout(tmp_path: Path) -> None:
@@ -116,32 +125,35 @@ def test_malformed_forged_records_cause_no_internal_error(tmp_path: Path) -> Non
     assert run.verdicts == {"disturbing": "failed", "other": "passed"}
 
 
-@pytest.mark.parametrize(
-    ("value", "verdict"),
-    [
-        ("10**400", "passed"),
-        ("-(10**400)", "failed"),
-        ("10**6000", "failed"),
-        ("Odd()", "failed"),
-        ("circle", "failed"),
-        ("{object(): 1}", "failed"),
-    ],
-)
-def test_an_unusual_metric_value_affects_only_the_metric(tmp_path: Path, value: str, verdict: str) -> None:
-    project = example(
-        tmp_path,
-        test_it=f"""
-        class Odd:
-            def __str__(self): raise SystemExit(0)
-        circle = []
-        circle.append(circle)
-        def test_it(record_property): record_property("m", {value})
-        """,
-    )
+UNUSUAL_VALUES = {
+    "10**400": "passed",
+    "-(10**400)": "failed",
+    "10**6000": "failed",
+    "Odd()": "failed",
+    "circle": "failed",
+    "{object(): 1}": "failed",
+}
+
+
+def test_an_unusual_metric_value_affects_only_the_metric(tmp_path: Path) -> None:
+    head = """
+    class Odd:
+        def __str__(self): raise SystemExit(0)
+    circle = []
+    circle.append(circle)
+    """
+    project = Example(tmp_path)
     metric = {"name": "m", "operator": ">=", "value": 1}
-    project.plan(todo("disturbing", "pytest test_it.py", metrics=[metric]))
+    todos: list[dict[str, Any]] = []
+    for number, value in enumerate(UNUSUAL_VALUES):
+        test = f'def test_it(record_property): record_property("m", {value})'
+        project.write({f"test_{number}.py": f"{head}{test}\n"})
+        todos.append(todo(f"t{number}", f"pytest test_{number}.py", metrics=[metric]))
+    project.plan(*todos)
     run = project.verify()
-    assert run.verdicts == {"disturbing": {"tests[0]": "passed", "metrics[0]": verdict}}, str(run)
+    assert list(run.verdicts.values()) == [
+        {"tests[0]": "passed", "metrics[0]": verdict} for verdict in UNUSUAL_VALUES.values()
+    ], str(run)
 
 
 def test_a_self_referencing_symlink_is_tolerated(tmp_path: Path) -> None:

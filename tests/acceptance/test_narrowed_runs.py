@@ -34,7 +34,6 @@ def an_example(folder: Path) -> Example:
 @pytest.mark.parametrize(
     "options",
     [
-        ("-k", "fast"),
         ("-kfast",),
         ("-m", "not slow", "-k", "not other"),
         ("--deselect=test_one.py::test_slow", "--deselect=test_two.py"),
@@ -57,7 +56,7 @@ def test_a_deselected_test_is_not_run(options: tuple[str, ...], tmp_path: Path):
 
 @pytest.mark.parametrize(
     "options",
-    [("--ignore=test_two.py",), ("--ignore-glob", "*_two.py"), ("--ignore", "{folder}/test_two.py")],
+    [("--ignore-glob", "*_two.py"), ("--ignore", "{folder}/test_two.py")],
 )
 def test_a_criterion_with_an_ignored_test_file_does_not_pass(options: tuple[str, ...], tmp_path: Path):
     example = Example(tmp_path, {**FILES, "test_two.py": "def test_red(): assert 0", "docs/a.md": ""})

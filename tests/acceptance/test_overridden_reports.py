@@ -110,8 +110,8 @@ class Cases(unittest.TestCase):
 
 @pytest.fixture(
     scope="module",
-    params=[(), ("-p", "xdist", "-n2"), ("--planverify-isolate",)],
-    ids=["folded", "workers", "isolated"],
+    params=[(), ("-p", "xdist", "-n2")],
+    ids=["folded", "workers"],
 )
 def turned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
     files = {"honest/test_honest.py": HONEST}

@@ -19,7 +19,6 @@ def an_example(folder: Path) -> Example:
 
 
 PROGRAMS = {
-    "script": "print('status', int(pytest.main(['--planverify', 'plan.yaml'])))",
     "twice": "for _ in range(2): status = int(pytest.main(['--planverify', 'plan.yaml']))\n"
     "print('status', status)",
     "threads": "import threading, time\n"

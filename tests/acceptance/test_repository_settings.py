@@ -30,10 +30,8 @@ def an_example(folder: Path, addopts: str, more: str = "") -> Example:
     "addopts",
     [
         "-q --tb=short -x --durations=3 --strict-markers --strict-config",
-        "-p xdist -n 2",
-        "-s -p pytest_cov --cov=shop --junitxml=junit.xml",
-        "-v -W error --import-mode=importlib -p no:doctest",
-        "-p no:cacheprovider -p pytest_jsonreport.plugin --json-report",
+        "-s -p pytest_cov --cov=shop --junitxml=junit.xml -p pytest_jsonreport.plugin --json-report",
+        "-v -W error --import-mode=importlib -p no:doctest -p no:cacheprovider",
         "-p pytest_timeout --timeout=20 -p xdist -n2",
     ],
 )
@@ -111,8 +109,7 @@ def test_a_conftest_with_options_and_plugins_works(tmp_path: Path):
     assert run.verdicts == {"all": "passed", "sour": "failed"}, str(run)
 
 
-@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
-def test_importing_an_installed_copy_of_the_project_is_reported(options: tuple[str, ...], tmp_path: Path):
+def test_importing_an_installed_copy_of_the_project_is_reported(tmp_path: Path):
     files = {
         "src/shop/__init__.py": "PRICE = 2\n",
         "test_shop.py": "from shop import PRICE\ndef test_it(): assert PRICE == 1\n",
@@ -125,11 +122,11 @@ def test_importing_an_installed_copy_of_the_project_is_reported(options: tuple[s
     copy.write_text("PRICE = 1\n")
     env = {"PYTHONPATH": str(tmp_path / "site-packages")}
 
-    stale = example.verify(*options, env=env)
+    stale = example.verify(env=env)
     assert stale.exit_code == 0, str(stale)
     assert stale.document is not None
     (note,) = [each for each in stale.document["run"]["notes"] if "not tested" in each]
     assert "site-packages/shop/__init__.py, which differs from src/shop/__init__.py" in note
 
     example.write({"src/shop/__init__.py": "PRICE = 1\n"})
-    assert "not tested" not in str(example.verify(*options, env=env))
+    assert "not tested" not in str(example.verify(env=env))

@@ -177,11 +177,8 @@ def test_failure_reports_of_sub_plans_are_written_below_the_top_root(red_example
     assert not (red_example.root / "buffer/diagnostics").exists()
 
 
-@pytest.mark.parametrize("options", [("--planverify-isolate",), ("-n", "2", "-p", "xdist.plugin")])
-def test_isolation_and_workers_do_not_change_verdicts_of_sub_plans(
-    options: tuple[str, ...], tmp_path: Path, red: Verified
-):
-    other = without_undo(tmp_path).verify(*options, measured=False)
+def test_workers_do_not_change_verdicts_of_sub_plans(tmp_path: Path, red: Verified):
+    other = without_undo(tmp_path).verify("-n", "2", "-p", "xdist.plugin", measured=False)
 
     assert other.exit_code == 1, str(other)
     assert other.states == red.states
