@@ -69,8 +69,14 @@ def request(
         # Nearest first, so that the most distant results are left out of a long list.
         found = reachable(tx.ids_before(record.id), tx.ids_before)
         todo, results = record.todo, tuple(islice(found, MOST_RESULTS))
-        names = {"sub_plan": todo.sub_plan, "sub_project_id": todo.sub_project_id}
-        action = LoadSubPlan(rule=rule, because=because, todo_id=record.id, results=results, **names)
+        action = LoadSubPlan(
+            rule=rule,
+            because=because,
+            todo_id=record.id,
+            sub_plan=todo.sub_plan,
+            sub_project_id=todo.sub_project_id,
+            results=results,
+        )
     else:
         # Without a driver no event reports that work has begun.
         if tx.policy.driven:
@@ -96,6 +102,8 @@ def start_clock(tx: Transaction, record: TodoRecord) -> None:
     tx.begin_lifetime(record, tx.now)
     limit = record.todo.timeout_seconds
     tx.update(record, deadline=None if limit is None else tx.now + limit)
+    if limit is not None:
+        tx.timed.setdefault(record.id)
 
 
 def instructions_for(
