@@ -343,7 +343,8 @@ class _Summary:
     def write_causes(self) -> None:
         """Write the root causes in the order of repair, unless the todos already show all of it."""
         causes = self._document.causes
-        if len(causes) < 2 and all(len(cause.todos) < 2 for cause in causes):
+        # One cause that makes one todo fail says nothing more than the todo.
+        if max(len(causes), *(len(cause.todos) for cause in causes), 0) < 2:
             return
         shown = causes if self._verbose else causes[:MOST_CAUSES]
         for cause in shown:
