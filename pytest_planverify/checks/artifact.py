@@ -23,6 +23,7 @@ from planner.model.outcome import FixtureUse
 from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.planfile.project_files import RootedFiles
+from planner.text.display import counted
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import Judgement
 
@@ -70,7 +71,7 @@ def read_fixture(path: str, root: Path, *, check_id: str = "") -> tuple[FixtureU
     """
     try:
         with _reading(path):
-            return FixtureUse(path=path, sha256=file_sha256(_existing_file(root, path))), None
+            return FixtureUse(path=path, sha256=file_sha256(_existing(root, path))), None
     except _Fault as fault:
         return FixtureUse(path=path, sha256=None), fault.evidence(check_id, EvidenceKind.FIXTURE)
 
@@ -176,25 +177,33 @@ def _paths(pattern: str, root: Path) -> list[str]:
 
 def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | None) -> None:
     """Raise :class:`_Fault` for the first fault of a file or folder."""
-    # The cheapest conditions come first: a file of the wrong size need not be read.
-    file = _existing(root, path)
+    # ``min_bytes`` has a default, so only a larger one was written for a file.
+    has_size = spec.max_bytes is not None or spec.min_bytes > _DEFAULT_MIN_BYTES
+    is_of_file = has_size or spec.sha256 is not None or spec.json_schema is not None
+    file = _existing(root, path, may_be_folder=not is_of_file)
     if file.is_dir():
-        _check_folder(path, file, spec)
+        if spec.min_bytes and not any(names for _, _, names in os.walk(file)):
+            raise _Fault("empty", path)
         return
+    # The cheapest conditions come first: a file of the wrong size need not be read.
     size = file.stat().st_size
     if size < spec.min_bytes:
         problem = "too_small" if size else "empty"
-        raise _Fault(problem, path, expected=_bytes(spec.min_bytes), actual=_bytes(size))
+        raise _Fault(problem, path, **_sizes(spec.min_bytes, size))
     if spec.max_bytes is not None and size > spec.max_bytes:
-        raise _Fault("too_large", path, expected=_bytes(spec.max_bytes), actual=_bytes(size))
+        raise _Fault("too_large", path, **_sizes(spec.max_bytes, size))
     if spec.sha256 is not None and (digest := file_sha256(file)) != spec.sha256:
         raise _Fault("sha256", path, expected=spec.sha256, actual=digest)
     if validate is not None:
         validate(path, _read_json(path, file))
 
 
-def _existing(root: Path, path: str) -> Path:
-    """Return the path of an existing file or folder, without links. Raises :class:`_Fault` for others."""
+def _sizes(limit: int, size: int) -> dict[str, str]:
+    return {"expected": counted(limit, "byte"), "actual": counted(size, "byte")}
+
+
+def _existing(root: Path, path: str, *, may_be_folder: bool = False) -> Path:
+    """Return the path of an existing file, without links. Raises :class:`_Fault` for others."""
     try:
         base = root.resolve()
         file = (base / path).resolve()
@@ -205,16 +214,9 @@ def _existing(root: Path, path: str) -> Path:
     if not file.exists():
         raise _Fault("missing", path, nearest=RootedFiles(root).near(path))
     # Reading a pipe would wait for ever, and a device may have no end.
-    if not file.is_dir() and not file.is_file():
-        raise _Fault("not_a_file", path, expected="a file", actual="a device, socket or pipe")
-    return file
-
-
-def _existing_file(root: Path, path: str) -> Path:
-    """Return the path of an existing file. Raises :class:`_Fault` for anything else."""
-    file = _existing(root, path)
-    if file.is_dir():
-        raise _Fault("not_a_file", path, expected="a file", actual="a folder")
+    if not file.is_file() and not (may_be_folder and file.is_dir()):
+        kind = "a folder" if file.is_dir() else "a device, socket or pipe"
+        raise _Fault("not_a_file", path, expected="a file", actual=kind)
     return file
 
 
@@ -224,20 +226,6 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _check_folder(path: str, folder: Path, spec: ArtifactSpec) -> None:
-    """Raise :class:`_Fault` if only a file can meet the demands, or if the folder contains no file."""
-    # ``min_bytes`` has a default, so only a larger one was written for a file.
-    has_size = spec.max_bytes is not None or spec.min_bytes > _DEFAULT_MIN_BYTES
-    if has_size or spec.sha256 is not None or spec.json_schema is not None:
-        raise _Fault("not_a_file", path, expected="a file", actual="a folder")
-    if spec.min_bytes and not any(names for _, _, names in os.walk(folder)):
-        raise _Fault("empty", path)
-
-
-def _bytes(count: int) -> str:
-    return "1 byte" if count == 1 else f"{count} bytes"
-
-
 def _refuse_constant(name: str) -> NoReturn:
     """Reject ``NaN`` and ``Infinity``, which Python's parser accepts though they are no JSON."""
     raise ValueError(f"{name} is not a JSON value")
@@ -245,8 +233,8 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _read_json(path: str, file: Path) -> Any:
     """Return the parsed file, with or without a byte order mark. Raises :class:`_Fault` or ``OSError``."""
-    if file.stat().st_size > MAX_JSON_BYTES:
-        raise _Fault("too_large", path, expected=_bytes(MAX_JSON_BYTES), actual=_bytes(file.stat().st_size))
+    if (size := file.stat().st_size) > MAX_JSON_BYTES:
+        raise _Fault("too_large", path, **_sizes(MAX_JSON_BYTES, size))
     try:
         # "-sig" accepts a byte order mark, which programs on Windows write.
         return json.loads(file.read_text("utf-8-sig"), parse_constant=_refuse_constant)
@@ -276,7 +264,7 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
 
     try:
         with _reading(named):
-            schema = _read_json(named, _existing_file(root, named))
+            schema = _read_json(named, _existing(root, named))
     except _Fault as fault:
         raise bad(str(fault)) from fault
     # true and false are schemas, too: they accept everything or nothing.
