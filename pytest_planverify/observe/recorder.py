@@ -14,9 +14,9 @@ import difflib
 import faulthandler
 import os
 from fnmatch import fnmatch
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 from json import dumps  # bound early: a test may have replaced it while its failure is reported
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,7 +30,8 @@ from pytest_planverify.observe.warm_modules import imported_modules
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable
+    from pathlib import Path
 
     from pytest_planverify.journal import JournalWriter
     from pytest_planverify.observe.audit import Audit
@@ -56,18 +57,17 @@ class Recorder:
 
     spec: WorkerSpec
     journal: JournalWriter
+    config: pytest.Config
+    """To be set before the collection; in a forked worker, that of the server."""
 
     def __init__(self) -> None:
         self.worker = ""
         """Id of the xdist worker that this process is; empty in the controlling process."""
-        self._ledger: ResultLedger | None = None
         self.soft_limits = SoftLimits()
         self._stacks: Any = None
         self.audit: Audit | None = None
-        self._project: ProjectMap | None = None
         self._failures = FailureTally()
         self.tampering = TamperingObserver()
-        self._config: pytest.Config | None = None
         self._ignored: list[str] = []
         """Files and folders with test files that the user left out with ``--ignore``."""
 
@@ -76,20 +76,21 @@ class Recorder:
     def begin(self, spec: WorkerSpec, journal: JournalWriter, worker: str = "") -> None:
         """Start observing, in the worker; ``worker`` is the id of an xdist worker."""
         self.spec, self.journal, self.worker = spec, journal, worker
-        self._root = Path(spec.root)
-        self._nodeids = NodeIds(spec.root, spec.root)
-        if self._config is not None:
-            self.adopt(self._config)
 
-    def adopt(self, config: pytest.Config) -> None:
-        """Set the configuration, which in a forked worker was created by the server.
+    @cached_property
+    def _nodeids(self) -> NodeIds:
+        return NodeIds(str(self.config.rootpath), self.spec.root)
 
-        Called before or after :meth:`begin`; the second of both calls creates the ledger of results.
-        """
-        self._config = config
-        if hasattr(self, "spec"):
-            self._nodeids = NodeIds(str(config.rootpath), self.spec.root)
-            self._ledger = ResultLedger(self.journal, self._nodeids)
+    @cached_property
+    def _ledger(self) -> ResultLedger:
+        return ResultLedger(self.journal, self._nodeids)
+
+    @cached_property
+    def project(self) -> ProjectMap:
+        """Map of file ownership, built at the first failure."""
+        from pytest_planverify.observe.project_map import ProjectMap
+
+        return ProjectMap.discover(self.spec.root, planned=self.spec.planned)
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -180,8 +181,7 @@ class Recorder:
         selected = [folder / each.partition("::")[0] for each in config.args]
         # pytest also asks for what lies beside a selected file, of which the command has no test.
         is_selected = any(each in (collection_path, *collection_path.parents) for each in selected)
-        names = list(islice(_files_of(collection_path), _MOST_NAMES)) if is_selected else []
-        if len(names) == _MOST_NAMES or any(_is_test_file(name, config) for name in names):
+        if is_selected and _may_hold_tests(collection_path, config):
             self._ignored.append(os.path.relpath(path, config.rootpath).replace(os.sep, "/"))
         return True
 
@@ -273,22 +273,13 @@ class Recorder:
         self._failures.ran(None)
         return result
 
-    @property
-    def project(self) -> ProjectMap:
-        """Map of file ownership, built lazily at the first failure."""
-        if self._project is None:
-            from pytest_planverify.observe.project_map import ProjectMap
-
-            self._project = ProjectMap.discover(self._root, planned=self.spec.planned)
-        return self._project
-
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
         """Process a report last, after all plugins that may have changed it."""
         try:
             yield
         finally:  # also if one of these plugins has raised
-            if not self.worker and self._ledger is not None:
+            if not self.worker:
                 self._ledger.add(report)
             if report.outcome != "passed":
                 self._failures.reported(report)
@@ -335,16 +326,13 @@ class Recorder:
 # collection.
 
 
-def _files_of(path: Path) -> Iterator[str]:
-    """Yield the name of a file, or those of the files below a folder."""
-    if not path.is_dir():
-        yield path.name
-    for _, _, names in os.walk(path):
-        yield from names
-
-
-def _is_test_file(name: str, config: pytest.Config) -> bool:
-    return name.endswith(".py") and any(fnmatch(name, each) for each in config.getini("python_files"))
+def _may_hold_tests(path: Path, config: pytest.Config) -> bool:
+    """Return whether a file is one of tests by its name, or a folder has one or is very large."""
+    walked = (names for _, _, names in os.walk(path)) if path.is_dir() else [[path.name]]
+    names = list(islice(chain.from_iterable(walked), _MOST_NAMES))
+    python = [name for name in names if name.endswith(".py")]
+    is_test = any(fnmatch(name, each) for each in config.getini("python_files") for name in python)
+    return is_test or len(names) == _MOST_NAMES
 
 
 def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing) -> list[str]:

@@ -93,7 +93,7 @@ def register_in_xdist_worker(config: pytest.Config) -> None:
         return
     spec = WorkerSpec.from_json(text)
     recorder = Recorder()
-    recorder.adopt(config)
+    recorder.config = config
     journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
     recorder.begin(spec, journal, str(worker_input.get("workerid", "worker")))
     recorder.audit = watching()
@@ -144,7 +144,7 @@ class _Steps:
         """Record errors of pytest's start, which pytest itself only prints."""
         try:
             config = yield
-            self.recorder.adopt(config)
+            self.recorder.config = config
             return config
         except pytest.UsageError as error:
             if self.journal is not None:
