@@ -17,7 +17,13 @@ from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, 
 from planner.model.taxonomy import Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis.messages import alike
-from pytest_planverify.diagnosis.tool_output import read_script_error, read_stack, read_traceback
+from pytest_planverify.diagnosis.tool_output import (
+    CANNOT_IMPORT,
+    MARKS_OF_ERRORS,
+    read_script_error,
+    read_stack,
+    read_traceback,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +51,6 @@ _PROSE = (".md", ".rst", ".txt", ".pyc")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEFINES = re.compile(r"^\+\s*(?:async )?def ", re.MULTILINE)
 _CHANGED_CODE = re.compile(r"^[+-][^\S\n]*[^\s#]", re.MULTILINE)
-_IMPORTED = re.compile(r"^cannot import name '(?P<name>[^']+)'")
 
 
 class lazy(Generic[T]):
@@ -309,7 +314,9 @@ class Case:
         """
         path = module.replace(".", "/")
         ends = (f"/{path}.py", f"/{path}/__init__.py")
-        found = (file for file, side in self._sides if side is Side.PRODUCT and f"/{file}".endswith(ends))
+        found = (
+            file for file, side in self._sides.items() if side is Side.PRODUCT and f"/{file}".endswith(ends)
+        )
         return next(found, None)
 
     @lazy
@@ -318,23 +325,22 @@ class Case:
         return self.raised_at is not None and self.is_changed(self.raised_at.path)
 
     @lazy
-    def _sides(self) -> tuple[tuple[str, Side | None], ...]:
-        """Changed files with their sides."""
-        return tuple(
-            (file.path, file.side)
-            for file in self.evidence.changed or ()
-            if file.path in (self.changed or ())
-        )
+    def _sides(self) -> dict[str, Side | None]:
+        """Sides of the changed files, by path."""
+        changed = self.changed
+        if not changed:
+            return {}
+        return {file.path: file.side for file in self.evidence.changed or () if file.path in changed}
 
     @lazy
     def tests_changed(self) -> bool:
         """Return whether test files are known to have changed."""
-        return any(side is Side.TEST for _, side in self._sides)
+        return Side.TEST in self._sides.values()
 
     @lazy
     def product_changed(self) -> bool:
         """Return whether product files are known to have changed."""
-        return any(side is Side.PRODUCT for _, side in self._sides)
+        return Side.PRODUCT in self._sides.values()
 
     @lazy
     def only_tests_changed(self) -> bool:
@@ -342,8 +348,9 @@ class Case:
 
         Files of neither side count as possible causes, unless they are documents.
         """
-        data = any(side is None and not path.endswith(_PROSE) for path, side in self._sides)
-        return self.tests_changed and not self.product_changed and not data
+        if not self.tests_changed or self.product_changed:
+            return False
+        return all(side is not None or path.endswith(_PROSE) for path, side in self._sides.items())
 
     @lazy
     def tests_on_way_changed(self) -> bool:
@@ -354,9 +361,12 @@ class Case:
         """
         if not self.tests_changed:
             return False
-        own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
-        own |= {self.error.path or "", *(finding.path or "" for finding in self.command.findings)}
-        helpers = (path for path, side in self._sides if side is Side.TEST and not is_test_module(path))
+        own = {(self.evidence.nodeid or "").partition("::")[0], self.error.path or ""}
+        own.update(frame.path for frame in self.frames)
+        own.update(finding.path or "" for finding in self.command.findings)
+        helpers = (
+            path for path, side in self._sides.items() if side is Side.TEST and not is_test_module(path)
+        )
         return any(self.is_changed(path) for path in own) or any(
             path.endswith("conftest.py") or self._signs_in(path) != {"+"} for path in helpers
         )
@@ -378,8 +388,8 @@ class Case:
         """
         file, _, name = (self.evidence.nodeid or "").partition("::")
         function = name.partition("[")[0].replace("::", ".")
-        imported = _IMPORTED.match(self.error.message)
-        wanted = (imported["name"] if imported else "") or self.error.name or ""
+        imported = CANNOT_IMPORT.match(self.error.message)
+        wanted = (imported["what"] if imported else "") or self.error.name or ""
         hunks = [hunk for hunk in self.evidence.hunks if hunk.side is Side.TEST]
         if function:
             return any(
@@ -492,8 +502,10 @@ def _top_of_path(path: str) -> str:
 def _printed_error(evidence: Evidence) -> ExceptionFact | None:
     """Return the first exception that can be parsed from the streams, the output or pytest's report."""
     command = evidence.command
-    first_party = own_names(evidence) if command else frozenset(evidence.first_party)
     texts = (evidence.stderr_tail, command.output_tail if command else "", evidence.stdout_tail)
+    if not any(mark in text for text in (*texts, evidence.longrepr) for mark in MARKS_OF_ERRORS):
+        return None
+    first_party = own_names(evidence) if command else frozenset(evidence.first_party)
     for text in (*texts, evidence.longrepr):
         if error := read_traceback(text, first_party):
             return _within_project(error, evidence) if command else error

@@ -25,7 +25,9 @@ from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from planner.text.python_text import callee_of
 from pytest_planverify.diagnosis.case import Case, is_class
+from pytest_planverify.diagnosis.known import CODES
 from pytest_planverify.diagnosis.messages import origins_of_values
+from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,13 +47,10 @@ _ASSERTIONS = ("AssertionError", "Failed", "_pytest.outcomes.Failed")
 """Assertion errors; those raised in the same test helper have no common cause for that reason."""
 _UNUSABLE = ("AttributeError", "LookupError", "TypeError", "ValueError")
 """Errors of a test that uses a value of an unexpected kind."""
-_CANNOT_IMPORT = re.compile(r"^cannot import name '(?P<name>[^']+)' from ")
 _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
 _CALL = re.compile(r"(?P<name>(?:\b[A-Za-z_]\w*)?(?:\.[A-Za-z_]\w*)*)\((?<=\w\()")
 _OF_TESTS = ("self", "cls", "pytest")
 """Names whose methods return no product values, as in ``self.assertEqual``."""
-_SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E902", "E0001"})
-"""Codes by which linters report a file that does not parse."""
 
 
 class Mark(NamedTuple):
@@ -91,7 +90,11 @@ def _marks_of_facts(case: Case) -> Iterator[Mark]:
 
 def _is_syntax(finding: Finding) -> bool:
     """Return whether a tool reports that it could not parse the file."""
-    return finding.code in _SYNTAX_CODES or finding.message.startswith(("SyntaxError:", "Syntax error"))
+    return (
+        finding.code in CODES["syntax"]
+        or finding.code == "E902"
+        or finding.message.startswith(("SyntaxError:", "Syntax error"))
+    )
 
 
 def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
@@ -99,8 +102,8 @@ def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
     error, frame = case.error, case.raised_at
     if case.is_error("ModuleNotFoundError") and error.name:
         yield Mark("module", (error.name,))
-    elif error.name and (found := _CANNOT_IMPORT.match(error.message)):
-        yield Mark("name", (error.name, found["name"]))
+    elif error.name and (found := CANNOT_IMPORT.match(error.message)):
+        yield Mark("name", (error.name, found["what"]))
     elif case.is_error("NameError") and error.name and frame and frame.module:
         yield Mark("name", (frame.module, error.name))
     elif case.is_error("AttributeError") and error.name and error.object_type:

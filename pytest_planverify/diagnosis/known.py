@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FILE = Path(__file__).parent / "data" / "known.toml"
 
@@ -16,9 +20,44 @@ def _by_name(table: str) -> dict[str, str]:
     return {name: brings for brings, names in _DATA[table].items() for name in names}
 
 
-def _whole_line(key: str) -> str:
-    """Return a pattern that matches a whole line by one of the table's patterns."""
-    return rf"^[ \t]*(?:{'|'.join(_DATA['command'][key])})[ \t\r]*$"
+def literal_in(pattern: str) -> str:
+    """Return the longest text that each match of a pattern contains; empty if it cannot be told.
+
+    Groups are left out. A pattern with alternatives outside of groups has no such text.
+    """
+    texts, depth = [""], 0
+    for token in _TOKEN.findall(pattern):
+        depth += (token == "(") - (token == ")")
+        if token == "|" and not depth:
+            return ""
+        if _LITERAL.fullmatch(token) and not depth:
+            texts[-1] += token[-1]
+            continue
+        if token in ("?", "*", "+", "{"):  # what precedes may be absent
+            texts[-1] = texts[-1][:-1]
+        texts.append("")
+    return max(texts, key=len)
+
+
+_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|.")
+_LITERAL = re.compile(r"\\\W|[^\\()?*+{}.^$|\[]")
+_LINES = {
+    key: tuple((literal_in(each), rf"^[ \t]*(?:{each})[ \t\r]*$") for each in _DATA["command"][key])
+    for key in ("unknown_names", "set_up")
+}
+"""Patterns of whole lines, each after a text that its matches contain."""
+
+
+def matching_lines(key: str, text: str) -> Iterator[re.Match[str]]:
+    """Yield the lines of an output that match the patterns of a table.
+
+    ``unknown_names``: a tool reports an unknown file, target or option; the name is in one of the groups;
+    if none matched and the line ends with a colon, it is the next line. ``set_up``: its configuration or
+    installation prevents its work.
+    """
+    for literal, pattern in _LINES[key]:
+        if literal in text:  # faster than the pattern, which most outputs do not match
+            yield from re.finditer(pattern, text, re.MULTILINE)
 
 
 PLUGIN_OF_FIXTURE = _by_name("plugin_of_fixture")
@@ -31,11 +70,5 @@ SERVICE_OF_ERROR = _by_name("service_of_error")
 """Service names by the exception that a client raises if the service is unavailable."""
 MACHINE_ERRORS = _by_name("machine_errors")
 """Phrases for a problem of the machine, by qualified exception name."""
-UNKNOWN_NAME = _whole_line("unknown_names")
-"""Pattern of a line in which a tool reports an unknown file, target or option. The name is in one of the
-groups; if none of them matched and the line ends with a colon, the name is the next line.
-"""
-SET_UP = _whole_line("set_up")
-"""Pattern of a line in which a tool reports that its configuration or installation prevents its work."""
 CODES = {name: frozenset[str](codes) for name, codes in _DATA["codes"].items()}
 """Codes, warning flags and file suffixes of tools' findings, by topic."""

@@ -19,6 +19,9 @@ from planner.model.verdicts import Side
 
 _TRACEBACK = "Traceback (most recent call last):"
 _FILE_MARK = ' File "'
+_REPORT_MARK = "\nE  "
+MARKS_OF_ERRORS = (_FILE_MARK, _REPORT_MARK, "Error")
+"""Texts of which an output contains one if an exception can be read from it."""
 _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _THREAD = re.compile(r"^(?=(?:Current thread|Thread) 0x[0-9a-f]+.*:$)", re.MULTILINE)
@@ -44,9 +47,11 @@ _REPORT_DEFINES = re.compile(r"^ +(?:async )?def (?P<name>\w+)\(")
 _REPORT_SOURCE = re.compile(r"^> +(?P<source>\S.*)$")
 
 _MISSING_MODULE = re.compile(r"^No module named '(?P<name>[^']+)'")
-_CANNOT_IMPORT = re.compile(
-    r"^cannot import name '[^']+' from (?:partially initialized module )?'(?P<name>[^']+)'"
+CANNOT_IMPORT = re.compile(
+    r"^cannot import name '(?P<what>[^']+)' from (?P<partial>partially initialized module )?"
+    r"'(?P<name>[^']+)'"
 )
+"""The message of an import of a name that a module lacks."""
 _ERRNO = re.compile(r"^\[Errno (?P<errno>\d+)\] [^:]*(?:: '(?P<path>[^']*)')?")
 _NO_ATTRIBUTE = re.compile(
     r"^(?:module '(?P<module>[\w.]+)'|'(?P<kind>[\w.]+)' object) has no attribute '(?P<name>\w+)'"
@@ -75,7 +80,7 @@ def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> Exce
             error = _read_from(lines[start[0] :], first_party)
             if error is not None and (starts or headless or error.type in _SYNTAX_ERRORS):
                 return error
-    return _read_report(text, first_party) if "\nE  " in text else None
+    return _read_report(text, first_party) if _REPORT_MARK in text else None
 
 
 def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact | None:
@@ -211,7 +216,7 @@ def _exception(
     syntax = syntax if bare in _SYNTAX_ERRORS else None
     system = _ERRNO.match(message)
     attribute = _NO_ATTRIBUTE.match(message) if bare == "AttributeError" else None
-    named = _MISSING_MODULE.match(message) or _CANNOT_IMPORT.match(message) or attribute
+    named = _MISSING_MODULE.match(message) or CANNOT_IMPORT.match(message) or attribute
     object_type, side = None, syntax.side if syntax else None
     if attribute and attribute["module"]:
         is_own = attribute["module"].partition(".")[0] in first_party

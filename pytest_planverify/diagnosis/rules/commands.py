@@ -19,13 +19,13 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from planner.model.taxonomy import Category as C
 from pytest_planverify.diagnosis.case import SCRIPT_PURPOSES, Case, top_level, within_project
-from pytest_planverify.diagnosis.known import CODES, SET_UP, UNKNOWN_NAME
+from pytest_planverify.diagnosis.known import CODES, matching_lines
 from pytest_planverify.diagnosis.messages import error_text, quote
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rules
 from pytest_planverify.diagnosis.tool_output import read_death
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from planner.model.evidence import CommandFact, Finding
 
@@ -39,7 +39,6 @@ _RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"}
 """Tools that only start others: the command's purpose does not determine which tool complained."""
 
 _PARSING, _ABOUT_TYPES = tuple(CODES["parsing"]), tuple(CODES["about_types"])
-_UNKNOWN_NAME, _SET_UP = re.compile(UNKNOWN_NAME, re.MULTILINE), re.compile(SET_UP, re.MULTILINE)
 _SET_UP_FILES = re.compile(
     r"^(?:pyproject\.toml|setup\.cfg|tox\.ini|\.?mypy\.ini|\.?pylintrc(?:\.toml)?|\.?ruff\.toml|\.flake8|"
     r"pyrightconfig\.json|tsconfig[\w.-]*\.json|\.eslintrc[\w.]*|eslint\.config\.[cm]?[jt]s|clippy\.toml)$"
@@ -118,7 +117,7 @@ def _names_in(case: Case) -> tuple[str, ...]:
         ".".join(filter(None, found.groups()))
         or (text[found.end() + 1 :].partition("\n")[0].strip() if found[0].endswith(":") else "")
         for text in _own_texts(case)
-        for found in _UNKNOWN_NAME.finditer(text)
+        for found in matching_lines("unknown_names", text)
     )
 
 
@@ -129,7 +128,8 @@ def _own_texts(case: Case) -> tuple[str, ...]:
     is_checker = case.command.purpose != "test"
     if findings and is_source and is_checker:
         return ()
-    return (case.command.output_tail, evidence.stderr_tail, evidence.stdout_tail)
+    texts = (case.command.output_tail, evidence.stderr_tail, evidence.stdout_tail)
+    return tuple(filter(None, texts))
 
 
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, second=C.LINT_ERROR)
@@ -145,7 +145,8 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
                 suggestion=f"{command.tool} is not configured correctly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
             )
-    found = next(filter(None, map(_SET_UP.search, _own_texts(case))), None)
+    lines = (found for text in _own_texts(case) for found in matching_lines("set_up", text))
+    found = next(lines, None)
     return found and f"{command.tool} cannot work with its configuration: {quote(found[0])}"
 
 
@@ -359,11 +360,6 @@ def _is_style(finding: Finding) -> bool:
     return found is not None and found["flag"] not in CODES["hard_flags"] and "error=" in found[0]
 
 
-def _is_compiler_finding(finding: Finding) -> bool:
-    """Return whether a finding is about a file of a compiled language."""
-    return PurePosixPath(finding.path or "").suffix in CODES["compiled"]
-
-
 def _kind_of(case: Case, finding: Finding) -> str | None:
     """Return the kind of a finding, one of those in the table of rules; ``None`` if it is none of them."""
     code, command = finding.code or "", case.command
@@ -404,13 +400,24 @@ def _kind_in_rust(finding: Finding) -> str:
     return "type" if code in CODES["rust_types"] else "build"
 
 
+@lru_cache(maxsize=16)
+def _complaints_by_kind(case: Case) -> dict[str | None, list[Finding]]:
+    """Return the findings that make the command fail, by kind; none if the command was killed.
+
+    What a tool printed before it was killed is not why it failed.
+    """
+    found: dict[str | None, list[Finding]] = {}
+    if not case.timed_out and case.process.signal is None:
+        for finding in _complaints(case) if case.command.findings else ():
+            found.setdefault(_kind_of(case, finding), []).append(finding)
+    return found
+
+
 def _found(kind: str) -> Reader:
     """Return a reader for the first finding of a kind."""
 
     def read(case: Case) -> Hit | None:
-        if not case.command.findings or case.timed_out or case.process.signal is not None:
-            return None  # findings that a tool printed before it was killed are not why it failed
-        chosen = tuple(each for each in _complaints(case) if _kind_of(case, each) == kind)
+        chosen = _complaints_by_kind(case).get(kind)
         return _complaint(case, chosen, promise=kind in _PROMISES) if chosen else None
 
     return read
@@ -420,7 +427,7 @@ _PROMISES = ("own module", "package", "interface")
 """Kinds of findings that the product owns even if they are in a test file."""
 
 
-def _complaint(case: Case, findings: tuple[Finding, ...], *, promise: bool) -> Hit:
+def _complaint(case: Case, findings: Sequence[Finding], *, promise: bool) -> Hit:
     """Return the hit for the first finding, with the number of further ones."""
     first = findings[0]
     path = within_project(first.path, case.evidence) if first.path else None

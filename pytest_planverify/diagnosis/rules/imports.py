@@ -18,16 +18,13 @@ from planner.text.glob_patterns import allowed, is_glob, literal_prefix
 from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, top_level
 from pytest_planverify.diagnosis.messages import alike, error_text, place, quote, since
 from pytest_planverify.diagnosis.rule import Hit, Rules
+from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
     from planner.model.evidence import ExceptionFact
 
 LOADING_RULES = Rules("error")
 
-_CANNOT_IMPORT = re.compile(
-    r"^cannot import name '(?P<name>[^']+)' from (?P<partial>partially initialized module )?"
-    r"'(?P<module>[^']+)'"
-)
 _IMPORT_LINE = re.compile(r"^(?:from|import) ([\w.]+)")
 _MODULE_WORDS = re.compile(r"'([A-Za-z_][\w.]*)'")
 _DEPENDENCY_WORDS = re.compile(r"\b(?:dependenc|install|pip |librar)", re.IGNORECASE)
@@ -67,10 +64,10 @@ def _missing_module(case: Case) -> str | None:
 
 def _imported_name(case: Case) -> tuple[str, str] | None:
     """Return module and name of a ``cannot import name``; ``None`` for other errors and import cycles."""
-    found = _CANNOT_IMPORT.match(case.error.message) if case.is_error("ImportError") else None
+    found = CANNOT_IMPORT.match(case.error.message) if case.is_error("ImportError") else None
     if found is None or found["partial"] or _is_raised_by_hand(case):
         return None
-    return case.error.name or found["module"], found["name"]
+    return case.error.name or found["name"], found["what"]
 
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, facts="unmet", second=C.TEST_REGRESSION)

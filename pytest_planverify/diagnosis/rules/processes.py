@@ -206,8 +206,8 @@ _COMPLAINT = re.compile(
 def _complaint_of_pytest(case: Case) -> dict[str, str | None]:
     """Return the parts of pytest's complaint in the session's report or streams; empty if there is none."""
     evidence = case.evidence
-    texts = (evidence.longrepr, evidence.stderr_tail, evidence.stdout_tail)
-    return next((found.groupdict() for found in map(_COMPLAINT.search, texts) if found), {})
+    texts, empty = (evidence.longrepr, evidence.stderr_tail, evidence.stdout_tail), dict[str, str | None]()
+    return next((found.groupdict() for found in map(_COMPLAINT.search, texts) if found), empty)
 
 
 @SESSION_RULES.rule(C.ENVIRONMENT_ERROR, 0.92, facts="session")

@@ -15,6 +15,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.case import own_names, within_project
+from pytest_planverify.diagnosis.known import literal_in
 from pytest_planverify.diagnosis.tool_output import read_stack, read_traceback
 
 C, W = Category, Owner
@@ -384,3 +385,17 @@ def test_frames_of_the_verifier_are_removed_from_a_stack():
     )
 
     assert [frame.function for frame in read_stack(stack)] == ["test_total"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        (r"(?:.*: )?no such option: (\S+)", "no such option: "),
+        (r".*: error: unrecognized arguments?: (\S+)", ": error: unrecognized argument"),
+        (r"\[Errno 2\] No [Ff]ile+", "[Errno 2] No "),
+        ("one|another", ""),
+        ("(?:one|another)", ""),
+    ],
+)
+def test_longest_literal_of_a_pattern_is_outside_of_groups(pattern: str, literal: str) -> None:
+    assert literal_in(pattern) == literal
