@@ -21,7 +21,7 @@ from pytest_planverify.diagnosis.tool_output import (
     CANNOT_IMPORT,
     MARKS_OF_ERRORS,
     read_script_error,
-    read_stack,
+    read_stuck_frame,
     read_traceback,
 )
 
@@ -192,8 +192,7 @@ class Case:
 
         The innermost product frame, else the innermost test frame.
         """
-        stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
-        return last_frame_of(stack, Side.PRODUCT) or last_frame_of(stack, Side.TEST)
+        return read_stuck_frame(self.process.stack or self.evidence.stderr_tail, self.first_party)
 
     @lazy
     def facts(self) -> int:

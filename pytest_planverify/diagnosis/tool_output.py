@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import re
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import PurePosixPath
 
 from planner.catalog.test_paths import is_test_module, is_test_path
@@ -142,14 +142,15 @@ def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None
     return _exception(*error, frames, syntax, first_party)
 
 
-def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Frame, ...]:
-    """Return the frames of a faulthandler dump, outermost first; empty if there is none.
+def read_stuck_frame(text: str, first_party: frozenset[str] = frozenset()) -> Frame | None:
+    """Return the project frame in which a process stood, from a faulthandler dump, or ``None``.
 
-    Of several threads those of the current one, or of the first with product code if the current one has
-    none, since it then probably waits for that thread. Frames of the verifier and its callers are dropped.
+    The innermost product frame of the current thread, or else of another one, since the current thread then
+    probably waits for it; without product frames the innermost test frame of the current thread. Frames of
+    the verifier and its callers are dropped.
     """
     if _FILE_MARK not in text:
-        return ()
+        return None
     threads = sorted(_THREAD.split(text), key=lambda thread: not thread.startswith("Current"))
     # The newest call comes first: a frame of the verifier and those below it are its own.
     stacks = [
@@ -157,16 +158,11 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
         for thread in threads
     ]
     stacks = [calls for calls in stacks if calls]
-    chosen = next((calls for calls in stacks if _has_product(calls, first_party)), None)
-    return tuple(
-        _frame(found["path"], found["line"], found["function"], first_party, None)
-        for found in reversed(chosen or (stacks[0] if stacks else []))
-    )
-
-
-def _has_product(calls: list[re.Match[str]], first_party: frozenset[str]) -> bool:
-    """Return whether a printed stack contains a frame of product code."""
-    return any(_side(found["path"].removeprefix("./"), first_party) is Side.PRODUCT for found in calls)
+    for side, searched in ((Side.PRODUCT, stacks), (Side.TEST, stacks[:1])):
+        for found in chain.from_iterable(searched):
+            if _side(found["path"].removeprefix("./"), first_party) is side:
+                return _frame(found["path"], found["line"], found["function"], first_party, None)
+    return None
 
 
 def _frame(

@@ -16,7 +16,7 @@ from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.case import own_names, within_project
 from pytest_planverify.diagnosis.known import literal_in
-from pytest_planverify.diagnosis.tool_output import read_stack, read_traceback
+from pytest_planverify.diagnosis.tool_output import read_stuck_frame, read_traceback
 
 C, W = Category, Owner
 
@@ -342,10 +342,30 @@ def test_truncated_internal_error_is_parsed() -> None:
     assert error.frames[0].side is Side.TEST
 
 
-def test_stack_of_the_current_thread_is_parsed_outermost_first() -> None:
-    assert [frame.function for frame in read_stack(STACK)] == ["test_a", "crash"]
-    assert read_stack("nothing") == ()
-    assert [frame.function for frame in read_stack('  File "/p/a.py", line 1 in f\n')] == ["f"]
+WAITS = """Current thread 0x1 (most recent call first):
+  File "/p/tests/test_a.py", line 4 in test_a
+
+Thread 0x2 (most recent call first):
+  File "/p/shop/other.py", line 9 in work
+  File "/p/shop/other.py", line 2 in run
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        (STACK, "crash"),
+        (WAITS, "work"),
+        (WAITS.partition("\n\n")[0], "test_a"),
+        ('  File "/p/a.py", line 1 in f\n', "f"),
+        ('  File "/usr/lib/python3.11/a.py", line 1 in f\n', None),
+        ("nothing", None),
+    ],
+    ids=["current thread", "thread of the product", "test", "no header", "no project", "no stack"],
+)
+def test_stuck_frame_is_the_innermost_one_of_the_product(text: str, function: str | None) -> None:
+    found = read_stuck_frame(text)
+    assert (found and found.function) == function
 
 
 @given(st.text())
@@ -357,7 +377,7 @@ def test_traceback_parser_accepts_any_text(text: str) -> None:
     ):
         error = read_traceback(prefix + text)
         assert error is None or error.qualified
-        assert all(frame.line >= 0 for frame in read_stack(prefix + text))
+        read_stuck_frame(prefix + text)
 
 
 @pytest.mark.parametrize(
@@ -384,7 +404,9 @@ def test_frames_of_the_verifier_are_removed_from_a_stack():
         '  File "/project/plan_runner.py", line 1 in main\n'
     )
 
-    assert [frame.function for frame in read_stack(stack)] == ["test_total"]
+    found = read_stuck_frame(stack)
+    assert found is not None
+    assert found.function == "test_total"
 
 
 @pytest.mark.parametrize(
