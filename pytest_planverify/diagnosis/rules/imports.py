@@ -195,6 +195,28 @@ def _is_own_file(error: ExceptionFact) -> bool:
     return error.path is not None and is_relative(error.path)
 
 
+@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.ARTIFACT_MISSING)
+def own_module_not_installed(case: Case) -> Hit | str | None:
+    """A module of the project is not where the interpreter looks, was not built or not shipped."""
+    module = _missing_module(case)
+    # What a script imports by a relative path is not a matter of an installation.
+    if module is None or top_level(module) not in case.first_party:
+        return None
+    if case.error.path is not None:
+        lost = f"{module} is in {case.error.path}, but the interpreter does not find it{_by(case)}"
+        return f"{lost}: install the project, or set pythonpath."
+    source = next((each for each in case.error.nearest if "/" in each), None)
+    if source is not None and not case.removed_file(module):
+        return f"{module} was not built from {source}{_by(case)}: build the project."
+    is_misspelt = source is None and bool(case.error.nearest)
+    if not case.nothing_changed or not case.in_product or is_misspelt or _planned_file(case, module):
+        return None
+    unshipped = (
+        f"{module} is missing{_by(case)}, and nothing was changed: a build makes it, or it was not shipped"
+    )
+    return Hit(suggestion=f"{unshipped}. Install the project again.", weight=0.85)
+
+
 @LOADING_RULES.rule(
     C.TEST_REGRESSION,
     0.65,
@@ -230,26 +252,6 @@ def own_module_misspelt(case: Case) -> str | None:
         f"The module {module} does not exist{_by(case)}; did you mean "
         f"{'.'.join(filter(None, (package, near)))}?"
     )
-
-
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.ARTIFACT_MISSING)
-def own_module_not_installed(case: Case) -> Hit | str | None:
-    """A module of the project is not where the interpreter looks, was not built or not shipped."""
-    module = _missing_module(case)
-    if module is None or not case.is_first_party(module):
-        return None
-    if case.error.path is not None:
-        lost = f"{module} is in {case.error.path}, but the interpreter does not find it{_by(case)}"
-        return f"{lost}: install the project, or set pythonpath."
-    source = next((each for each in case.error.nearest if "/" in each), None)
-    if source is not None and not case.removed_file(module):
-        return f"{module} was not built from {source}{_by(case)}: build the project."
-    if not case.nothing_changed or not case.in_product or _planned_file(case, module):
-        return None
-    unshipped = (
-        f"{module} is missing{_by(case)}, and nothing was changed: a build makes it, or it was not shipped"
-    )
-    return Hit(suggestion=f"{unshipped}. Install the project again.", weight=0.85)
 
 
 @LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, "ImportError", second=C.SPEC_MISMATCH)
