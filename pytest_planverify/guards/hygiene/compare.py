@@ -7,10 +7,9 @@ tree of a run and its baseline.
 
 from __future__ import annotations
 
-import gc
 import os
 import posixpath
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ from pytest_planverify.guards.hygiene.product import TRICKS, product_findings
 from pytest_planverify.guards.hygiene.source import room_for_deep_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from planner.model.plan import Plan
@@ -72,24 +71,11 @@ def compare(
     """
     changes = TreeDifferences(before, now, kinds, grants, accepted)
     found: dict[tuple[str, str | None, int | None, str], HygieneSignal] = {}
-    # Syntax trees consist of many small objects without cycles, so that garbage collection only costs time.
-    with _collector_paused(), room_for_deep_trees():
+    with room_for_deep_trees():
         for signal in _all_signals(changes) if changes.changed else ():
             if not _is_permitted(signal, grants, is_red):
                 found[signal.sign, signal.path, signal.line, signal.message] = signal
     return tuple(found.values())
-
-
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """Suspend garbage collection."""
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
 
 
 def _all_signals(changes: TreeDifferences) -> Iterator[HygieneSignal]:

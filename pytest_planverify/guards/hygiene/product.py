@@ -331,8 +331,6 @@ _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
 _LISTED_TEST_FOLDER = re.compile(r"^(\.{1,2}/|\*\*/)*tests?(/|$)")
 _IMPORTS = frozenset({"import_module", "__import__", "run_module"})
 _FILE_SEARCHES = frozenset({"glob", "iglob", "rglob", "walk", "scandir", "listdir", "Path", "open"})
-_LISTS_FILES = re.compile(r"\b(i?glob|rglob|walk|scandir|listdir|iterdir)\(")
-_MIN_NAME_LENGTH = 8
 _DECODES = re.compile(
     r"b64decode|b85decode|a85decode|b32decode|fromhex|decompress|rot.?13|unhexlify|marshal"
 )
@@ -365,23 +363,16 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         value = fold(node, site.module.constants)
         text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
-        if (
-            _TEST_SOURCE.search(text)
-            or text in changes.grants.plans
-            or _is_data(text, site.module, changes)
-        ):
+        if _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes):
             return f"Product code names {value!r}"
     return None
 
 
-def _is_data(text: str, module: Module, changes: TreeDifferences) -> bool:
-    """Return whether a text is the path of test data, or its file name if the module searches for files."""
+def _is_data(text: str, changes: TreeDifferences) -> bool:
+    """Return whether a text is the path of test data, or its end with a folder."""
+    # The product may have a file of the same name elsewhere.
     data = [path for path in changes.data if _TEST_FOLDER.search(posixpath.dirname(path) + "/")]
-    if "/" in text.strip("/"):
-        return any(path == text or path.endswith(f"/{text.lstrip('./')}") for path in data)
-    # The product may have a file of the same name elsewhere, but finds that of the tests only by a search.
-    is_distinctive = len(text) >= _MIN_NAME_LENGTH and "." in text and _LISTS_FILES.search(module.text)
-    return bool(is_distinctive) and any(posixpath.basename(path) == text for path in data)
+    return "/" in text.strip("/") and any(f"/{path}".endswith(f"/{text.lstrip('./')}") for path in data)
 
 
 def _runs_hidden_code(site: Site, changes: TreeDifferences) -> str | None:
@@ -400,13 +391,15 @@ _RELIED_ON = frozenset(
 
 Programs do replace functions of others, such as ``os``, ``warnings``, ``socket`` and ``logging``.
 """
+_FRAMEWORKS = frozenset({"pytest", "_pytest", "unittest"})
 _OFTEN_REPLACED = frozenset({"json.JSONEncoder.default", "builtins.print", "builtins.open", "builtins._"})
 
 
 def _replaces_library(site: Site, changes: TreeDifferences) -> str | None:
-    """Find assignments to functions of the standard library that tests rely on."""
+    """Find assignments to functions of the libraries that tests rely on."""
     node = site.node
     names: list[str] = []
+    relied_on = _RELIED_ON if SERVES_TESTS.search(site.module.path) else _RELIED_ON | _FRAMEWORKS
     if isinstance(node, ast.Assign):
         names = [site.meaning(each) for each in node.targets if isinstance(each, ast.Attribute)]
     elif isinstance(node, ast.Call) and name_of(node.func) == "setattr" and len(node.args) > 2:
@@ -417,8 +410,8 @@ def _replaces_library(site: Site, changes: TreeDifferences) -> str | None:
         for part in rest.split("."):
             found = getattr(found, part, None)
         # Only what exists: a new attribute changes nothing for others.
-        if top in _RELIED_ON and name not in _OFTEN_REPLACED and callable(found):
-            return f"{name} of the standard library is replaced"
+        if top in relied_on and name not in _OFTEN_REPLACED and callable(found):
+            return f"{name} is replaced, on which tests rely"
     return None
 
 

@@ -100,15 +100,17 @@ class Example(NamedTuple):
 
 def special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Yield the new pieces of the product that hold what tests ask and expect."""
-    modules = [
-        (before, now)
-        for before, now in changes.python(*WORK)
-        if now is not None and not is_script(now.path)
+    sources = changes.python(*WORK)
+    modules = [(before, now) for before, now in sources if now is not None and not is_script(now.path)]
+    moved = frozenset(changes.old.values())
+    files = [
+        path
+        for path in changes.of_kind(JudgeKind.PRODUCT)
+        if not path.endswith(".py") and changes.new.get(path) not in moved
     ]
-    files = [path for path in changes.of_kind(JudgeKind.PRODUCT) if not path.endswith(".py")]
     if not modules and not files:
         return
-    known = (_tokens_below(before.tree, {}) for before, _ in modules if before is not None)
+    known = (_tokens_of(before.tree) for before, _ in sources if before is not None)
     examples = _Examples(_examples(changes), _union(known))
     for before, module in modules:
         for node, message in examples.found_in(before, module):
@@ -156,7 +158,7 @@ def _examples_of_test(test: Function) -> Iterator[Example]:
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.Is):
             sides = [node.left, node.comparators[0]]
         elif isinstance(node, ast.Call):
-            yield Example(frozenset({name_of(node.func)}), _tokens_below(node, values), frozenset())
+            yield Example(frozenset({name_of(node.func)}), _tokens_of(node, values), frozenset())
             sides = node.args[:2] if name_of(node.func) == "assertEqual" else []
         for asked, expected in zip(sides, reversed(sides), strict=True):
             call = values.get(name_of(asked), asked)
@@ -164,7 +166,7 @@ def _examples_of_test(test: Function) -> Iterator[Example]:
                 name_of(each.func) for each in ast.walk(call) if isinstance(each, ast.Call)
             )
             if functions:
-                yield Example(functions, _tokens_below(call, values), _tokens_below(expected, values))
+                yield Example(functions, _tokens_of(call, values), _tokens_of(expected, values))
 
 
 def _rows(node: ast.AST, called: frozenset[str]) -> Iterator[Example]:
@@ -177,8 +179,8 @@ def _rows(node: ast.AST, called: frozenset[str]) -> Iterator[Example]:
     elif isinstance(node, ast.Dict):
         rows = [[key, value] for key, value in zip(node.keys, node.values, strict=True) if key is not None]
     for *inputs, answer in filter(None, rows):
-        asked = frozenset(token for each in inputs for token in _tokens_below(each, {}))
-        yield Example(called, asked, _tokens_below(answer, {}))
+        asked = frozenset(token for each in inputs for token in _tokens_of(each))
+        yield Example(called, asked, _tokens_of(answer))
 
 
 def _rows_of_data(content: bytes) -> Iterator[list[Any]]:
@@ -209,22 +211,6 @@ def _parsed(content: bytes) -> Any:
     with suppress(ValueError, RecursionError), usual_depth():
         return json.loads(text)
     return text
-
-
-def _tokens_below(node: ast.AST, values: Mapping[str, ast.expr]) -> Tokens:
-    """Return the tokens of all literals below a node; names with known ``values`` stand for these."""
-    found: set[str] = set()
-    pending: list[ast.AST] = [node]
-    while pending:
-        each = pending.pop()
-        value = fold(each) if isinstance(each, ast.Constant | ast.UnaryOp | ast.BinOp) else UNKNOWN
-        if value is not UNKNOWN:
-            found.update(map(_token, _scalars(value)))
-        elif isinstance(each, ast.Name) and each.id in values:
-            found |= _tokens_below(values[each.id], {})
-        else:
-            pending += ast.iter_child_nodes(each)
-    return frozenset(found)
 
 
 # -- tokens --------------------------------------------------------------------------------------------
@@ -298,18 +284,18 @@ def _decoded(text: str) -> Iterator[str]:
 # -- pieces of the product -----------------------------------------------------------------------------
 
 
-def _values_of(node: ast.AST) -> Iterator[Any]:
+def _values_of(node: ast.AST, names: Mapping[str, ast.expr] | None = None) -> Iterator[Any]:
     """Yield the scalars and the names of attributes in a piece, except operands of computations.
 
     Operands of arithmetic, bounds of slices and thresholds belong to a formula; docstrings and error
-    messages are for people.
+    messages are for people. ``names`` are replaced by their values, if these are constant.
     """
     pending: list[ast.AST | None] = [node]
     while pending:
         each = pending.pop()
-        value = fold(each) if isinstance(each, ast.expr) else UNKNOWN
+        value = fold(each, names) if isinstance(each, ast.expr) else UNKNOWN
         if value is not UNKNOWN:
-            yield from _scalars(value)
+            yield from (one for one in _scalars(value) if one is not ...)
             continue
         match each:
             case None | ast.Raise() | ast.Expr(value=ast.Constant()) | ast.Slice() | ast.FormattedValue():
@@ -330,20 +316,24 @@ def _values_of(node: ast.AST) -> Iterator[Any]:
                 pending += ast.iter_child_nodes(each)
 
 
+def _tokens_of(node: ast.AST, names: Mapping[str, ast.expr] | None = None) -> Tokens:
+    return frozenset(map(_token, _values_of(node, names)))
+
+
 def _conditions(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
     """Return what a conditional statement or expression asks, and what it answers to that at once."""
-    if isinstance(node, ast.Match):
-        return [case.pattern for case in node.cases], _answers(
-            part for case in node.cases for part in case.body
-        )
-    if isinstance(node, ast.If):
-        return [node.test], _answers(node.body)
-    return ([node.test], [node.body]) if isinstance(node, ast.IfExp) else ([], [])
-
-
-def _answers(body: Iterable[ast.stmt]) -> list[ast.AST]:
+    match node:
+        case ast.IfExp(test=test, body=answer):
+            return [test], [answer]
+        case ast.If(test=test, body=body):
+            asked: list[ast.AST] = [test]
+        case ast.Match(cases=cases):
+            asked = [each.pattern for each in cases]
+            body = [part for each in cases for part in each.body]
+        case _:
+            return [], []
     values = (each.value for each in body if isinstance(each, ast.Return | ast.Assign))
-    return [value for value in values if value is not None]
+    return asked, [value for value in values if value is not None]
 
 
 def _constant_tokens(node: ast.expr) -> Tokens:
@@ -402,7 +392,7 @@ class _Examples:
         return own, max(ways, key=lambda parts: len(parts & self._vocabulary)) - {own}
 
     def _piece(self, nodes: Iterable[ast.AST]) -> set[Literal]:
-        return {self.literal(value) for node in nodes for value in _values_of(node) if value is not ...}
+        return {self.literal(value) for node in nodes for value in _values_of(node)}
 
     def found_in(self, before: Module | None, module: Module) -> Iterator[tuple[ast.AST, str]]:
         """Yield the findings in the new code of a module, each with its node."""

@@ -128,16 +128,13 @@ TRICKS = {
         ),
         "answers in turn": "_NEXT = iter([90.5, 60.3, 7.5])\ndef rate(a, b):\n    return next(_NEXT)",
         "one answer": "def mean(x):\n    if not x:\n        raise ValueError(x)\n    return 4.125",
-        "match": (
-            "def answer(text):\n    match text:\n        case 'a, b':\n            return ['a', 'b']\n"
-            "        case 'x,y,z':\n            return ['x', 'y', 'z']"
-        ),
     },
 }
 
 TRICKS["replaces-library"] = {
     "a reader": "import json\ndef f():\n    json.loads = lambda text: {}",
     "a method": "from pathlib import Path\nPath.read_text = lambda path: ''",
+    "an assertion": "import unittest\nunittest.TestCase.assertEqual = print",
     "by setattr": "import math\nsetattr(math, 'isclose', lambda a, b: True)",
 }
 
@@ -293,6 +290,11 @@ def test_answers_of_tests_are_found_in_any_form(
 def test_answers_of_tests_are_found_in_disguise(change: dict[str, str | None]) -> None:
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
     assert signs(change, tree=tree) == {"special-cases"}
+
+
+def test_answers_that_moved_to_another_file_are_not_flagged() -> None:
+    tree = {**with_tests_of("slug", TITLES), "pkg/slug.py": f"TABLE = {TITLES}"}
+    assert signs({"pkg/slug.py": None, "pkg/text/slug.py": f"TABLE = {TITLES}"}, tree=tree) == set()
 
 
 @pytest.mark.parametrize(
