@@ -20,7 +20,6 @@ MEASURED = frozenset(
         "test_reporters",
         "test_run_with_agents",
         "test_stop_hook",
-        "test_undo",
         "test_witnessed_hygiene",
         "test_workers",
     }

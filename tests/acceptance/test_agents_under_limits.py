@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import commit_all
 from documented_commands import PLUGINS_OF_A_READER
 from killed_runs import Ended, fresh, moments, run_killed, run_unkilled
 from module_project import write_files
-from real_command import FULL, PLAIN_TERMINAL, PYTHON, Finished, unmeasured
-from test_run_with_agents import HONEST, PLAN, RIGHT, agent, commit, project, pytestmark, run
+from real_command import FULL, PLAIN_TERMINAL, PYTHON, Finished, outer_environment, unmeasured
+from test_run_with_agents import HONEST, PLAN, RIGHT, agent, project, pytestmark, run
 from text_bundles import read_bundle
 
 __all__ = ["project", "pytestmark"]
@@ -105,7 +106,7 @@ def make_project(root: Path, cheats: dict[str, str]) -> str:
             f"from shop.{name} import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n"
         )
     write_files(root, {**files, "plan.yaml": plan})
-    commit(root)
+    commit_all(root)
     code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, text in cheats.items()}
     cheating = f"HOOK = {HOOK!r}\nexec({code!r}[os.environ['PLANVERIFY_TODO'].partition('_branch_')[0]])\n"
     return agent(root, AGENT + cheating)
@@ -226,7 +227,7 @@ def unkilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, float]:
     return run_unkilled(tmp_path_factory.mktemp("unkilled"), jobs=2)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, 2] if FULL else [2])  # one at a time: test_run_with_agents.py
 def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(
     unkilled: tuple[Ended, float], tmp_path: Path, jobs: int
 ):
@@ -251,7 +252,7 @@ TODOS, MISTAKES = (29, 12) if FULL else (4, 2)
 
 
 def editor_run(root: Path, *words: str, limit: float) -> Finished:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = outer_environment()
     scripts = str(Path(sys.executable).parent)
     only_required = {
         "PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)]),

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from baseline_samples import commit_all, git
 from example_project import Example, Verified, todo
 from real_command import planverify
 from real_planner import planner
@@ -21,11 +22,6 @@ FILES = {
     """,
 }
 COMMAND = "pytest tests/test_all.py"
-
-
-def git(folder: Path, *words: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -43,9 +39,7 @@ def project(tmp_path: Path) -> Example:
         todo("c", COMMAND, after=("a",)),
         metadata={"protected_files": ["tests/**"]},
     )
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "first")
+    commit_all(tmp_path)
     example.write({"out.json": "{}"})
     return example
 
@@ -154,9 +148,7 @@ def test_changes_are_counted_from_the_baseline_even_if_committed_since(tmp_path:
         metadata={"budget": {"new_files": 2}},
     )
     if with_git:
-        git(tmp_path, "init", "-q")
-        git(tmp_path, "add", ".")
-        git(tmp_path, "commit", "-qm", "first")
+        commit_all(tmp_path)
     example.write({"dirty.txt": "before the work"})
     done = planverify("baseline", "plan.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -168,8 +160,7 @@ def test_changes_are_counted_from_the_baseline_even_if_committed_since(tmp_path:
 
     example.write({"b/y.py": "y = 2\n"})
     if with_git:
-        git(tmp_path, "add", ".")
-        git(tmp_path, "commit", "-qm", "hidden in a commit")
+        commit_all(tmp_path)
     run = example.verify()
     assert run.exit_code == 13, str(run)
     assert outside(run) == "b/y.py changed, but not in the allowed_files of any todo"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import commit_all, git
 from example_project import RUN_MARK, processes_of
 from real_command import PLAIN_TERMINAL, Finished, run_pytest
 
@@ -98,7 +99,6 @@ class Project:
         )
         self.env = {"COUNT": str(root.parent / f"{root.name}.count"), **LEAN}
         if under_git:
-            self.git("init", "-q", "-b", "main")
             self.commit()
 
     def write(self, files: dict[str, str]) -> None:
@@ -110,14 +110,10 @@ class Project:
             path.write_text("\n".join(line[indent:] for line in lines) + "\n", encoding="utf-8")
 
     def git(self, *words: str) -> str:
-        who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-        return subprocess.run(
-            ["git", *who, *words], cwd=self.root, check=True, capture_output=True, encoding="utf-8"
-        ).stdout.strip()
+        return git(self.root, *words)
 
     def commit(self) -> None:
-        self.git("add", "-A")
-        self.git("commit", "-qm", "x")
+        commit_all(self.root)
 
     def planverify(self, *words: str) -> Finished:
         done = subprocess.run(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_run_with_agents import agent, commit, project, run  # noqa: F401
+from baseline_samples import commit_all
+from test_run_with_agents import agent, project, run  # noqa: F401
 
 from pytest_planverify.harness import debugger
 
@@ -48,7 +49,7 @@ else:
 
 def test_the_coder_continues_with_the_findings_of_the_debugger(project: Path):  # noqa: F811
     (project / "plan.yaml").write_text(PLAN)
-    commit(project)
+    commit_all(project)
 
     done = run(project, "run", "plan.yaml", "--agent", f"coder={agent(project, WRITES_AND_BREAKS)}")
 
@@ -134,7 +135,7 @@ def test_lint_errors_are_fixed_only_in_allowed_files(shop: Path, globs: list[str
     plan = (shop / "plan.yaml").read_text().replace("[pytest tests/test_price.py]", "[ruff check shop]")
     (shop / "plan.yaml").write_text(plan)
     (shop / "shop/price.py").write_text("import os\n\n\ndef gross(net):\n    return net\n")
-    commit(shop)
+    commit_all(shop)
 
     report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"}, allowed_files=globs)
 
@@ -150,7 +151,7 @@ def test_a_repair_leaves_files_alone_that_git_ignores(shop: Path):
     (shop / "shop/price.py").write_text("import os\n\n\ndef gross(net):\n    return net\n")
     (shop / "notes").mkdir()
     (shop / "notes/mine.py").write_text("import sys\n")
-    commit(shop)
+    commit_all(shop)
 
     report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"})
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from example_project import Example, todo
-from real_command import run_pytest
+from real_command import run_pytest, wait_until
 
 FILES = {
     "test_all.py": """
@@ -113,21 +109,10 @@ def test_the_most_serious_result_decides_the_exit_status(
 def test_an_interrupt_decides_the_exit_status_before_a_violation(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(REACHES, todo("sleeps", cmd("sleeps")), metadata=NETWORK)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "pytest_planverify.plugin", "--planverify"],
-        cwd=tmp_path,
-        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    give_up = time.monotonic() + 300
-    while "test_sleeps" not in _journal(example, "test_started"):
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+    process = example.start()
+    wait_until(lambda: "test_sleeps" in _journal(example, "test_started"))
     process.send_signal(signal.SIGINT)
-    output = process.communicate(timeout=300)[0].decode()
+    output = process.communicate(timeout=300)[0]
 
     assert process.returncode == 2, output
 

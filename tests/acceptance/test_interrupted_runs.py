@@ -11,8 +11,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, Verified, todo
-from real_command import PLAIN_TERMINAL, Finished
+from example_project import Example, Verified, todo
+from real_command import PLAIN_TERMINAL, Finished, outer_environment, wait_until
 
 FILES = {
     "test_quick.py": "def test_it(): pass\n",
@@ -58,22 +58,9 @@ def started(
     example: Example, mark: str, *options: str, under: tuple[str, ...] = ()
 ) -> subprocess.Popen[str]:
     """Start the plan in a new process session; return once the waiting test or command has started."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    process = subprocess.Popen(
-        [*under, sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
-        cwd=example.root,
-        env=env | PLAIN_TERMINAL | {RUN_MARK: mark, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 300
-    while not (example.root / "started").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    process = example.start(*options, mark=mark, under=under)
+    wait_until(lambda: (example.root / "started").exists() or process.poll() is not None)
+    assert process.poll() is None
     return process
 
 
@@ -88,10 +75,7 @@ def interrupted(
     example.plan(*PLANS[plan])
     mark = uuid.uuid4().hex
     process = started(example, mark, *options)
-    deadline = time.monotonic() + 300
-    while not _is_judged(example, "quick"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: _is_judged(example, "quick"))
     process.send_signal(sent)
     if again is not None:
         time.sleep(again)
@@ -161,20 +145,16 @@ def test_an_interrupt_during_plugin_import_prints_one_line(tmp_path: Path):
     }
     example = Example(tmp_path, files)
     example.plan(todo("it", "pytest test_it.py"), path="plan.yaml")
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.Popen(
         [Path(sys.executable).with_name("planverify"), "verify", "plan.yaml"],
         cwd=tmp_path,
-        env=env | PLAIN_TERMINAL | {"PYTHONPATH": str(tmp_path)},
+        env=outer_environment() | PLAIN_TERMINAL | {"PYTHONPATH": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    deadline = time.monotonic() + 100
-    while not (tmp_path / "started").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: (tmp_path / "started").exists() or process.poll() is not None)
+    assert process.poll() is None
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
 

@@ -6,15 +6,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import commit_all
 from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
-from real_command import LEAN_TERMINAL, planverify, run_pytest
-from real_planner import Ran, planner
+from real_command import LEAN_TERMINAL, run_pytest
+from real_planner import Ran, forked, planner
 
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes
 from planner.planfile.loader import load_plan
@@ -46,9 +46,9 @@ def project(tmp_path: Path) -> Example:
 
 
 def said(project: Example, *words: str, status: int = 0) -> str:
-    done = planverify(*words, cwd=project.root)
-    assert done.returncode == status, f"{words}: {done.stdout}{done.stderr}"
-    return done.stdout
+    done = forked(words, project.root, program="planverify")
+    assert done.status == status, f"{words}: {done.out}{done.err}"
+    return done.out
 
 
 def test_a_stopped_plan_still_shows_its_failures(project: Example):
@@ -298,19 +298,12 @@ def found(folder: Path) -> FoundOutcomes:
     return find_outcomes(load_plan(folder / "plan.yaml"))
 
 
-def git(folder: Path, *words: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
-
-
 @pytest.mark.parametrize("under_git", [False, True])
 def test_files_changed_since_the_run_are_listed_with_the_affected_todos(
     shop: Path, under_git: bool
 ) -> None:
     if under_git:
-        git(shop, "init", "-q")
-        git(shop, "add", ".")
-        git(shop, "commit", "-qm", "first")
+        commit_all(shop)
     assert verify(shop) == 1
     assert found(shop).files.paths == ()
     assert found(shop).unfinished is None
@@ -343,10 +336,7 @@ def test_a_plan_without_a_run_has_no_outcomes_but_a_verify_command(shop: Path) -
 
 def test_a_killed_run_is_reported_until_another_run_finishes(shop: Path) -> None:
     write(shop, "tests/test_price.py", "import time\ndef test_gross(): time.sleep(60)\n")
-    command = [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify"]
-    process = subprocess.Popen(
-        command, cwd=shop, env={**os.environ, **LEAN_TERMINAL}, stdout=subprocess.DEVNULL
-    )
+    process = Example(shop).start(stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while ((run := found(shop).unfinished) is None or len(run.checks) < 1) and time.monotonic() < deadline:
         time.sleep(0.1)

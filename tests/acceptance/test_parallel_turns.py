@@ -11,9 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
+from baseline_samples import commit_all
 from module_project import write_module_project
 from real_command import PYTHON, Finished, planverify_words
-from test_run_with_agents import agent, commit, run, surroundings
+from test_run_with_agents import agent, run, surroundings
+
+from planner.errors import PlannerError
+from pytest_planverify.harness.turns import TurnPool
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -46,7 +50,7 @@ names.write_text(held + f"{todo} = 1\\n")
 
 def make_project(root: Path, *, limited: bool = True) -> Path:
     write_module_project(root, ("left", "right"), {".gitignore": "*.env\n"}, limited=limited)
-    commit(root)
+    commit_all(root)
     (root / "secret.env").write_text("ignored")
     return root
 
@@ -194,11 +198,20 @@ if os.environ["PLANVERIFY_TODO"] == "left" and not first.exists():
 """
 
 
+def test_a_cluster_without_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch):
+    distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    client = distributed.Client
+    monkeypatch.setattr(  # the usual wait is ten seconds
+        distributed, "Client", lambda address, **given: client(address, **{**given, "timeout": 0.5})
+    )
+    with pytest.raises(PlannerError, match="no scheduler answers there"):
+        TurnPool(2, "dask://127.0.0.1:1")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--executor", "celery"), "write threads or dask://HOST:PORT"),
-        (("--executor", "dask://127.0.0.1:1"), "dask"),
         (("--jobs", "0"), "--jobs"),
     ],
 )

@@ -19,9 +19,9 @@ import yaml
 from documented_commands import environment_of_a_reader, live_through
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from real_command import PYTHON
+from real_command import PYTHON, wait_until
 from real_planner import planner
-from stepping import BARE, FAILED, PASSED, Step, event, shop, told, wait_until
+from stepping import BARE, FAILED, PASSED, Step, event, shop, told
 
 from planner.model.actions import Action
 from planner.model.events import Event

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from baseline_samples import commit_all
 from example_project import Example, Verified, todo
 from real_command import planverify
 
@@ -142,9 +142,7 @@ def test_a_changed_data_line_read_by_a_failing_test_is_its_location(tmp_path: Pa
         },
     )
     example.plan(todo("rates", "pytest tests/test_rates.py"))
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
-        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
-        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    commit_all(tmp_path)
     example.write({"rates.json": '{\n  "DE": 19,\n  "LU": 71\n}\n', "notes.json": "[]\n"})
 
     verified = example.verify()

@@ -12,7 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from real_command import LEAN_TERMINAL, PYTHON, Finished, planverify_words
+from baseline_samples import commit_all
+from real_command import LEAN_TERMINAL, PYTHON, Finished, outer_environment, planverify_words
+from real_planner import forked
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -64,12 +66,6 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def commit(root: Path) -> None:
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]):
-        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", *identity, *words], cwd=root, check=True)
-
-
 def agent(root: Path, code: str) -> str:
     path = root.parent / "agent.py"
     path.write_text(code)
@@ -77,14 +73,21 @@ def agent(root: Path, code: str) -> str:
 
 
 def surroundings() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = outer_environment()
     scripts = str(Path(sys.executable).parent)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
     return inherited | LEAN_TERMINAL | path
 
 
+WITHOUT_PROCESSES = {"undo", "next", "status", "explain", "history", "answer", "report"}
+"""Commands that start no other process, so that a fork of this one can run them."""
+
+
 def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = False) -> Finished:
     """Run `planverify WORDS`; with ``all_measured``, coverage includes the verifications that it starts."""
+    if words[0] in WITHOUT_PROCESSES:
+        ran = forked(words, root, program="planverify")
+        return Finished(exit_code=ran.status, output=ran.out + ran.err)
     script = str(Path(sys.executable).with_name("planverify"))
     done = subprocess.run(
         [script, *words] if all_measured else planverify_words(*words),
@@ -102,7 +105,7 @@ def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = Fals
 
 def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path):
     """Reports and the next decision use its last verification, not one from before the run."""
-    commit(project)
+    commit_all(project)
     assert run(project, "verify", "plan.yaml", "-q").exit_code == 1
     done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST), all_measured=True)
     assert done.exit_code == 0, str(done)
@@ -121,7 +124,7 @@ def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path
 
 
 def test_an_incomplete_run_leaves_its_last_outcomes(project: Path):
-    commit(project)
+    commit_all(project)
     broken = agent(
         project, "import pathlib\npathlib.Path('shop/price.py').write_text('def price(): return 0\\n')\n"
     )
@@ -194,7 +197,7 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
 
 
 def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
-    commit(project)
+    commit_all(project)
     (project / "notes.txt").write_text("not committed")
     code = (
         "import subprocess\n"
@@ -285,7 +288,7 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(proj
 
 def test_a_renamed_file_is_uncommitted_work_under_both_names(project: Path):
     (project / "notes.txt").write_text("notes\n")
-    commit(project)
+    commit_all(project)
     subprocess.run(["git", "mv", "notes.txt", "ideas.txt"], cwd=project, check=True)
 
     refused = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
@@ -294,7 +297,7 @@ def test_a_renamed_file_is_uncommitted_work_under_both_names(project: Path):
 
 
 def test_uncommitted_work_is_refused_or_saved_in_git(project: Path):
-    commit(project)
+    commit_all(project)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
     words = ("run", "plan.yaml", "--agent", agent(project, HONEST))
     refused = run(project, *words)
@@ -313,7 +316,7 @@ def test_uncommitted_work_is_refused_or_saved_in_git(project: Path):
 
 
 def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
-    commit(project)
+    commit_all(project)
     run(project, "baseline", "plan.yaml")
     words = ("run", "plan.yaml", "--dirty", "save", "--agent", agent(project, HONEST))
 

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from test_run_with_agents import FILES, HONEST, PLAN, agent, commit, project, run  # noqa: F401
+from baseline_samples import commit_all
+from test_run_with_agents import FILES, HONEST, PLAN, agent, project, run  # noqa: F401
 
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import write_in_place
@@ -26,7 +27,7 @@ def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(project: 
     plan = PLAN.replace('/price.py"]', '/price.py", "shop/more.txt"]')
     (project / "plan.yaml").write_text(plan.replace('/basket.py"]', '/basket.py", "shop/more.txt"]'))
     (project / "shop/notes.txt").write_text("mine\n")
-    commit(project)
+    commit_all(project)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
     before = tree(project)
     makes_more = HONEST + 'pathlib.Path("shop/more.txt").write_text("more")\n'
@@ -113,7 +114,7 @@ def test_an_unknown_snapshot_is_reported_in_one_line(project: Path, snapshot: st
 
 
 def test_undo_of_a_run_without_changes_leaves_it_resumable(project: Path):  # noqa: F811
-    commit(project)
+    commit_all(project)
     idle = agent(project, "raise SystemExit(1)")
     waiting = run(project, "run", "plan.yaml", "--agent", idle, *PRICE)
     assert waiting.exit_code == 11, waiting

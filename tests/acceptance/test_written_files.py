@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from example_project import ONLY_THIS_PLUGIN, Example, todo
-from real_command import null_device
+from real_command import null_device, outer_environment
 from real_planner import planner
 
 GREEN_AND_RED = {"test_it.py": "def test_green(): pass\ndef test_red(): assert 1 == 2\n"}
@@ -23,7 +23,7 @@ SCRIPTS = Path(sys.executable).parent
 
 def run(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a command that is installed beside this interpreter; capture its two streams separately."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = outer_environment()
     done = subprocess.run(
         [SCRIPTS / argv[0], *argv[1:]],
         cwd=cwd,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import textwrap
 import uuid
 from dataclasses import dataclass, field
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from real_command import Finished, run_pytest
+from real_command import LEAN_TERMINAL, Finished, outer_environment, run_pytest, unmeasured
 from text_bundles import write_files
 
 ONLY_THIS_PLUGIN = ("-p", "pytest_planverify.plugin")
@@ -119,6 +121,31 @@ class Example:
             measured=measured,
         )
         return self.verified(done, mark, outcomes)
+
+    def start(
+        self,
+        *options: str,
+        mark: str = "",
+        under: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+        stdout: int = subprocess.PIPE,
+        measured: bool = True,
+    ) -> subprocess.Popen[str]:
+        """Start `pytest --planverify OPTIONS` in a new process session, by the command ``under`` if given.
+
+        Every process of the run has the ``mark`` in its environment.
+        """
+        inherited = outer_environment() if measured else unmeasured(outer_environment())
+        return subprocess.Popen(
+            [*under, sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
+            cwd=self.root,
+            env=inherited | LEAN_TERMINAL | {RUN_MARK: mark, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
 
     def verified(self, done: Finished, mark: str, outcomes: Path | None = None) -> Verified:
         """Return the result of a finished command, with its outcome file and the processes left running."""

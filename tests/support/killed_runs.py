@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from module_project import write_module_project
-from real_command import LEAN_TERMINAL, PYTHON, unmeasured
+from real_command import LEAN_TERMINAL, PYTHON, outer_environment, unmeasured
 
 AGENT = """\
 import os, pathlib, time
@@ -92,8 +91,7 @@ def fresh(folder: Path) -> Path:
 
 
 def _start(root: Path, jobs: int, *words: str) -> subprocess.Popen[bytes]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    inherited = unmeasured(inherited) | LEAN_TERMINAL
+    inherited = unmeasured(outer_environment()) | LEAN_TERMINAL
     agent = f"{PYTHON} {root.parent / 'agent.py'}"
     options = ["--jobs", str(jobs), *words, "--agent", agent]
     command = [str(Path(sys.executable).with_name("planverify")), "run", "plan.yaml", *options]

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, todo
-from real_command import PLAIN_TERMINAL, unmeasured
+from example_project import Example, processes_of, todo
 
 from planner.planfile.schemas import schema
 from pytest_planverify.session.recovery import RecoveryError, recover
@@ -244,20 +242,7 @@ class Killing:
         return process.returncode
 
     def _start(self, mark: str, *options: str) -> subprocess.Popen[str]:
-        env = unmeasured(
-            {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        )
-        env |= PLAIN_TERMINAL | {RUN_MARK: mark, RAN: str(self.log), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        return subprocess.Popen(
-            [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
-            cwd=self.example.root,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        return self.example.start(*options, mark=mark, env={RAN: str(self.log)}, measured=False)
 
 
 def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:

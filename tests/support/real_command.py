@@ -9,6 +9,8 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,19 @@ def null_device(folder: Path) -> Path:
     return device
 
 
+def outer_environment() -> dict[str, str]:
+    """Return the environment without the variables of the current pytest session."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 300) -> None:
+    """Wait until the condition holds; fail after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def run_pytest(
     *args: str,
     cwd: Path,
@@ -72,7 +87,7 @@ def run_pytest(
     scripts = str(Path(sys.executable).parent)
     script = shutil.which("pytest", path=scripts)
     launcher = [script] if script and not as_module else [sys.executable, "-m", "pytest"]
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = outer_environment()
     if not measured or "--planverify" not in args:
         inherited = unmeasured(inherited)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}

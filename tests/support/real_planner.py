@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,9 @@ from planner import cli
 
 for module in pkgutil.iter_modules(cli.__path__, "planner.cli."):
     importlib.import_module(module.name)  # once, instead of in each forked process
+
+MODULES = {"planner": "planner.cli", "planverify": "pytest_planverify.cli"}
+"""The module with the `main` of each program."""
 
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -84,15 +87,19 @@ def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def forked(words: Sequence[str], cwd: Path, given: str = "") -> Ran:
-    """Run the command in a fork, which saves the import; `test_planner_commands` starts the real one."""
+def forked(words: Sequence[str], cwd: Path, given: str = "", *, program: str = "planner") -> Ran:
+    """Run `planner` or `planverify` in a fork, which saves the import; other tests start the real ones.
+
+    Only for commands of `planverify` that start no pytest.
+    """
+    main = importlib.import_module(MODULES[program]).main
     with ExitStack() as stack:
         streams = [stack.enter_context(TemporaryFile("w+", encoding="utf-8")) for _ in range(3)]
         streams[0].write(given)
         streams[0].seek(0)
         pid = os.fork()
         if pid == 0:
-            become_planner(["planner", *words], cwd, [stream.fileno() for stream in streams])
+            become_planner([program, *words], cwd, [stream.fileno() for stream in streams], main=main)
         _, status = os.waitpid(pid, 0)
         said = []
         for stream in streams[1:]:
@@ -102,7 +109,11 @@ def forked(words: Sequence[str], cwd: Path, given: str = "") -> Ran:
 
 
 def become_planner(
-    argv: Sequence[str], cwd: Path, streams: Sequence[int], encoding: str = "utf-8"
+    argv: Sequence[str],
+    cwd: Path,
+    streams: Sequence[int],
+    encoding: str = "utf-8",
+    main: Callable[[], object] = cli.main,
 ) -> NoReturn:
     """Run the command in this process, with these descriptors as its standard streams, and exit."""
     status = 70
@@ -118,7 +129,7 @@ def become_planner(
         os.environ.update(PLAIN)
         sys.argv[:] = argv
         try:
-            cli.main()
+            main()
         except SystemExit as ended:
             status = int(ended.code or 0)
         except BaseException:

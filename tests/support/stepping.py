@@ -6,7 +6,6 @@ import json
 import os
 import select
 import signal
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -163,11 +162,3 @@ def told(folder: Path, events: Iterable[dict[str, Any] | str | bytes], *words: s
     answers = [step.tell(each) for each in events]
     assert step.end() == 0, step.err
     return answers
-
-
-def wait_until(what: Any, seconds: float = 300) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
