@@ -6,19 +6,16 @@ By default a sample of the cells runs, with every fault, and with every place in
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, Verified, todo
+from example_project import Example, Verified, todo
 from fault_projects import FAULTS, PLACES, cells, faulty_test, files_of, files_with, healthy_test
-from real_command import FULL, PLAIN_TERMINAL, Finished
+from real_command import FULL, Finished
 
 MODES = {
     "serial": (),
@@ -190,16 +187,7 @@ def test_an_interrupt_in_any_phase_ends_the_run_and_keeps_its_verdicts(
     slow = limited("slow", faulty_test(place, "interrupted"), 300)
     example.plan(limited("healthy", "test_healthy.py"), slow)
     mark = uuid.uuid4().hex
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *OPTIONS, *MODES[mode]],
-        cwd=tmp_path,
-        env=env | PLAIN_TERMINAL | {RUN_MARK: mark, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = example.start(*OPTIONS, *MODES[mode], mark=mark)
     while not (tmp_path / "started").exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import pytest
 from example_project import Example, todo
 from mcp import Client, Implementation, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
-from real_command import LEAN_TERMINAL, planverify
+from real_command import LEAN_TERMINAL, outer_environment, planverify
 
 FILES = {
     "shop.py": "def gross(net):\n    return net\n",
@@ -34,7 +33,7 @@ def shop(tmp_path: Path) -> Example:
 
 def connect(root: Path, *options: str) -> Client:
     program = str(Path(sys.executable).with_name("planverify"))
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = outer_environment()
     server = StdioServerParameters(
         command=program, args=["mcp", *options], cwd=str(root), env=inherited | LEAN_TERMINAL
     )

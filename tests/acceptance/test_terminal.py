@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
+from real_command import outer_environment
 
 ESCAPE = re.compile(r"\x1b\[")
 
@@ -171,7 +172,7 @@ def test_the_debugger_prompt_works_in_the_terminal(tmp_path: Path):
 
 def at_a_terminal(example: Example, *options: str, says: list[str], **settings: str) -> tuple[str, int]:
     """Run the command at a new terminal and type a line at each prompt; return the output and exit code."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    env = outer_environment()
     env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     env |= settings
     env.pop("CI", None)

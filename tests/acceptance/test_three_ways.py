@@ -8,7 +8,6 @@ more seeds: ``python tests/support/crosstalk_generator.py --seeds 0:300``.
 
 from __future__ import annotations
 
-import os
 import shlex
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -30,7 +29,15 @@ from crosstalk_generator import (
 )
 from example_project import ONLY_THIS_PLUGIN
 from plain_pytest import Alone, exit_codes
-from real_command import FULL, PLAIN_TERMINAL, Finished, read_outcomes, run_pytest, unmeasured
+from real_command import (
+    FULL,
+    PLAIN_TERMINAL,
+    Finished,
+    outer_environment,
+    read_outcomes,
+    run_pytest,
+    unmeasured,
+)
 from text_bundles import read_bundle, unpack_bundle
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
@@ -53,7 +60,7 @@ FORKED_AT_ONCE = tuple(WAYS) if FULL else ("two workers at once",)
 """Ways to run projects with surroundings, which can affect only the preparation of forked workers."""
 
 ONLY_THE_PLUGIN_NEEDED = {
-    **unmeasured({name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}),
+    **unmeasured(outer_environment()),
     **PLAIN_TERMINAL,
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin",

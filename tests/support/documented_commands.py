@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from real_command import unmeasured
+from real_command import outer_environment, unmeasured
 
 CONFIDENCES = (
     (re.compile(r"\b\d{1,3}%(,?) sure\b"), r"SO\1 sure"),
@@ -122,7 +122,7 @@ def run(command: str, cwd: Path) -> tuple[int, str]:
 
 def environment_of_a_reader() -> dict[str, str]:
     """Return the environment of a reader who has installed only this plugin and its requirements."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    kept = outer_environment()
     kept.pop("CI", None)
     return {
         **unmeasured(kept),
