@@ -308,8 +308,8 @@ def _values_of(node: ast.AST, names: Mapping[str, ast.expr] | None = None) -> It
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 pending += [*each.body, *each.args.defaults, *each.args.kw_defaults]
             case ast.ClassDef(body=body):
-                names = [name_of(one) for part in body for one in getattr(part, "targets", ())]
-                yield from (text for name in names for text in (name, *re.findall(r"\d+", name)))
+                targets = [name_of(one) for part in body for one in getattr(part, "targets", ())]
+                yield from (text for name in targets for text in (name, *re.findall(r"\d+", name)))
                 pending += body
             case _:
                 yield from (one.arg for one in getattr(each, "keywords", ()) if one.arg)
