@@ -122,9 +122,12 @@ def is_self_contained(item: pytest.Item) -> bool:
     # A fixture without a value, demanded by the mark, may replace what the test uses.
     if not isinstance(item, pytest.Function) or item.get_closest_marker("usefixtures"):
         return False
-    code, functions = item.function.__code__, [item.function]
+    test = cast("object", item.function)  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(test, types.FunctionType):  # such as a functools.partial
+        return False
+    code, functions = test.__code__, [test]
     if item.cls is not None:
-        members = vars(item.cls).items()
+        members = cast("dict[str, object]", vars(item.cls)).items()
         functions += [each for _, each in members if isinstance(each, types.FunctionType)]
         values = [name for name, each in members if not isinstance(each, types.FunctionType)]
         # Values whose names begin with an underscore are of Python or of pytest.

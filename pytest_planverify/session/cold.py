@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork
 from pytest_planverify.observe.spec import HARNESS_EXIT
@@ -73,7 +73,7 @@ def _start_interpreter(
     program = [sys.executable, "-P", "-m", "pytest_planverify.session.cold", *flags, str(number)]
     try:
         with theirs:
-            process = subprocess.Popen(program, **options)
+            process = cast("subprocess.Popen[bytes]", subprocess.Popen(program, **options))
         send(ours, spec)
     except OSError:
         ours.close()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import xml.etree.ElementTree as ET
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from planner.catalog.pytest_arguments import split_options
 from planner.catalog.test_paths import is_test_module
-from planner.model.evidence import CommandFact, ExceptionFact, Frame
+from planner.model.evidence import CommandFact, ExceptionFact, Frame, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
-from pytest_planverify.session.fork_server import Exited
 from pytest_planverify.session.judge import judge
 from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord
 
@@ -99,8 +97,8 @@ def _add_end(record: WorkerRecord, result: ProcessResult) -> None:
     text = result.stderr.strip() or result.stdout.strip()
     record.exit_status = result.exit_code
     if result.exit_code is None:
-        number = getattr(signal, result.signal or "", None)
-        record.death = Death(Exited(None, number), result.timed_out, None, None, stack="", output=text)
+        end = ProcessEnd(signal=result.signal, timed_out=result.timed_out)
+        record.death = Death(end, None, None, output=text)
     # pytest writes a report after a usage error, too.
     elif not record.nodeids and not record.collection_failures:
         record.collected = record.collected and result.exit_code in _RAN
