@@ -58,7 +58,7 @@ def start_cold(spec: WorkerSpec) -> Worker:
 
 def _start_interpreter(
     spec: WorkerSpec, *flags: str, **options: Any
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
+) -> tuple[subprocess.Popen[Any], socket.socket]:
     """Start this module as a program and send it the spec. Return its process and the connection to it.
 
     The spec goes through the connection, which tests cannot read: it holds the key that signs the records.

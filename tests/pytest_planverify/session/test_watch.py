@@ -18,6 +18,7 @@ from worker_bench import Bench
 
 from pytest_planverify.checks import processes
 from pytest_planverify.session import workers
+from pytest_planverify.session.fork_server import ForkServerDied
 from pytest_planverify.session.records import Death, WorkerRecord
 from pytest_planverify.session.schedule import Job
 
@@ -119,6 +120,16 @@ def test_normal_worker_reports_its_tests_and_exit_status(bench: Bench):
     assert (record.exit_status, record.death) == (0, None)
     assert bench.heard.count == 2
     assert bench.heard.tests == [("test_x.py::test_1", "passed"), ("test_x.py::test_2", "passed")]
+
+
+@pytest.mark.parametrize("program", ["/no/such/python", "/bin/true"])
+def test_interpreter_that_starts_no_worker_is_reported(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "executable", program)
+
+    with pytest.raises(ForkServerDied):
+        run(Bench(tmp_path, forks=False), "normal")
 
 
 def test_endless_test_is_killed_with_its_stack(bench: Bench):
