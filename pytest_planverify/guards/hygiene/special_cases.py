@@ -453,19 +453,17 @@ class _Examples:
         )
         is_whole = share > _WHOLE and len({each.inputs for each in held}) > 3
         if len(shown) < 2 or not (is_whole or len(_telling(explained)) > 2):
-            shown = next(
-                (
-                    each.inputs
-                    for each in held
-                    if each.identifies_test
-                    and (
-                        place in each.functions
-                        or (are_conditions and _telling(each.inputs) and len(each.needed) > 2)
-                    )
-                    and len(_telling(each.needed)) > 1 - are_conditions
-                ),
-                None,
+            exact = (
+                each.inputs
+                for each in held
+                if each.identifies_test
+                and len(_telling(each.needed)) > 1 - are_conditions
+                and (
+                    place in each.functions
+                    or (are_conditions and _telling(each.inputs) and len(each.needed) > 2)
+                )
             )
+            shown = min(exact, key=sorted, default=frozenset())  # sets have no order of their own
         if not shown:
             return None
         inputs = ", ".join(sorted(shown)[:4])
