@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import pytest
 import yaml
@@ -12,24 +13,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import PlanFileError
-from planner.model.plan import (
-    AcceptanceCriteria,
-    ArtifactSpec,
-    Budget,
-    CommandSpec,
-    ControllerTaskSpec,
-    FlakyRetry,
-    ManualSpec,
-    MetricSpec,
-    Operator,
-    Plan,
-    Policy,
-    Quarantine,
-    RiskLevel,
-    Todo,
-    TodoStatus,
-)
-from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
+from planner.model.base import Value
+from planner.model.plan import AcceptanceCriteria, CommandSpec, Plan, Policy, Todo
 from planner.planfile.loader import load_plan, load_plan_text
 from planner.planfile.writer import PlanDumper, dump_plan, plain, rewrite
 
@@ -47,7 +32,7 @@ names = st.from_regex(r"[A-Za-z0-9_ é\-]{1,8}(/[a-z0-9.]{1,5}x)?", fullmatch=Tr
 commands = st.sampled_from(
     ["pytest a.py", "pytest 'tests/a b.py::test_x[1]' -q", "python -m pytest x.py", "ruff check ."]
 )
-counts = st.integers(0, 1_000_000)
+counts = st.integers(1, 1_000_000)
 seconds = st.floats(0.001, 604_800, allow_nan=False)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 anything = st.recursive(
@@ -58,88 +43,65 @@ anything = st.recursive(
 extensions = st.dictionaries(text.map("x-".__add__), anything, max_size=2)
 
 
-def some(model: type, **fields: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    """Build the model with any subset of its optional fields; a leading ``_`` marks a required field."""
-    required = {name.removeprefix("_"): value for name, value in fields.items() if name.startswith("_")}
-    optional = {name: value for name, value in fields.items() if not name.startswith("_")}
-    if "extensions" in model.model_fields:
-        optional["extensions"] = extensions
-    return st.fixed_dictionaries(required, optional=optional).map(lambda values: model(**values))
-
-
-def many(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+def many(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(values, max_size=2).map(tuple)
 
 
-artifacts = st.builds(ArtifactSpec, path=names) | some(
-    ArtifactSpec,
-    _path=names,
-    json_schema=names | st.none(),
-    min_bytes=counts,
-    max_bytes=counts.map((2**21).__add__) | st.none(),
-    sha256=st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
-)
-criteria = some(
-    AcceptanceCriteria,
-    _tests=st.lists(
-        some(CommandSpec, _cmd=commands, timeout_seconds=seconds, fixture=names), min_size=1, max_size=2
-    ).map(tuple),
-    expected_artifacts=many(artifacts),
-    metrics=many(some(MetricSpec, _name=line, _operator=st.sampled_from(Operator), _value=numbers)),
-    manual=many(some(ManualSpec, _question=line, role=st.sampled_from(Role))),
-)
-todos = some(
-    Todo,
-    _title=line,
-    intent=text | st.none(),
-    status=st.sampled_from(TodoStatus),
-    agent_role=st.sampled_from(Role),
-    acceptance_criteria=criteria,
-    verify=commands | st.just("python-quick"),
-    test_command=commands,
-    test_file=names,
-    contract_path=names,
-    allowed_files=many(names),
-    risk_level=st.sampled_from(RiskLevel),
-    controller_task_spec=some(ControllerTaskSpec, _type=line, target_file=names, hint=text),
-    failure_routing=st.dictionaries(
-        st.sampled_from([*RoutingKey, *Category]), st.sampled_from(Role), max_size=3
-    ),
-    max_retries=counts,
-    timeout_seconds=seconds,
-    priority=st.integers(-(10**6), 10**6),
-    requires_testing=st.booleans(),
-    sub_plan=names,
-    is_parent=st.booleans(),
-    sub_project_id=line,
-    parent_id=ids,
-    branch_depth=counts,
-    via=ids,
-    branch_reason=st.sampled_from(BranchReason),
-    debug_instructions=text,
-    is_temporary=st.booleans(),
-    max_debug_attempts=counts,
-    max_lifetime_seconds=seconds,
-    target_agent_role=st.sampled_from(Role),
-    _id=st.just("replaced"),
-)
-policies = some(
-    Policy,
-    auto_fix_mode=st.booleans(),
-    require_planner_approval=st.booleans() | st.none(),
-    max_branch_depth=counts,
-    branch_timeout_seconds=seconds,
-    flaky_retry=some(
-        FlakyRetry,
-        attempts=counts,
-        quarantine=many(
-            some(Quarantine, _nodeid=line, _owner=line, _ticket=line, _expires=st.dates().map(str))
-        ),
-    ),
-    budget=some(Budget, wall_seconds=seconds, tokens=counts, cycles=counts, new_files=counts),
-    network=st.sampled_from(["record", "deny"]) | many(line),
-    protected_files=many(names),
-)
+SPECIAL = {
+    "id": st.just("replaced"),
+    "extensions": extensions,
+    "verify": commands | st.just("python-quick"),
+    "value": numbers,
+    "priority": st.integers(-(10**6), 10**6),
+    "max_bytes": counts.map((2**21).__add__) | st.none(),
+    "sha256": st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
+    "expires": st.dates().map(str),
+    "root": st.just("."),
+    **dict.fromkeys(("cmd", "test_command"), commands),
+    **dict.fromkeys(("path", "json_schema", "fixture", "target_file"), names),
+    **dict.fromkeys(("test_file", "contract_path", "sub_plan"), names),
+    **dict.fromkeys(("allowed_files", "protected_files"), many(names)),
+    **dict.fromkeys(("must_turn_green", "must_stay_green"), st.just("all") | many(names.map("t/".__add__))),
+    **dict.fromkeys(("intent", "hint", "debug_instructions"), text),
+    **dict.fromkeys(("parent_id", "via"), ids),
+}
+"""Values of fields, by name, for which a plan file has rules beyond their type."""
+OMITTED = {"dependencies", "items", "tests", "tools"}
+
+
+def values_of(annotation: Any) -> st.SearchStrategy[Any]:
+    """Return values of a type in the model of plans."""
+    parts = get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Value):
+        return some(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return st.sampled_from(annotation)
+    if get_origin(annotation) is Literal:
+        return st.sampled_from(parts)
+    if get_origin(annotation) is tuple:
+        return many(values_of(parts[0]))
+    if get_origin(annotation) is dict:
+        return st.dictionaries(*map(values_of, parts), max_size=3)
+    if get_origin(annotation) is Annotated:
+        return values_of(parts[0])
+    simple = {str: line, int: counts, float: seconds, bool: st.booleans(), type(None): st.none()}
+    return st.one_of(map(values_of, parts)) if parts else simple[annotation]
+
+
+def some(model: type[Value]) -> st.SearchStrategy[Any]:
+    """Build a model with any subset of its optional fields; criteria have at least one test."""
+    required: dict[str, st.SearchStrategy[Any]] = {}
+    optional: dict[str, st.SearchStrategy[Any]] = {}
+    for name, info in model.model_fields.items():
+        if name not in OMITTED:
+            values = SPECIAL[name] if name in SPECIAL else values_of(info.annotation)
+            (required if info.is_required() else optional)[name] = values
+    if model is AcceptanceCriteria:
+        required["tests"] = st.lists(some(CommandSpec), min_size=1, max_size=2).map(tuple)
+    return st.fixed_dictionaries(required, optional=optional).map(lambda values: model(**values))
+
+
+todos, policies = some(Todo), some(Policy)
 
 
 def _named(todo: Todo) -> Todo:
