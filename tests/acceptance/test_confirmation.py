@@ -144,22 +144,12 @@ def test_an_expired_quarantine_has_no_effect_and_is_reported(quarantined: Verifi
     assert "its quarantine ended on 2001-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
 
 
-ALTERNATES = """\
-    import pathlib
-    COUNT = pathlib.Path(__file__).with_suffix(".count")
-    def test_it():
-        count = int(COUNT.read_text()) if COUNT.exists() else 0
-        COUNT.write_text(str(count + 1))
-        assert count % 2 == {}
-"""
-
-
 @pytest.fixture(scope="module")
 def flaky(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(
         tmp_path_factory.mktemp("flaky"),
         {
-            "test_alternates.py": ALTERNATES.format(1),
+            "test_alternates.py": NOW_RED_NOW_GREEN,
             "test_steady.py": "def test_it(): pass\n",
         },
     )
@@ -178,7 +168,7 @@ def test_a_test_that_passes_and_fails_is_flaky(flaky: Verified):
 
 
 def test_a_flaky_test_does_not_hide_a_deterministic_failure_of_its_criterion(tmp_path: Path):
-    example = Example(tmp_path, {"test_alternates.py": ALTERNATES.format(1)})
+    example = Example(tmp_path, {"test_alternates.py": NOW_RED_NOW_GREEN})
     example.write({"test_red.py": "def test_it(): assert 1 == 2\n"})
     example.plan(todo("both", "pytest test_alternates.py test_red.py"))
 
@@ -205,7 +195,7 @@ def test_a_flaky_todo_blocks_its_dependents(flaky: Verified):
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n2")], ids=["alone", "workers"])
 def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path):  # type: ignore[no-untyped-def]
-    example = Example(tmp_path, {"test_it.py": ALTERNATES.format(1)})
+    example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
     example.plan(todo("reruns", "pytest test_it.py"))
 
     run = example.verify("-p", "pytest_rerunfailures", "--reruns", "2", *workers)
@@ -216,7 +206,7 @@ def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path):  # type
 
 
 def test_a_pass_after_reruns_by_the_command_is_flaky(tmp_path):  # type: ignore[no-untyped-def]
-    example = Example(tmp_path, {"test_it.py": ALTERNATES.format(1)})
+    example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
     example.plan(todo("reruns", "pytest test_it.py --reruns 2"))
 
     run = example.verify("-p", "pytest_rerunfailures")
@@ -235,8 +225,8 @@ EMPTY = {
 }
 
 
-@pytest.fixture(scope="module", params=[(), ("--planverify-isolate",), ("-p", "xdist", "-n2")], ids=str)
-def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(tmp_path_factory.mktemp("empty"))
     example.write({f"test_{name}.py": text for name, text in EMPTY.items()})
     example.write(
@@ -250,7 +240,7 @@ def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         todo("no_match", "pytest test_real.py -k nothing_like_it"),
         todo("one_passes", "pytest test_real.py"),
     )
-    return example.verify(*request.param, "--planverify-confirm=1")
+    return example.verify("--planverify-confirm=1")
 
 
 def test_a_command_without_a_passed_test_fails_its_criterion(empty: Verified):

@@ -6,14 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from example_project import Example, todo
-from real_command import LEAN_TERMINAL, planverify, run_pytest
+from real_command import LEAN_TERMINAL, planverify, run_pytest, wait_until
+from real_planner import planner
 
 from pytest_planverify.cli import app
 
@@ -23,10 +23,6 @@ FILES = {
     "pytest.ini": "[pytest]\n",
     "src/deep/module.py": "",
 }
-
-
-def planner(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return planverify(*words, cwd=cwd, program="planner.cli")
 
 
 @pytest.fixture
@@ -104,14 +100,14 @@ def test_todos_selected_after_the_plan_are_run_and_shown_alone(example: Example,
     assert run.exit_code == 0, str(run)
     assert run.states == {"draw": "pending", "paint": "done", "hang": "done"}
     assert example.verify().exit_code == 1
-    shown = planner("status", "plan.yaml::draw,hang", cwd=tmp_path).stdout
+    shown = planner("status", "plan.yaml::draw,hang", cwd=tmp_path).out
     assert "draw" in shown
     assert "hang" in shown
     assert "Todo paint" not in shown
     unknown = planner("status", "plan.yaml::darw", cwd=tmp_path)
-    assert (unknown.returncode, "did you mean 'draw'?" in unknown.stderr) == (2, True)
+    assert (unknown.status, "did you mean 'draw'?" in unknown.err) == (2, True)
     whole = planner("validate", "plan.yaml::draw", cwd=tmp_path)
-    assert (whole.returncode, "the command needs a whole plan" in whole.stderr) == (2, True)
+    assert (whole.status, "the command needs a whole plan" in whole.err) == (2, True)
 
 
 @pytest.mark.parametrize("ini", ["[pytest]\n", "[pytest]\nplanverify_plan = plans/mine.yaml\n"])
@@ -125,9 +121,9 @@ def test_in_a_subfolder_the_planner_finds_the_plan_that_pytest_verifies(
 
     for words in (("status",), ("next",), ("validate",)):
         ran = planner(*words, cwd=here)
-        assert ran.returncode in (0, 1, 11), ran.stderr
-        assert "not verified" not in ran.stdout
-    assert "✗ failed" in planner("status", cwd=here).stdout
+        assert ran.status in (0, 1, 11), ran.err
+        assert "not verified" not in ran.out
+    assert "✗ failed" in planner("status", cwd=here).out
 
 
 def test_several_plans_in_the_ini_file_must_be_chosen_from(example: Example, tmp_path: Path) -> None:
@@ -135,8 +131,8 @@ def test_several_plans_in_the_ini_file_must_be_chosen_from(example: Example, tmp
 
     ran = planner("status", cwd=tmp_path)
 
-    assert ran.returncode == 2
-    assert ran.stderr == "planner: the ini file names 2 plans, a.yaml, b.yaml; name one\n"
+    assert ran.status == 2
+    assert ran.err == "planner: the ini file names 2 plans, a.yaml, b.yaml; name one\n"
 
 
 def test_outcomes_of_another_plan_do_not_stop_commands_that_need_none(
@@ -149,9 +145,9 @@ def test_outcomes_of_another_plan_do_not_stop_commands_that_need_none(
     broken.write_bytes(example.outcome_file.read_bytes())
 
     ran = planner("status", "b.yaml", cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    assert "other" in ran.stdout
-    assert "not of 'b'" in ran.stdout
+    assert ran.status == 0, ran.err
+    assert "other" in ran.out
+    assert "not of 'b'" in ran.out
 
 
 def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> None:
@@ -163,9 +159,7 @@ def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> 
         stdout=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(".planverify/runs/*/w*.log")) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: list(tmp_path.glob(".planverify/runs/*/w*.log")))
     process.send_signal(signal.SIGTERM)
 
     assert process.wait(60) == 2
