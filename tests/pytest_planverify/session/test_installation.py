@@ -107,7 +107,7 @@ def test_requirements_of_tests_are_declared_wherever_build_tools_put_them(
 
     found = diagnose(with_installation(evidence(missing("py_gone", TEST)), tmp_path))
 
-    assert found.rule == "declared-not-installed"
+    assert found.rule == "requirement-unmet"
     assert f"{file} declares py-gone" in (found.suggestion or "")
 
 
