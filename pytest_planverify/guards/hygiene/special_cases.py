@@ -463,7 +463,7 @@ class _Examples:
                     or (are_conditions and _telling(each.inputs) and len(each.needed) > 2)
                 )
             )
-            shown = min(exact, key=sorted, default=frozenset())  # sets have no order of their own
+            shown = min(exact, key=sorted, default=frozenset[str]())  # sets have no order of their own
         if not shown:
             return None
         inputs = ", ".join(sorted(shown)[:4])
