@@ -52,10 +52,6 @@ BUSY_SECONDS = 30.0
 _MOST_TRIES = 40
 """Attempts to create tables while other processes create them, too."""
 
-_AT_ONCE = 250
-"""Limit of the files whose rows are replaced in one transaction: each transaction waits for the disk, and
-holds all of its rows in memory."""
-
 _CREATED_MEANWHILE = ("already exists", "duplicate key")
 """Parts of the error messages of SQLite and PostgreSQL if another process created a table first."""
 
@@ -264,17 +260,17 @@ class Index:
         # A shared database keeps the rows of removed files.
         changed = sorted(stale if self._is_shared else stale | (known.keys() - files.keys()))
         self.remarks = []
-        for at in range(0, len(changed), _AT_ONCE):
-            made: dict[str, Rows] = {}
-            for name in changed[at : at + _AT_ONCE]:
-                # Of a removed or unreadable file, the old rows are only deleted.
-                rows = made.setdefault(_key(origin, name), {})
-                try:
-                    if name in files:
-                        rows |= rows_of(root / name, self.remarks)
-                        rows["sources"] = [{"origin": origin, "name": name, "stamp": files[name]}]
-                except PlannerError as error:
-                    self.remarks.append(str(error))
+        made: dict[str, Rows] = {}
+        for name in changed:
+            # Of a removed or unreadable file, the old rows are only deleted.
+            rows = made.setdefault(_key(origin, name), {})
+            try:
+                if name in files:
+                    rows |= rows_of(root / name, self.remarks)
+                    rows["sources"] = [{"origin": origin, "name": name, "stamp": files[name]}]
+            except PlannerError as error:
+                self.remarks.append(str(error))
+        if made:
             self._replace(made)
 
     def _replace(self, made: Mapping[str, Rows]) -> None:
