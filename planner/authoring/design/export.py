@@ -56,9 +56,10 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
             }
             todos.append(todo | ({"dependencies": before} if before else {}))
         before = wave.milestones or before  # an empty wave must not cut the order of those around it
-    title = design.overview.title
-    plan_id = f"design-{fresh_id(title, set())}-{str(design.plan_id)[:8]}"
-    return make_plan(title, todos, root=root, todo_list_id=plan_id, **{EXTENSION: str(design.plan_id)})
+    title, design_id = design.overview.title, str(design.plan_id)
+    plan_id = f"design-{fresh_id(title, set())}-{design_id[:8]}"
+    more: dict[str, Any] = {"todo_list_id": plan_id, EXTENSION: design_id}
+    return make_plan(title, todos, root=root, **more)
 
 
 def _criteria_of(milestone: Milestone) -> dict[str, Any]:
