@@ -120,12 +120,11 @@ def usual_plan() -> Path | None:
         return None
 
 
-def nearest(word: str, known: Iterable[str], listing: str, *, most: int = 12) -> str:
+def nearest(word: str, known: Iterable[str], listing: str) -> str:
     """Return a hint for an unknown word: ``did you mean 'a' or 'b'?``.
 
-    If no known name is similar, return ``listing`` followed by at most ``most`` names; with ``most=0``,
-    ``listing`` alone.
+    If no known name is similar, return ``listing`` followed by at most twelve names.
     """
     names = list(known)
-    listing = f"{listing} {listed(names, most)}" if most else listing
-    return did_you_mean(word, names, listing if names else "there are none", most=3)
+    otherwise = f"{listing} {listed(names, 12)}" if names else "there are none"
+    return did_you_mean(word, names, otherwise, most=3)

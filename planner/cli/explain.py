@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import nearest, plan_or_usual, usual_plan
+from planner.cli.arguments import nearest, plan_or_usual
 from planner.cli.exits import Status, as_called, complain, program
 from planner.cli.glossary import load_glossary
 from planner.cli.metrics import verdict_of
@@ -26,8 +26,7 @@ from planner.model.events import PlanSubmitted
 from planner.model.verdicts import TodoLife, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan, shown_path
-from planner.planfile.tree import load_flat
-from planner.text.display import counted, listed
+from planner.text.display import counted, did_you_mean, listed
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
@@ -101,10 +100,7 @@ def _explain_word(word: str) -> int:
             screen.line()
         _show(screen, each)
     if not known.find(word):
-        near = nearest(word, known.words(), f"{program()} explain lists the topics", most=0)
-        plan = usual_plan()
-        if plan is not None and word in (each.id for each in load_flat(plan).loaded.plan.items):
-            near = f"for the todo: {program()} status {plan} {shlex.quote(word)}"
+        near = did_you_mean(word, known.words(), f"{program()} explain lists the topics", most=3)
         complain(f"nothing has the name '{word}'; {near}")
         return Status.FOUND
     screen.show()

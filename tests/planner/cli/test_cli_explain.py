@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planner_command import Command, with_test
+from planner_command import Command
 
 from planner.catalog import RECIPES
 from planner.cli.exits import INTERRUPTED, Status
@@ -99,12 +99,12 @@ def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
     assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
 
 
-def test_explain_refers_to_status_for_a_todo(command: Command) -> None:
-    command.plan(with_test("red"))
-    ran = command("explain", "red")
+def test_an_unknown_word_is_reported_with_the_nearest(command: Command) -> None:
+    ran = command("explain", "flaky-tst")
 
     assert ran.status == 1
-    assert ran.err.endswith("; for the todo: planner status plan.yaml red\n")
+    assert "nothing has the name 'flaky-tst'; did you mean " in ran.err
+    assert "planner explain lists the topics" in command("explain", "zzzz").err
 
 
 PAGES = reference_pages.pages()
