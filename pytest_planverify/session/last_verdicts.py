@@ -10,6 +10,7 @@ files that differ from it, elsewhere digests of all files; caches and this plugi
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import threading
@@ -18,8 +19,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
-
-from pydantic import ValidationError
 
 from planner.errors import FileWriteError
 from planner.model.base import ReadValue
@@ -323,13 +322,14 @@ class TreeState(ReadValue):
 
     def write(self, path: Path) -> None:
         """Write the state beside a journal. Raises :class:`planner.errors.FileWriteError`."""
-        replace_file(path, self.model_dump_json())
+        # By the standard library, here and in read(): pydantic refuses file names that are not UTF-8.
+        replace_file(path, json.dumps(self.model_dump(mode="json")))
 
     @classmethod
     def read(cls, path: Path) -> TreeState | None:
         """Read a state; ``None`` if it is missing, foreign or of a newer version."""
-        with suppress(OSError, ValidationError):
-            return cls.model_validate_json(path.read_bytes())
+        with suppress(OSError, ValueError, RecursionError):
+            return cls.model_validate(json.loads(path.read_bytes()))
         return None
 
 

@@ -206,7 +206,8 @@ def test_state_is_unknown_when_git_fails(
     assert read_tree([root]) is None
 
 
-names = st.text(min_size=1, max_size=8)
+names = st.text(st.characters(), min_size=1, max_size=8)
+"""With surrogates, which stand for the bytes of a file name that is not UTF-8."""
 
 
 @given(
