@@ -48,6 +48,8 @@ _PURE_BUILTINS = frozenset(dir(builtins)) - {
 """Builtins through which code reaches neither files, nor names that its own text does not show."""
 _LOADING = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 """Instructions that read a name of the module, or a builtin."""
+_OF_UNITTEST = {"_classSetupFailed", "_class_cleanups"}
+"""Attributes that ``unittest`` gives each class of tests."""
 _DEFINITIONS = (type, types.FunctionType, types.BuiltinFunctionType)
 
 Answer = TypeVar("Answer")
@@ -129,15 +131,17 @@ def is_self_contained(item: pytest.Item) -> bool:
     if item.cls is not None:
         members = cast("dict[str, object]", vars(item.cls)).items()
         functions += [each for _, each in members if isinstance(each, types.FunctionType)]
-        values = [name for name, each in members if not isinstance(each, types.FunctionType)]
-        # Values whose names begin with an underscore are of Python or of pytest.
-        if not all(name.startswith("_") for name in values):
+        values = {name for name, each in members if not isinstance(each, types.FunctionType)}
+        if any(not name.startswith("__") for name in values - _OF_UNITTEST):
             return False
         if not all(_is_pure_module(base.__module__) for base in item.cls.__mro__[1:-1]):
             return False
     has_arguments = code.co_argcount > (item.cls is not None) or code.co_kwonlyargcount
     seen = set[types.FunctionType]()
-    return not has_arguments and all(_is_pure(each, seen) for each in functions)
+    # A function of another file may be the product's, however pure it is.
+    space = vars(item.module)
+    are_pure = all(each.__globals__ is space and _is_pure(each, seen) for each in functions)
+    return not has_arguments and are_pure
 
 
 def _is_pure(function: types.FunctionType, seen: set[types.FunctionType]) -> bool:

@@ -242,6 +242,10 @@ TOUCHING = {
     "fixture by mark": "import pytest\n@pytest.mark.usefixtures('tmp_path')\ndef test(): assert 0",
     "method": "import shop\nclass TestA:\n    def test(self): assert 0\n    def f(self): shop.RATE",
     "value of the class": "import shop\nclass TestA:\n    a = shop.RATE\n    def test(self): assert self.a == 2",
+    "private value of the class": "import shop\nclass TestA:\n    _a = shop.RATE\n    def test(self): assert self._a == 2",
+    "fixture of the class": "import pytest, shop\nclass TestA:\n    @pytest.fixture(autouse=True)\n    def _a(self): self.a = shop.RATE\n    def test(self): assert self.a == 2",
+    "method of the product": "import shop\nclass TestA:\n    f = shop.Cart.f\n    def test(self): assert self.f() == 2",
+    "test of the product": "from shop import test",
     "base class": "import shop\nclass TestA(shop.Cart):\n    def test(self): assert 0",
     "file": "def test(): assert open(__file__).read() == 'x'",
     "process": "import subprocess\ndef test(): assert subprocess.call(['true'])",
@@ -256,7 +260,10 @@ TOUCHING = {
 def test_self_contained_test_names_only_what_its_file_defines(
     text: str, expected: bool, pytester: pytest.Pytester
 ) -> None:
-    files = {"shop.py": "RATE = 1\nclass Cart: pass\n", "test_a.py": text}
+    files = {
+        "shop.py": "RATE = 1\nclass Cart:\n    def f(self): return 1\ndef test(): assert 0\n",
+        "test_a.py": text,
+    }
     assert capture(pytester, files).first.self_contained is expected
 
 
