@@ -596,6 +596,7 @@ class Watcher:
         try:
             exited, running, timed_out = self._follow()
         except ForkServerDied:  # a test may have killed the keeper that forked its worker
+            self._end_tree()  # nobody has inherited a cold worker's processes
             self._drain()
             record.death = self._death(Exited(None, None), None, timed_out=False)
             return
