@@ -145,11 +145,17 @@ class Recorder:
             self.write("file_collecting", nodeid=nodeid)
         report = yield
         if isinstance(collector, pytest.Session) and (missing := getattr(collector, "_notfound", None)):
+            from pytest_planverify.observe.evidence import guarded
+
             reports = getattr(collector, "_collection_cache", {})
             nearest: dict[str, list[str]] = {}
             for argument, nodes in missing:
                 beside = [each for node in nodes if node in reports for each in reports[node].result]
-                nearest[argument] = alike_names(argument, [each.nodeid for each in beside])
+                # Methods, too: the argument may lack the class of its test, or misspell it.
+                inner = (
+                    guarded(lambda it=it: it.collect(), ()) for it in beside if isinstance(it, pytest.Class)
+                )
+                nearest[argument] = alike_names(argument, [each.nodeid for each in chain(beside, *inner)])
             self.write("not_found", arguments=list(nearest), nearest=nearest)
         if report.failed:
             from pytest_planverify.observe.evidence import collection_evidence

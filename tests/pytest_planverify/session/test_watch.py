@@ -29,7 +29,11 @@ TESTS: dict[str, str] = {
         "import pathlib, time\ndef test_1():\n    pathlib.Path('begun').touch()\n"
         "    while not pathlib.Path('awake').exists(): time.sleep(0.01)\n"
     ),
-    "ends its parent": "import os, time\ndef test_1():\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n",
+    "ends its parent": (
+        "import os, subprocess, sys, time\ndef test_1():\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
+        "    subprocess.Popen(command)\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n"
+    ),
     "loop": (
         "def run():\n    while True: len('')\n"
         "def test_1():\n    try: run()\n    except BaseException: run()\ndef test_2(): pass\n"
@@ -93,6 +97,11 @@ def run(bench: Bench, what: str, *options: str, seconds: float = 30) -> WorkerRe
 
 def outcomes(record: WorkerRecord) -> list[str]:
     return [result.outcome for _, result in sorted(record.results.items())]
+
+
+def is_something_left(bench: Bench) -> bool:
+    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
+    return any(mark in (each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"]))
 
 
 def death_of(record: WorkerRecord) -> Death:
@@ -187,8 +196,7 @@ def test_import_that_stops_the_session_names_its_file(bench: Bench):
 def test_child_processes_of_a_worker_end_with_it(bench: Bench):
     run(bench, "leaves something")
 
-    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
-    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or [])]
+    assert not is_something_left(bench)
 
 
 def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Bench):
@@ -225,11 +233,11 @@ def test_workers_start_cold_without_a_server(bench: Bench):
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-@forked_only
-def test_test_that_kills_the_fork_server_loses_only_itself(bench: Bench):
+def test_test_that_kills_its_keeper_loses_only_itself_and_leaves_nothing(bench: Bench):
     record = run(bench, "ends its parent")
 
     assert outcomes(record) == ["crashed"]
+    assert not is_something_left(bench)
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
@@ -243,6 +251,15 @@ def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Ben
     assert (death_of(record).nodeid, record.collected) == (None, False)
     conftest.unlink()
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+@forked_only
+def test_argument_that_lacks_or_misspells_a_class_suggests_the_test_in_it(bench: Bench):
+    (bench.root / "test_x.py").write_text("class TestCart:\n    def test_total(self): pass\n")
+
+    for argument in ("test_x.py::test_total", "test_x.py::TestKart::test_total"):
+        (similar,) = bench.run(f"pytest {argument}").not_found.values()
+        assert similar[0] == "TestCart::test_total"
 
 
 def test_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
