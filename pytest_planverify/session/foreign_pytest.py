@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from pytest_planverify.checks.result import JudgedCommand
 
+_STATUSES = range(6)
+"""pytest's exit statuses; with any other the process has not ended as its session wanted."""
 _RAN = (0, 1, 5)
 """pytest's exit statuses of sessions that ran their tests, if any."""
 _USAGE_ERROR = 4
@@ -95,12 +97,13 @@ def _not_started(
 def _add_end(record: WorkerRecord, result: ProcessResult) -> None:
     """Add to a record how the process ended; without tests, also its output, which may say why."""
     text = result.stderr.strip() or result.stdout.strip()
-    record.exit_status = result.exit_code
-    if result.exit_code is None:
-        end = ProcessEnd(signal=result.signal, timed_out=result.timed_out)
+    if result.exit_code in _STATUSES:
+        record.exit_status = result.exit_code
+    else:
+        end = ProcessEnd(exit_code=result.exit_code, signal=result.signal, timed_out=result.timed_out)
         record.death = Death(end, None, None, output=text)
     # pytest writes a report after a usage error, too.
-    elif not record.nodeids and not record.collection_failures:
+    if record.death is None and not record.nodeids and not record.collection_failures:
         record.collected = record.collected and result.exit_code in _RAN
         record.usage_errors += [] if record.collected else [text[-8_000:]]
 
@@ -122,8 +125,7 @@ def read_report(file: Path, witness: Witness) -> WorkerRecord:
         phases = [(name, entry[name]) for name in ("setup", "call", "teardown") if name in entry]
         nodeid, properties = str(entry["nodeid"]), entry.get("user_properties", ())
         was_rerun = entry["outcome"] == "rerun"  # by pytest-rerunfailures, until it passed
-        record.nodeids.append(nodeid)
-        record.results[nodeid] = TestRecord(
+        result = TestRecord(
             nodeid,
             TestOutcome("passed" if was_rerun else entry["outcome"]).value,
             sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000,
@@ -132,6 +134,13 @@ def read_report(file: Path, witness: Witness) -> WorkerRecord:
             [(str(name), value) for each in properties for name, value in dict(each).items()],
             [_facts("test", name, nodeid, phase) for name, phase in phases if phase["outcome"] == "failed"],
         )
+        # JUnit XML has a case of its own for each failed subtest, and for an error after a failure.
+        if (other := record.results.get(nodeid)) is not None:
+            other.outcome = result.outcome if result.evidence else other.outcome
+            other.evidence += result.evidence
+            continue
+        record.nodeids.append(nodeid)
+        record.results[nodeid] = result
         if was_rerun:
             headline = f"{nodeid} passed only when it ran again"
             record.attempts[nodeid] = [{"kind": "test", "phase": "call", "headline": headline}]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict, Witness
+from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import JudgedCommand, Judgement
 from pytest_planverify.session.foreign_pytest import read_report, run_foreign
 
@@ -127,6 +127,34 @@ def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
 
     assert judgement.verdict is Verdict.FAILED
     assert judgement.evidence[-1].timed_out
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in a test", "after the tests"])
+def test_exit_status_that_is_none_of_pytest_is_the_death_of_the_process(late: bool, tmp_path: Path):
+    die = "lambda: os._exit(7)"
+    text = f"import atexit, os\ndef test_1(): {f'atexit.register({die})' if late else f'({die})()'}\n"
+
+    judgement = pytest_run(tmp_path, text, witness=Witness.JUNIT_XML if late else Witness.EXIT_CODE)
+
+    end = judgement.evidence[0].process
+    assert end is not None
+    assert (judgement.verdict, end.exit_code, end.complete) == (Verdict.FAILED, 7, False)
+
+
+@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
+def test_all_failures_of_a_test_are_read(witness: Witness, tmp_path: Path):
+    text = """
+import pytest
+@pytest.fixture
+def late():
+    yield
+    raise ValueError("late")
+def test_1(late): assert 0
+"""
+    judgement = pytest_run(tmp_path, text, witness=witness)
+
+    assert [test.outcome for test in judgement.tests] == [TestOutcome.ERROR]
+    assert [evidence.phase for evidence in judgement.evidence] == [Phase.CALL, Phase.TEARDOWN]
 
 
 def test_unexplained_exit_status_fails(tmp_path: Path):
