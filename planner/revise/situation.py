@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 MAX_FILES = 20
 """Maximum number of files that a strategy considers."""
 
+SURE = 0.9
+"""Confidence required before a repair is restricted to tests because a test is at fault."""
+
 _MAX_WORDS = 200
 """Number of characters to which quoted text is cut."""
 
@@ -216,8 +219,14 @@ class Situation:
     def implicated_files(self) -> tuple[str, ...]:
         """The unprotected product files that may contain the cause of a wrong result, the likeliest first.
 
-        Empty if the product is not at fault: a restriction must never forbid the right repair.
+        Test files if a test is surely at fault. Empty if it may be either, or neither: a restriction must
+        never forbid the right repair.
         """
+        protected = self.plan.metadata.protected_files
+        if self.failure.owner is Owner.TEST and (self.failure.confidence or 0) >= SURE:
+            named = (test.partition("::")[0] for each in self.failures for test in each.tests)
+            tests = filter(is_test_path, _below_root((*self.located_files, *named)))
+            return tuple(path for path in tests if not any(matches(path, each) for each in protected))
         if self.failure.owner in (Owner.TEST, Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
             return ()
         task = self.todo.controller_task_spec
@@ -232,7 +241,6 @@ class Situation:
             )
         )
         of_tests = {frame.path for frame in self.frames(Side.TEST)}
-        protected = self.plan.metadata.protected_files
         return tuple(
             path
             for path in found

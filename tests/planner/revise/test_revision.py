@@ -337,6 +337,7 @@ MAKES = {"criteria": {"expected_artifacts": ["out/made.py"]}}
 @pytest.mark.parametrize(
     ("failed", "item", "fields", "allowed"),
     [
+        ({"at": "tests/test_rsi.py", "owner": Owner.TEST, "confidence": 0.9}, {}, {}, [("tests/**",)]),
         *(
             ({"at": "pkg/a.py", "owner": owner}, {}, {}, [])
             for owner in (Owner.TEST, Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS)
@@ -345,7 +346,7 @@ MAKES = {"criteria": {"expected_artifacts": ["out/made.py"]}}
         ({"at": "pkg/a.py"}, TARGET, {"metadata": {"protected_files": ["pkg/**"]}}, [("core/**",)]),
     ],
     ids=[
-        *("a test", "the plan", "the environment", "the harness"),
+        *("a test surely at fault", "a test", "the plan", "the environment", "the harness"),
         *("touched files that are promised", "the target but no protected file"),
     ],
 )
