@@ -123,8 +123,8 @@ def names_log(path: Path) -> bool:
 def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
     """Yield the runs of the named logs and all recorded runs of the named plans, or of the usual plan.
 
-    The newest run of a plan comes last. For a plan without a log, one is written from the outcomes of its
-    last verification. Raises :class:`planner.cli.exits.UsageMistake` if a plan has no run at all.
+    The newest run of a plan comes last. A plan without a log has the run that follows from the outcomes of
+    its last verification. Raises :class:`planner.cli.exits.UsageMistake` if a plan has no run at all.
     """
     # A plan that is named twice has its runs once: metrics add them up.
     for path in {each.absolute(): each for each in named or [plan_or_usual(None)]}.values():
@@ -133,10 +133,10 @@ def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
             continue
         logs = [log for log in plan_logs(load_plan(path)) if log.is_file() and log.stat().st_size]
         if not logs:
-            opened = PlanRun.open(path, keep=True)
-            if opened.found.document is None or opened.log is None:
+            opened = PlanRun.open(path)
+            if opened.found.document is None:
                 raise UsageMistake(
                     f"{path} has no run yet; run first: {opened.found.verify}, or name a log"
                 )
-            logs = [opened.log]
+            yield opened.recorded()
         yield from map(run_of_log, logs)

@@ -20,7 +20,7 @@ from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.record_files import load_answers
 from planner.planfile.tree import load_tree
-from planner.store.run_log import RunLog, Step, make_log_folder, next_log, plan_logs
+from planner.store.run_log import RecordedRun, RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:
@@ -162,6 +162,13 @@ class PlanRun:
     def asked_questions(self, todo_id: str) -> dict[str, str]:
         """Return the open questions of a todo; all of them if each has an answer, as a new one counts."""
         return self.open_questions(todo_id) or self.manual_questions(todo_id)
+
+    def recorded(self) -> RecordedRun:
+        """Return the run so far, which has no log yet, also where none can be written."""
+        steps: list[Step] = []
+        for event, _ in self._new:  # their states were not kept
+            steps.append(Step.take(steps[-1].after if steps else None, event))
+        return RecordedRun(iter(steps), self.remarks)
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Apply an event, without writing it; return the actions that the engine requests.
