@@ -376,9 +376,17 @@ class _Examples:
         self._vocabulary = self._asked | self._expected
         texts = [token for token in _telling(self._asked) if token[0] in "'\""]
         self._digests = sorted((digest, token) for token in texts for digest in _digests_of(token))
+        # Pieces contain one another, so that a literal is asked for at every level.
+        self._literals: dict[tuple[type, object], Literal] = {}
 
     def literal(self, value: object) -> Literal:
         """Return the tokens of a scalar: its own, and the parts of a text, also if it is encoded."""
+        key = type(value), value  # 1 and True are equal, and different tokens
+        if key not in self._literals:
+            self._literals[key] = self._read(value)
+        return self._literals[key]
+
+    def _read(self, value: object) -> Literal:
         own = _token(value)
         if not isinstance(value, str):
             return own, frozenset()
@@ -412,9 +420,9 @@ class _Examples:
                 answers = _union(map(_constant_tokens, node.args)) - self._known - _COMMON
                 if len(_telling(answers)) > 1 and answers <= self._expected:
                     messages.append("Answers of the tests are given out one after the other")
-            asked, answered = map(self._piece, _conditions(node))
-            if asked:
-                conditions[site.function] |= asked | answered
+            tests, results = _conditions(node)
+            if tests and (asked := self._piece(tests)):
+                conditions[site.function] |= asked | self._piece(results)
                 if isinstance(node, ast.If):
                     messages.append(self._recognizes_call(node.test, asked, place))
             yield from ((node, message) for message in messages if message)
@@ -491,14 +499,14 @@ class _Examples:
 
         ``is_free`` functions need not take arguments, in contrast to methods.
         """
-        parts = [_constant_tokens(each) for each in returned(function)]
-        answers, parameters = _union(parts), parameters_of(function)
         expected = _union(each.answers for each in self._by_function.get(function.name, ()))
+        parameters = parameters_of(function)
+        if not (expected and parameters):
+            return None
+        parts = [_constant_tokens(each) for each in returned(function)]
+        answers = _union(parts)
         # A part without literals is computed.
-        if (
-            not (parameters and all(parts) and _telling(answers - self._known))
-            or answers - _COMMON - expected
-        ):
+        if not (all(parts) and _telling(answers - self._known)) or answers - _COMMON - expected:
             return None
         earlier = before.functions.get(function.name) if before is not None else None
         # A generator computes what it yields.
