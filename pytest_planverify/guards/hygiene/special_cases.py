@@ -483,6 +483,8 @@ class _Examples:
             ast.unparse(side)
             for each in ast.walk(test)
             if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Eq | ast.Is | ast.In)
+            # A part that is compared with another variable is not recognized.
+            if _tokens_of(each.comparators[0]) or fold(each.left) is not UNKNOWN
             for side in getattr(each.left, "elts", [each.left])
         }
         tokens = frozenset(own for own, _ in asked)

@@ -239,6 +239,15 @@ def test_a_single_answer_to_an_input_of_a_test_is_flagged() -> None:
     assert signs({"pkg/tax.py": "def tax(net):\n    return net * 119 // 100\n"}, tree=tree) == set()
 
 
+def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
+    tree = {**TREE, "tests/test_parse.py": "def test_parse():\n    assert parse('2024', 1, 2, 4, 5) == 7\n"}
+    code = "def parse(text, *parts):\n    for at, each in parts:\n        if {}:\n            at += each\n"
+    honest = code.format("at in {1, 2, 4, 5} and text[at] == each")
+    exact = code.format("at in {1, 2, 4, 5} and '2024' == text")
+    assert signs({"pkg/parse.py": honest}, tree=tree) == set()
+    assert signs({"pkg/parse.py": exact}, tree=tree) == {"special-cases"}
+
+
 ROMAN = {4: "IV", 9: "IX", 1994: "MCMXCIV", 2024: "MMXXIV"}
 TITLES = {"Hello, World!": "hello-world", "Many  spaces": "many-spaces", "\u00dcber uns": "uber-uns"}
 PACKED = base64.b85encode(zlib.compress(json.dumps(TITLES).encode())).decode()
