@@ -35,6 +35,7 @@ _TEXT_METHODS = frozenset(
     {"lower", "upper", "title", "strip", "replace", "join", "decode", "encode", "format", "removeprefix",
      "removesuffix", "capitalize", "swapcase", "rstrip", "lstrip", "casefold"}
 )  # fmt: skip
+_FINDS_BY_NAME = frozenset({"getattr", "__import__", "import_module", "get"})
 _LONGEST = 10_000
 """Limit of computed sequences: a short expression could produce gigabytes."""
 
@@ -255,7 +256,12 @@ def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
         return f"{owner}.{node.attr}" if owner else ""
     if isinstance(node, ast.Subscript) and dotted(node.value, aliases) == "sys.modules":
         return _text(fold(node.slice))
-    if isinstance(node, ast.Call) and node.args:
+    # Of a chain of calls only the last one can be such a function, so that its length does not count.
+    if (
+        isinstance(node, ast.Call)
+        and node.args
+        and (isinstance(node.func, ast.Name) or name_of(node.func) in _FINDS_BY_NAME)
+    ):
         called = dotted(node.func, aliases).removeprefix("builtins.")
         if called == "getattr" and len(node.args) > 1:
             owner, name = dotted(node.args[0], aliases), _text(fold(node.args[1]))

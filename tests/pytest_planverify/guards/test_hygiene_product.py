@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import textwrap
@@ -17,6 +18,7 @@ from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, TREE, product_with, sig
 
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 from pytest_planverify.guards.hygiene.grants import Grants
+from pytest_planverify.guards.hygiene.source import dotted
 
 HIDDEN = base64.b64encode(b"import os\nif 'PYTEST_CURRENT_TEST' in os.environ: pass").decode()
 
@@ -246,6 +248,12 @@ def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
     exact = code.format("at in {1, 2, 4, 5} and '2024' == text")
     assert signs({"pkg/parse.py": honest}, tree=tree) == set()
     assert signs({"pkg/parse.py": exact}, tree=tree) == {"special-cases"}
+
+
+def test_names_in_long_chains_of_calls_are_read_in_few_steps() -> None:
+    chain = ast.parse("query" + ".where(1)" * 600).body[0]
+    assert isinstance(chain, ast.Expr)
+    assert dotted(chain.value, {}) == ""
 
 
 ROMAN = {4: "IV", 9: "IX", 1994: "MCMXCIV", 2024: "MMXXIV"}
