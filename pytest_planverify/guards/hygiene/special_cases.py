@@ -425,15 +425,21 @@ class _Examples:
                 conditions[site.function] |= asked | self._piece(results)
                 if isinstance(node, ast.If):
                     messages.append(self._recognizes_call(node.test, asked, place))
-            yield from ((node, message) for message in messages if message)
+            yield from ((self._narrowed(node), message) for message in messages if message)
         for function, piece in conditions.items():
             place = function.name if function else ""
             if message := self.answers_in(piece, place, are_conditions=True):
-                yield function or module.tree, message
+                yield self._narrowed(function or module.tree), message
         if (constants := _new_constants(module, before)) and (
             message := self.answers_in(self._piece(constants), "")
         ):
             yield constants[0], message
+
+    def _narrowed(self, node: ast.AST) -> ast.AST:
+        """Return the smallest statement in a node that holds an example by itself, else the node."""
+        inside = [each for each in ast.walk(node) if isinstance(each, ast.stmt)]
+        inside.sort(key=lambda each: _end(each)[0] - each.lineno)
+        return next((each for each in inside if self._held(self._piece([each]))), node)
 
     def _held(self, piece: set[Literal]) -> list[Example]:
         """Return the examples whose inputs and answers are in a piece."""
