@@ -101,6 +101,9 @@ _VARIABLE_WORDS = re.compile(
     r"\benvironment variable\b|"
     r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+ (?:is|was|must be) (?:not set|set|missing|unset)\b"
 )
+_WRITES = re.compile(
+    r"\.(?:unlink|rmdir|remove|write_\w+|mkdir|touch|rename)\(|\bopen\([^)]*[\"'][wax]b?\+?[\"']"
+)
 _NAMES_ENCODING = re.compile(r"ascii|encod|\.decode\(", re.IGNORECASE)
 _READS_VARIABLE = re.compile(r"\b(?:environ\b|getenv\()")
 _RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
@@ -257,6 +260,9 @@ def file_not_shipped(case: Case) -> str | None:
     if not (case.nothing_changed or (is_of_tests and is_as_it_was)):
         return None
     if "/" not in path or not is_relative(path) or path.startswith((".", "~")):
+        return None
+    # Who writes a file misses its folder.
+    if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
         return None
     return (
         f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it: was "

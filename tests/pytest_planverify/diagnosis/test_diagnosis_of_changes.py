@@ -69,6 +69,7 @@ NOTHING = error(
 )
 UNSET = error("ValueError", "SHOP_TOKEN is not set", TEST, RAISES)
 DATA = error("FileNotFoundError", "no", TEST, bases=OS, errno=2, path="tests/data/large.json")
+WRITTEN = error("FileNotFoundError", "no", TEST, from_product("open('out/a.txt', 'w')"), bases=OS, errno=2, path="out/a.txt")  # fmt: skip
 PART = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="collections.acb")
 NEW_TEXT = "+def test_total():\n+    assert total(x) == 2"
 NEW = Hunk(path=TEST_FILE, line=8, added=2, function="test_total", side=Side.TEST, text=NEW_TEXT)
@@ -89,6 +90,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("no value of a variable", seen(NOTHING), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-unusable"),
     ("variable that is missed by hand", seen(UNSET), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),
     ("data of the tests, unchanged", seen(DATA, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "file-not-shipped"),
+    ("file that is written", seen(WRITTEN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("data of the tests, removed", seen(DATA, files=("tests/data/large.json",)), C.ARTIFACT_MISSING, Owner.TEST, "read-file-removed"),
     ("data of the tests, only changed", seen(DATA, files=("tests/data/large.json",), hunks=(EDITED_DATA,)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
     ("part of a module, by the change", seen(PART, files=("tests/test_cart.py",)), C.IMPORT_ERROR, Owner.TEST, "dependency-missing"),
