@@ -73,6 +73,8 @@ _BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
 _ENCODED = re.compile(r"[!-~]{40,}")
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 _LARGEST_TEXT = 200_000
+_MOST_ARGUMENTS = 6
+"""More inputs are the contents of a list rather than the arguments of a call."""
 _IN_TURN = frozenset({"iter", "cycle", "deque"})
 _PIECES = (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Call, ast.Assign, ast.ClassDef, *FUNCTIONS)
 
@@ -90,6 +92,12 @@ class Example(NamedTuple):
     def needed(self) -> Tokens:
         """The answers and the inputs without words, which identify no test beside numbers."""
         return (frozenset(filter(_is_specific, self.inputs)) or self.inputs) | self.answers
+
+    def parts(self) -> Iterator[Example]:
+        """Yield the example with each of its specific inputs alone: a condition needs one argument."""
+        if self.functions and self.answers and 1 < len(self.inputs) <= _MOST_ARGUMENTS:
+            for token in filter(_is_specific, self.inputs):
+                yield self._replace(inputs=frozenset({token}))
 
     @property
     def identifies_test(self) -> bool:
@@ -361,7 +369,9 @@ class _Examples:
     def __init__(self, examples: Iterable[Example], known: Tokens) -> None:
         """Store the examples, except those whose inputs are ``known`` to the product from before."""
         self._known = known
-        self._all = [each for each in dict.fromkeys(examples) if not each.inputs <= known]
+        whole = dict.fromkeys(examples)
+        parts = (part for each in whole for part in each.parts())
+        self._all = [each for each in dict.fromkeys((*whole, *parts)) if not each.inputs <= known]
         self._asked = _union(each.inputs for each in self._all)
         self._expected = _union(each.answers for each in self._all)
         # By its rarest token, as a test suite may have thousands of examples.
