@@ -121,6 +121,10 @@ def special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     known = (_tokens_of(before.tree) for before, _ in sources if before is not None)
     examples = _Examples(_examples(changes), _union(known))
     for before, module in modules:
+        if (
+            before is None and module.path in changes.old
+        ):  # it cannot be parsed, so nothing is known to be new
+            continue
         for node, message in examples.found_in(before, module):
             line, after = getattr(node, "lineno", None), module.line(node)
             yield file_signal("special-cases", message, module.path, line=line, after=after)

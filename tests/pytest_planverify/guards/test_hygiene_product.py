@@ -241,6 +241,64 @@ def test_a_single_answer_to_an_input_of_a_test_is_flagged() -> None:
     assert signs({"pkg/tax.py": "def tax(net):\n    return net * 119 // 100\n"}, tree=tree) == set()
 
 
+CALLS = {
+    "numbers": [("1234, 7", "8638"), ("77, 13", "1001"), ("451, 2", "902")],
+    "texts": [("'Ab Cd!', '-'", "'ab-cd'"), ("'Xy, z?', '_'", "'xy_z'"), ("'Q  r.', '-'", "'q-r'")],
+    "number": [("4321", "8642"), ("777", "1554"), ("1357", "2714")],
+}
+TESTED = {
+    "compared": "def test():\n    assert rate({args}) == {want}\n",
+    "expected first": "def test():\n    assert {want} == rate({args})\n",
+    "assigned": "def test():\n    got = rate({args})\n    assert got == {want}\n",
+    "approximate": "def test():\n    assert rate({args}) == pytest.approx({want})\n",
+    "unittest": "class T(TestCase):\n    def test(self):\n        self.assertEqual(rate({args}), {want})\n",
+    "parameters": "@pytest.mark.parametrize('args, want', [(({args},), {want})])\n"
+    "def test(args, want):\n    assert rate(*args) == want\n",
+}
+ANSWERED = {
+    "if": "def rate(x, y=1):\n{ifs}    return x * y\n",
+    "match": "def rate(x, y=1):\n    match x:\n{cases}    return x * y\n",
+    "table": "K = {{{entries}}}\ndef rate(x, y=1):\n    return K[x] if x in K else x * y\n",
+    "local table": "def rate(x, y=1):\n    return {{{entries}}}.get(x, x * y)\n",
+}
+
+
+@pytest.mark.parametrize("answered", ANSWERED)
+@pytest.mark.parametrize("tested", TESTED)
+@pytest.mark.parametrize("calls", CALLS)
+def test_answer_beside_the_first_argument_of_its_call_is_found_in_any_style(
+    calls: str, tested: str, answered: str
+) -> None:
+    rows = CALLS[calls]
+    first = [(args.partition(", ")[0] if calls == "numbers" else args.rpartition(", ")[0] or args, want)
+             for args, want in rows]  # fmt: skip
+    product = ANSWERED[answered].format(
+        ifs="".join(f"    if x == {x}:\n        return {want}\n" for x, want in first),
+        cases="".join(f"        case {x}:\n            return {want}\n" for x, want in first),
+        entries=", ".join(f"{x}: {want}" for x, want in first),
+    )
+    tests = "import pytest\nfrom unittest import TestCase\nfrom pkg.rates import rate\n" + "".join(
+        TESTED[tested].replace("test(", f"test_{number}(").format(args=args, want=want)
+        for number, (args, want) in enumerate(rows)
+    )
+    tree = {
+        "pkg/rates.py": "def rate(x, y=1):\n    raise NotImplementedError\n",
+        "tests/test_rates.py": tests,
+    }
+
+    assert signs({"pkg/rates.py": product}, tree=tree) == {"special-cases"}
+
+
+def test_code_whose_earlier_version_cannot_be_parsed_is_not_taken_for_new() -> None:
+    exact = "def tax(net):\n    if net == 1234:\n        return 1469\n    return net\n"
+    tree = {
+        **TREE,
+        "tests/test_tax.py": "def test_tax():\n    assert tax(1234) == 1469\n",
+        "pkg/tax.py": f"{exact}    else:\n",
+    }
+    assert signs({"pkg/tax.py": exact}, tree=tree) == set()
+
+
 def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
     tree = {**TREE, "tests/test_parse.py": "def test_parse():\n    assert parse('2024', 1, 2, 4, 5) == 7\n"}
     code = "def parse(text, *parts):\n    for at, each in parts:\n        if {}:\n            at += each\n"
