@@ -279,13 +279,16 @@ class Situation:
         own = _below_root(path for fact in self.observations for path in module_paths(fact))
         known = [path for path in own if path in self.tree.near or self.tree.exists(path)]
         granted = (
-            f"{folder}{inner}.py"
+            # In a package that the todo may write, also the package itself.
+            f"{folder}{inner}/__init__.py"
+            if pattern.startswith(f"{folder}{inner}/")
+            else f"{folder}{inner}.py"
             for pattern in self.todo.allowed_files or ()
             for folder in _SOURCE_FOLDERS
             if pattern.startswith((f"{folder}{top}/", f"{folder}{top}.py"))
         )
         return next(
-            (path for path in (*planned, *observed, *known, *own, *granted) if path is not None), None
+            (path for path in (*planned, *observed, *known, *granted, *own) if path is not None), None
         )
 
 

@@ -480,6 +480,8 @@ def test_a_module_promised_by_the_todo_belongs_to_the_project() -> None:
     assert import_step("No module named 'new.thing'", item=item).allowed_files == ("python/new/thing.py",)
     allowed = todo("t2", FILE, allowed_files=["src/new/**"])
     assert import_step("No module named 'new.other'", item=allowed).allowed_files == ("src/new/other.py",)
+    within = todo("t2", FILE, allowed_files=["new/**"])
+    assert import_step("No module named 'new'", item=within).allowed_files == ("new/__init__.py",)
     target = todo("t2", FILE, controller_task_spec={"type": "PATCH", "target_file": "lone.py"})
     assert import_step("No module named 'lone'", item=target).allowed_files == ("lone.py",)
 
