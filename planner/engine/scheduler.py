@@ -152,6 +152,10 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         _ask_to_start(tx, record)
         return
     tx.live.setdefault(record.id)
+    # What waited for an earlier turn may fit beside this one, whose files may be fewer.
+    for waiting in [tx.records[key[-1]] for key in tx.queue]:
+        if waiting.next_step is not None and waiting.next_step.behind == record.id:
+            tx.update(waiting, next_step=waiting.next_step._replace(behind=""))
     if record.is_parent and step.kind in ("start", "load"):
         request(tx, tx.move(record, TodoLife.ACTIVE, next_step=None), rule, because)
     elif step.kind == "verify":

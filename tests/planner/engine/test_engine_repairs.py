@@ -406,6 +406,15 @@ def test_a_branch_in_the_plan_file_follows_its_cause_within_the_files_set_by_a_p
     assert branch_files(again) == after
 
 
+def test_a_todo_starts_beside_a_branch_whose_next_turn_has_other_files():
+    run = Told(todo("t1", allowed_files=("src/**",)), todo("t2", allowed_files=("src/a/x.py",)))
+    run.is_red(**FIRST)
+
+    assert run.started == ["t1_branch_01"]
+    run.is_red("t1_branch_01", **SECOND)
+    assert run.started == ["t1_branch_01", "t2"]
+
+
 @pytest.mark.parametrize(
     ("todo_id", "files", "after"),
     [("t1", ("src/a/**",), ("src/a/**",)), ("t1_branch_01", ("src/a/x.py",), ("src/a/x.py",))],
