@@ -512,7 +512,8 @@ class _Examples:
         if len(sides) < 2 or len(tokens) < 2 or tokens <= self._known or not any(map(_is_specific, tokens)):
             return None
         is_call = any(tokens <= each.inputs for each in self._by_function.get(place, ()))
-        if is_call or (len(tokens) > 2 and tokens <= self._asked):
+        # A question for None or an empty text tells nothing about a call.
+        if is_call or (len(tokens - _GUARD_VALUES) > 2 and tokens <= self._asked):
             return f"{place} recognizes a call of the tests: {', '.join(sorted(tokens)[:4])}"
         return None
 

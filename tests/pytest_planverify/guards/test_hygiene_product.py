@@ -308,6 +308,13 @@ def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
     assert signs({"pkg/parse.py": exact}, tree=tree) == {"special-cases"}
 
 
+def test_a_date_that_several_tests_mention_is_no_recognized_call() -> None:
+    tests = "def test_a():\n    assert at(2, None) == 7\n\ndef test_b():\n    assert at(29, 3) == 8\n"
+    code = "def add(month, day):\n    return 4 if month == 2 and day is not None and day == 29 else 1\n"
+    change = {"pkg/at.py": code.replace("return 4 if", "if").replace(" else 1", ":\n        month += 4")}
+    assert signs(change, tree={**TREE, "tests/test_at.py": tests}) == set()
+
+
 def test_names_in_long_chains_of_calls_are_read_in_few_steps() -> None:
     chain = ast.parse("query" + ".where(1)" * 600).body[0]
     assert isinstance(chain, ast.Expr)
