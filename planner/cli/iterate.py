@@ -7,6 +7,7 @@ how that iteration ended.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -110,6 +111,9 @@ def iterate(
     """
     root = Path.cwd()
     log = read_log(root)
+    # Plans of earlier iterations may be replaced, so that each can have the same name.
+    if output and os.path.lexists(output) and str(output) not in [each.file for each in log]:
+        raise UsageMistake(f"{output} exists already, and is no iteration's; name another file with -o")
     last = log[-1] if log and log[-1].outcome is None else None
     if rollback is not None and last is None:
         raise UsageMistake("--rollback: no iteration is open; remove the option")

@@ -135,6 +135,18 @@ def test_the_gap_of_a_report_is_shown_in_one_line_without_control_sequences(proj
     assert ": Faster wrote other.yaml (risk low)\n" in done.out
 
 
+def test_an_iteration_replaces_the_plan_of_an_earlier_one_but_no_other_file(project: Path) -> None:
+    before = (project / "ROADMAP.md").read_text()
+    refused = planner("iterate", "-o", "ROADMAP.md", cwd=project)
+    assert (refused.status, (project / "ROADMAP.md").read_text()) == (2, before)
+    assert "ROADMAP.md exists already" in refused.err
+
+    assert planner("iterate", "-o", "next.yaml", cwd=project).status == 0
+    again = planner("iterate", "-o", "next.yaml", "--rollback", "wrong idea", cwd=project)
+    assert again.status == 0
+    assert planned_file(again.out) == "next.yaml"
+
+
 def test_an_invalid_line_of_the_iteration_log_is_located(project: Path) -> None:
     planner("iterate", cwd=project)
     log = project / ".planverify/iterations.jsonl"
