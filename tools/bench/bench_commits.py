@@ -30,7 +30,7 @@ LARGEST = 400_000
 """Bytes; larger files are left out."""
 OF_TESTS = frozenset(
     {"test-deleted", "test-skipped", "assertions-fewer", "assertion-void", "assertion-swallowed",
-     "configuration-narrowed"}
+     "configuration-narrowed", "outcome-hook"}
 )  # fmt: skip
 """Signals that these commits give rise to rightly."""
 
