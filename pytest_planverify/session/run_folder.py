@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pytest_planverify.options import Settings
 
 KEPT_RUNS = 20
+_ABANDONED_SECONDS = 600
+"""Age in seconds after which a partially written file is abandoned."""
 
 
 class RunFolder:
@@ -62,6 +64,11 @@ class RunFolder:
         for entry in sorted(ages, key=lambda each: ages[each])[:-KEPT_RUNS]:
             if entry != self.path:  # a wrong clock may have made this run the oldest
                 shutil.rmtree(entry, ignore_errors=True)
+        # Temporary files of killed runs, never renamed to their final name.
+        for temporary in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
+            with suppress(OSError):
+                if time.time() - temporary.stat().st_mtime > _ABANDONED_SECONDS:
+                    temporary.unlink()
 
     def restore(self) -> None:
         """Recreate the run's folder if tests removed it, and clear the path of its journal."""

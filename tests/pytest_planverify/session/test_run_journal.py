@@ -7,6 +7,7 @@ from pathlib import Path
 
 import outcome_samples as samples
 import pytest
+from module_project import write_files
 from past_run_samples import Killed, settings
 
 from planner.model.evidence import Evidence
@@ -131,3 +132,15 @@ def test_recent_runs_and_the_current_one_are_kept(tmp_path: Path):
 
     kept = sorted(path.name for path in last.path.parent.iterdir())
     assert kept == ["last", "note.txt", *(f"r{number:02}" for number in range(6, KEPT_RUNS + 5))]
+
+
+def test_old_temporary_files_of_killed_runs_are_removed(tmp_path: Path):
+    home = tmp_path / ".planverify"
+    old, new = (".outcomes.json.x1.tmp", "plans/p/.outcomes.json.x1.tmp"), ".outcomes.json.x2.tmp"
+    write_files(home, dict.fromkeys((*old, new, "kept.tmp"), ""))
+    for name in (*old, "kept.tmp"):
+        os.utime(home / name, (1, 1))
+
+    RunFolder(tmp_path, "r1").create()
+
+    assert [(home / name).exists() for name in (*old, new, "kept.tmp")] == [False, False, True, True]
