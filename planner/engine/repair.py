@@ -108,7 +108,7 @@ def verified(tx: Transaction, event: Verified) -> None:
         tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
         record = tx.update(record, cost_reported=True)
     # A violation counts even if all checks pass.
-    if _stop_on_violation(tx, record, outcome):
+    if _stop_on_violation(tx, record, event):
         return
     tx.check_budget(record.id)
     if state is TodoState.DONE:
@@ -278,12 +278,12 @@ def _to_testing(tx: Transaction, record: TodoRecord) -> None:
         tx.move(record, TodoLife.TESTING, deadline=None)
 
 
-def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
+def _stop_on_violation(tx: Transaction, record: TodoRecord, event: Verified) -> bool:
     """Process a violation of the sandbox or the budget; return whether there was one.
 
     Raises :class:`Stop`, unless the policy has a person decide about violations of the sandbox.
     """
-    found = violations_of(outcome)
+    found = violations_of(event.outcome)
     if not found:
         return False
     # Not the first one: failures_of() begins with the one that decided the route.
@@ -291,9 +291,12 @@ def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) ->
     because = f"{worst.category} in {record.id}"
     because += f": {_headline(worst)}" if worst.stack_trace_head else ""
     family = worst.category.facts.family
+    # Also before a halt: briefs and screens show the failure of a halted todo.
+    findings = {"outcome": event.outcome, "context": event.context, "failure": worst}
     if family is not Family.SANDBOX or tx.top.halt.security != "ask":
+        tx.update(record, **findings)
         raise Stop(HALTING[family], because, (record.id,), worst.category)
-    record = tx.red(record, outcome=outcome, context=None, failure=worst, waited=0)
+    record = tx.red(record, **findings, waited=0)
     escalate(tx, record, "violation-asks", because, exhausted=False)
     return True
 

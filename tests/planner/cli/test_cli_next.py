@@ -211,7 +211,14 @@ def test_a_violation_is_to_be_removed_and_verified_again(command: Command):
 
     assert ran.status == 13
     assert "[halt-on-violation]" in ran.out
-    assert commands_of(ran) == ["pytest --planverify plan.yaml"]
+    assert commands_of(ran)[0] == "pytest --planverify plan.yaml"
+
+
+def test_the_brief_of_a_halted_todo_describes_the_violation(command: Command):
+    command.plan(with_test("a"))
+    command.outcomes(failed("a", "SANDBOX_VIOLATION"))
+
+    assert "SANDBOX_VIOLATION" in command("next", "plan.yaml", "--brief", "a").out
 
 
 def test_no_todo_of_a_halted_plan_comes_later(command: Command):
