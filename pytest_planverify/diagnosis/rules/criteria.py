@@ -50,14 +50,16 @@ def judge_tampered(case: Case) -> Hit | None:
     if not signals:
         return None
     first = min(signals, key=lambda signal: signal.hardness is not Hardness.HARD)
-    more = f" (and {len(signals) - 1} more)" if len(signals) > 1 else ""
+    paths = list(dict.fromkeys(each.path for each in signals if each.path))
+    of = f" of {', '.join(map(quote, paths[:_SHOWN]))}" if paths else ""
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     # Files that judge are accepted without being named; code of the product is not.
-    files = dict.fromkeys(each.path for each in signals if each.path and not is_test_path(each.path))
-    named = "".join(f" --file {shlex.quote(path)}" for path in list(files)[:_SHOWN])
+    files = [path for path in paths if not is_test_path(path)]
+    named = "".join(f" --file {shlex.quote(path)}" for path in files[:_SHOWN])
     return Hit(
         suggestion=(
-            f"{first.message}{more}. Restore the earlier state, or let a person accept the "
-            f"change: planverify baseline accept TODO{named} --reason '…'."
+            f"Restore the earlier state{of}{more}, or let a person accept the change: "
+            f"planverify baseline accept TODO{named} --reason '…'."
         ),
         location=Location(path=first.path, line=first.line) if first.path else None,
     )
