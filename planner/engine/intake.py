@@ -112,6 +112,9 @@ def _is_news(state: State, record: TodoRecord, outcome: Outcome, document: Outco
     """Return whether an outcome was not reported yet and concerns a todo that the run was to verify."""
     if record.life.is_final or (record.run_id is not None and record.run_id == document.run.run_id):
         return False
+    # It was not verified: it has no criteria, or the run ended before it.
+    if state_of(outcome) is TodoState.PENDING and record.life is not TodoLife.TESTING:
+        return bool(violations_of(outcome))
     # A run of claimed todos also shows others: of these, only passes are reported.
     if document.run.scope != "claimed" or state_of(outcome) is TodoState.DONE:
         return True

@@ -8,6 +8,7 @@ the plan's newest log and reports the newest outcomes to the engine. A run that 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from planner.engine.intake import must_restart, report_run, time_of
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
 from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError
-from planner.model.events import RunPolicy, RunResumed
+from planner.model.events import RunPolicy, RunResumed, Verified
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.record_files import load_answers
 from planner.planfile.tree import load_tree
@@ -57,6 +58,8 @@ class PlanRun:
 
         Their states are not kept: each has a record of every todo.
         """
+        self._reported: set[tuple[str, str | None]] = set()
+        """Todo and run of each outcome that is in the log."""
         self._state: State | None = None
 
     @classmethod
@@ -176,6 +179,14 @@ class PlanRun:
         Raises :class:`planner.errors.RefusedEvent`.
         """
         applied = self._completer.take(self.state, event)
+        if isinstance(event, Verified):
+            # The engine ignores, for example, a failure before any work. Each command reports it again, as
+            # it counts once a person has approved the start, and must not lengthen the log each time.
+            key = (event.outcome.todo_id, event.run_id)
+            unchanged = replace(applied.after, events=self.state.events, now=self.state.now) == self.state
+            if unchanged and not applied.actions and key in self._reported:
+                return ()
+            self._reported.add(key)
         self._state = applied.after
         self._new.append(applied[:2])
         return applied.actions
@@ -210,6 +221,8 @@ class PlanRun:
             with RunLog.read(self.log) as log:
                 events = [entry.event for entry in log.entries()]
             state = fold(events) if events else None  # a kill may have left no line
+            outcomes = (each for each in events if isinstance(each, Verified))
+            self._reported = {(each.outcome.todo_id, each.run_id) for each in outcomes}
         if state is not None:
             # A driver may submit a part of the plan, with lower limits. Then the submitted plan differs
             # from the file, but its digest is that of the file.
