@@ -29,6 +29,7 @@ from planner.model.taxonomy import Family, Owner, Role
 from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.loader import shown_path
 from planner.policy.dependencies import waves
+from planner.policy.outcomes import failures_of
 from planner.store.lines import action_text
 from planner.store.plan_run import PlanRun
 from planner.text.display import counted, listed
@@ -350,7 +351,14 @@ class _NextScreen(Screen):
             self.line(f"       {self.style(self._run.found.verify, 'command')}")
             # A halted run has no actions, so its failures are listed, one of each root cause.
             reds = [each for each in self._records.values() if each.failure and not each.parent_id]
-            self._most([each for each in reds if not each.behind], self._red)
+            self._most([each for each in reds if not each.behind and self._still_fails(each)], self._red)
+
+    def _still_fails(self, record: TodoRecord) -> bool:
+        """Return whether the last verification shows the recorded failure, too, or not the todo at all."""
+        found = outcome_of(self._run, record.id)
+        if found is None or record.failure is None:
+            return True
+        return record.failure.signature in {each.signature for each in failures_of(found)}
 
     def _title(self, mark: str, name: str, about: str, style: str) -> None:
         """Add a blank line and the heading of a todo."""

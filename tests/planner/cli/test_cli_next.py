@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planner_command import Command, Ran, done, failed, pending, with_test
+from sample_documents import run_info
 
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
@@ -221,6 +222,19 @@ def test_the_brief_of_a_halted_todo_describes_the_violation(command: Command):
     assert "SANDBOX_VIOLATION" in command("next", "plan.yaml", "--brief", "a").out
 
 
+def test_a_halted_plan_shows_only_failures_of_its_last_verification(command: Command):
+    command.plan(with_test("a"), with_test("b"))
+    command.outcomes(failed("a", stack_trace_head="repaired", signature="a" * 12), pending("b"))
+    command("next", "plan.yaml")
+    later = run_info(run_id="later").model_dump(mode="json")
+    command.outcomes(failed("a", "HYGIENE_VIOLATION", signature="b" * 12), pending("b"), run=later)
+
+    out = command("next", "plan.yaml").out
+
+    assert "[halt-on-violation]" in out
+    assert "repaired" not in out
+
+
 def test_no_todo_of_a_halted_plan_comes_later(command: Command):
     command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
     command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
@@ -277,6 +291,19 @@ def test_an_empty_or_torn_log_is_started_again(shop: Command, left: str):
     assert "b_branch_01, attempt 1 of 3" in first.out
     assert again.out == first.out
     assert (folder / "shop.jsonl").read_text().count("\n") > 2
+
+
+def test_repeated_commands_do_not_lengthen_the_log(command: Command):
+    command.plan(with_test("a"), with_test("b"), {"id": "c", "title": "C", "requires_testing": False})
+    command.outcomes(failed("a"), failed("b", "TEST_NOT_FOUND"), pending("c"))
+    command("next", "plan.yaml")
+    log = command.folder / ".planverify" / "logs" / "shop.jsonl"
+    first = log.read_text()
+
+    command("next", "plan.yaml", "--brief", "a")
+
+    assert log.read_text() == first
+    assert first.count('"event":"verified"') == 2
 
 
 def test_an_in_place_revision_is_written_once_and_can_be_undone(shop: Command):
