@@ -9,11 +9,11 @@ import re
 import stat
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from planner.text.display import similar_names
 from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:
@@ -282,5 +282,5 @@ class RootedFiles:
             names = sorted(os.listdir(f"{self._root}/{folder}"))[:5_000]
         except OSError:
             return None
-        found = get_close_matches(name, names, n=1, cutoff=0.75)
+        found = similar_names(name, names)
         return f"{folder}/{found[0]}".removeprefix("/") if found else None

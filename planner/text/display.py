@@ -81,6 +81,21 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str, *, most: int =
     return f"did you mean {' or '.join(repr(by_fold[name]) for name in near)}?" if near else otherwise
 
 
+def similar_names(wanted: str, names: Iterable[str]) -> list[str]:
+    """Return up to three names of files or tests of which a name can be a misspelling, nearest first."""
+    stems = {_stem(name): name for name in sorted(names, reverse=True)}
+    bare = {stem.replace("test_", ""): name for stem, name in stems.items()}
+    # What all names of tests have in common would make any two of them look similar.
+    is_test = "test_" in wanted or wanted.endswith("_test.py")
+    known = bare if is_test else stems | bare
+    near = get_close_matches(_stem(wanted).replace("test_", ""), known, n=3, cutoff=0.75)
+    return list(dict.fromkeys(known[each] for each in near))
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(".py").removesuffix("_test")
+
+
 def moment(text: str) -> str:
     """Return an RFC 3339 time to the minute, ``2026-01-31 09:30 UTC``; other text unchanged."""
     found = _MOMENT.match(text)

@@ -10,7 +10,6 @@ stop the hook, and reports are read after all plugins that may change them.
 
 from __future__ import annotations
 
-import difflib
 import faulthandler
 import os
 from fnmatch import fnmatch
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest import main, mark
 
+from planner.text.display import similar_names
 from pytest_planverify.guards.tamper_observer import FailureTally, TamperingObserver
 from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
 from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason
@@ -366,18 +366,7 @@ def alike_names(argument: str, nodeids: Iterable[str]) -> list[str]:
     ``nodeids`` are those of the tests and classes there. Names are those after the file: ``TestB::test_a``.
     """
     names = {each.partition("[")[0].partition("::")[2] for each in nodeids}
-    return _similar_names(argument.partition("::")[2], names - {""}, cutoff=0.5)
-
-
-def _similar_names(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
-    """Return the up to three most similar names; ``cutoff`` is the least similarity, from 0 to 1."""
-    # The common prefix and suffix would make any two names of tests look similar.
-    bare = {_strip_test(name): name for name in sorted(names, reverse=True)}
-    return [bare[each] for each in difflib.get_close_matches(_strip_test(wanted), bare, n=3, cutoff=cutoff)]
-
-
-def _strip_test(name: str) -> str:
-    return name.replace("test_", "").removesuffix(".py").removesuffix("_test")
+    return similar_names(argument.partition("::")[2], names - {""})
 
 
 def alike_paths(path: Path) -> list[str]:
@@ -392,4 +381,4 @@ def alike_paths(path: Path) -> list[str]:
         names = [entry.name for entry in os.scandir(folder)]
     except OSError:
         return []
-    return _similar_names(path.name, names, cutoff=0.6)
+    return similar_names(path.name, names)

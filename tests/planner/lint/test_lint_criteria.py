@@ -48,14 +48,15 @@ def test_an_assumed_test_is_reported_with_the_places_searched(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("selection", "nearest"),
     [
-        ("tests/test_aa.py", "tests/test_a.py?"),
+        ("tests/tets_cart.py", "tests/test_cart.py?"),
         ("tests/test_a.py::test_answr", "tests/test_a.py::test_answer"),
     ],
 )
 def test_a_missing_test_with_a_similar_name_gets_a_suggestion(
     tmp_path: Path, selection: str, nearest: str
 ) -> None:
-    found = only("test-missing", tmp_path, todo("a", f"pytest {selection}"), files=FILES)
+    files = {**FILES, "tests/test_cart.py": ""}
+    found = only("test-missing", tmp_path, todo("a", f"pytest {selection}"), files=files)
     assert f"did you mean {nearest}" in found.fix
     assert found.place == "items[0].acceptance_criteria.tests[0].cmd"
 

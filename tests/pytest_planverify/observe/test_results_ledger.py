@@ -202,7 +202,10 @@ def test_similar_test_names_come_from_the_collected_file_or_class():
         ("tests/sub/deep/test_one.py", ["test_one.py"]),
         (f"tests/{'deep' * 100}/test_one.py", ["test_one.py"]),
         ("tests/test_gift_wrap.py", ["gift_wrap_test.py"]),
+        ("tests/one.py", ["test_one.py"]),
+        ("tests/tets_one.py", ["test_one.py"]),
         ("tests/test_animals.py", []),
+        ("tests/test_minimal.py", []),
         ("tests/zzz.txt", []),
     ],
 )
