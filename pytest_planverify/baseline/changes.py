@@ -176,8 +176,10 @@ class Changes:
     @cached_property
     def apart(self) -> tuple[str, ...]:
         """Files and folders below the root, relative to it, that do not count as changes of the product."""
-        # Other plans in the folder of a plan, too: editing one changes no product.
-        folders = {path.parent: None for path in self._given_apart if path.suffix in _PLAN_SUFFIXES}
+        # Other plans in the root and in the folder of a plan, too: editing one changes no product.
+        folders = {self._root} | {
+            path.parent for path in self._given_apart if path.suffix in _PLAN_SUFFIXES
+        }
         paths = {*self._given_apart, *(plan for folder in folders for plan in _plans_in(folder))}
         below = (path for path in paths if path.is_relative_to(self._root) and path != self._root)
         return tuple(sorted(path.relative_to(self._root).as_posix() for path in below))

@@ -104,6 +104,15 @@ def test_changes_outside_allowed_files_halt_the_run_and_are_listed(project: Exam
     assert "stop   ALLOWLIST_VIOLATION in a: a/secret.py, b/y.py, c.py changed" in halted.out, halted.err
 
 
+def test_other_plans_in_the_root_are_not_the_work_of_a_plan_in_a_folder(project: Example):
+    """A plan of ``planverify iterate`` is in a folder of its own, and the plan of the root may be new."""
+    item = f'{{id: a, title: A, verify: {COMMAND}, allowed_files: ["a/**", out.json]}}'
+    plan = f"todo_list_id: one\nitems: [{item}]\n"
+    project.write({"new.yaml": plan, "iterations/one.yaml": f"root: ..\n{plan}"})
+
+    assert project.verify("iterations/one.yaml").exit_code == 0
+
+
 def test_a_change_is_checked_against_claimed_or_selected_todos(project: Example):
     project.write({"b/y.py": "y = 2\n"})
 
