@@ -100,6 +100,7 @@ def test_changes_outside_allowed_files_halt_the_run_and_are_listed(project: Exam
     assert run.check("a")["verdict"] == "passed"
     assert run.states == {"a": "test_failed", "b": "done", "c": "blocked"}
     assert "No todo may change" in run.output
+    assert "commit it if it is older than the work" in " ".join(run.output.split())
     halted = planner("next", "plan.yaml", cwd=project.root)
     assert "stop   ALLOWLIST_VIOLATION in a: a/secret.py, b/y.py, c.py changed" in halted.out, halted.err
 

@@ -89,10 +89,11 @@ def outside_allowed_files(case: Case) -> Hit | None:
     if not outside:
         return None
     more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
+    older = "" if case.evidence.changed_since == "baseline" else "commit it if it is older than the work, "
     return Hit(
         suggestion=(
             f"No todo may change {', '.join(map(quote, outside[:_SHOWN]))}{more}. Revert the "
-            "change, or widen allowed_files in the plan."
+            f"change, {older}or widen allowed_files in the plan."
         ),
         location=Location(path=outside[0]),
     )
