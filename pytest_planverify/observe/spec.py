@@ -81,7 +81,7 @@ class Start:
     options: tuple[str, ...] = ()
     """The command's options without its positional arguments, ``-k``, ``-m`` and ``--deselect``."""
     probe: tuple[str, ...] = ()
-    """Positional arguments of one of the commands, from which pytest determines rootdir and ini file."""
+    """All positional arguments of one of the commands: pytest finds rootdir and ini file by them."""
     rootdir: str = ""
     """pytest's rootdir and ini file, determined by the parent; commands with others start another group."""
     inifile: str | None = None

@@ -339,7 +339,7 @@ class Workers:
             start=Start(
                 root=str(root),
                 options=given.options,
-                probe=given.selections[:1],
+                probe=given.selections,
                 rootdir=rootdir,
                 inifile=inifile,
                 # The server must not read options that the worker gets as arguments.
@@ -460,7 +460,7 @@ def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
 
 
 def _folders_of(root: str, selections: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({_folder_of(root, text) for text in selections}))
+    return tuple(dict.fromkeys(_folder_of(root, text) for text in selections))
 
 
 def _folder_of(root: str, selection: str) -> str:
