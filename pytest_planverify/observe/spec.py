@@ -85,6 +85,8 @@ class Start:
     rootdir: str = ""
     """pytest's rootdir and ini file, determined by the parent; commands with others start another group."""
     inifile: str | None = None
+    ini_stamps: tuple[tuple[str, int, int], ...] = ()
+    """Path, size and time of the ini file: if a test changes it, later commands need another server."""
     env: tuple[tuple[str, str], ...] = ()
     """Environment variables of the commands, as pairs of name and value."""
     as_module: bool = False

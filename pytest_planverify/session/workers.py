@@ -35,6 +35,7 @@ from pydantic import BaseModel, Field, ValidationError
 from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments, split_options
 from planner.errors import FileWriteError
 from planner.model.evidence import ProcessEnd
+from planner.planfile.discovery import INI_FILES
 from planner.planfile.file_writer import replace_file
 from pytest_planverify.checks.processes import (
     AwakeClock,
@@ -342,6 +343,7 @@ class Workers:
                 probe=given.selections,
                 rootdir=rootdir,
                 inifile=inifile,
+                ini_stamps=_stamps(filter(None, [inifile])),
                 # The server must not read options that the worker gets as arguments.
                 env=(*job.command.env, *(each for each in env if each[0] == "PYTEST_ADDOPTS")),
                 as_module=given.as_module,
@@ -458,6 +460,8 @@ def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
 
 # -- rootdir, ini file and conftests as pytest would find them ----------------------------------------
 
+_INI_OPTIONS = ("-c", "--config-file")
+
 
 def _folders_of(root: str, selections: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_folder_of(root, text) for text in selections))
@@ -471,11 +475,10 @@ def _folder_of(root: str, selection: str) -> str:
 
 def forget_files() -> None:
     """Clear the caches of file contents: one process may verify plans more than once."""
-    for cached in (_find_setup, conftest_texts, _text_of):
+    for cached in (_read_setup, conftest_texts, _text_of):
         cached.cache_clear()
 
 
-@cache
 def _find_setup(
     root: str, folders: tuple[str, ...], options: tuple[str, ...]
 ) -> tuple[str, str | None, tuple[str, ...]]:
@@ -483,9 +486,32 @@ def _find_setup(
 
     A broken ini file gives ``unusable: ...`` in place of its path, so that its commands form a group.
     """
+    around = {str(each): None for folder in (root, *folders) for each in (folder, *Path(folder).parents)}
+    files = [f"{folder}/{name}" for folder in around for name in (*INI_FILES, "setup.py")]
+    named = [each.value or "" for each in split_options(options) if each.name in _INI_OPTIONS]
+    # An earlier command may have written one of the files.
+    stamps = _stamps([*files, *(os.path.join(root, name) for name in named)])
+    return _read_setup(root, folders, options, stamps)
+
+
+def _stamps(files: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
+    """Return path, size and time of the last change of those files that exist."""
+    found: list[tuple[str, int, int]] = []
+    for file in files:
+        with suppress(OSError, ValueError):
+            stat = os.stat(file)
+            found.append((file, stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
+
+
+@cache
+def _read_setup(
+    root: str, folders: tuple[str, ...], options: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]
+) -> tuple[str, str | None, tuple[str, ...]]:
+    """Find rootdir and ini file; the result is valid as long as the files have these ``stamps``."""
     given: dict[str, Any] = {"inifile": None, "override_ini": None, "rootdir_cmd_arg": None}
     for option in split_options(options):
-        if option.name in ("-c", "--config-file"):
+        if option.name in _INI_OPTIONS:
             given["inifile"] = os.path.join(root, option.value or "")
         elif option.name == "--rootdir":
             given["rootdir_cmd_arg"] = os.path.join(root, option.value or "")
