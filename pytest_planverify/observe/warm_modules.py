@@ -170,6 +170,22 @@ class ModuleShelf:
         if self._modules:
             sys.meta_path.insert(0, cast("Any", self))
 
+    def begin_tests(self) -> None:
+        """Leave modules that can be executed again to the ordinary import from now on.
+
+        A test may import one under other conditions, such as with a patched ``sys.platform`` or without an
+        optional dependency. Extension modules can be loaded only once; with them stay the modules that they
+        need, and those that import them directly, because their C code may have imported these in turn.
+        """
+        self.collecting = False
+        native = {name for name, module in self._modules.items() if _has_extensions([module])}
+        tops = {name.partition(".")[0] for name in self._modules if native & {name, *self._needs[name]}}
+        kept: set[str] = set()
+        for name in self._modules:
+            if name.partition(".")[0] in tops and name not in kept:
+                kept |= self._with_needs(name)
+        self._modules = {name: module for name, module in self._modules.items() if name in kept}
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:

@@ -217,8 +217,8 @@ class _Steps:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Tests begin: a replacement would run them again."""
-        self._shelf.collecting = False
+        """Tell the shelf that tests begin: a replacement would run them again."""
+        self._shelf.begin_tests()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

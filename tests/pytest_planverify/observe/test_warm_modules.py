@@ -34,7 +34,8 @@ class World:
 
     def hand_out(self, *, collecting: bool = True) -> None:
         self.shelf.hand_out(self.restarts.append, self.extensions.append)
-        self.shelf.collecting = collecting
+        if not collecting:
+            self.shelf.begin_tests()
 
     def preload(self, *names: str, project: dict[str, str] | None = None, collecting: bool = True) -> None:
         """Preload modules and hand them out, to a worker whose project has these files."""
@@ -292,6 +293,22 @@ def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, wo
         import user  # type: ignore[import-not-found]
 
         assert user.heavy is stub
+
+    in_fork(work)
+
+
+def test_module_that_a_test_imports_is_executed_under_the_conditions_of_the_test(world: World):
+    world.install({"heavy.py": "import sys\nplace = sys.platform\n"})
+
+    def work() -> None:
+        world.preload("heavy")
+        world.shelf.begin_tests()
+        sys.platform = "elsewhere"
+
+        import heavy  # type: ignore[import-not-found]
+
+        assert heavy.place == "elsewhere"
+        assert world.restarts == []
 
     in_fork(work)
 
