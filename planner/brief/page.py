@@ -38,7 +38,7 @@ A page consists of whole paragraphs; those of the highest rank are left out firs
 """
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from planner.model.actions import Bounds, Brief
     from planner.model.evidence import Evidence
@@ -367,13 +367,29 @@ class _Repair:
     def further(self) -> Iterator[Part]:
         """Yield the other failures of the todo, and the path of the full report."""
         # What failed before the work is not this todo's to repair.
-        own = (each for each in self.outcome.failures if each.since is not Since.PRE_EXISTING)
-        others = [f"{each.category} {each.check_id or ''}".strip() for each in own if each != self.failure]
+        own = [each for each in self.outcome.failures if each.since is not Since.PRE_EXISTING]
+        others = [each for each in own if each != self.failure]
         if others:
-            names = (f"{name} ({n} times)" if n > 1 else name for name, n in Counter(others).items())
-            yield 3, f"- Also failing, to be repaired as well: {spans(names, 4)}"
+            checks = [each.check_id or "" for each in others]
+            tests = [
+                next(iter(each.top_failing_tests), check)
+                for each, check in zip(others, checks, strict=True)
+            ]
+            yield (
+                3,
+                *(
+                    f"- Also failing, to be repaired as well: {_counted(others, by)}"
+                    for by in (tests, checks)
+                ),
+            )
         if self.context is not None and self.context.report_path:
             yield 4, f"- Full failure report: {code(self.context.report_path)}"
+
+
+def _counted(failures: Iterable[Failure], names: Iterable[str]) -> str:
+    """Return the category of each failure with a name, equal ones once, as Markdown."""
+    found = Counter(f"{each.category} {name}".strip() for each, name in zip(failures, names, strict=True))
+    return spans((f"{text} ({n} times)" if n > 1 else text for text, n in found.items()), 4)
 
 
 def _facts(evidence: Evidence) -> Iterator[str]:
@@ -418,7 +434,9 @@ def _numbered(excerpt: SourceExcerpt, most: int, marked: Collection[int]) -> str
     Lines whose numbers are in ``marked`` get a ``>``.
     """
     text = "\n".join(excerpt.lines).rstrip()
-    lines = safe(text).split("\n")
+    # safe() removes the blank lines with which an excerpt may begin.
+    blank = len(text) - len(text.lstrip("\n"))
+    lines = [*[""] * blank, *safe(text).split("\n")]
     if len(lines) != text.count("\n") + 1:
         # A secret of several lines was removed, so the line numbers are no longer right.
         return "\n".join(lines[:most])

@@ -268,9 +268,18 @@ def test_a_quotation_from_another_file_is_labelled_with_its_path() -> None:
 
 
 def test_other_failures_are_listed() -> None:
-    other = failure(Category.LINT_ERROR, signature="0", check_id="tests[1]")
+    other = failure(Category.LINT_ERROR, signature="0", check_id="tests[1]", top_failing_tests=())
     page = brief(outcome(failure(), other))
     assert "- Also failing, to be repaired as well: `LINT_ERROR tests[1]`" in page
+
+
+def test_another_failure_of_tests_is_listed_by_the_first_of_them_if_there_is_room() -> None:
+    names = ("tests/test_cart.py::test_tax", "tests/test_cart.py::test_empty")
+    other = failure(signature="0", tests=names, top_failing_tests=names)
+    pages = [brief(outcome(failure(), other), max_tokens=tokens) for tokens in range(200, 800, 5)]
+    listed = "- Also failing, to be repaired as well: `TEST_REGRESSION tests/test_cart.py::test_tax`"
+    assert any(listed in page for page in pages)
+    assert any("as well: `TEST_REGRESSION tests[0]`" in page for page in pages)
 
 
 def test_changed_files_are_taken_from_the_evidence_if_the_outcome_has_none() -> None:
@@ -452,6 +461,10 @@ def test_the_source_is_shortened_before_it_is_omitted() -> None:
     context = FailureContext(todo_id="t1", excerpts=(source,))
     pages = [brief(context=context, max_tokens=tokens) for tokens in range(200, 800, 10)]
     assert {page.count("first_operand") for page in pages} == {20, 12, 8, 5, 0}
+
+
+def test_an_excerpt_that_begins_with_a_blank_line_has_line_numbers() -> None:
+    assert "\n  2 | RATE = 19" in brief(context=excerpt("", "RATE = 19"))
 
 
 def test_a_command_is_never_truncated() -> None:
