@@ -35,6 +35,9 @@ _NOTHING = FailureContext(todo_id="")
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
 """Prefixes of paths that no repair may edit: records of runs, and everything outside of the root."""
 
+NOT_OF_CODE = (Owner.ENVIRONMENT, Owner.HARNESS)
+"""Owners whose failures no edit of the project repairs."""
+
 ABSENT = ("missing", "no_match")
 """Problems of artifacts that do not exist."""
 
@@ -263,7 +266,7 @@ def _actions(
     # The first four need no certain file, so they can be given always, and what follows is not reached.
     if is_for_a_person(failure.category):
         yield Instruction(row.edit)
-    elif failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
+    elif failure.owner in NOT_OF_CODE:
         is_environment = failure.owner is Owner.ENVIRONMENT
         yield Instruction(ADVICE[_C.ENVIRONMENT_ERROR if is_environment else _C.HARNESS_ERROR].edit)
     elif kind is CheckKind.MANUAL:
@@ -393,10 +396,13 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     """Return the location of the fault, or ``None``.
 
     It is the likeliest candidate of the diagnosis; without candidates, for a product's failure in a test,
-    the only function under test; else the location of the failure.
+    the only function under test; else the location of the failure. If the machine is at fault, the
+    candidates are not, so it is the location, too.
     """
     location, first = failure.location, next(iter(failure.candidates), None)
     is_products = failure.owner is Owner.PRODUCT
+    if failure.owner in NOT_OF_CODE:
+        return location
     if first is not None:
         is_other = location is not None and location.path != first.path
         if location is not None and is_products and is_other and not is_test_path(location.path):

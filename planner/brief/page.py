@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.brief.instructions import (
     ADVICE,
+    NOT_OF_CODE,
     EditScope,
     asks_for_work,
     deciding_failure,
@@ -168,16 +169,17 @@ def edit_in_short(plan: Plan, todo: Todo, outcome: Outcome, context: FailureCont
 def likeliest_change(failure: Failure) -> Candidate | None:
     """Return the change at the place of the fault, else the likeliest one, or ``None``.
 
-    Changes without a part in the failure are left out, and those of tests if the product is at fault.
+    Changes without a part in the failure are left out, and those of tests if the product is at fault. If
+    the machine is at fault, only a change at the place of the fault is of interest.
     """
-    is_products = failure.owner is Owner.PRODUCT
+    is_products, is_of_code = failure.owner is Owner.PRODUCT, failure.owner not in NOT_OF_CODE
     # A change at the place of the fault counts even with a low score.
     path = failure.location.path if failure.location is not None else None
     changed = [
         each
         for each in failure.candidates
         if each.hunk is not None
-        and (each.score > _UNRELATED or each.path == path)
+        and ((is_of_code and each.score > _UNRELATED) or each.path == path)
         and not (is_products and each.hunk.side is Side.TEST)
     ]
     # min() keeps the first of equals, and candidates are sorted by likelihood.
@@ -235,7 +237,7 @@ class _Repair:
     def permissions(self) -> tuple[str, str]:
         """Return two Markdown phrases: what may be edited, and what must never be edited."""
         failure, scope = self.failure, self.scope
-        if is_for_a_person(failure.category) or failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
+        if is_for_a_person(failure.category) or failure.owner in NOT_OF_CODE:
             edit = "nothing"
         elif scope.allowed is None:
             edit = "only what the repair needs"

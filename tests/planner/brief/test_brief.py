@@ -408,6 +408,16 @@ def test_an_uncomparable_contract_is_not_called_broken() -> None:
     assert "without running it" in next_action(failure(Category.SPEC_MISMATCH), fact, EditScope())
 
 
+def test_a_changed_function_is_not_shown_if_the_machine_is_at_fault() -> None:
+    hunk = Hunk(
+        path="shop/tax.py", line=3, added=1, function="rate", side=Side.PRODUCT, text="+    return 2"
+    )
+    changed = Candidate(path="shop/tax.py", line=3, function="rate", score=0.5, hunk=hunk)
+    page = brief(outcome(failure(Category.IMPORT_ERROR, owner=Owner.ENVIRONMENT, candidates=(changed,))))
+    assert "shop/tax.py" not in page
+    assert line(page, "Where").startswith("**Where**: `total` (`shop/cart.py:")
+
+
 def test_the_product_function_named_in_the_raising_line_is_the_location() -> None:
     subject = Frame(path="shop/points.py", line=8, function="award", side=Side.PRODUCT)
     seen = failure(Category.SPEC_MISMATCH, location=Location(path="tests/test_points.py", line=15))
