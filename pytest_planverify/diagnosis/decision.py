@@ -21,7 +21,7 @@ from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
 from planner.policy.branches import agent_at
-from pytest_planverify.diagnosis.case import Case
+from pytest_planverify.diagnosis.case import Case, last_frame_of
 from pytest_planverify.diagnosis.location import candidates_of, is_data, location_of
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.rules import UNKNOWN_RULE, rules_for
@@ -141,6 +141,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         elif owner is Owner.TEST and candidates and is_data(candidates[0].path):
             location = location_of(candidates[0])
         elif frame is not None:
+            if owner is Owner.TEST and frame.side is Side.PRODUCT:  # the definition of what the test calls
+                frame = last_frame_of(case.frames, Side.TEST) or frame
             location = Location(path=frame.path, line=frame.line, function=frame.function)
     return Diagnosis(
         category=category,

@@ -371,3 +371,12 @@ def test_changed_data_read_by_the_failing_test_is_the_location(path: str, side: 
     diagnosis = diagnose(evidence.model_copy(update={"changed": (ChangedFile(path=path, side=side),)}))
 
     assert (diagnosis.owner, diagnosis.location) == (owner, Location(path=path, line=3))
+
+
+def test_an_expectation_of_a_changed_test_is_located_in_the_test():
+    evidence = seen(error("AssertionError", "assert 1 == 2", TEST), hunks=(EDITED,), files=(TEST_FILE,))
+
+    diagnosis = diagnose(evidence.model_copy(update={"subjects": (PRODUCT,)}))
+
+    assert diagnosis.owner is Owner.TEST
+    assert diagnosis.location == Location(path=TEST_FILE, line=9, function="test_total")
