@@ -317,9 +317,12 @@ def is_native_library(case: Case) -> bool:
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, "ImportError OSError")
 def native_library_missing(case: Case) -> str | None:
-    """A native library, or a part of Python that one is needed for, is not on this machine."""
+    """A native library, or a part of Python that unchanged code needs, is not on this machine."""
     if is_native_library(case):
         return f"A native library is missing on this machine{_by(case)}: {quote(case.error.message)}."
+    found = _imported_name(case)
+    if found is not None and case.changed is not None and not case.raised_in_changed:
+        return _absent_from_python(case, *found)
     module = _missing_module(case)
     if module is None or case.raised_at is None or (case.raised_in_changed and "." in module):
         return None
@@ -387,6 +390,13 @@ def helper_of_tests_missing(case: Case) -> str | None:
     return f"{found[0]}, which belongs to the tests, has no {found[1]}, {imports}."
 
 
+def _absent_from_python(case: Case, module: str, name: str) -> str | None:
+    """Return the sentence about a name that a module of the standard library lacks; ``None`` for others."""
+    if top_level(module) not in sys.stdlib_module_names:
+        return None
+    return f"{module} of this Python has no {name}{_by(case)}: it exists only in other versions of Python."
+
+
 @LOADING_RULES.rule(C.IMPORT_ERROR, 0.85, "ImportError", second=C.ENVIRONMENT_ERROR)
 def import_failed(case: Case) -> Hit | None:
     """A module lacks a name that is imported from it, or an import failed in another way."""
@@ -404,14 +414,8 @@ def import_failed(case: Case) -> Hit | None:
             suggestion=f"{module} has no {name}, which {place(case.raised_at)} imports.",
             owner=Owner.TEST if is_tests else Owner.PRODUCT,
         )
-    if top in sys.stdlib_module_names:
-        return Hit(
-            suggestion=(
-                f"{module} of this Python has no {name}{_by(case)}: it exists only in other "
-                "versions of Python."
-            ),
-            owner=Owner.ENVIRONMENT if case.changed is not None and not case.raised_in_changed else None,
-        )
+    if absent := _absent_from_python(case, module, name):
+        return Hit(suggestion=absent)
     return Hit(
         suggestion=f"The installed {top} has no {name} in {module}{_by(case)}: pin a version that has it.",
         owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,

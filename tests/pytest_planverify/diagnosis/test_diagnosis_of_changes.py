@@ -138,6 +138,8 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("peer too slow", seen(error("TimeoutError", "timed out", TEST, PRODUCT, stdlib("socket"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("peer hung up", seen(error("http.client.RemoteDisconnected", "closed", TEST, PRODUCT, stdlib("http.client"), bases="ConnectionError OSError")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("no temporary folder", seen(error("FileNotFoundError", "No usable temporary directory found in ['/tmp']", TEST, PRODUCT, stdlib("tempfile"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
+    ("newer Python needed", seen(error("ImportError", "cannot import name 'override' from 'typing' (/usr/lib/typing.py)", TEST, PRODUCT, name="typing"), files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing"),
+    ("name that no Python has", seen(error("ImportError", "cannot import name 'overide' from 'typing' (/usr/lib/typing.py)", TEST, PRODUCT, name="typing"), files=("shop/cart.py",)), C.IMPORT_ERROR, Owner.PRODUCT, "import-failed"),
     ("no home", seen(error("RuntimeError", "Could not determine home directory.", TEST, PRODUCT, stdlib("pathlib"))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("no account", seen(error("KeyError", "'getpwuid(): uid not found: 77'", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("device", seen(error("OSError", "[Errno 5] Input/output error", TEST, PRODUCT, errno=5)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
