@@ -20,6 +20,7 @@ from packaging.version import InvalidVersion, Version
 from planner.model.evidence import RequirementFact
 from planner.text.python_text import callee_of
 from planner.text.sanitizing import clean
+from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_UNMET = 200
 """Limit of unmet requirements in evidence; a compiled requirements file may list more than a hundred."""
-_NOT_FOUND = "builtins.ModuleNotFoundError"
+_NOT_FOUND, _NAME_NOT_FOUND = "builtins.ModuleNotFoundError", "builtins.ImportError"
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
 _SETUP_ARGUMENTS = ("install_requires", "tests_require", "extras_require")
 _UNBUILT = (".pyx", ".c", ".cpp", ".rs")
@@ -177,10 +178,16 @@ def _table(found: object) -> dict[str, Any]:
 
 
 def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> ExceptionFact:
-    """Return a module-not-found error with similar modules beside the missing one."""
-    if error.qualified != _NOT_FOUND or not error.name or error.path:
+    """Return the error of a failed import with similar modules beside the missing one.
+
+    ``from package import module`` names the module in its message only. What a package lacks may be no
+    module at all, so only a source that was not built is looked for.
+    """
+    imported = CANNOT_IMPORT.match(error.message) if error.qualified == _NAME_NOT_FOUND else None
+    is_missing = error.qualified == _NOT_FOUND and not error.path
+    if not error.name or not (imported or is_missing):
         return error
-    package, _, name = error.name.rpartition(".")
+    package, _, name = (f"{error.name}.{imported['what']}" if imported else error.name).rpartition(".")
     if not package and name in evidence.first_party:
         return error
     beside: list[Path] = []
@@ -192,7 +199,7 @@ def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> Excep
     unbuilt = [path for path in beside if path.stem == name and path.suffix in _UNBUILT]
     if unbuilt:
         return error.model_copy(update={"nearest": (unbuilt[0].relative_to(root).as_posix(),)})
-    if not package:
+    if not package or imported:
         return error
     modules = sorted({path.name.removesuffix(".py") for path in beside if path.suffix in (".py", "")})
     near = difflib.get_close_matches(name, modules, n=3, cutoff=0.75)

@@ -198,16 +198,18 @@ def _is_own_file(error: ExceptionFact) -> bool:
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.ARTIFACT_MISSING)
 def own_module_not_installed(case: Case) -> Hit | str | None:
     """A module of the project is not where the interpreter looks, was not built or not shipped."""
-    module = _missing_module(case)
+    module, imported = _missing_module(case), _imported_name(case)
+    source = next((each for each in case.error.nearest if "/" in each), None)
+    if imported is not None and source is not None:  # ``from package import module``
+        module = ".".join(imported)
     # What a script imports by a relative path is not a matter of an installation.
     if module is None or top_level(module) not in case.first_party:
         return None
-    if case.error.path is not None:
-        lost = f"{module} is in {case.error.path}, but the interpreter does not find it{_by(case)}"
-        return f"{lost}: install the project, or set pythonpath."
-    source = next((each for each in case.error.nearest if "/" in each), None)
     if source is not None and not case.removed_file(module):
         return f"{module} was not built from {source}{_by(case)}: build the project."
+    if case.error.path is not None and imported is None:
+        lost = f"{module} is in {case.error.path}, but the interpreter does not find it{_by(case)}"
+        return f"{lost}: install the project, or set pythonpath."
     is_misspelt = source is None and bool(case.error.nearest)
     if not case.nothing_changed or not case.in_product or is_misspelt or _planned_file(case, module):
         return None

@@ -142,6 +142,10 @@ def test_missing_module_lists_similar_modules_and_unbuilt_sources(tmp_path: Path
     assert nearest("slugify.slugifi") == ("slugify",)
     assert nearest("slugify._speed") == ("slugify/_speed.pyx",)
     assert nearest("slugifi") == nearest("shop") == ()
+    lacks = "cannot import name '{}' from 'slugify' (/x/slugify/__init__.py)"
+    for name, source in {"_speed": ("slugify/_speed.pyx",), "slugifi": ()}.items():
+        by_name = raised("ImportError", PRODUCT, name="slugify", message=lacks.format(name))
+        assert with_installation(evidence(by_name), tmp_path).exceptions[0].nearest == source
     quiet = Evidence(kind=EvidenceKind.ARTIFACT)
     assert with_installation(quiet, tmp_path) is quiet
 
@@ -153,6 +157,14 @@ OLD = RequirementFact(
 CART = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
 WRONG_TYPE = raised("TypeError", TEST, PRODUCT, LIBRARY, message="odd")
 MISSING_DATA = raised("FileNotFoundError", TEST, path="tests/data/a.json", errno=2)
+NOT_BUILT = raised(
+    "ImportError",
+    PRODUCT,
+    name="shop",
+    path="shop/__init__.py",
+    message="cannot import name '_fast' from 'shop' (x)",
+    nearest=("shop/_fast.c",),
+)
 OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
 
 
@@ -162,11 +174,20 @@ OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
         (evidence(missing("yaml", PRODUCT), unmet=(UNMET,)), "requirement-unmet"),
         (evidence(WRONG_TYPE, unmet=(OLD,)), "requirement-unmet"),
         (evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))), "own-module-not-installed"),
+        (evidence(NOT_BUILT), "own-module-not-installed"),
         (evidence(missing("shop._version", PRODUCT)), "own-module-not-installed"),
         (evidence(MISSING_DATA), "file-not-shipped"),
         (evidence(raised("AttributeError", PRODUCT, **OTHER_LIBRARY)), "library-differs"),
     ],
-    ids=["not installed", "excluded version", "not built", "no module", "no file", "other library"],
+    ids=[
+        "not installed",
+        "excluded version",
+        "not built",
+        "name not built",
+        "no module",
+        "no file",
+        "other library",
+    ],
 )
 def test_installation_problems_are_attributed_to_the_environment(found: Evidence, rule: str) -> None:
     diagnosis = diagnose(found)
