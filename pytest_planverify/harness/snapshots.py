@@ -53,14 +53,13 @@ __pycache__/
 .nox/
 node_modules/
 """
-# Contents are stored byte for byte, regardless of the user's git configuration.
+# Contents are stored byte for byte, regardless of the project's attributes and the user's configuration.
+_AS_BYTES = "* -text -filter -ident -working-tree-encoding\n"
 _GIT_OPTIONS = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.quotePath=false"),
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.attributesFile=/dev/null"),
     *("-c", "user.name=planverify", "-c", "user.email=planverify@localhost"),
 )
-
-
 _WRITTEN_BY_TURNS = ("turns", "outcomes.json")
 """Names in the folder of the run that turns and verifications write; these are no protected records."""
 
@@ -98,10 +97,14 @@ class Snapshots:
         """Git repository that stores the snapshots."""
         if not (self.store / "HEAD").exists():
             self._git("init", "--quiet", "--bare", str(self.store), bare=True)
-        exclude = self.store / "info" / "exclude"
-        exclude.parent.mkdir(exist_ok=True)
-        if not exclude.exists() or exclude.read_text() != _IGNORED:
-            exclude.write_text(_IGNORED)
+        info = self.store / "info"
+        info.mkdir(exist_ok=True)
+        for name, content in (("exclude", _IGNORED), ("attributes", _AS_BYTES)):
+            path = info / name
+            if not path.exists() or path.read_text() != content:
+                path.write_text(content)
+                # The index knows files as they were stored by the former rules.
+                (self.store / "index").unlink(missing_ok=True)
 
     def take(self, label: str, *parents: str) -> str:
         """Store the current files under a label; return the snapshot's id.

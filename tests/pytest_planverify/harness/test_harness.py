@@ -175,6 +175,19 @@ def test_files_are_restored_where_files_and_folders_took_each_others_place(tmp_p
     assert (tmp_path / "folder").read_text() == "3"
 
 
+@pytest.mark.parametrize("content", [b"a\r\nb\n", b"SECRET\nb\n", "$Id$ ä\n".encode()])
+def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
+    tmp_path: Path, content: bytes
+):
+    (tmp_path / ".gitattributes").write_text("* text=auto eol=crlf ident filter=strip\n")
+    (tmp_path / "a.txt").write_bytes(content)
+    snapshots = Snapshots(tmp_path, "shop")
+    before = snapshots.take("before")
+    (tmp_path / "a.txt").unlink()
+    snapshots.restore(before)
+    assert (tmp_path / "a.txt").read_bytes() == content
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
