@@ -60,6 +60,8 @@ _GIT_OPTIONS = (
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.attributesFile=/dev/null"),
     *("-c", "user.name=planverify", "-c", "user.email=planverify@localhost"),
 )
+_EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+"""Id of an empty file in git."""
 _WRITTEN_BY_TURNS = ("turns", "outcomes.json")
 """Names in the folder of the run that turns and verifications write; these are no protected records."""
 
@@ -112,6 +114,7 @@ class Snapshots:
         If nothing has changed since this object's previous snapshot, its id is returned again. ``parents``
         are snapshots to record as predecessors, which always makes a new one.
         """
+        self._enter_nested_repositories()
         # --ignore-errors skips unreadable files instead of failing.
         self._git("add", "--all", "--ignore-errors", ".")
         tree = self._git("write-tree").strip()
@@ -119,6 +122,19 @@ class Snapshots:
             self._last = (tree, self._commit(tree, label, *parents))
         self._git("update-ref", f"{self._refs}/{label}", self._last[1])
         return self._last[1]
+
+    def _enter_nested_repositories(self) -> None:
+        """Make git store the files of nested repositories, such as submodules, instead of their commits.
+
+        Git reads a folder like any other if the index has an entry in it. No file has the name of this
+        entry, so that ``git add`` removes it again.
+        """
+        listing = ("ls-files", "--others", "--exclude-standard", "-z")
+        # Only nested repositories are listed as folders; those inside of them are listed in the next round.
+        while folders := [path for path in self._git(*listing).split("\0") if path.endswith("/")]:
+            for folder in folders:
+                entry = f"100644,{_EMPTY_BLOB},{folder}.planverify-placeholder"
+                self._git("update-index", "--add", "--cacheinfo", entry)
 
     def unlock(self) -> None:
         """Remove the lock that git left when the driver was killed.

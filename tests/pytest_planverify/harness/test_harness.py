@@ -19,6 +19,7 @@ from planner.errors import PlannerError
 from planner.model.events import RunResumed, RunStarted
 from planner.model.taxonomy import Role
 from planner.store.session import RunSession, RunSettings
+from pytest_planverify.baseline.repository import git
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
 from pytest_planverify.harness.snapshots import Records, Snapshots
@@ -186,6 +187,29 @@ def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
     (tmp_path / "a.txt").unlink()
     snapshots.restore(before)
     assert (tmp_path / "a.txt").read_bytes() == content
+
+
+def test_files_of_nested_repositories_are_kept_and_restored(tmp_path: Path):
+    for folder in ("with_commit", "empty", "with_commit/inner"):
+        git(tmp_path, "init", "--quiet", folder)
+        (tmp_path / folder / "a.txt").write_text("1")
+    author = ("-c", "user.name=a", "-c", "user.email=a@localhost")
+    git(tmp_path / "with_commit", "add", "a.txt")
+    git(tmp_path / "with_commit", *author, "commit", "--quiet", "-m", "a")
+    snapshots = Snapshots(tmp_path, "shop")
+    before = snapshots.take("before")
+    (tmp_path / "with_commit/a.txt").write_text("2")
+    (tmp_path / "with_commit/inner/a.txt").unlink()
+    git(tmp_path, "init", "--quiet", "later")
+    (tmp_path / "later/a.txt").write_text("1")
+
+    changes = snapshots.compare(before, snapshots.take("after"))
+    snapshots.restore(before)
+
+    assert changes.changed == ("later/a.txt", "with_commit/a.txt", "with_commit/inner/a.txt")
+    assert (tmp_path / "with_commit/a.txt").read_text() == "1"
+    assert (tmp_path / "with_commit/inner/a.txt").read_text() == "1"
+    assert not (tmp_path / "later/a.txt").exists()
 
 
 @pytest.mark.parametrize(
