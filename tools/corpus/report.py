@@ -64,7 +64,7 @@ def report_on(corpus: Path, part: Part) -> str:
     )
     paragraphs = [
         textwrap.fill(summary, 100),
-        _table("How well failures are told apart", ("", "planverify", "ladder"), _overall(own, theirs)),
+        _table("Accuracy", ("", "planverify", "ladder"), _overall(own, theirs)),
         _table(
             "By category",
             ("", "cases", "precision", "recall", "F1", "F1 of the ladder"),
@@ -73,10 +73,10 @@ def report_on(corpus: Path, part: Part) -> str:
                 for each, row in own.by_category.items()
             ],
         ),
-        _table("What was said wrongly", ("true, said", "cases"), _confused(mine)),
+        _table("Wrong categories", ("true, diagnosed", "cases"), _confused(mine)),
         _table(
-            "Of the diagnoses that are so sure, how many are right",
-            ("confidence", "cases", "said", "right"),
+            "Accuracy by confidence",
+            ("confidence", "cases", "mean confidence", "accuracy"),
             [
                 (
                     f"{each.low:.1f} and more",
@@ -88,7 +88,7 @@ def report_on(corpus: Path, part: Part) -> str:
             ],
         ),
         _table(
-            "By what is new to the rules, and by how the cases came to be",
+            "By novelty and group",
             ("", "cases", "macro-F1", "of the ladder", "category and owner", "owner", "calibration error"),
             list(_subsets(mine, ladder)),
         ),
@@ -96,10 +96,10 @@ def report_on(corpus: Path, part: Part) -> str:
     if runs := read_runs(corpus, part):
         told = [cause_figures(runs, way) for way in (causes_of, by_signature)]
         labels = {
-            "precision": "pairs put together that have one fault",
-            "recall": "pairs of one fault that were put together",
-            "causes_a_fault": "causes that a fault is told as",
-            "first": "runs whose first is a fault to repair first",
+            "precision": "precision of grouped pairs",
+            "recall": "recall of grouped pairs",
+            "causes_a_fault": "causes per fault",
+            "first": "first cause is one to repair first",
         }
         paragraphs.append(
             _table(
@@ -155,7 +155,10 @@ def _confused(judged: Sequence[Judged]) -> Rows:
         if pair[0] is not pair[1]:
             counts[pair] = counts.get(pair, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [(f"{true.value}, {said.value}", str(count)) for (true, said), count in ordered]
+    rows = [(f"{true.value}, {said.value}", str(count)) for (true, said), count in ordered if count > 1]
+    if single := sum(count == 1 for _, count in ordered):
+        rows.append(("other pairs, one case each", str(single)))
+    return rows
 
 
 def _subsets(mine: Sequence[Judged], ladder: Sequence[Judged]) -> Iterator[tuple[str, ...]]:

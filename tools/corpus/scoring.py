@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 BINS = 10
-COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
+COVERAGES = (0.5, 0.8)
 """Shares of the cases, in descending order of confidence, for which accuracy is reported."""
 
 NOT_THE_PRODUCTS = (Owner.ENVIRONMENT, Owner.TEST, Owner.PLAN, Owner.HARNESS)
