@@ -87,12 +87,18 @@ def report_on(corpus: Path, part: Part) -> str:
                 for each in own.reliability
             ],
         ),
-        _table(
-            "By novelty and group",
-            ("", "cases", "macro-F1", "of the ladder", "category and owner", "owner", "calibration error"),
-            list(_subsets(mine, ladder)),
-        ),
     ]
+    if part is not Part.FRESH:  # one group, and every package is new
+        heads = (
+            "",
+            "cases",
+            "macro-F1",
+            "of the ladder",
+            "category and owner",
+            "owner",
+            "calibration error",
+        )
+        paragraphs.append(_table("By novelty and group", heads, list(_subsets(mine, ladder))))
     if runs := read_runs(corpus, part):
         told = [cause_figures(runs, way) for way in (causes_of, by_signature)]
         labels = {
