@@ -130,8 +130,10 @@ class Snapshots:
         entry, so that ``git add`` removes it again.
         """
         listing = ("ls-files", "--others", "--exclude-standard", "-z")
+        entered: set[str] = set()
         # Only nested repositories are listed as folders; those inside of them are listed in the next round.
-        while folders := [path for path in self._git(*listing).split("\0") if path.endswith("/")]:
+        while folders := {each for each in self._git(*listing).split("\0") if each.endswith("/")} - entered:
+            entered |= folders
             for folder in folders:
                 entry = f"100644,{_EMPTY_BLOB},{folder}.planverify-placeholder"
                 self._git("update-index", "--add", "--cacheinfo", entry)
