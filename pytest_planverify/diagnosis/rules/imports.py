@@ -28,6 +28,11 @@ LOADING_RULES = Rules("error")
 _IMPORT_LINE = re.compile(r"^(?:from|import) ([\w.]+)")
 _MODULE_WORDS = re.compile(r"'([A-Za-z_][\w.]*)'")
 _DEPENDENCY_WORDS = re.compile(r"\b(?:dependenc|install|pip |librar)", re.IGNORECASE)
+_ASKED_FOR = re.compile(
+    r"\b(?:import|install)(?:ed|ing)? (?:(?:the|package|module|library) )*['\"`]?([a-z][\w-]*)",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"[A-Za-z][\w-]*")
 _NATIVE = re.compile(
     r"^(?:\S+\.(?:so|dylib)[.\d]*: (?:cannot open shared object file|undefined symbol|version `)|"
     r"DLL load failed|dlopen\(|/\S+/lib\S+\.so\S*: version `)"
@@ -45,8 +50,9 @@ _OTHER_NAMES = {
 
 
 def _by(case: Case) -> str:
-    """Return the importing frame as a phrase in parentheses; empty if unknown."""
-    return f" (imported by {place(case.raised_at)})" if case.raised_at else ""
+    """Return the frame that imports or asks for a package, as a phrase in parentheses; empty if unknown."""
+    verb = "asked for" if _is_raised_by_hand(case) else "imported"
+    return f" ({verb} by {place(case.raised_at)})" if case.raised_at else ""
 
 
 def _is_raised_by_hand(case: Case) -> bool:
@@ -75,7 +81,10 @@ def requirement_unmet(case: Case) -> str | None:
     """A package that the project's metadata declares is missing, or of another version than it asks for."""
     error, module = case.error, _missing_module(case) or ""
     top = "" if case.is_first_party(module) else top_level(module)
-    names = {name.lower().replace("_", "-") for name in (_OTHER_NAMES.get(top, top), top) if name}
+    found = {_OTHER_NAMES.get(top, top), top}
+    if case.is_by_hand:  # "Please install numpy to use this", or "cannot import numpy"
+        found.update((_WORDS if case.is_error("ImportError") else _ASKED_FOR).findall(error.message))
+    names = {name.lower().replace("_", "-") for name in found if name}
     words = (error.name or "", (error.object_type or "").removeprefix("module "))
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
     seen |= {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}

@@ -165,6 +165,7 @@ NOT_BUILT = raised(
     message="cannot import name '_fast' from 'shop' (x)",
     nearest=("shop/_fast.c",),
 )
+BY_HAND = PRODUCT.model_copy(update={"function": "total", "source": "raise Error(...)"})
 OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
 
 
@@ -193,6 +194,26 @@ def test_installation_problems_are_attributed_to_the_environment(found: Evidence
     diagnosis = diagnose(found)
     assert (diagnosis.category, diagnosis.owner) == (C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT)
     assert diagnosis.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "is_asked_for"),
+    [
+        ("ImportError", "PyYAML is required to load carts", True),
+        ("RuntimeError", "cannot import pyyaml.loader", True),
+        ("RuntimeError", "please install the package 'PyYAML'", True),
+        ("RuntimeError", "pyyaml has no such cart", False),
+        ("RuntimeError", "cannot import cart 3 of pyyaml", False),
+    ],
+)
+def test_an_error_that_asks_for_a_declared_package_is_the_environment(
+    kind: str, message: str, is_asked_for: bool
+) -> None:
+    bases = ("builtins.ImportError",) if kind == "ImportError" else ()
+    found = diagnose(evidence(raised(kind, TEST, BY_HAND, message=message, bases=bases), unmet=(UNMET,)))
+
+    assert (found.rule == "requirement-unmet") is is_asked_for
+    assert found.owner is (Owner.ENVIRONMENT if is_asked_for else Owner.PRODUCT)
 
 
 def test_excluded_version_of_an_unrelated_package_is_ignored() -> None:
