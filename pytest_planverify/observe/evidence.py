@@ -619,13 +619,15 @@ def definition(value: object, project: ProjectMap) -> Facts | None:
     module = str(getattr(value, "__module__", "") or "")
     if project.side(code.co_filename, module) is not Side.PRODUCT:
         return None
-    function = value.__qualname__ if isinstance(value, type) else code.co_qualname
+    is_class = isinstance(value, type)
+    function = value.__qualname__ if is_class else code.co_qualname
     return Facts(
         path=readable(project.relative(code.co_filename)),
         line=code.co_firstlineno,
         function=readable(function, 300),
         module=module or None,
         side=Side.PRODUCT,
+        source=f"class {readable(function, 300)}" if is_class else None,
     )
 
 

@@ -254,7 +254,11 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
         # unittest prints ``!=`` for a failed assertEqual, so the right operand is expected after all.
         is_unittest = not case.error.message.startswith("assert")
         expects = right if is_unittest else f"anything but {right}"
-    giver = place(function, dict(origins_of_values(case.error)).get(left, "The product"))
+    # Of ``len(total(x)) == 2`` the function returned what ``len`` was applied to, not the compared value.
+    clipped = left.strip("…") if "…" in left else None
+    is_returned = given in (None, left) or (clipped is not None and clipped in (given or ""))
+    giver = dict(origins_of_values(case.error)).get(left, "The product")
+    giver = place(function, giver) if is_returned else giver
     awaited = ", which was not awaited," if left.startswith("<coroutine object") else ""
     return f"{giver} returned {left}{awaited} where {test} expects {expects}."
 

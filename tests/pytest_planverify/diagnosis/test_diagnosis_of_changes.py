@@ -289,14 +289,23 @@ def test_value_that_the_test_makes_by_a_call_is_the_expected_one():
         ("3 = as_list()\n +    where as_list = Bits('a(b)').as_list", "as_list()"),
         ("3 = Bits('').size", "Bits('').size"),
         ("3 = Bits('')", "Bits (shop/bits.py:3)"),
+        ("3 = len([1, 2, 3])\n +    where [1, 2, 3] = Bits('')", "len([1, 2, 3])"),
     ],
 )
-def test_value_of_a_method_or_property_is_not_said_to_come_from_its_class(where: str, giver: str):
+def test_value_made_from_a_result_is_not_said_to_be_the_result(where: str, giver: str):
     compared = error("AssertionError", f"assert 3 == 4\n +  where {where}", TEST)
 
     diagnosis = diagnose(seen(compared, subjects=(frame("shop/bits.py", "Bits", 3),)))
 
     assert (diagnosis.suggestion or "").startswith(f"{giver} returned 3 where test_total")
+
+
+def test_value_is_not_said_to_come_from_a_class_with_a_lower_case_name():
+    kind = frame("shop/bits.py", "bits", 3, source="class bits")
+
+    diagnosis = diagnose(seen(error("AssertionError", "30 != 31", TEST), subjects=(kind,)))
+
+    assert (diagnosis.suggestion or "").startswith("The product returned 30 where test_total")
 
 
 @pytest.mark.parametrize(

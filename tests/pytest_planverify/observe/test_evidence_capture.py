@@ -190,6 +190,7 @@ def test_only_product_functions_and_classes_have_a_definition() -> None:
         found = definition(value, project)
         assert found is not None
         assert found.function == name
+        assert found.source == (f"class {name}" if isinstance(value, type) else None)
 
 
 def test_evidence_of_a_test_has_phase_output_fixtures_and_subjects(pytester: pytest.Pytester) -> None:
