@@ -43,6 +43,8 @@ class Span(NamedTuple):
     column: int
     name: str
     """Qualified name; nested functions are joined by a dot."""
+    docstring: range
+    """The lines of its docstring."""
 
 
 def spans_of(source: str | bytes) -> list[Span]:
@@ -58,7 +60,9 @@ def spans_of(source: str | bytes) -> list[Span]:
                 # ``lineno`` is that of ``def``, but a changed decorator changes the function, too.
                 first = min((child.lineno, *(each.lineno for each in child.decorator_list)))
                 last = child.end_lineno or child.lineno
-                found.append(Span(first, last, child.col_offset, prefix + child.name))
+                text = child.body[0] if ast.get_docstring(child, clean=False) is not None else None
+                lines = range(text.lineno, (text.end_lineno or text.lineno) + 1) if text else range(0)
+                found.append(Span(first, last, child.col_offset, prefix + child.name, lines))
                 name = f"{prefix}{child.name}."
             pending.append((child, name))
     return sorted(found)
@@ -121,36 +125,49 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
     Texts are sanitized, redacted and clipped.
     """
     spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
+    documented = {number for span in spans for number in span.docstring}
     found: dict[object, tuple[int, str | None, list[str]]] = {}  # line, function and changed lines
     line = loose = 0  # of the current file; blocks outside of functions
     current: object = None  # the hunk of the last changed line
-    removed: list[str] = []  # removed lines that belong to no hunk yet
+    waiting: list[str] = []  # removed lines, and leading blank ones, that belong to no hunk yet
 
     def begin(function: str | None) -> object:
         nonlocal loose
         loose += function is None
         # Blocks outside of functions stay separate up to the limit; the rest is joined with the last one.
         key = min(loose, _MOST_LOOSE) if function is None else function
-        found.setdefault(key, (line, function, []))
+        # Lines that were removed from the end of a function are placed at its new last line.
+        is_inside = any(span.name == function and span.first <= line <= span.last for span in spans)
+        found.setdefault(key, (line if is_inside or function is None else line - 1, function, []))
         return key
+
+    def add(key: object, texts: Iterable[str]) -> None:
+        first, function, lines = found[key]
+        lines.extend(texts)
+        # A docstring is never at fault if code was changed, too.
+        if first in documented and line not in documented:
+            found[key] = (line, function, lines)
 
     for text in (*diff, ""):  # the last one ends the last block
         if text.startswith("-"):
-            removed.append(text)
+            waiting.append(text)
         elif text.startswith("+"):
             place = function_at(spans, line)
-            # Blank lines stay with the lines above, so that they start no hunk of their own.
-            if current is None or (place != found[current][1] and text[1:].strip()):
-                current = begin(place)
-            # Removed lines have no place in the current file: the added lines below them replace them.
-            found[current][2].extend((*removed, text))
-            removed = []
+            if current is None and not text[1:].strip():
+                waiting.append(text)
+            else:
+                # Blank lines stay with the lines above, so that they start no hunk of their own.
+                if current is None or (place != found[current][1] and text[1:].strip()):
+                    current = begin(place)
+                # Removed lines have no place in the current file: the added lines below replace them.
+                add(current, (*waiting, text))
+                waiting = []
             line += 1
         elif not text.startswith("\\"):
-            if removed:
-                current = current or begin(_place_of_removed(removed, line, spans))
-                found[current][2].extend(removed)
-                removed = []
+            if waiting:
+                current = current or begin(_place_of_removed(waiting, line, spans))
+                add(current, waiting)
+                waiting = []
             current = None
             ranges = _RANGES.match(text)
             # An empty range names the line before it.

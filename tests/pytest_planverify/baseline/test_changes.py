@@ -274,6 +274,7 @@ def hunks_after(*replacements: tuple[str, str]) -> list[Hunk]:
     return list(hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT))
 
 
+SPARE = "def spare():\n    return 1\n"
 ONE_AND_TWO = "def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n"
 
 
@@ -287,7 +288,9 @@ ONE_AND_TWO = "def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n"
         ("    @property\n", "", [("Cart", 14, 0, 1)]),
         ("limit = 3", "limit = 4", [("Cart", 12, 1, 1)]),
         ('{"a": 1}', '{"a": 2}', [(None, 1, 1, 1)]),
-        ("    return found\n", "", [("total", 8, 0, 1)]),
+        ("    return found\n", "", [("total", 7, 0, 1)]),
+        (SPARE, f"{SPARE}\n\ndef last():\n    return 2\n", [("last", 29, 4, 0)]),
+        ("(items):\n    found = 0", '(items):\n    """Add."""\n    found = 1', [("total", 6, 2, 1)]),
         ("\n\ndef spare():\n    return 1\n", "", [(None, 23, 0, 4)]),
         ("def spare", f"{ONE_AND_TWO}def spare", [("one", 25, 4, 0), ("two", 29, 4, 0)]),
         ("def total(items):", "def total(items:", [(None, 4, 1, 1)]),
