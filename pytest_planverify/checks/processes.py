@@ -15,11 +15,12 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 import psutil
 
-from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, stand_between
+from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, load_libc, stand_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +93,7 @@ def run_process(
     ``OSError`` or ``ValueError`` if the program cannot be started.
     """
     token = f"{os.getpid()}-{uuid.uuid4().hex}"  # our process id for end_processes_of()
+    load_libc()
     started = time.monotonic()
     # No "with": it would close pipes that a thread still reads if an escaped process holds them. A
     # restarted read would then take bytes from whatever reuses the descriptor.
@@ -104,7 +106,7 @@ def run_process(
         stderr=subprocess.PIPE,
         start_new_session=True,  # so that its members are found and ended together
         bufsize=0,  # output is passed on as it arrives
-        preexec_fn=stand_between if hasattr(os, "fork") else None,
+        preexec_fn=partial(stand_between, os.getpid()) if hasattr(os, "fork") else None,
     )
     streams: list[_Stream] = []
     try:  # at once: an interrupt from here on ends the process

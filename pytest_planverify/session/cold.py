@@ -16,13 +16,12 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork
+from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork, clean_up_after
 from pytest_planverify.observe.spec import HARNESS_EXIT
 from pytest_planverify.session.fork_server import (
     Exited,
     ForkServerDied,
     Worker,
-    clean_up_after,
     keep_worker,
     receive,
     send,

@@ -30,8 +30,15 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from pytest_planverify.checks.intermediate_process import (
+    PARENT_DIED,
+    become_subreaper,
+    clean_up_after,
+    die_with,
+    end_orphans,
+)
 from pytest_planverify.observe.spec import HARNESS_EXIT, CannotServe, Level
 
 if TYPE_CHECKING:
@@ -272,7 +279,7 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
         assert connection is not None
         if os.fork() == 0:
             requests.close()
-            signal.signal(_PARENT_DIED, signal.SIG_DFL)  # only the base cleans up after the parent
+            signal.signal(PARENT_DIED, signal.SIG_DFL)  # only the base cleans up after the parent
             return (*request, connection, group)
         connection.close()
 
@@ -359,8 +366,8 @@ def keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> 
     connection.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(_PARENT_DIED, signal.SIG_DFL)  # only the base, or a cold worker's keeper, handles it
-    _die_with(keeper)
+    signal.signal(PARENT_DIED, signal.SIG_DFL)  # only the base, or a cold worker's keeper, handles it
+    die_with(keeper)
     with contextlib.suppress(OSError):
         if own_session:  # a test that signals its own group hits neither the keeper nor the parent
             os.setsid()
@@ -406,64 +413,6 @@ def _has_group(pid: int) -> bool:
     except OSError:
         return False
     return True
-
-
-# -- Linux --------------------------------------------------------------------------------------------
-
-
-def become_subreaper() -> None:
-    """On Linux, inherit the orphaned descendants of this process, so that they can still be found."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def clean_up_after(parent: int) -> None:
-    """On Linux, when the parent is killed, kill all processes that its run has started."""
-    base = os.getpid()
-
-    def clean_up(number: int, frame: object) -> None:
-        # The signal may also come from another process; getppid() changes only when the parent has died.
-        if os.getpid() == base and os.getppid() != parent:
-            end_orphans(parent)
-
-    signal.signal(_PARENT_DIED, clean_up)
-    _prctl(_PR_SET_PDEATHSIG, _PARENT_DIED)
-    if os.getppid() != parent:  # it died before the signal was set up, so none will be sent
-        os._exit(1)
-
-
-_PARENT_DIED = getattr(signal, "SIGUSR1", signal.SIGINT)
-"""The signal that the kernel sends to the base when the parent dies."""
-
-
-def end_orphans(parent: int) -> NoReturn:
-    """Become a program that kills all descendants of this process and of the dead parent's commands."""
-    # A program of its own, as workers inherit every module of the base, which must not import psutil. It
-    # keeps process id and children. Nor does an exit handler run, such as coverage.py's, which may wait for
-    # a lock whose holder a signal has interrupted.
-    signal.signal(_PARENT_DIED, signal.SIG_IGN)  # it would end the program if it arrived after this call
-    module = "pytest_planverify.checks.processes"
-    os.execv(sys.executable, [sys.executable, "-P", "-m", module, str(parent)])
-
-
-def _die_with(parent: int) -> None:
-    """On Linux, die when the parent process (a worker's keeper) dies: no process runs unwatched."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the signal was set up
-        os._exit(1)
-
-
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-def _prctl(option: int, value: int) -> None:
-    """Call ``prctl(2)`` on Linux; do nothing on other platforms, or where it cannot be called."""
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 # -- messages -----------------------------------------------------------------------------------------

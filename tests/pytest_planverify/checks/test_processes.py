@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from pytest_planverify.checks import processes
+from pytest_planverify.checks.intermediate_process import end_orphans
 from pytest_planverify.checks.processes import (
     HEAD_BYTES,
     TAIL_BYTES,
@@ -26,7 +27,6 @@ from pytest_planverify.checks.processes import (
     run_process,
     signal_name,
 )
-from pytest_planverify.session.fork_server import end_orphans
 
 
 def run(
@@ -285,6 +285,22 @@ def test_commands_of_a_dead_parent_end_with_their_descendants():
         for process in (command, other):
             process.kill()
             process.wait()
+
+
+@linux_only
+def test_command_ends_when_the_process_that_runs_it_is_killed(tmp_path: Path):
+    mark = uuid.uuid4().hex
+    if (pid := os.fork()) == 0:
+        env = {"MARK": mark, "PATH": os.environ["PATH"]}
+        script = "trap '' TERM HUP INT; setsid sleep 60 & sleep 60"
+        run_process(["sh", "-c", script], cwd=tmp_path, env=env, timeout_seconds=60)
+        os._exit(0)
+    try:
+        wait_for(mark, 3)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    wait_for(mark, 0)
 
 
 @linux_only
