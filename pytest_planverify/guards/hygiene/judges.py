@@ -59,6 +59,12 @@ _CATCHES_FAILURES = frozenset({"", "AssertionError", "Exception", "BaseException
 _READ_BY_PYTEST = re.compile(
     r"(pytest|setup|teardown|setUp|tearDown|asyncSetUp|load_tests|collect_ignore|__test__).*"
 )
+_DECLARING_HOOK = re.compile(r"pytest_(addoption|configure|report_header|terminal_summary)")
+_DECLARING_CALL = re.compile(
+    # An option with ``dest`` could replace the default of one of pytest's own, such as -k.
+    r"\w+\.(addoption|addini|getgroup|write_line)\((?!.*\bdest=).*|\w+\.addinivalue_line\('markers'.*",
+    re.DOTALL,
+)
 _PATCHES = re.compile(r"monkeypatch|patch|setattr|setitem|\.__dict__|sys\.modules")
 _HELPERS = (".", "tests", "test_", "conftest", "helpers")
 """Prefixes of modules whose functions may contain assertions; ``.`` is a relative import."""
@@ -551,10 +557,26 @@ def _only_adds(before: list[ast.stmt], now: list[ast.stmt]) -> bool:
             if any(then.get(name, source) != source for name, source in names.items()):
                 return False
         elif not _is_quiet(node):
-            is_read_by_pytest = any(map(_READ_BY_PYTEST.fullmatch, names)) or "autouse" in ast.unparse(node)
+            is_read_by_pytest = any(map(_READ_BY_PYTEST.fullmatch, names)) and not _only_declares(node)
+            is_read_by_pytest |= "autouse" in ast.unparse(node)
             if is_read_by_pytest or not names or not names.keys().isdisjoint(then):
                 return False
     return not remaining
+
+
+def _only_declares(node: ast.stmt) -> bool:
+    """Return whether a statement is a hook that only adds options or marks, or shows something."""
+    if not isinstance(node, ast.FunctionDef) or not _DECLARING_HOOK.fullmatch(node.name):
+        return False
+    simple = all(isinstance(each, ast.Expr | ast.Return | ast.Assign) for each in node.body)
+    calls = [ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
+    # Attributes and items of pytest's objects could be changed without a call.
+    stores = [each for each in ast.walk(node) if isinstance(getattr(each, "ctx", None), ast.Store)]
+    return (
+        simple
+        and all(map(_DECLARING_CALL.fullmatch, calls))
+        and all(isinstance(each, ast.Name) for each in stores)
+    )
 
 
 def _extends(was: ast.stmt, node: ast.stmt) -> bool:

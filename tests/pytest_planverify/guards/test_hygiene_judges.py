@@ -278,6 +278,30 @@ def test_observing_hooks_are_allowed_with_permission() -> None:
     assert signals(conftest_with(code), grants=GRANTED) == ()
 
 
+@pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
+def test_hooks_that_only_declare_need_no_permission(grants: Grants) -> None:
+    code = textwrap.dedent("""
+        def pytest_addoption(parser):
+            'Options of the tests.'
+            group = parser.getgroup("shop")
+            group.addoption("--slow", action="store_true")
+
+        def pytest_configure(config):
+            config.addinivalue_line("markers", "slow: takes long")
+
+        def pytest_report_header(config):
+            return "shop"
+        """)
+    assert signals(conftest_with(code), grants=grants) == ()
+    for old, new in (
+        ('"markers"', '"filterwarnings"'),
+        ('action="store_true"', 'dest="keyword", default="not slow"'),
+        ('return "shop"', 'return setattr(config.option, "keyword", "not slow")'),
+        ("group =", "config.option.keyword = group ="),
+    ):
+        assert signs(conftest_with(code.replace(old, new)), grants=grants) == {"judge-changed"}, new
+
+
 def test_fixture_that_overrides_one_of_protected_tests_is_found() -> None:
     grants = Grants(todos=(TodoReach(todo_id="work", allowed_files=("tests/unit/conftest.py",)),))
     tree = {**TREE, "tests/unit/test_more.py": "def test_words(words):\n    assert words\n"}
