@@ -164,6 +164,8 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
         )  # fmt: skip
 
     missing, extra = was.checks - unit.checks, unit.checks - was.checks
+    if missing:  # they may have moved to a helper
+        extra += _checks_of_helpers(was.node, unit.node, now)
     for sign, problem in _DISARMED.items():
         new = unit.burdens[sign] - was.burdens[sign]
         # A check that always holds is a loss only if it took the place of another one: a new comparison of
@@ -374,6 +376,18 @@ def _calls_a_check(node: Function, module: Module) -> bool:
         name_of(each.func) in helpers or dotted(each.func, module.aliases).startswith(_HELPERS)
         for each in ast.walk(node)
         if isinstance(each, ast.Call)
+    )
+
+
+def _checks_of_helpers(was: Function, node: Function, module: Module) -> Counter[str]:
+    """Return the checks in the module's functions that a test calls now and did not call before."""
+    before, called = (
+        {name_of(each.func) for each in ast.walk(test) if isinstance(each, ast.Call)}
+        for test in (was, node)
+    )
+    helpers = [module.functions[name] for name in called - before if name in module.functions]
+    return Counter(
+        text for each in helpers for check, text in _checks(each, module) if not _always_holds(check, ())
     )
 
 

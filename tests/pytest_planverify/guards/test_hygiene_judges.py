@@ -421,6 +421,29 @@ def test_a_failed_test_of_ones_own_may_change_but_assert_no_less() -> None:
     assert of_red_tests(with_tests(', (80.4, "VIP", 60.3), (7, "NO", 7.5)', "")) == {"assertions-fewer"}
 
 
+def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
+    helper = (
+        "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n\n"
+    )
+    call = 'parts = split("one;two", sign=";")\n    same(parts, ["one", "two"])\n'
+    moved = f"{helper}def test_sign():\n    {call}"
+    emptied = moved.replace("assert found == wanted", "assert True")
+    assert of_red_tests(with_tests(SIGN_TEST, moved)) == set()
+    assert of_red_tests(with_tests(SIGN_TEST, emptied)) == {"assertions-fewer"}
+
+    # Of a helper that the test has called before, nothing is new.
+    checked = SIGN_TEST.replace(EQUAL, f"{EQUAL}\n    same(1, 1)")
+    text = textwrap.dedent(TESTS).replace(SIGN_TEST, helper + checked)
+    tree = {**TREE, "tests/test_words.py": text}
+    lost: dict[str, str | None] = {"tests/test_words.py": text.replace(f"    {EQUAL}\n", "")}
+    assert signs(lost, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == {"assertions-fewer"}
+
+
+def test_a_wider_exception_is_less_for_a_failed_test() -> None:
+    assert of_red_tests(with_tests("raises(AttributeError", "raises(Exception")) == {"assertions-fewer"}
+    assert of_red_tests(with_tests("raises(AttributeError", "raises(TypeError")) == set()
+
+
 def test_tests_may_be_merged_into_one_with_as_many_cases() -> None:
     one = "def test_mean():\n    assert mean([1.25, 2.5, 8.625]) == 4.125\n"
     two = f"{one}\ndef test_mean_of_one():\n    assert mean([0.1]) == 0.1\n"
