@@ -185,9 +185,10 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
 
 _LOOSE = re.compile(
     r" (>=?|<=?|is not|!=) | in [\[({]|\bisinstance\(|\.__class__ "
-    r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9])"
+    r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9])|\b(raises|assertRaises)\((Base)?Exception\b(?!.*match=)"
 )
 """Checks that many wrong results pass, too."""
+_EXACT = re.compile(r" == |\b(raises|assertRaises)\(")
 
 
 def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
@@ -196,7 +197,7 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
     def called(texts: Iterable[str]) -> set[str]:
         return {name for text in texts for name in re.findall(r"\b(\w+)\(", text)}
 
-    exact = [text for text in missing if " == " in text and not _LOOSE.search(text)]
+    exact = [text for text in missing if _EXACT.search(text) and not _LOOSE.search(text)]
     loose = [text for text in extra if _LOOSE.search(text)]
     kept = called(text for text in extra if not _LOOSE.search(text))
     return bool(called(exact) & called(loose) - kept)
