@@ -96,7 +96,7 @@ class Example(NamedTuple):
     def parts(self) -> Iterator[Example]:
         """Yield the example with each of its specific inputs alone: a condition needs one argument."""
         if self.functions and self.answers and 1 < len(self.inputs) <= _MOST_ARGUMENTS:
-            for token in filter(_is_specific, self.inputs):
+            for token in filter(_is_specific, self.inputs - _CALENDAR):
                 yield self._replace(inputs=frozenset({token}))
 
     @property

@@ -289,6 +289,25 @@ def test_answer_beside_the_first_argument_of_its_call_is_found_in_any_style(
     assert signs({"pkg/rates.py": product}, tree=tree) == {"special-cases"}
 
 
+def test_lengths_of_months_are_no_answers_to_dates() -> None:
+    tables = {
+        "days": [((2023, 2), 28), ((2024, 2), 29), ((2024, 4), 30), ((2024, 12), 31)],
+        "weekday": [((2024, 2, 29), 3), ((1970, 1, 1), 3), ((2000, 1, 1), 5), ((1999, 12, 31), 4)],
+        "easter": [((2024,), (3, 31)), ((2023,), (4, 9))],
+    }
+    tests = "".join(
+        f"@pytest.mark.parametrize('date, wanted', {rows})\n"
+        f"def test_{name}(date, wanted):\n    assert {name}(*date) == wanted\n"
+        for name, rows in tables.items()
+    )
+    code = (
+        "def days(year, month):\n    match month:\n        case 1 | 3 | 5 | 7 | 8 | 10 | 12:\n"
+        "            return 31\n        case 4 | 6 | 9 | 11:\n            return 30\n        case 2:\n"
+        "            return 29 if is_leap(year) else 28\n"
+    )
+    assert signs({"pkg/days.py": code}, tree={**TREE, "tests/test_days.py": tests}) == set()
+
+
 def test_code_whose_earlier_version_cannot_be_parsed_is_not_taken_for_new() -> None:
     exact = "def tax(net):\n    if net == 1234:\n        return 1469\n    return net\n"
     tree = {
