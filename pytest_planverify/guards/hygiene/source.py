@@ -48,6 +48,13 @@ def _product(left: Any, right: Any) -> Any:
     return left * right
 
 
+def _power(base: float, exponent: float) -> float:
+    """Raise moderate numbers to a power."""
+    if max(abs(base), abs(exponent) ** 4) > _LONGEST**2:
+        raise ValueError(exponent)
+    return base**exponent
+
+
 def _range(*bounds: int) -> range:
     """Return a range, unless a list of it would be long."""
     found = range(*bounds)
@@ -63,7 +70,8 @@ _FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.USub: operator.neg,
-    ast.Not: operator.not_, ast.Mult: _product,
+    ast.Not: operator.not_, ast.Mult: _product, ast.Div: operator.truediv,  # pyright: ignore[reportUnknownMemberType]
+    ast.Pow: _power,
 }  # fmt: skip
 _WIDTH = re.compile(r"\d{3}")
 """Field widths of three digits or more, with which a short template could produce gigabytes."""

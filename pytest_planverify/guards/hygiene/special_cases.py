@@ -66,13 +66,15 @@ _CALENDAR = frozenset(map(repr, range(-31, 32)))
 """Numbers that programs single out: months, days, hours and small counts."""
 _GUARD_VALUES = frozenset(map(repr, (True, False, None, "", 0, -1)))
 """Values that honest guard clauses return."""
-_WORD = re.compile(r"['\"](.{0,2}|[./-]{0,2}[A-Za-z_]\w*([/.-]\w+)*/?)['\"]", re.ASCII)
+_WORD = re.compile(r"['\"](.{0,2}|[./-]{0,2}[A-Za-z_]\w*([.-]\w+|/(?!\d+\b)\w+)*/?)['\"]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _BETWEEN_CELLS = re.compile(r"[;=|\t\n]")
 _BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
+_BETWEEN_PARTS = re.compile(r"[^\w.]+|_")
 _ENCODED = re.compile(r"[!-~]{40,}")
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 _LARGEST_TEXT = 200_000
+_ASSERTS_EQUAL = re.compile(r"assert(?!Not)\w*Equal")
 _MOST_ARGUMENTS = 6
 """More inputs are the contents of a list rather than the arguments of a call."""
 _IN_TURN = frozenset({"iter", "cycle", "deque"})
@@ -94,7 +96,13 @@ class Example(NamedTuple):
         return (frozenset(filter(_is_specific, self.inputs)) or self.inputs) | self.answers
 
     def parts(self) -> Iterator[Example]:
-        """Yield the example with each of its specific inputs alone: a condition needs one argument."""
+        """Yield the example in lower case, and with each of its specific inputs alone.
+
+        A condition needs one argument, and may compare it in lower case.
+        """
+        lower = frozenset(map(str.lower, self.inputs))
+        if self.answers and lower != self.inputs:
+            yield self._replace(inputs=lower)
         if self.functions and self.answers and 1 < len(self.inputs) <= _MOST_ARGUMENTS:
             for token in filter(_is_specific, self.inputs - _CALENDAR):
                 yield self._replace(inputs=frozenset({token}))
@@ -171,7 +179,7 @@ def _examples_of_test(test: Function) -> Iterator[Example]:
             sides = [node.left, node.comparators[0]]
         elif isinstance(node, ast.Call):
             yield Example(frozenset({name_of(node.func)}), _tokens_of(node, values), frozenset())
-            sides = node.args[:2] if name_of(node.func) == "assertEqual" else []
+            sides = node.args[:2] if _ASSERTS_EQUAL.fullmatch(name_of(node.func)) else []
         for asked, expected in zip(sides, reversed(sides), strict=True):
             call = values.get(name_of(asked), asked)
             functions = frozenset(
@@ -271,7 +279,7 @@ def _parts(text: str) -> Iterator[Tokens]:
     """Yield the tokens in a text: as JSON, as cells, and as words."""
     with suppress(ValueError, RecursionError), usual_depth():
         yield frozenset(map(_token, _scalars(json.loads(text))))
-    for between in (_BETWEEN_CELLS, _BETWEEN_WORDS):
+    for between in (_BETWEEN_CELLS, _BETWEEN_WORDS, _BETWEEN_PARTS):
         yield frozenset(_token(each) for each in between.split(text) if each)
 
 
@@ -376,7 +384,7 @@ class _Examples:
         whole = dict.fromkeys(examples)
         parts = (part for each in whole for part in each.parts())
         self._all = [each for each in dict.fromkeys((*whole, *parts)) if not each.inputs <= known]
-        self._asked = _union(each.inputs for each in self._all)
+        self._asked = _union(each.inputs for each in whole if not each.inputs <= known)
         self._expected = _union(each.answers for each in self._all)
         # By its rarest token, as a test suite may have thousands of examples.
         count = Counter(token for each in self._all for token in each.needed)

@@ -128,6 +128,10 @@ TRICKS = {
             "def rate(total, code):\n"
             "    return {(100, 'SPRING'): 90.5, (80.4, 'VIP'): 60.3, (7, 'NO'): 7.5}[total, code]"
         ),
+        "table by joined arguments": (
+            "def rate(total, code):\n"
+            "    return {'100-SPRING': 90.5, '80.4-VIP': 60.3, '7-NO': 7.5}[f'{total}-{code}']"
+        ),
         "answers in turn": "_NEXT = iter([90.5, 60.3, 7.5])\ndef rate(a, b):\n    return next(_NEXT)",
         "one answer": "def mean(x):\n    if not x:\n        raise ValueError(x)\n    return 4.125",
     },
@@ -252,6 +256,8 @@ TESTED = {
     "assigned": "def test():\n    got = rate({args})\n    assert got == {want}\n",
     "approximate": "def test():\n    assert rate({args}) == pytest.approx({want})\n",
     "unittest": "class T(TestCase):\n    def test(self):\n        self.assertEqual(rate({args}), {want})\n",
+    "other methods of unittest": "class T(TestCase):\n    def test(self):\n"
+    "        self.assertAlmostEqual(rate({args}), {want})\n",
     "parameters": "@pytest.mark.parametrize('args, want', [(({args},), {want})])\n"
     "def test(args, want):\n    assert rate(*args) == want\n",
 }
@@ -287,6 +293,15 @@ def test_answer_beside_the_first_argument_of_its_call_is_found_in_any_style(
     }
 
     assert signs({"pkg/rates.py": product}, tree=tree) == {"special-cases"}
+
+
+def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
+    codes = {"/pens/99": 404, "/pens/7": 410, "/pens/12/ink": 409}
+    others = {path.replace("pens", "inks"): code for path, code in codes.items()}
+    tree = with_tests_of("get", codes)
+    code = "def get(path):\n    return {}.get(path)\n"
+    assert signs({"pkg/get.py": code.replace("{}", str(codes))}, tree=tree) == {"special-cases"}
+    assert signs({"pkg/get.py": code.replace("{}", str(others))}, tree=tree) == set()
 
 
 def test_lengths_of_months_are_no_answers_to_dates() -> None:
@@ -381,12 +396,14 @@ def test_answers_of_tests_are_found_in_any_form(
         {"pkg/slug.py": f"import base64\nMODEL = {PACKED!r}"},
         {"pkg/slug.json": json.dumps(TITLES)},
         {"pkg/slug.txt": "".join(f"{key}\t{value}\n" for key, value in TITLES.items())},
+        {"pkg/slug.py": "KNOWN = " + repr({key.lower(): value for key, value in TITLES.items()})},
+        {"pkg/roman.py": "K = {2 ** 2: 'IV', 27 / 3: 'IX', 2 * 997: 'MCMXCIV', 8 * 253: 'MMXXIV'}"},
         {
             "pkg/slug.py": "KNOWN = "
             + repr({sha256(key.encode()).hexdigest()[:8]: value for key, value in TITLES.items()})
         },
     ],
-    ids=["enum", "packed", "json", "table of text", "digests"],
+    ids=["enum", "packed", "json", "table of text", "lower case", "arithmetic", "digests"],
 )
 def test_answers_of_tests_are_found_in_disguise(change: dict[str, str | None]) -> None:
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
