@@ -426,7 +426,7 @@ class _Examples:
 
     def found_in(self, before: Module | None, module: Module) -> Iterator[tuple[ast.AST, str]]:
         """Yield the findings in the new code of a module, each with its node."""
-        conditions: dict[Function | None, set[Literal]] = defaultdict(set)
+        conditions: dict[Function | None, list[tuple[set[Literal], set[Literal]]]] = defaultdict(list)
         barren = (0, 0)
         for site in module.sites(before):
             node, place = site.node, getattr(site.node, "name", site.place)
@@ -444,13 +444,20 @@ class _Examples:
                     messages.append("Answers of the tests are given out one after the other")
             tests, results = _conditions(node)
             if tests and (asked := self._piece(tests)):
-                conditions[site.function] |= asked | self._piece(results)
+                conditions[site.function].append((asked, asked | self._piece(results)))
                 if isinstance(node, ast.If):
                     messages.append(self._recognizes_call(node.test, asked, place))
             yield from ((self._narrowed(node), message) for message in messages if message)
-        for function, piece in conditions.items():
+        for function, branches in conditions.items():
             place = function.name if function else ""
-            if message := self.answers_in(piece, place, are_conditions=True):
+            message = self.answers_in(
+                {each for _, branch in branches for each in branch}, place, are_conditions=True
+            )
+            asked = {own for tests, _ in branches for own, _ in tests if _is_specific(own)}
+            if asked <= self._asked:  # a chain that asks for more is a table of the domain
+                alone = (self.answers_in(branch, place) for _, branch in branches)
+                message = message or next(filter(None, alone), None)
+            if message:
                 yield self._narrowed(function or module.tree), message
         if (constants := _new_constants(module, before)) and (
             message := self.answers_in(self._piece(constants), "")

@@ -132,6 +132,11 @@ TRICKS = {
             "def rate(total, code):\n"
             "    return {'100-SPRING': 90.5, '80.4-VIP': 60.3, '7-NO': 7.5}[f'{total}-{code}']"
         ),
+        "a branch beside others": (
+            "def rate(total, code):\n    if code == 'new':\n        return total - 1\n"
+            "    if code == 'old' or code == 'used':\n        return total - 2\n"
+            "    if total == 80.4:\n        return 60.3\n    return total"
+        ),
         "answers in turn": "_NEXT = iter([90.5, 60.3, 7.5])\ndef rate(a, b):\n    return next(_NEXT)",
         "one answer": "def mean(x):\n    if not x:\n        raise ValueError(x)\n    return 4.125",
     },
