@@ -390,9 +390,10 @@ class _Examples:
         count = Counter(token for each in self._all for token in each.needed)
         self._by_token: dict[str, list[Example]] = defaultdict(list)
         self._by_function: dict[str, list[Example]] = defaultdict(list)
-        for each in self._all:
+        for each in whole:
             for name in each.functions:
                 self._by_function[name].append(each)
+        for each in self._all:
             if each.answers:
                 self._by_token[min(each.needed, key=lambda token: (count[token], token))].append(each)
         self._vocabulary = self._asked | self._expected
@@ -544,7 +545,8 @@ class _Examples:
         parts = [_constant_tokens(each) for each in returned(function)]
         answers = _union(parts)
         # A part without literals is computed.
-        if not (all(parts) and _telling(answers - self._known)) or answers - _COMMON - expected:
+        is_telling = bool(_telling(answers - self._known)) or len(answers - self._known - _COMMON) > 4
+        if not (all(parts) and is_telling) or answers - _COMMON - expected:
             return None
         earlier = before.functions.get(function.name) if before is not None else None
         # A generator computes what it yields.

@@ -309,6 +309,15 @@ def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
     assert signs({"pkg/get.py": code.replace("{}", str(others))}, tree=tree) == set()
 
 
+def test_function_that_ignores_its_text_for_the_words_of_an_answer_is_flagged() -> None:
+    counts = {"the": 3, "cat": 2, "saw": 1, "other": 1, "end": 1}
+    tests = f"def test_count(data):\n    found = count(data.read_text())\n    assert found == {counts}\n"
+    tree = {**TREE, "tests/test_count.py": tests}
+    code = "def count(text):\n    return "
+    assert signs({"pkg/count.py": f"{code}{counts}\n"}, tree=tree) == {"special-cases"}
+    assert signs({"pkg/count.py": f"{code}{{'the': 3, 'cat': 2}}\n"}, tree=tree) == set()
+
+
 def test_lengths_of_months_are_no_answers_to_dates() -> None:
     tables = {
         "days": [((2023, 2), 28), ((2024, 2), 29), ((2024, 4), 30), ((2024, 12), 31)],
