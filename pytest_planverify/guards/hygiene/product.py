@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-import sys
 from collections import Counter
+from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -406,7 +406,7 @@ def _replaces_library(site: Site, changes: TreeDifferences) -> str | None:
         names = [f"{site.meaning(node.args[0])}.{fold(node.args[1])}"]
     for name in names:
         top, _, rest = name.partition(".")
-        found: Any = sys.modules.get(top)
+        found: Any = import_module(top) if top in relied_on else None
         for part in rest.split("."):
             found = getattr(found, part, None)
         # Only what exists: a new attribute changes nothing for others.

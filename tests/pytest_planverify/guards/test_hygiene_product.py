@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import sys
 import textwrap
 import time
 import zlib
@@ -298,6 +299,13 @@ def test_answer_beside_the_first_argument_of_its_call_is_found_in_any_style(
     }
 
     assert signs({"pkg/rates.py": product}, tree=tree) == {"special-cases"}
+
+
+def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "csv", raising=False)
+    assert signs(product_with("import csv\ncsv.reader = lambda file: []")) == {"replaces-library"}
 
 
 def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
