@@ -496,6 +496,11 @@ def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
     Raises :class:`CommandSyntaxError` for expansions inside double quotes.
     """
     text = quoted[0]
+    if text[0] == "\\" and text[1].isascii() and text[1].isalnum():  # as in tests\test_a.py
+        _refuse(
+            f"the command has a backslash before '{text[1]}', which a shell would remove",
+            f"write '/' between folders, or {_TABLE['literal']}",
+        )
     if text[0] != '"':
         # A shell removes an escaped end of line, from which shlex makes a character of the word.
         return "" if text == "\\\n" else text

@@ -47,6 +47,7 @@ def test_quoted_and_harmless_characters_are_passed_on_unchanged(cmd: str, argv: 
         ("pytest; ruff check", "a criterion of its own"),
         ("pytest & ", "background"),
         ("pytest | tee log", "pipe"),
+        ("pytest tests\\test_a.py", "write '/' between folders"),
         ("pytest > log", "captured"),
         ("pytest < in", "input"),
         ("(pytest)", "subshell"),
