@@ -77,7 +77,7 @@ _GROUPED = [name for names in GROUPS.values() for name in names]
 class Program(LazyGroup):
     """The commands of both programs; the help texts of ``planner``'s are rewritten for ``planverify``."""
 
-    accepted = "command, not a plan"
+    accepted = "command or plan"
     """What an unknown first word was expected to be, for the error message."""
     entries: Mapping[str, Entry] = {**PLANNER_COMMANDS, **COMMANDS}
 

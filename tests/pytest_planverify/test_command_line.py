@@ -181,7 +181,7 @@ def test_unknown_word_is_refused_with_the_nearest_command() -> None:
     status, text = planverify("statis")
 
     assert status == 2
-    assert "there is no command, not a plan 'statis'; did you mean 'status'?" in text
+    assert "there is no command or plan 'statis'; did you mean 'status'?" in text
     assert planverify("baseline", "accept")[0] == 2
 
 
