@@ -530,5 +530,4 @@ def _where(failure: Failure) -> str:
     place = failure.location
     if place is None:
         return ""
-    line = f":{place.line}" if place.line else ""
-    return f"{f'in {place.function} ' if place.function else ''}{place.path}{line}"
+    return f"{place.shown} in {place.function}" if place.function else place.shown

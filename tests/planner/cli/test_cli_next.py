@@ -252,7 +252,7 @@ def test_json_has_short_actions_and_with_full_all_details(shop: Command):
     assert (document["state"], document["blocked"]) == ("executing", {"c": "b"})
     (short,) = document["actions"]
     said = {"says": "AssertionError: assert 1 == 2", "edit": "Fix it"}
-    where = {"owner": "product", "failed": "tests/test_b.py::test_it", "where": "in total shop/b.py:3"}
+    where = {"owner": "product", "failed": "tests/test_b.py::test_it", "where": "shop/b.py:3 in total"}
     assert short.pop("failure") == {"category": "TEST_REGRESSION", **where, **said}
     words = {"rule": "branch-is-worked-on", "because": "its branch is ready", "role": "coder"}
     ids = {"seq": short["seq"], "todo_id": "b_branch_01", "parent_id": "b", "attempt": 1}
