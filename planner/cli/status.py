@@ -197,11 +197,11 @@ def _outcome(screen: Screen, run: PlanRun, record: TodoRecord, outcome: Outcome)
     """Add the checks of an outcome, at most ``_MOST_CHECKS``, and its failure."""
     shown = outcome.checks[:_MOST_CHECKS]
     room = max((len(check.id) for check in shown), default=0)
+    longest = max((len(check.verdict) for check in shown), default=0)
     for check in shown:
-        verdict = check.verdict.value
-        word = screen.style(f"{verdict:<12}", _VERDICTS.get(verdict, "warn"))
-        lead = f"  {word} {screen.one_line(check.id):<{room}}  "
-        screen.paragraph(_check(check), indent=2 + 12 + 1 + room + 2, first=lead)
+        word = screen.style(f"{check.verdict:<{longest}}", _VERDICTS.get(check.verdict, "warn"))
+        lead = f"  {screen.style('check    ', 'quiet')}{word}  {screen.one_line(check.id):<{room}}  "
+        screen.paragraph(_check(check), indent=2 + 9 + longest + 2 + room + 2, first=lead)
     if len(outcome.checks) > _MOST_CHECKS:
         screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)
     for label, text in failure_facts(run, record, outcome).items():

@@ -246,7 +246,7 @@ class _Summary:
         if self._verbose:
             self._prose("rule", facts.get("rule", ""))
             self._prose("or", facts.get("or", ""))
-            self._whole("more", f"planner explain {failure.rule}" if failure.rule else "")
+            self._whole("more", f"planverify explain {failure.rule}" if failure.rule else "")
         if not self._write_tests(failure):
             self._prose("check", failure.check_id or "")
         self._write_message(failure.stack_trace_head or "")

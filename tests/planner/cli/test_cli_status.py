@@ -65,7 +65,7 @@ def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     assert ran.status == 0
     assert ran.out.splitlines()[0] == "a  ✗ failed"
     assert "blocks   b" in ran.out
-    assert "failed       tests[0]  pytest tests/test_a.py (1 test)" in ran.out
+    assert "  check    failed  tests[0]  pytest tests/test_a.py (1 test)\n" in ran.out
     assert "category TEST_REGRESSION" in ran.out
     assert "edit     Fix it" in ran.out
     assert "rerun    pytest --planverify plan.yaml::a" in ran.out
