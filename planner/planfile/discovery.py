@@ -6,7 +6,6 @@ https://docs.pytest.org/en/stable/reference/customize.html#finding-the-rootdir
 
 from __future__ import annotations
 
-import configparser
 import os
 import shlex
 import tomllib
@@ -142,7 +141,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
                 first_pyproject = path
             try:
                 section = pytest_settings(name, text)
-            except (ValueError, configparser.Error):
+            except ValueError:
                 section = Section() if name in INI_FILES[:4] else None
             if section is not None:
                 return ProjectRoot(folder=folder, ini=path, settings=section)
@@ -159,7 +158,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
 def pytest_settings(name: str, text: str) -> Section | None:
     """Return pytest's settings in an ini file; ``None`` if it has none.
 
-    Raises ``ValueError`` or ``configparser.Error`` if the text cannot be parsed.
+    Raises ``ValueError`` if the text cannot be parsed.
     """
     if name == "pyproject.toml":
         section = _table(text, "tool", "pytest")
@@ -168,10 +167,15 @@ def pytest_settings(name: str, text: str) -> Section | None:
         return section if is_own else _table(text, "tool", "pytest", "ini_options")
     if name.endswith(".toml"):
         return _table(text, "pytest") or {}
+    import configparser  # not in workers, which must not have more modules loaded than pytest alone
+
     # Without interpolation, as settings such as log_format contain "%".
     parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     header = "tool:pytest" if name == "setup.cfg" else "pytest"
-    parser.read_string(text)
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        raise ValueError(error) from None
     if parser.has_section(header):
         return dict(parser.items(header))
     return {} if name in INI_FILES[:4] else None

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import sys
 from contextlib import contextmanager, suppress
@@ -174,7 +173,7 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
             mode = facts.st_mode & _PERMISSIONS
     _make_folder(place.parent)
     # Without the target's suffix, so that no tool picks it up.
-    beside = place.with_name(f".{place.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.tmp")
+    beside = place.with_name(f".{place.name[:_NAME_KEPT]}.{os.urandom(8).hex()}.tmp")
     _write_new(beside, content, mode, durable=durable)
     try:
         os.replace(beside, place)

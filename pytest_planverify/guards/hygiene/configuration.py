@@ -6,7 +6,6 @@ file to another, or reformat it.
 
 from __future__ import annotations
 
-import configparser
 import fnmatch
 import posixpath
 import shlex
@@ -92,7 +91,7 @@ def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[
             continue
         try:
             options = pytest_settings(name, content.decode("utf-8-sig"))
-        except (ValueError, configparser.Error):
+        except ValueError:
             return path, None
         if options is not None:
             return path, {key: _words(value) for key, value in options.items()}
