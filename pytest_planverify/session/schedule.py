@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,10 +67,13 @@ class Job:
         command = self.criterion.command
         if command is None or command.pytest is None or command.pytest.foreign:
             return False
-        # PYTHONPATH is the exception that a worker can follow, by its sys.path.
-        return not any(
-            name.startswith(_START_VARIABLES) and name != "PYTHONPATH" for name, _ in command.env
-        )
+        path = ["."] if command.pytest.as_module else []
+        for name, value in command.env:
+            if name == "PYTHONPATH":  # the exception that a worker can follow, by its sys.path
+                path += filter(None, value.split(os.pathsep))
+            elif name.startswith(_START_VARIABLES):
+                return False
+        return not any(_shadows_python(self.plan.root / folder) for folder in path)
 
     @property
     def launcher(self) -> tuple[str, ...]:
@@ -82,6 +87,21 @@ class Job:
 
 _START_VARIABLES = ("PYTHON", "LC_", "LANG", "LD_", "DYLD_", "MALLOC_")
 """Prefixes of variables that take effect at process start only."""
+
+
+def _shadows_python(folder: Path) -> bool:
+    """Return whether a module of the folder has the name of one that Python or pytest loads as it starts.
+
+    If the folder is on the search path from the start, pytest gets the module, and often fails by it.
+    """
+    loaded = sys.stdlib_module_names & sys.modules.keys()
+    with suppress(OSError):
+        return any(
+            name.removesuffix(".py") in loaded
+            and (name.endswith(".py") or (folder / name / "__init__.py").is_file())
+            for name in os.listdir(folder)
+        )
+    return False
 
 
 def run_order(todos: Iterable[Todo], children: Mapping[str, Sequence[str]]) -> tuple[Todo, ...]:
