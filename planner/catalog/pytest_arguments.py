@@ -78,7 +78,11 @@ def parse_pytest_arguments(
         if not name:
             # All words after ``--`` are selections.
             rest = given if option.words == ("--",) else (option,)
-            selections.extend(word for each in rest for word in each.words)
+            for word in (word for each in rest for word in each.words):
+                if word.startswith("@"):  # a file with further selections and options
+                    guessed = alone = True
+                else:
+                    selections.append(word)
             continue
         if not option.known:
             # The next words may be its values instead of selections, and the option may change the whole

@@ -77,6 +77,13 @@ def test_an_unknown_option_makes_the_selections_uncertain(arguments: str) -> Non
     assert (known.guessed, known.alone) == (False, False)
 
 
+@pytest.mark.parametrize("arguments", ["-q @args.txt a.py", "a.py -- @args.txt"])
+def test_a_file_of_arguments_is_no_selection(arguments: str) -> None:
+    found = read(arguments)
+
+    assert (found.selections, found.guessed, found.alone) == (("a.py",), True, True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     ["--cov", "-n2", "--lf", "--junitxml=x", "--json-report-file=x.json", "-p no:planverify", "--pdb"],
