@@ -282,18 +282,26 @@ class _Repair:
         executed = {each.path for each in (*every, *failure.candidates, *findings, *raised)}
         executed |= {*test_files(failure), at}
         excerpts = self.context.excerpts if self.context else ()
-        shown = (each for each in excerpts if each.path in executed)
+        shown = [each for each in excerpts if each.path in executed]
         excerpt = min(shown, key=lambda each: each.path != at, default=None)
-        if excerpt is not None:
-            named = "" if excerpt.path == at else f"- {code(excerpt.path)}:\n"
+
+        def source(excerpt: SourceExcerpt) -> Iterator[str]:
             marks = {frame.line for frame in frames if frame.path == excerpt.path} | {excerpt.line}
             language = _LANGUAGES.get(excerpt.path.rpartition(".")[2], "text")
-            yield 2, *(named + block(_numbered(excerpt, most, marks), language) for most in _EXCERPT_LINES)
+            named = "" if excerpt.path == at else f"- {code(excerpt.path)}:\n"
+            yield from (named + block(_numbered(excerpt, most, marks), language) for most in _EXCERPT_LINES)
+
+        if excerpt is not None:
+            yield 2, *source(excerpt)
         if frames:
             calls = [f"{frame.path}:{frame.line} {frame.function}" for frame in frames]
             yield 3, f"- Called through: {' → '.join(map(code, calls))}"
         if frames and frames[-1].source:
             yield 3, f"- Raised by: {code(frames[-1].source)}"
+        # What the test expects, such as an exception, may be in none of the lines above.
+        tests = (each for each in shown if each.path in test_files(failure) and each is not excerpt)
+        if (test := next(tests, None)) is not None:
+            yield 5, *source(test)
 
     def observations(self) -> Iterator[Part]:
         """Yield the failing criterion, its tests, the message, and both sides of the comparison."""

@@ -287,6 +287,15 @@ def test_changed_files_are_taken_from_the_evidence_if_the_outcome_has_none() -> 
     assert line(brief(None, evidence(changed=changed)), "Changed") == "**Changed**: `shop/cart.py`"
 
 
+def test_the_source_of_the_failing_test_follows_if_there_is_room() -> None:
+    lines = ("def test_total():", "    with pytest.raises(Refused):", "        total([])")
+    test = SourceExcerpt(path="tests/test_cart.py", line=3, first_line=1, lines=lines)
+    context = FailureContext(todo_id="t1", excerpts=(EXCERPT, test))
+    pages = [brief(context=context, max_tokens=tokens) for tokens in range(200, 800, 10)]
+    assert "  2 |     with pytest.raises(Refused):\n> 3 |         total([])\n" in pages[-1]
+    assert any("def total" in page and "pytest.raises" not in page for page in pages)
+
+
 # -- the next action is right --------------------------------------------------------------------
 
 
