@@ -15,7 +15,7 @@ from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Failure, FailureContext, Location, evidence_of
 from planner.model.taxonomy import Category, Owner, Role
-from planner.model.verdicts import CheckKind
+from planner.model.verdicts import CheckKind, EvidenceKind
 from planner.text.glob_patterns import allowed, is_glob, matches
 from planner.text.markdown import code
 
@@ -229,6 +229,12 @@ ADVICE: Mapping[Category, Advice] = {
     for name, row in load_table("advice", "planner.brief").items()
 }
 
+_AFTER_THE_TESTS = (
+    "Run the command of the criterion, and meet what it reports after the tests, such as a threshold of "
+    "coverage."
+)
+"""Action against a session that failed although its tests passed."""
+
 _UNDECIDED = ("unreadable", "unresolved")
 """Problems of contracts whose code could not be compared statically."""
 
@@ -282,6 +288,9 @@ def _actions(
                 "Define it so that its interface can be read without running it, or report that it "
                 "cannot be."
             )
+        is_session = evidence.kind is EvidenceKind.SESSION and not evidence.exceptions
+        if is_session and failure.category is _C.TEST_REGRESSION:
+            yield Instruction(_AFTER_THE_TESTS)
         yield from _restore_removed(failure, tree)
         yield from _make_missing(evidence, tree)
     yield from _edit_place(failure, evidence)

@@ -382,6 +382,11 @@ def test_a_location_in_a_test_is_not_to_be_corrected_if_the_product_is_at_fault(
     assert line(brief(seen), "Next") == f"**Next**: {ADVICE[Category.TEST_REGRESSION].search}"
 
 
+def test_no_wrong_value_is_to_be_corrected_if_the_session_fails_after_passing_tests() -> None:
+    fact = evidence(kind=EvidenceKind.SESSION, exceptions=())
+    assert "reports after the tests" in line(brief(None, fact), "Next")
+
+
 def test_recording_a_metric_is_requested_only_if_tests_may_be_changed() -> None:
     fact = evidence(metric=MetricFact(name="rows", operator=">=", expected=1, problem="not_recorded"))
     deciding = failure(Category.METRIC_UNMET)
