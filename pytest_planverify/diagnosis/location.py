@@ -144,13 +144,15 @@ def _add_changes(evidence: Evidence, holder: str | None, get: Callable[..., Susp
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
     is_selection = evidence.kind is EvidenceKind.SELECTION
+    # A command may read any file. But changes of known sides are likelier than those of other files.
+    is_any = evidence.kind is EvidenceKind.COMMAND and all(each.side is None for each in evidence.hunks)
     for hunk in evidence.hunks:
-        if hunk.side is None or (is_selection and hunk.path not in selected):
+        if (hunk.side is None and not is_any) or (is_selection and hunk.path not in selected):
             continue
         # Comments do not affect tests, but they may affect tools, as directives of linters do.
         if evidence.nodeid is not None and is_remark(hunk):
             continue
-        suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
+        suspect = get(hunk.path, hunk.function, hunk.line, hunk.side or Side.PRODUCT)
         suspect.is_missing |= hunk.path == holder
         if missing:
             suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))

@@ -181,6 +181,16 @@ def test_other_changes_may_explain_a_type_error_but_not_a_lint_error(
     assert ranked(evidence) == functions
 
 
+def test_changed_file_of_no_side_explains_a_failed_command_if_nothing_else_changed():
+    page = Hunk(path="docs/index.md", line=3, added=1, removed=1)
+    command = CommandFact(argv=("mkdocs", "build"), tool="mkdocs", purpose="build")
+    evidence = Evidence(kind=EvidenceKind.COMMAND, command=command, hunks=(page,))
+    beside_code = evidence.model_copy(update={"hunks": (page, hunk("_sum"))})
+
+    assert [each.path for each in candidates_of(evidence)] == ["docs/index.md"]
+    assert [each.path for each in candidates_of(beside_code)] == ["shop.py"]
+
+
 CART, CONTRACT = "shop/cart.py", "contracts/cart.json"
 SIDES = {CART: Side.PRODUCT, "shop/price.py": Side.PRODUCT, TEST_FILE: Side.TEST, CONTRACT: None}
 
