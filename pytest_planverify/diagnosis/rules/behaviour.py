@@ -148,6 +148,8 @@ def promised_attribute_missing(case: Case) -> Hit | None:
 def wrong_kind_inside_product(case: Case) -> Hit | None:
     """Product code meets a value of the wrong kind."""
     weight, what = 1.0 if case.innermost is case.raised_at else 0.85, "gets a value of the wrong type"
+    if callee_of(case.error.message) is not None:
+        what = "makes a call that does not fit"
     if raises_by_hand(case.raised_at):
         weight, what = 0.7, "rejects the type of a value"
     return Hit(suggestion=f"{_at(case)} {what}: {error_text(case.error)}.", weight=weight)

@@ -515,7 +515,7 @@ for _id, _purpose, _category, _confidence, _because, _owner, _second in (
     ("linter-failed", "lint", C.LINT_ERROR, 0.88, "A linter or formatter failed.", None, None),
     ("type-checker-failed", "type_check", C.TYPE_ERROR, 0.85, "A type checker failed.", None, None),
     ("build-failed", "build", C.COMPILATION_ERROR, 0.75, "A build failed.", None, C.ENVIRONMENT_ERROR),
-    ("test-command-failed", "test", C.TEST_REGRESSION, 0.8, "A test runner other than pytest failed.", None,
+    ("test-command-failed", "test", C.TEST_REGRESSION, 0.8, "A test runner or a script failed.", None,
      C.COMPILATION_ERROR),
     ("validation-failed", "validate", C.SPEC_MISMATCH, 0.65, "A validator rejected its input.", None,
      C.TEST_REGRESSION),

@@ -170,6 +170,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_test(error("ValueError", "odd", frame("/v/site-packages/lib/__init__.py", "<module>", side=Side.THIRD_PARTY))), "kind": "collection", "phase": "collect"}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-fails-at-import", "version"),
     (_test(error("TimeoutError", "", _with_source(PRODUCT, "raise TimeoutError"), bases="OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "TimeoutError"),
     (_test(error("AttributeError", "<module 'shop.a' from '/x'> does not have the attribute 'b'", TEST, LIBRARY)), C.SPEC_MISMATCH, Owner.PRODUCT, "promised-attribute-missing", "shop.a has no b"),
+    (_test(error("TypeError", "label() missing 1 required positional argument: 'unit'", PRODUCT)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "makes a call that does not fit"),
     (_test(error("TypeError", "period must be int", _with_source(PRODUCT, "raise TypeError(x)"))), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "rejects"),
     (_test(error("TypeError", "f() takes 1 positional argument but 2 were given", TEST)), C.SPEC_MISMATCH, Owner.PRODUCT, "call-does-not-fit-signature", "f"),
     (_test(headline="contains 2 failed subtests"), C.TEST_REGRESSION, Owner.PRODUCT, "subtests-failed", "2 failed subtests"),
