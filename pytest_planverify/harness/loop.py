@@ -465,8 +465,10 @@ class Loop:
         # Snapshots do not contain .git, so that it cannot be restored from them.
         had_repository = top_of(self.setup.root) is not None
         self.progress.turn_started(turn)
-        report = run_turn(agents, turn, prompt=prompt)
-        self._check_records()
+        try:
+            report = run_turn(agents, turn, prompt=prompt)
+        finally:  # without its records, an interrupted turn could not be undone
+            self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
         changes, violation = self._judge(turn, report, before, after)
         if had_repository and top_of(self.setup.root) is None:

@@ -62,6 +62,8 @@ _GIT_OPTIONS = (
 )
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """Id of an empty file in git."""
+_OF_A_REPOSITORY = ("HEAD", "objects", "refs")
+"""Names without which git takes a folder for no repository."""
 _WRITTEN_BY_TURNS = ("turns", "outcomes.json")
 """Names in the folder of the run that turns and verifications write; these are no protected records."""
 
@@ -325,9 +327,10 @@ class Records:
         that were removed together with the store are restored, but not named. The log and the answers are
         included only with ``by_people``: while no agent works, people may add to them.
         """
-        was_removed = not (self._harness / "objects.git/HEAD").exists()
+        store = self._harness / "objects.git"
+        was_removed = not all((store / name).exists() for name in _OF_A_REPOSITORY)
         if was_removed:
-            self._make_way(self._harness / "objects.git/HEAD")
+            self._make_way(store / "HEAD")
             _copy_files(self._copy, self._harness)
         now, log = self._read(), self._session.log
         spared = () if by_people else (log, self._root / HOME / "answers.json")

@@ -254,10 +254,20 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
     assert done.exit_code == 0, str(done)
 
 
-def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(project: Path):
-    slow = HONEST.replace("import os, pathlib\n", "import os, pathlib, time\n") + (
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [
+        (signal.SIGKILL, ""),
+        pytest.param(signal.SIGINT, "    shutil.rmtree('.planverify')\n", id="interrupted-without-records"),
+    ],
+)
+def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
+    project: Path, number: signal.Signals, before: str
+):
+    slow = HONEST.replace("import os, pathlib\n", "import os, pathlib, shutil, time\n") + (
         'if path.endswith("basket.py") and not os.path.exists(__file__ + ".second"):\n'
         '    open(__file__ + ".second", "w").close()\n'
+        f"{before}"
         '    pathlib.Path(path).write_text("half = ")\n'
         "    time.sleep(60)\n"
     )
@@ -267,21 +277,23 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(proj
         cwd=project,
         env=surroundings(),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         give_up = time.monotonic() + 120
         while (project / "shop/basket.py").read_text() != "half = ":
             assert time.monotonic() < give_up, "the second turn did not begin"
             time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(number)
+        first, _ = process.communicate(timeout=60)
     finally:
         process.kill()
         process.wait()
 
     done = run(project, *words, "--resume")
     assert done.exit_code == 0, str(done)
-    assert "basket: a turn was interrupted; the files are as before it" in done.output
+    assert "basket: a turn was interrupted; the files are as before it" in first + done.output
     assert "works on price" not in done.output
     assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
 

@@ -125,11 +125,12 @@ def test_agent_writes_during_a_write_of_the_run_are_still_restored(kept: Kept):
     assert kept.records.put_back() == ([".planverify/answers.json"], False)
 
 
-def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept):
+@pytest.mark.parametrize("removed", [".planverify", ".planverify/harness/objects.git/objects"])
+def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept, removed: str):
     before = kept.snapshots.take("turn")
     kept.records.keep_copy()
     log = kept.log.read_bytes()
-    shutil.rmtree(kept.root / ".planverify")
+    shutil.rmtree(kept.root / removed)
     (kept.root / "plan.yaml").unlink()
 
     assert kept.records.put_back() == ([], True)
