@@ -39,7 +39,7 @@ A page consists of whole paragraphs; those of the highest rank are left out firs
 """
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from planner.model.actions import Bounds, Brief
     from planner.model.evidence import Evidence
@@ -377,29 +377,17 @@ class _Repair:
     def further(self) -> Iterator[Part]:
         """Yield the other failures of the todo, and the path of the full report."""
         # What failed before the work is not this todo's to repair.
-        own = [each for each in self.outcome.failures if each.since is not Since.PRE_EXISTING]
-        others = [each for each in own if each != self.failure]
+        own = (each for each in self.outcome.failures if each.since is not Since.PRE_EXISTING)
+        others: Counter[str] = Counter()
+        for each in own:
+            if each != self.failure:
+                tests = each.tests or each.top_failing_tests or (each.check_id or "",)
+                others[f"{each.category} {tests[0]}".strip()] += len(tests)
         if others:
-            checks = [each.check_id or "" for each in others]
-            tests = [
-                next(iter(each.top_failing_tests), check)
-                for each, check in zip(others, checks, strict=True)
-            ]
-            yield (
-                3,
-                *(
-                    f"- Also failing, to be repaired as well: {_counted(others, by)}"
-                    for by in (tests, checks)
-                ),
-            )
+            names = (f"{name} (+{n - 1})" if n > 1 else name for name, n in others.items())
+            yield 3, f"- Also failing, to be repaired as well: {spans(names, 4)}"
         if self.context is not None and self.context.report_path:
             yield 4, f"- Full failure report: {code(self.context.report_path)}"
-
-
-def _counted(failures: Iterable[Failure], names: Iterable[str]) -> str:
-    """Return the category of each failure with a name, equal ones once, as Markdown."""
-    found = Counter(f"{each.category} {name}".strip() for each, name in zip(failures, names, strict=True))
-    return spans((f"{text} ({n} times)" if n > 1 else text for text, n in found.items()), 4)
 
 
 def _facts(evidence: Evidence) -> Iterator[str]:

@@ -268,18 +268,13 @@ def test_a_quotation_from_another_file_is_labelled_with_its_path() -> None:
 
 
 def test_other_failures_are_listed() -> None:
-    other = failure(Category.LINT_ERROR, signature="0", check_id="tests[1]", top_failing_tests=())
-    page = brief(outcome(failure(), other))
-    assert "- Also failing, to be repaired as well: `LINT_ERROR tests[1]`" in page
-
-
-def test_another_failure_of_tests_is_listed_by_the_first_of_them_if_there_is_room() -> None:
-    names = ("tests/test_cart.py::test_tax", "tests/test_cart.py::test_empty")
-    other = failure(signature="0", tests=names, top_failing_tests=names)
-    pages = [brief(outcome(failure(), other), max_tokens=tokens) for tokens in range(200, 800, 5)]
-    listed = "- Also failing, to be repaired as well: `TEST_REGRESSION tests/test_cart.py::test_tax`"
-    assert any(listed in page for page in pages)
-    assert any("as well: `TEST_REGRESSION tests[0]`" in page for page in pages)
+    command = failure(
+        Category.LINT_ERROR, signature="0", check_id="tests[1]", tests=(), top_failing_tests=()
+    )
+    test = failure(signature="1", tests=("tests/test_tax.py::test_a", "tests/test_tax.py::test_b"))
+    page = brief(outcome(failure(), command, test))
+    listed = "`LINT_ERROR tests[1]`, `TEST_REGRESSION tests/test_tax.py::test_a (+1)`"
+    assert f"- Also failing, to be repaired as well: {listed}" in page
 
 
 def test_changed_files_are_taken_from_the_evidence_if_the_outcome_has_none() -> None:
