@@ -281,6 +281,7 @@ class _NextScreen(Screen):
         # An action on a branch or on a verified todo is a repair; any other is the first work on a todo.
         repairs = [each for each in works if (red := self._records[each.todo_id]).is_branch or red.outcome]
         self._most(repairs, lambda each: self._red(self._records[each.todo_id], each))
+        self._most([each for each in self._records.values() if self._steps_before(each)], self._red)
         shown = {_primary(self._run, self._records[each.todo_id]).id for each in repairs[:MOST_TODOS]}
         questions = [each for each in actions if isinstance(each, AskHuman)]
         self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))
@@ -369,7 +370,7 @@ class _NextScreen(Screen):
     def _red(self, record: TodoRecord, action: Implement | None = None) -> None:
         """Add a failed todo: the failure, who repairs it, and the commands to read and to run.
 
-        ``action`` is missing if the run stopped before a repair was requested.
+        ``action`` is missing if the run stopped before a repair was requested, or if a step comes before.
         """
         primary = _primary(self._run, record)
         failure = record.failure or primary.failure
@@ -377,6 +378,9 @@ class _NextScreen(Screen):
         about += f"; for the {action.role}" if about and action is not None else ""
         self._title(self.glyphs.failed, primary.id, about, "bad")
         self._failure(failure_facts(self._run, record))
+        if steps := self._steps_before(record):
+            self.clipped("  first  ", f"{steps}, before {record.branches[-1]}")
+            return
         if action is None:
             self._brief(record.id)
             return
@@ -391,6 +395,12 @@ class _NextScreen(Screen):
         self._brief(record.id)
         # The todo itself is verified, not the branch: it is done only when its own criteria pass.
         self.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
+
+    def _steps_before(self, record: TodoRecord) -> str:
+        """Return the steps that come before the repair of a failed todo; empty if there are none."""
+        branch = self._run.state.last_branch(record) if record.life is TodoLife.TEST_FAILED else None
+        waits = branch is not None and self._run.state.waits(branch)
+        return listed(branch.todo.dependencies, 3) if branch is not None and waits else ""
 
     def _failure(self, facts: Mapping[str, str], *labels: str) -> None:
         """Add facts of a failure, a line each: those of the labels, else all that are not in the title."""
@@ -480,10 +490,6 @@ class _NextScreen(Screen):
             step = record.next_step
             if step is not None and step.kind == "branch" and record.question is None:
                 yield f"{record.id}: its branch waits for another branch to end (max_concurrent_branches)"
-            parent = self._records.get(record.parent_id or "")
-            if parent is not None and state.waits(record) and parent.life is TodoLife.TEST_FAILED:
-                after = listed(record.todo.dependencies, 3)
-                yield f"{parent.id}: its branch {record.todo.id} comes after {after}"
 
 
 def _later_waves(state: State) -> Iterator[str]:

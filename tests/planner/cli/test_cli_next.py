@@ -99,6 +99,20 @@ def test_all_failing_tests_of_a_todo_are_counted(command: Command):
     assert "  failed tests/test_a.py::test_a (+2)\n" in command("next", "plan.yaml").out
 
 
+def test_a_failure_is_shown_whose_repair_begins_with_another_step(command: Command):
+    command.plan(with_test("a"))
+    for says in ("once", "again"):
+        facts = {"stack_trace_head": says, "signature": f"{says:0>12}"}
+        command.outcomes(
+            failed("a", "SPEC_MISMATCH", **facts), run=run_info(run_id=says).model_dump(mode="json")
+        )
+        lines = command("next", "plan.yaml").out.splitlines()
+
+        assert lines[2] == "✗ a  SPEC_MISMATCH 90%, fault of the product"
+        assert f"  says   {says}" in lines
+        assert "  first  a_step_01, before a_branch_01" in lines
+
+
 def test_todos_that_wait_for_others_are_shown_in_waves(command: Command):
     command.plan(
         with_test("a", allowed_files=["shop/a.py"]),
