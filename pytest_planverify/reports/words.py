@@ -144,11 +144,14 @@ def facts_of(failure: Failure | None) -> dict[str, str]:
         SINCE.get(failure.since, ""),
     )
     details, runner_up = ", ".join(filter(None, known)), failure.runner_up
+    # Beside the message, the same words once more tell nothing.
+    suggestion = failure.suggestion or ""
+    suggestion = "" if suggestion.rstrip(".") == failure.stack_trace_head else suggestion
     texts = {
         "why": f"{failure.category}: {details}" if details else f"{failure.category}",
         "rule": ": ".join(filter(None, (failure.rule, failure.because))),
         "or": runner_up and f"{runner_up.category} ({runner_up.confidence:.0%})",
-        "fix" if asks_for_work(failure.suggestion or "") else "found": failure.suggestion,
+        "fix" if asks_for_work(suggestion) else "found": suggestion,
         "who": failure.target_agent,
         "rerun": failure.rerun,
     }

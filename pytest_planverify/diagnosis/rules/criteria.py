@@ -235,7 +235,7 @@ def answered_no(case: Case) -> str:
 _SELECTORS = {
     "missing_file": "{text} does not exist",
     "missing_id": "{text} names a test that does not exist",
-    "no_match": "{text} matches no test",
+    "no_match": "{text} selects no test",
     "bad_expression": "{text} is not a valid expression for pytest",
     "empty": "{text} contains no test",
     "unknown_option": "pytest does not know the option {text} of the command",

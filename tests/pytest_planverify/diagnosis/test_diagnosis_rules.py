@@ -109,7 +109,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_contract("unresolved", function="f"), C.SPEC_MISMATCH, Owner.UNKNOWN, "contract-unresolved", "without running the code"),
     ({"kind": "manual", "headline": "ugly"}, C.TEST_REGRESSION, Owner.PRODUCT, "answered-no", "ugly"),
     (_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "1 more"),
-    (_selected(("-k zz", "no_match")), C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "matches no test"),
+    (_selected(("-k zz", "no_match")), C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "selects no test"),
     ({"kind": "selection", "vacuous": "nothing_collected"}, C.TEST_NOT_FOUND, Owner.PLAN, "nothing-checked", "No test of the command ran"),
     ({"kind": "selection", "vacuous": "all_skipped", "skip_reasons": ("later",)}, C.TEST_NOT_FOUND, Owner.TEST, "all-skipped", "later"),
     ({**_selected(("tests/a.py", "empty")), "vacuous": "all_skipped", "skip_reasons": ("later",)}, C.TEST_NOT_FOUND, Owner.TEST, "all-skipped", "Every test of tests/a.py was skipped: later."),

@@ -287,6 +287,11 @@ def test_suggestion_is_labelled_as_fix_or_finding(suggestion: str, label: str) -
     assert f"<dt>{label}</dt><dd>{suggestion}</dd>" in rendered("html", found)
 
 
+def test_a_finding_that_repeats_the_message_is_left_out() -> None:
+    found = red(failure(suggestion="a.py does not exist.", stack_trace_head="a.py does not exist"))
+    assert "- found:" not in rendered("markdown", found)
+
+
 def test_long_markdown_report_counts_omitted_entries() -> None:
     found = red(*failures(30))
     done = [outcome(f"d{number}", "D", TodoState.DONE, check("c")) for number in range(300)]
