@@ -13,6 +13,8 @@ Both ways end in :class:`Session`, and both write the same records. Servers are 
 from __future__ import annotations
 
 import atexit
+import gc
+import io
 import os
 import sys
 import tempfile
@@ -101,13 +103,17 @@ def register_in_xdist_worker(config: pytest.Config) -> None:
 
 
 def leave_interpreter() -> None:
-    """Join threads and run ``atexit`` callbacks, as the interpreter does at exit.
+    """Do what the interpreter does at its exit: join threads, run ``atexit`` callbacks, write open files.
 
-    Forked processes leave by ``os._exit``, which does neither.
+    Forked processes leave by ``os._exit``, which does none of these.
     """
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
         with suppress(Exception):
             step()
+    for each in gc.get_objects():  # not those of the server, which are frozen
+        if issubclass(type(each), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
+            with suppress(Exception):
+                each.flush()
 
 
 class _Steps:
