@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import time
 from contextlib import suppress
 from errno import EEXIST
 from hashlib import blake2b
@@ -27,6 +26,7 @@ from os import fstat as file_facts
 from os import getpid
 from os import write as write_bytes
 from threading import RLock
+from time import time, time_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class JournalWriter:
                 # Continuing the inherited numbers would make the parent's next records look repeated. A
                 # thread that does not exist in the child may have held the lock.
                 self._numbered_in, self._written, self._lock = pid, 0, RLock()
-                self._pen = f"{pid}.{time.time_ns()}"
-        line = f'{{"record": "{record}", "session": {self._session}, "at": {time.time():.6f}, {body}'
+                self._pen = f"{pid}.{time_ns()}"
+        line = f'{{"record": "{record}", "session": {self._session}, "at": {time():.6f}, {body}'
         line = line.rstrip(", ")  # of an empty body
         # Numbered and written in one step: if two threads wrote in another order, the reader would find a
         # gap and drop the lower number as repeated. Reentrant, as a test's signal handler may record, too.

@@ -22,6 +22,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from os import _exit as exit_process  # bound early: a test may replace it for good
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -414,7 +415,7 @@ def _restart(journal: JournalWriter | None, level: Level | None, reason: str) ->
     """
     assert journal is not None
     journal.write("restart", level=None if level is None else int(level), reason=reason)
-    os._exit(RESTART_EXIT)
+    exit_process(RESTART_EXIT)
 
 
 def _apply_arguments(config: pytest.Config, spec: WorkerSpec) -> None:

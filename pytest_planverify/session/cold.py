@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from os import _exit as exit_process  # bound early: a test may replace it for good
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork, clean_up_after
@@ -110,7 +111,7 @@ def main(*arguments: str) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(code & 0xFF)
+        exit_process(code & 0xFF)
 
 
 def _keep_interpreter(connection: socket.socket, spec: WorkerSpec) -> NoReturn:
@@ -134,7 +135,7 @@ def _keep_interpreter(connection: socket.socket, spec: WorkerSpec) -> NoReturn:
         from pytest_planverify.checks.processes import end_process_tree
 
         end_process_tree(process.pid, token=token, grace_seconds=0)
-    os._exit(0)
+    exit_process(0)
 
 
 if __name__ == "__main__":

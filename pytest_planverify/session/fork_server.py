@@ -30,6 +30,7 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field
+from os import _exit as exit_process  # bound early: a test may replace it for good
 from typing import TYPE_CHECKING, Any
 
 from pytest_planverify.checks.intermediate_process import (
@@ -107,7 +108,7 @@ class ForkServer:
             except BaseException:
                 traceback.print_exc()
             finally:
-                os._exit(code)
+                exit_process(code)
         theirs.close()
 
     def server(self, start: Start, level: Level) -> Server:
@@ -323,7 +324,7 @@ def _serve_group(start: Start, level: Level, connection: socket.socket, group: i
         else:
             traceback.print_exc()
     finally:
-        os._exit(code & 0xFF)
+        exit_process(code & 0xFF)
 
 
 def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
@@ -336,7 +337,7 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
         try:
             spec, connection = _receive_request(requests)
         except (EOFError, OSError):
-            os._exit(0)
+            exit_process(0)
         assert connection is not None
         if os.fork() == 0:
             requests.close()
@@ -362,7 +363,7 @@ def keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> 
             # only as long as it descends from the keeper.
             with contextlib.suppress(OSError):
                 connection.recv(1)
-        os._exit(0)
+        exit_process(0)
     connection.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
