@@ -97,7 +97,7 @@ def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
     Functions and objects are shown by their names: ``Cart.total()``, ``shop.cart.Cart.total``.
     """
     found = (
-        (each["value"], _OBJECT.sub(r"\g<name>", _FUNCTION.sub(r"\g<name>", each["call"])))
+        [_OBJECT.sub(r"\g<name>", _FUNCTION.sub(r"\g<name>", each[part])) for part in ("value", "call")]
         for each in _WHERE.finditer(error.message)
     )
     return tuple((value, quote(call, 80)) for value, call in found)

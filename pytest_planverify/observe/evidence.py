@@ -96,14 +96,23 @@ class Facts(dict[str, Any]):
 
 
 def test_evidence(
-    item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport, project: ProjectMap
+    item: pytest.Item,
+    call: pytest.CallInfo[Any],
+    report: pytest.TestReport,
+    project: ProjectMap,
+    compared: tuple[str, str],
 ) -> Facts:
     """Return the facts of a failed setup, call or teardown of a test.
 
+    In the message of its assertion, the first text of ``compared`` is replaced by the second.
     The parent adds those that the record of the whole test has: node id, duration and limit.
     """
     error = call.excinfo.value if call.excinfo is not None else None  # none for a strict xpass
     facts = _evidence(EvidenceKind.TEST, _PHASES.get(str(report.when)), error, project, item, report)
+    first = next(iter(facts.exceptions), None)
+    if first is not None and compared[0] and compared[0] in first.message:
+        first["message"] = readable(first.message.replace(*compared, 1))
+        facts["headline"] = headline(first)
     facts |= {
         "fixtures": _names(getattr(item, "fixturenames", ())),
         "known_fixtures": guarded(lambda: _known_fixtures(error), ()),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest import main, mark
+from _pytest._io.saferepr import saferepr
 
 from planner.text.display import similar_names
 from pytest_planverify.guards.tamper_observer import FailureTally, TamperingObserver
@@ -44,11 +45,34 @@ WORKER_INPUT = "planverify"
 
 _MOST_NAMES = 20_000
 """Limit of names that are searched for tests in an ignored folder; a larger one is taken to have some."""
+_LONGEST_OPERAND = 200
+"""Limit of characters of each value of a comparison that pytest clips."""
+
 _RETURNS = "It is deprecated to return a value that is not None from a test case"
 """Beginning of the warning of unittest for a test that returns a value."""
 
 
-class Recorder:
+class ComparedValues:
+    """Part of a plugin that records the values of a failing comparison beyond what its message shows."""
+
+    compared = ("", "")
+    """The last comparison of which pytest clipped the values, and the same with longer values."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_assertrepr_compare(
+        self, op: str, left: object, right: object
+    ) -> Generator[None, list[list[str] | None], list[list[str] | None]]:
+        """Record compared values, of which pytest shows some 30 characters; its message is unchanged."""
+        explanations = yield
+        clipped = next((each[0] for each in explanations if each and "..." in each[0]), None)
+        are_texts = isinstance(left, str) and isinstance(right, str)  # of which pytest shows a diff
+        if clipped is not None and not are_texts:
+            shown = (saferepr(value, maxsize=_LONGEST_OPERAND) for value in (left, right))
+            self.compared = clipped, f" {op} ".join(shown)
+        return explanations
+
+
+class Recorder(ComparedValues):
     """Plugin that observes one worker's session for the parent.
 
     A server registers it before forking, so hooks may be called before there is a spec. :meth:`begin` sets
@@ -265,7 +289,10 @@ class Recorder:
         """Return the evidence as JSON; ``None`` if it cannot be taken. Never raises."""
         from pytest_planverify.observe.evidence import guarded, test_evidence
 
-        return guarded(lambda: dumps(test_evidence(item, call, report, self.project), default=str), None)
+        def take() -> str:
+            return dumps(test_evidence(item, call, report, self.project, self.compared), default=str)
+
+        return guarded(take, None)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:

@@ -13,6 +13,7 @@ from text_bundles import write_files
 from planner.model.evidence import Evidence
 from pytest_planverify.observe.evidence import collection_evidence, startup_evidence, test_evidence
 from pytest_planverify.observe.project_map import ProjectMap
+from pytest_planverify.observe.recorder import ComparedValues
 
 IMPORTED_BEFORE = (asyncio,)
 """Modules imported up front: an in-process run drops its imports, and asyncio fails on a second import."""
@@ -20,7 +21,7 @@ IMPORTED_BEFORE = (asyncio,)
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "pytest_timeout")
 
 
-class Catcher:
+class Catcher(ComparedValues):
     """A plugin that captures evidence in the same hooks as the real one."""
 
     def __init__(self, project: ProjectMap) -> None:
@@ -34,7 +35,7 @@ class Catcher:
         report = yield
         if report.failed:
             about = {"nodeid": report.nodeid, "tests": (report.nodeid,), "duration_seconds": call.duration}
-            self._catch(test_evidence(item, call, report, self.project) | about)
+            self._catch(test_evidence(item, call, report, self.project, self.compared) | about)
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -289,6 +289,10 @@ def test_value_that_the_test_makes_by_a_call_is_the_expected_one():
         ("3 = as_list()\n +    where as_list = Bits('a(b)').as_list", "as_list()"),
         ("3 = Bits('').size", "Bits('').size"),
         ("3 = Bits('')", "Bits (shop/bits.py:3)"),
+        (
+            "3 = <cache object at 0x7f0000>('')\n +    where <cache object at 0x7f0000> = shop.Bits",
+            "Bits (shop/bits.py:3)",
+        ),
         ("3 = len([1, 2, 3])\n +    where [1, 2, 3] = Bits('')", "len([1, 2, 3])"),
     ],
 )

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -191,6 +192,21 @@ def test_only_product_functions_and_classes_have_a_definition() -> None:
         assert found is not None
         assert found.function == name
         assert found.source == (f"class {name}" if isinstance(value, type) else None)
+
+
+def test_values_that_pytest_clips_are_recorded_and_its_message_is_not_changed(
+    pytester: pytest.Pytester,
+) -> None:
+    source = """
+        from collections import namedtuple
+        Version = namedtuple("Version", "major minor patch")
+        def test_a():
+            assert Version(1, 2, 0) == Version(1, 3, 0)
+    """
+    evidence = capture(pytester, {"test_a.py": dedent(source)}).first
+    both = "assert Version(major=1, minor=2, patch=0) == Version(major=1, minor=3, patch=0)"
+    assert evidence.headline == f"AssertionError: {both}"
+    assert "..." in evidence.longrepr
 
 
 def test_evidence_of_a_test_has_phase_output_fixtures_and_subjects(pytester: pytest.Pytester) -> None:
