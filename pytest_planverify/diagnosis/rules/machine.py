@@ -265,8 +265,8 @@ def file_not_shipped(case: Case) -> str | None:
     if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
         return None
     return (
-        f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it: was "
-        "it left out of the distribution?"
+        f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it: "
+        "restore it, or add it to what is distributed."
     )
 
 
@@ -314,10 +314,15 @@ def system_refuses(case: Case) -> Hit | str | None:
         memory = f"Memory ran out{_in(case)}: give the run more, or make it use less."
         return Hit(suggestion=memory, weight=0.78)  # the code may ask for too much
     if number in _FORBIDDEN:
-        return f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {error}."
+        return (
+            f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {error}. "
+            "Change its permissions, or use another place."
+        )
     if number in _FULL_DISK:
-        return f"The disk is full{_in(case)}: {error}."
-    return f"A resource of the system is exhausted{_in(case)}: {error}." if number in _EXHAUSTED else None
+        return f"The disk is full{_in(case)}: {error}. Make room, or use another disk."
+    if number in _EXHAUSTED:
+        return f"A resource of the system is exhausted{_in(case)}: {error}. Raise its limit, or free it."
+    return None
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, facts="library accidental", second=C.TEST_REGRESSION)
@@ -414,7 +419,7 @@ def program_not_on_path(case: Case) -> str | None:
 def variable_not_set(case: Case) -> str | None:
     """An environment variable that is read is not set."""
     name = _read_variable(case)
-    return name and f"The environment variable {name} that is read{_in(case)} is not set."
+    return name and f"The environment variable {name} that is read{_in(case)} is not set: set it."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, facts="collect library", second=C.IMPORT_ERROR)

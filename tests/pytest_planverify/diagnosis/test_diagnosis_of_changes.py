@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from diagnosis_samples import TEST_FILE, error, failed, frame
 
+from planner.brief.instructions import asks_for_work
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk, Selector
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
@@ -395,3 +396,22 @@ def test_an_expectation_of_a_changed_test_is_located_in_the_test():
 
     assert diagnosis.owner is Owner.TEST
     assert diagnosis.location == Location(path=TEST_FILE, line=9, function="test_total")
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        MISSING,
+        VARIABLE,
+        DENIED,
+        ASCII,
+        DATA,
+        *(error("OSError", "no", PRODUCT, bases=OS, errno=number) for number in (24, 28)),
+    ],
+    ids=["program", "variable", "access", "locale", "data", "open files", "disk"],
+)
+def test_diagnosis_of_the_machine_says_what_to_do(raised: ExceptionFact):
+    diagnosis = diagnose(seen(raised))
+
+    assert diagnosis.owner is Owner.ENVIRONMENT
+    assert asks_for_work(diagnosis.suggestion or "")
