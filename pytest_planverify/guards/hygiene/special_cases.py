@@ -485,7 +485,7 @@ class _Examples:
         its sides are distinctive, or one side if the piece is the conditions of a function.
         """
         held = self._held(piece)
-        explained = _union(each.needed for each in held)
+        explained = _union(each.inputs | each.answers for each in held)
         share = sum(_is_explained(each, explained) for each in piece) / max(len(piece), 1)
         if share < _MIN_SHARE:
             return None

@@ -308,6 +308,14 @@ def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
     assert signs(product_with("import csv\ncsv.reader = lambda file: []")) == {"replaces-library"}
 
 
+def test_words_beside_the_numbers_of_an_example_belong_to_it() -> None:
+    rows = {(1.5, "km", "mile"): 0.932, (25, "cm", "inch"): 9.84, (98, "kg", "pound"): 216.05}
+    tests = "".join(f"    assert convert{args} == {wanted}\n" for args, wanted in rows.items())
+    code = f"def convert(value, source, target):\n    return {rows}[value, source, target]\n"
+    tree = {**TREE, "tests/test_convert.py": f"def test_convert():\n{tests}"}
+    assert signs({"pkg/convert.py": code}, tree=tree) == {"special-cases"}
+
+
 def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
     codes = {"/pens/99": 404, "/pens/7": 410, "/pens/12/ink": 409}
     others = {path.replace("pens", "inks"): code for path, code in codes.items()}
