@@ -128,11 +128,23 @@ def special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         return
     known = (_tokens_of(before.tree) for before, _ in sources if before is not None)
     examples = _Examples(_examples(changes), _union(known))
+    outputs = {
+        (changes.now.read(path) or b"").decode("utf-8", "replace").strip(): path
+        for path in changes.data & changes.new.keys()
+    }
     for before, module in modules:
-        if (
-            before is None and module.path in changes.old
-        ):  # it cannot be parsed, so nothing is known to be new
-            continue
+        if before is None and module.path in changes.old:
+            continue  # it could not be parsed, so nothing is known to be new
+        copied = {
+            path: site.node
+            for site in module.sites(before)
+            if isinstance(site.node, ast.Constant) and site.function and not site.is_spoken
+            if (path := outputs.get(str(site.node.value).strip())) and _telling([_token(site.node.value)])
+        }
+        if len(copied) > 1:  # a single one may be a template
+            message = f"A function has the contents of {', '.join(sorted(copied)[:2])}"
+            line = min(node.lineno for node in copied.values())
+            yield file_signal("special-cases", message, module.path, line=line)
         for node, message in examples.found_in(before, module):
             line, after = getattr(node, "lineno", None), module.line(node)
             yield file_signal("special-cases", message, module.path, line=line, after=after)

@@ -316,6 +316,16 @@ def test_words_beside_the_numbers_of_an_example_belong_to_it() -> None:
     assert signs({"pkg/convert.py": code}, tree=tree) == {"special-cases"}
 
 
+def test_function_with_the_contents_of_several_expected_outputs_is_flagged() -> None:
+    pages = {f"tests/pages/{name}.html": f"<h1>{name}</h1>\n<p>1</p>\n" for name in ("one", "two")}
+    one, two = map(repr, pages.values())
+    code = "def render(text):\n    return {} if text.startswith('# o') else {}\n"
+    tree = {**TREE, **pages}
+    assert signs({"pkg/render.py": code.format(one, two)}, tree=tree) == {"special-cases"}
+    assert signs({"pkg/render.py": code.format(one, "text")}, tree=tree) == set()
+    assert signs({"pkg/render.py": f"TEMPLATES = [{one}, {two}]\n"}, tree=tree) == set()
+
+
 def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
     codes = {"/pens/99": 404, "/pens/7": 410, "/pens/12/ink": 409}
     others = {path.replace("pens", "inks"): code for path, code in codes.items()}
