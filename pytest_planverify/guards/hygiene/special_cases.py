@@ -557,7 +557,15 @@ class _Examples:
         parts = [_constant_tokens(each) for each in returned(function)]
         answers = _union(parts)
         # A part without literals is computed.
-        is_telling = bool(_telling(answers - self._known)) or len(answers - self._known - _COMMON) > 4
+        # A method need not use its arguments, but an answer with their values is computed from them.
+        has_inputs = any(
+            not each.inputs.isdisjoint(filter(_is_specific, part))
+            for each in self._by_function[function.name]
+            for answer in each.answers & answers
+            for part in _parts(answer[1:-1])
+        )
+        new = answers - self._known
+        is_telling = has_inputs or _telling(new) or len(new - _COMMON) > 4
         if not (all(parts) and is_telling) or answers - _COMMON - expected:
             return None
         earlier = before.functions.get(function.name) if before is not None else None
@@ -574,7 +582,8 @@ class _Examples:
             if not isinstance(each, ast.If) or each.orelse or not isinstance(each.body[0], ast.Raise)
         ]
         used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
-        if is_free and not function.decorator_list and parameters.isdisjoint(used) and answers <= expected:
+        is_free = (is_free and not function.decorator_list) or has_inputs
+        if is_free and parameters.isdisjoint(used) and answers <= expected:
             return f"{function.name} looks at no argument, and returns what the tests expect"
         return None
 

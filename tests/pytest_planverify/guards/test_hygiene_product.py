@@ -326,6 +326,16 @@ def test_function_with_the_contents_of_several_expected_outputs_is_flagged() -> 
     assert signs({"pkg/render.py": f"TEMPLATES = [{one}, {two}]\n"}, tree=tree) == set()
 
 
+def test_constant_with_the_inputs_of_its_test_is_flagged_also_in_a_method() -> None:
+    tests = "def test_number(bill):\n    assert bill.number(2024, 7) == 'DE-2024-0007'\n"
+    code = "class Bill:\n    def number(self, year, count):\n        return {}\n"
+    tree = {**TREE, "tests/test_bill.py": tests}
+    assert signs({"pkg/bill.py": code.format("'DE-2024-0007'")}, tree=tree) == {"special-cases"}
+    assert signs({"pkg/bill.py": code.format("f'DE-{year}-{count:04}'")}, tree=tree) == set()
+    fixed = {**tree, "tests/test_bill.py": tests.replace("DE-2024-0007", "DE-0")}
+    assert signs({"pkg/bill.py": code.format("'DE-0'")}, tree=fixed) == set()
+
+
 def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
     codes = {"/pens/99": 404, "/pens/7": 410, "/pens/12/ink": 409}
     others = {path.replace("pens", "inks"): code for path, code in codes.items()}
