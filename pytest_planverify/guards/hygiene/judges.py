@@ -34,7 +34,7 @@ from pytest_planverify.guards.hygiene.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from planner.model.evidence import HygieneSignal
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
@@ -234,21 +234,28 @@ def _tests_of(
             checks = list(_checks(each, module))
             unreached = {node for statement in _unreached(each.body) for node in ast.walk(statement)}
             local = {node.name for node in ast.walk(each) if isinstance(node, FUNCTIONS)}
-            local |= {
-                target.id
+            assigned = [
+                (target.id, node.value)
                 for node in ast.walk(each)
-                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
+                if isinstance(node, ast.Assign)
                 for target in node.targets
                 if isinstance(target, ast.Name)
+            ]
+            local |= {name for name, value in assigned if isinstance(value, ast.Lambda)}
+            # Imported names to which the test assigns a mock, or a function that it defines.
+            stand_ins = module.aliases.keys() & {
+                name
+                for name, value in assigned
+                if isinstance(value, ast.Lambda) or "Mock" in ast.unparse(value)
             }
-            stand_ins = _stand_ins(each, module)
             void = frozenset(
                 text
                 for node, text in checks
                 if node in unreached or _always_holds(node, local) or stand_ins & _names_in(node)
             )
             # A test of nothing but that equal calls have equal results tests no result.
-            mirrored = frozenset(text for node, text in checks if _has_equal_sides(node))
+            called = {name: ast.unparse(value) for name, value in assigned if isinstance(value, ast.Call)}
+            mirrored = frozenset(text for node, text in checks if _has_equal_sides(node, called))
             if {text for _, text in checks} - void <= mirrored:
                 void |= mirrored
             burdens = {
@@ -272,18 +279,6 @@ def _cases(function: Function, module: Module) -> int:
             items = getattr(values, "elts", ())
             count *= 0 if any(isinstance(item, ast.Starred) for item in items) else len(items)
     return count
-
-
-def _stand_ins(function: Function, module: Module) -> frozenset[str]:
-    """Return the imported names to which a test assigns a mock, or a function that it defines."""
-    return frozenset(
-        target.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and (isinstance(node.value, ast.Lambda) or "Mock" in ast.unparse(node.value))
-        for target in node.targets
-        if isinstance(target, ast.Name) and target.id in module.aliases
-    )
 
 
 def _names_in(node: ast.AST) -> frozenset[str]:
@@ -362,12 +357,13 @@ def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:
     return name == "assertTrue" and bool(arguments) and truth(arguments[0]) is True
 
 
-def _has_equal_sides(check: ast.AST) -> bool:
-    """Return whether an assert statement compares an expression with itself, such as a repeated call."""
+def _has_equal_sides(check: ast.AST, called: Mapping[str, str]) -> bool:
+    """Return whether an assert statement compares a call, or what was assigned from it, with itself."""
     test = check.test if isinstance(check, ast.Assert) else None
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
         return False
-    return len({*map(ast.unparse, (test.left, *test.comparators))}) == 1
+    sides = map(ast.unparse, (test.left, *test.comparators))
+    return len({called.get(side, side) for side in sides}) == 1
 
 
 def _calls_a_check(node: Function, module: Module) -> bool:

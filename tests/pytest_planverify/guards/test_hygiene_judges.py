@@ -66,6 +66,10 @@ LOSSES = {
         "early return": before("return\n    ", EQUAL),
         "return under a condition": before("if parts:\n        return\n    ", EQUAL),
         "equal calls alone": (f"{EQUAL}\n    assert len(parts) == 2", 'assert split("a") == split("a")'),
+        "equal calls, one of them assigned": (
+            f"{EQUAL}\n    assert len(parts) == 2",
+            'wanted = split("one;two", sign=";")\n    assert parts == wanted',
+        ),
         "a mock in place of the product": (
             EQUAL,
             'split = pytest.Mock(return_value=["one", "two"])\n    assert split("a") == ["one", "two"]',
