@@ -177,7 +177,8 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
         yield finding("assertion-void", "no longer asserts anything")
     if 0 < unit.cases < was.cases:
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
-    if extra.total() < missing.total() or _is_looser(missing, extra):
+    is_less = extra.total() < missing.total() and not _compares_whole(missing, extra)
+    if is_less or _is_looser(missing, extra):
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
     elif missing:
         yield finding("assertion-lost", "asserts something else", extra, min(missing))
@@ -201,6 +202,24 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
     loose = [text for text in extra if _LOOSE.search(text)]
     kept = called(text for text in extra if not _LOOSE.search(text))
     return bool(called(exact) & called(loose) - kept)
+
+
+def _compares_whole(missing: Counter[str], extra: Counter[str]) -> bool:
+    """Return whether equalities with a whole took the place of checks of its parts."""
+    exact = [text for text in extra.elements() if " == " in text and not _LOOSE.search(text)]
+    whole = [each for text in exact for each in _literals(text)]
+    by_check = [_literals(text) for text in missing.elements()]
+    parts = [each for literals in by_check for each in literals]
+    is_held = all(any(each in one for one in whole) for each in parts)
+    return all(by_check) and is_held and len("".join(parts)) <= len("".join(whole))
+
+
+def _literals(check: str) -> list[str]:
+    """Return the texts in a check, and its numbers between blanks, except indexes."""
+    nodes = list(ast.walk(ast.parse(check, mode="eval")))
+    indexes = {part for each in nodes if isinstance(each, ast.Subscript) for part in ast.walk(each.slice)}
+    values = [each.value for each in nodes if isinstance(each, ast.Constant) and each not in indexes]
+    return [each if isinstance(each, str) else f" {each} " for each in values]
 
 
 def _read_tests(module: Module | None) -> dict[str, _TestUnit]:

@@ -443,6 +443,20 @@ def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
     assert signs(lost, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == {"assertions-fewer"}
 
 
+def test_comparison_with_a_whole_may_replace_checks_of_its_parts() -> None:
+    several = "    assert '3 pens' in show()\n    assert show().splitlines()[-1] == 'Total 9'\n"
+    tree = {**TREE, "tests/test_show.py": f"def test_show():\n{several}"}
+    for one, wanted in {
+        "show() == '3 pens\\n1 ink\\nTotal 9'": set[str](),
+        "show() == '\\n'.join(['3 pens', '1 ink', 'Total 9'])": set[str](),
+        "show() == '3 pens'": {"assertions-fewer"},
+        "len(show()) == 9": {"assertions-fewer"},
+        "'3 pens\\n1 ink\\nTotal 9' in show()": {"assertions-fewer"},
+    }.items():
+        change: dict[str, str | None] = {"tests/test_show.py": f"def test_show():\n    assert {one}\n"}
+        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
+
+
 def test_a_wider_exception_is_less_for_a_failed_test() -> None:
     assert of_red_tests(with_tests("raises(AttributeError", "raises(Exception")) == set()
     assert of_red_tests(with_tests("raises(AttributeError", "raises(TypeError")) == set()
