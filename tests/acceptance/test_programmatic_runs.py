@@ -18,28 +18,41 @@ def an_example(folder: Path) -> Example:
     return example
 
 
+START = """\
+import json, os, pathlib, threading, time
+import pytest
+
+def run():
+    status = int(pytest.main(["--planverify", "--planverify-confirm=0", "plan.yaml"]))
+    outcomes = json.loads(pathlib.Path(".planverify/outcomes.json").read_text())["outcomes"]
+    pathlib.Path(".planverify/outcomes.json").unlink()
+    print("ended", status, *(outcome["state"] for outcome in outcomes))
+
+"""
 PROGRAMS = {
-    "twice": "for _ in range(2): status = int(pytest.main(['--planverify', 'plan.yaml']))\n"
-    "print('status', status)",
-    "threads": "import threading, time\n"
-    "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-    "print('status', int(pytest.main(['--planverify', 'plan.yaml'])))",
-    "inside_a_thread": "import threading\n"
-    "def work(): print('status', int(pytest.main(['--planverify', 'plan.yaml'])))\n"
-    "thread = threading.Thread(target=work); thread.start(); thread.join()",
-    "without_forks": "import os\n"
-    "def refuse(): raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
-    "os.fork = refuse\n"
-    "print('status', int(pytest.main(['--planverify', 'plan.yaml'])))",
+    "without_forks_and_again_with_them": """\
+def refuse(): raise BlockingIOError(11, "Resource temporarily unavailable")
+fork, os.fork = os.fork, refuse
+run()
+os.fork = fork
+run()
+""",
+    "inside_a_thread_and_beside_one": """\
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+run()
+""",
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_that_calls_pytest_gets_the_same_verdicts(name: str, tmp_path: Path):
+def test_a_program_that_calls_pytest_twice_gets_the_same_verdicts(name: str, tmp_path: Path):
     example = an_example(tmp_path / "project")
     script = tmp_path / "elsewhere" / "run_it.py"
     script.parent.mkdir()
-    script.write_text(f"import pytest\n{PROGRAMS[name]}\n")
+    script.write_text(START + PROGRAMS[name])
 
     done = subprocess.run(
         [sys.executable, str(script)],
@@ -51,16 +64,13 @@ def test_a_program_that_calls_pytest_gets_the_same_verdicts(name: str, tmp_path:
         check=False,
     )
 
-    assert "status 1" in done.stdout, done.stdout + done.stderr
-    document = json.loads(example.outcome_file.read_text())
-    assert [outcome["state"] for outcome in document["outcomes"]] == ["done", "test_failed"]
+    assert done.stdout.count("ended 1 done test_failed\n") == 2, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("how", ["runpytest_inprocess", "runpytest_subprocess"])
-def test_a_plan_is_verified_inside_another_pytest_run(how: str, pytester: pytest.Pytester):
+def test_a_plan_is_verified_inside_another_pytest_run(pytester: pytest.Pytester):
     example = an_example(pytester.path)
 
-    result = getattr(pytester, how)("--planverify", "plan.yaml")
+    result = pytester.runpytest_inprocess("--planverify", "--planverify-confirm=0", "plan.yaml")
 
     assert result.ret == 1
     document = json.loads(example.outcome_file.read_text())
@@ -82,8 +92,6 @@ TESTS = """\
         record_property("rows", 3)
         assert ".venv" in sys.prefix
     def test_red(): assert 1 == 2
-    @pytest.mark.skip(reason="not today")
-    def test_skipped(): pass
 """
 
 
@@ -96,33 +104,30 @@ RERUNS = """\
 """
 
 
-@pytest.fixture(scope="module", params=["json_report", "junit_xml"])
-def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """Return a run of commands of another interpreter, with and without the pytest-json-report plugin."""
     example = Example(
         tmp_path_factory.mktemp("foreign"),
         {"test_it.py": TESTS, "test_bad.py": "import no_such\n", "test_reruns.py": RERUNS},
     )
     an_interpreter(example.root / ".venv")
     python = ".venv/bin/python -m pytest"
-    if request.param == "json_report":
-        python += " -p pytest_jsonreport.plugin"
+    with_json = f"{python} -p pytest_jsonreport.plugin"
+    rows = [{"name": "rows", "operator": "==", "value": 3}]
     example.plan(
-        todo(
-            "green",
-            f"{python} test_it.py::test_green",
-            metrics=[{"name": "rows", "operator": "==", "value": 3}],
-        ),
-        todo("red", f"{python} test_it.py::test_red"),
-        todo("skipped", f"{python} test_it.py::test_skipped"),
+        todo("green_junit", f"{python} test_it.py::test_green", metrics=rows),
+        todo("green_json", f"{with_json} test_it.py::test_green", metrics=rows),
+        todo("red_junit", f"{python} test_it.py::test_red"),
+        todo("red_json", f"{with_json} test_it.py::test_red"),
         todo("nothing", f"{python} test_it.py -k nothing_like_it"),
         todo("broken", f"{python} test_bad.py"),
         todo("missing", f"{python} test_missing.py"),
-        todo("reruns", f"{python} -p pytest_rerunfailures --reruns 1 test_reruns.py"),
+        todo("reruns", f"{with_json} -p pytest_rerunfailures --reruns 1 test_reruns.py"),
+        todo("absent", ".absent/bin/python -m pytest test_it.py"),
         todo("here", "pytest test_it.py::test_red"),
     )
-    run = example.verify()
-    assert run.check("green")["witness"] == request.param, str(run)
-    return run
+    return example.verify("--planverify-confirm=0")
 
 
 def an_interpreter(folder: Path) -> None:
@@ -134,38 +139,33 @@ def an_interpreter(folder: Path) -> None:
 
 
 def test_another_interpreter_gives_the_verdicts_of_its_command(foreign: Verified):
-    assert foreign.verdicts["green"] == {"tests[0]": "passed", "metrics[0]": "passed"}, str(foreign)
-    for name in ("red", "skipped", "nothing", "broken", "missing"):
+    for name in ("green_junit", "green_json"):
+        assert foreign.verdicts[name] == {"tests[0]": "passed", "metrics[0]": "passed"}, str(foreign)
+    for name in ("red_junit", "red_json", "nothing", "broken", "missing"):
         assert foreign.verdicts[name] == "failed", f"{name}\n{foreign}"
 
 
 def test_another_interpreter_is_spawned_and_recorded_as_such(foreign: Verified):
-    assert foreign.check("green")["isolation"] == "spawned"
+    for name, witness in (("green_junit", "junit_xml"), ("green_json", "json_report")):
+        check = foreign.check(name)
+        assert (check["isolation"], check["witness"]) == ("spawned", witness)
     assert foreign.check("here")["isolation"] != "spawned"
 
 
-def test_failures_of_another_interpreter_are_diagnosed_from_its_report(foreign: Verified):
-    assert foreign.category("red") == "TEST_REGRESSION", str(foreign)
-    assert foreign.tests("red") == {"test_it.py::test_red": "failed"}
-    location = foreign.outcomes["red"]["failure_evidence"]["location"]
+@pytest.mark.parametrize("name", ["red_junit", "red_json"])
+def test_failures_of_another_interpreter_are_diagnosed_from_its_report(foreign: Verified, name: str):
+    assert foreign.category(name) == "TEST_REGRESSION", str(foreign)
+    assert foreign.tests(name) == {"test_it.py::test_red": "failed"}
+    location = foreign.outcomes[name]["failure_evidence"]["location"]
     assert (location["path"], location["line"], location["function"]) == ("test_it.py", 5, "test_red")
     assert foreign.category("broken") == "IMPORT_ERROR", str(foreign)
 
 
 def test_a_pass_on_a_rerun_by_another_interpreter_is_flaky(foreign: Verified):
-    if foreign.check("green")["witness"] != "json_report":
-        pytest.skip("JUnit XML does not tell of reruns")
-
     assert foreign.verdicts["reruns"] == "flaky", str(foreign)
     assert foreign.category("reruns") == "FLAKY_TEST"
 
 
-def test_a_missing_interpreter_is_inconclusive(tmp_path: Path):
-    example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
-    example.plan(todo("green", ".venv/bin/python -m pytest test_it.py"))
-
-    run = example.verify()
-
-    assert run.verdicts["green"] == "inconclusive", str(run)
-    assert run.exit_code == 10
-    assert ".venv/bin/python cannot be started" in run.output
+def test_a_missing_interpreter_is_inconclusive(foreign: Verified):
+    assert foreign.verdicts["absent"] == "inconclusive", str(foreign)
+    assert ".absent/bin/python cannot be started" in foreign.output
