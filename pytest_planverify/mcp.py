@@ -11,6 +11,7 @@ Docstrings of the tools are their descriptions for the agent.
 from __future__ import annotations
 
 import threading
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,12 @@ class PlanServer:
 
     def build(self) -> MCPServer[Any]:
         """Return the SDK's server, with the tools registered by the names of the methods."""
-        server: MCPServer[Any] = MCPServer("planverify", instructions=INSTRUCTIONS, log_level="WARNING")
+        server: MCPServer[Any] = MCPServer(
+            "planverify",
+            instructions=INSTRUCTIONS,
+            version=metadata.version("pytest-planverify"),
+            log_level="WARNING",
+        )
         for read in (self.next, self.status, self.explain, self.brief):
             server.add_tool(read, annotations=ToolAnnotations(read_only_hint=True))
         server.add_tool(self.verify)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def test_the_mcp_server_reports_failures_and_completion_only_when_green(shop: Ex
         when_green: list[Call] = [("verify", {}), ("verify", {"todo": "price"}), ("next", {})]
         with anyio.fail_after(120):
             async with connect(shop.root, "plan.yaml") as client:
+                assert client.server_info.version == metadata.version("pytest-planverify")
                 first = [await client.call_tool(name, given) for name, given in while_red]
                 shop.write({"shop.py": "def gross(net):\n    return net * 119 // 100\n"})
                 return first, [await client.call_tool(name, given) for name, given in when_green]
