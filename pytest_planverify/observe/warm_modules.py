@@ -125,11 +125,11 @@ class ModuleShelf:
                 for effect, value in state.items():
                     if now.get(effect) != value:
                         raise Unfit(name, effect)
-                # Modules that code inserted into sys.modules by hand have bypassed the finders.
-                for each in reversed(list(sys.modules)):
-                    if each in loaded or each in self._needs:
-                        break
+                # Modules that code inserted into sys.modules by hand have bypassed the finders. No import
+                # makes them attributes of their package, so those that are have to stay.
+                for each in sys.modules.keys() - loaded - self._needs.keys():
                     self._needs[each] = set()
+                    self._inner.add(each)
                     self._needs.setdefault(name, set()).add(each)
         read |= {name for name in os.environ if name.startswith(_READ_BY_C)}
         self._environment = {name: os.environ.get(name) for name in read}

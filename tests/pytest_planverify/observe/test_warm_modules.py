@@ -7,6 +7,7 @@ import sys
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 
 import pytest
@@ -293,6 +294,25 @@ def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, wo
         import user  # type: ignore[import-not-found]
 
         assert user.heavy is stub
+
+    in_fork(work)
+
+
+def test_modules_inserted_by_hand_stay_attributes_of_their_package(world: World):
+    text = """
+    import sys, types
+    native, part = types.ModuleType("native"), types.ModuleType("native.part")
+    native.part = part
+    sys.modules |= {"native.part": part, "native": native}
+    """
+    world.install({"heavy.py": dedent(text)})
+
+    def work() -> None:
+        world.preload("heavy")
+
+        import heavy  # type: ignore[import-not-found]
+
+        assert sys.modules["native"].part is heavy.part
 
     in_fork(work)
 
