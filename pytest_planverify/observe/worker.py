@@ -256,7 +256,7 @@ class _Steps:
         capture: Any = config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()
         _start_worker(spec, self, self._shelf)
-        _apply_arguments(config, spec)
+        _apply_arguments(config, spec, self._start.probe)
         capture.start_global_capturing()  # the server's capture files would be shared by all workers
         self._load_conftests(config)
         capture.suspend_global_capture()
@@ -418,15 +418,18 @@ def _restart(journal: JournalWriter | None, level: Level | None, reason: str) ->
     exit_process(RESTART_EXIT)
 
 
-def _apply_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
+def _apply_arguments(config: pytest.Config, spec: WorkerSpec, probe: Sequence[str]) -> None:
     """Patch the configuration to what the worker's own arguments would have produced.
 
     The server has parsed the arguments of another command of its group: their options are equal, but not
-    the positional arguments, ``-k``, ``-m`` and ``--deselect``.
+    the positional arguments (those were ``probe``), ``-k``, ``-m`` and ``--deselect``.
     """
     option, known = config.option, config.known_args_namespace
+    parsed = option.file_or_dir
+    # Those of addopts come before those of the command.
+    selections = [*parsed[: len(parsed) - len(probe)], *spec.selections]
     for namespace in (option, known):
-        namespace.file_or_dir = list(spec.selections)
+        namespace.file_or_dir = list(selections)
         if spec.keyword is not None:
             namespace.keyword = spec.keyword
         if spec.markexpr is not None:
@@ -434,7 +437,7 @@ def _apply_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
         if spec.deselect:
             namespace.deselect = [*(namespace.deselect or ()), *spec.deselect]
     config.args, config.args_source = config._decide_args(
-        args=list(spec.selections),
+        args=selections,
         pyargs=option.pyargs,
         testpaths=config.getini("testpaths"),
         invocation_dir=config.invocation_params.dir,
