@@ -21,7 +21,7 @@ from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.runs import known_todo, readiness, words_of
 from planner.cli.screen import Screen, print_json, write
 from planner.engine.progress import repair_turn, shown_state
-from planner.engine.requests import brief_of
+from planner.engine.requests import brief_of, instructions_for
 from planner.engine.state import revised_plans
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.base import qualified
@@ -94,8 +94,7 @@ def next_(
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
     named = {known_todo(run.state, each) for each in choice.todo_ids or ()}
     if brief is not None:
-        todo_id = known_todo(run.state, brief)
-        write(brief_of(run.state, _worker(run.state, todo_id)) + "\n")
+        write(_brief(run, _worker(run.state, known_todo(run.state, brief))) + "\n")
         return Status.OK
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
     written = [] if output is None and not in_place else _write_revision(run, output)
@@ -111,6 +110,16 @@ def next_(
             screen.paragraph(line)
         screen.show()
     return _status(run, actions)
+
+
+def _brief(run: PlanRun, todo_id: str) -> str:
+    """Return the brief of a todo or branch; if its last verification proved nothing, what was missing."""
+    record = run.state.records[todo_id]
+    outcome = outcome_of(run, todo_id) if record.waited else None
+    if outcome is None or outcome.failure_evidence is None:
+        return brief_of(run.state, todo_id)
+    tried = record._replace(outcome=outcome)
+    return instructions_for(run.state, record, tried, record.todo).rstrip("\n")
 
 
 def _concerns(action: Action, named: set[str], state: State) -> bool:

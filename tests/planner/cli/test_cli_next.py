@@ -284,6 +284,23 @@ def test_a_brief_is_printed_for_a_branch_or_for_its_parent(shop: Command):
     assert shop("next", "plan.yaml", "--brief", "b").out == brief.out
 
 
+def test_the_brief_of_a_todo_that_could_not_be_verified_says_what_was_missing(command: Command):
+    command.plan(with_test("a"))
+    unset = {
+        "category": "ENVIRONMENT_ERROR",
+        "owner": "environment",
+        "stack_trace_head": "KeyError: 'TOKEN'",
+    }
+    command.outcomes(failed("a", **unset, suggestion="TOKEN is not set: set it."))
+
+    brief = command("next", "plan.yaml", "--brief", "a")
+
+    assert brief.status == 0
+    assert "TOKEN is not set: set it." in brief.out
+    assert "**Next**: Change no code" in brief.out
+    assert "**May edit**: nothing" in brief.out
+
+
 def test_the_brief_of_a_ready_todo_shows_its_criteria(command: Command):
     command.plan(with_test("a", intent="Add the totals."))
 
