@@ -418,7 +418,10 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
             return location  # the place where a name is missing is none of the candidates
         # If a test is at fault, the product that it called is not.
         if failure.owner is Owner.TEST:
-            first = next((each for each in failure.candidates if is_test_path(each.path)), first)
+            in_tests = (
+                each for each in (*failure.candidates, location) if each and is_test_path(each.path)
+            )
+            first = next(in_tests, first)
         return Location(path=first.path, line=first.line, function=first.function)
     subjects = evidence.subjects if evidence else ()
     in_test = location is not None and is_test_path(location.path)

@@ -122,7 +122,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     is_of_code = case.evidence.kind is not EvidenceKind.MANUAL and (
         category is not Category.ARTIFACT_MISSING or hit.location is None
     )
-    candidates = candidates_of(case.evidence, frame, hit.holder) if is_of_code else ()
+    of_tests = owner is Owner.TEST
+    candidates = candidates_of(case.evidence, frame, hit.holder, of_tests=of_tests) if is_of_code else ()
     # The location, most specific first: the rule's, the change that removed a name or the file that lacks
     # it, the most suspicious product function, the raising frame.
     location = hit.location

@@ -215,9 +215,11 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
 
 
 def candidates_of(
-    evidence: Evidence, fault: Frame | None = None, holder: str | None = None
+    evidence: Evidence, fault: Frame | None = None, holder: str | None = None, *, of_tests: bool = False
 ) -> tuple[Candidate, ...]:
-    """Return the most likely faulty functions, best first."""
+    """Return the most likely faulty functions, best first; ``of_tests`` prefers the changed tests."""
+    ranked = ranking(evidence, fault, holder)
+    tests = [each for each in ranked if each[1].side is Side.TEST] if of_tests else []
     return tuple(
         Candidate(
             path=suspect.path,
@@ -227,7 +229,7 @@ def candidates_of(
             reasons=tuple(_reasons(suspect)),
             hunk=suspect.hunk,
         )
-        for value, suspect in ranking(evidence, fault, holder)[:MOST_CANDIDATES]
+        for value, suspect in (tests or ranked)[:MOST_CANDIDATES]
         if value > 0
     )
 

@@ -417,6 +417,14 @@ def test_an_uncomparable_contract_is_not_called_broken() -> None:
     assert "without running it" in next_action(failure(Category.SPEC_MISMATCH), fact, EditScope())
 
 
+def test_a_faulty_test_is_the_place_even_if_only_functions_of_the_product_are_candidates() -> None:
+    called = Candidate(path="shop/cart.py", line=4, function="total", score=0.4)
+    at = Location(path="tests/test_cart.py", line=9, function="test_total")
+    page = brief(outcome(failure(owner=Owner.TEST, location=at, candidates=(called,))), allowed_files=None)
+    assert line(page, "Where") == "**Where**: `test_total` (`tests/test_cart.py:9`)"
+    assert line(page, "Next").startswith("**Next**: Correct `test_total` (`tests/test_cart.py:9`) without")
+
+
 def test_a_changed_function_is_not_shown_if_the_machine_is_at_fault() -> None:
     hunk = Hunk(
         path="shop/tax.py", line=3, added=1, function="rate", side=Side.PRODUCT, text="+    return 2"

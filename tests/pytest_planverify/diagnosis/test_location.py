@@ -156,6 +156,15 @@ def test_changed_test_is_a_candidate_after_the_product():
     assert [each.path for each in found] == ["shop.py", "tests/test_shop.py"]
 
 
+def test_changed_test_at_fault_is_a_candidate_however_many_functions_it_executes():
+    executed = tuple(ran(f"f{number}") for number in range(MOST_CANDIDATES))
+    changed_test = hunk("test_total", "tests/test_shop.py", Side.TEST)
+
+    found = candidates_of(failure(executed=executed, hunks=(changed_test,)), of_tests=True)
+
+    assert [each.path for each in found] == ["tests/test_shop.py"]
+
+
 def test_change_that_mentions_a_missing_name_comes_first():
     renamed = hunk(None).model_copy(update={"text": "-def total(x):\n+def sum_of(x):"})
     other = hunk("spare").model_copy(update={"text": "-    return 1\n+    return 2"})
