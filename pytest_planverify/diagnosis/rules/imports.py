@@ -355,6 +355,10 @@ def dependency_missing(case: Case) -> Hit | None:
         remedy = f"declare and install {package}, or did you mean {similar}?"
     elif package in sys.stdlib_module_names:
         remedy = f"{package} of this Python has no such module: is the name right?"
+    elif package != module:  # without the package, the error would name it alone
+        remedy = (
+            f"{module.rpartition('.')[0]} has no such module: is the name right, and everything installed?"
+        )
     elif case.in_test:
         remedy = f"install {package}, or write it if it belongs to the project."
     else:

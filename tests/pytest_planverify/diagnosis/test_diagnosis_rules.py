@@ -157,6 +157,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("ModuleNotFoundError", "No module named '_sqlite3'", PRODUCT, bases="ImportError", name="_sqlite3")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "_sqlite3"),
     (_test(error("ModuleNotFoundError", "No module named 'imp'", PRODUCT, bases="ImportError", name="distutils")), C.IMPORT_ERROR, Owner.PRODUCT, "dependency-missing", "distutils"),
     (_test(error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shopp")), C.IMPORT_ERROR, Owner.ENVIRONMENT, "dependency-missing", "did you mean shop?"),
+    (_test(error("ModuleNotFoundError", "", PRODUCT, bases="ImportError", name="lib.gone")), C.IMPORT_ERROR, Owner.PRODUCT, "dependency-missing", "lib has no such module"),
     (_test(error("ModuleNotFoundError", "", TEST, bases="ImportError", name="helpers"), test_packages=("helpers",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "helpers"),
     (_test(error("ImportError", "cannot import name 'x' from 'tests' (/v/site-packages/tests/__init__.py)", TEST, name="tests", path="/v/site-packages/tests/__init__.py"), test_packages=("tests",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "another package"),
     (_test(error("ImportError", "cannot import name 'x' from 'tests.a'", TEST, name="tests.a", path="tests/a.py"), test_packages=("tests",)), C.TEST_REGRESSION, Owner.TEST, "helper-of-tests-missing", "has no x"),
