@@ -77,7 +77,11 @@ def run_planverify(
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
     # -P: a folder named planner in the project must not shadow ours.
     argv = [sys.executable, "-P", "-c", _START, *words]
-    ended = run_process(argv, cwd=root, env=env, timeout_seconds=seconds, watch=watch)
+    try:
+        ended = run_process(argv, cwd=root, env=env, timeout_seconds=seconds, watch=watch)
+    except (OSError, ValueError) as error:  # an argument is too long, or has a null character
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        return CommandResult(text=f"planverify: {words[0]} cannot be started ({why})", status=None)
     if ended.timed_out:
         line = (
             f"planverify: {words[0]} did not end within {seconds:g} s and was stopped; verify fewer todos"
