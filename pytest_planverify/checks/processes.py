@@ -254,6 +254,13 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def start_time(pid: int) -> float | None:
+    """Return the start time of a process, or ``None`` if it has ended."""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).create_time()
+    return None
+
+
 def _is_alive(process: psutil.Process) -> bool:
     """Return whether a process runs; a zombie does not, nor does another process with the same id."""
     try:

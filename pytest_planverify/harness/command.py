@@ -18,8 +18,6 @@ import time
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-import psutil
-
 from planner.cli.arguments import nearest
 from planner.cli.exits import INTERRUPTED, Status, UsageMistake
 from planner.errors import PlannerError
@@ -35,13 +33,13 @@ from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted, listed
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
-from pytest_planverify.checks.processes import end_processes_of
+from pytest_planverify.checks.processes import end_processes_of, is_alive, start_time
 from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
 from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import TurnPool
-from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
+from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN, DRIVER, refuse_while_running
 from pytest_planverify.harness.verification import record_baseline
 
 if TYPE_CHECKING:
@@ -59,7 +57,6 @@ SAVED = "refs/planverify/saved"
 """Prefix of git references to the uncommitted work that runs saved."""
 POLL_SECONDS = 0.2
 """Interval, in seconds, at which the log is polled for an answer."""
-_DRIVER = "driver.json"
 _ENDED = "ended"
 
 
@@ -77,6 +74,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
         part = _requested_part(tree.loaded.plan, options, progress)
         setup = RunSetup(tree, part, agents, options, progress, pool)
         log = _choose_log(tree, resume=options.resume, restart=options.restart)
+        _register_driver(log)
         seen = None if options.resume else _record_state(setup, log)
         try:
             return _carry_out(setup, log, seen)
@@ -113,6 +111,7 @@ def _carry_out(setup: RunSetup, log: Path, seen: OutcomeDocument | None) -> int:
         if left and not is_over:
             progress.line("the last verification failed: the plan is carried out again")
             resume, seen, log = False, None, next_log(setup.tree.loaded)
+            _register_driver(log)
             continue
         status = _conclude(loop, ending, setup) if is_over else Status.FOUND
         if not is_over:
@@ -167,7 +166,6 @@ def _one_round(
     plan, root = setup.tree.loaded.path, setup.root
     folder = root / HOME / "harness" / log.stem
     folder.mkdir(parents=True, exist_ok=True)
-    _register_driver(folder, shown=log.name)
     snapshots = Snapshots(root, log.stem)
     # That of the part before a resumption: if this part is killed, undo would take it for the run's end.
     snapshots.forget(AFTER_RUN)
@@ -213,29 +211,21 @@ def _is_answered(setup: RunSetup, log: Path) -> bool:
     return False
 
 
-def _register_driver(folder: Path, shown: str) -> None:
-    """Register this process as the run's driver, and clean up after a killed one.
+def _register_driver(log: Path) -> None:
+    """Register this process as the driver of the run with this log, and clean up after a killed one.
 
-    Raises ``UsageMistake`` if the registered driver is still running.
+    Raises ``UsageMistake`` if another run of any plan of the project is still going on: each would take the
+    changes of the other for those of its own turns.
     """
-    path = folder / _DRIVER
+    harness = log.parent.parent / "harness"
+    refuse_while_running(harness)
     with suppress(OSError, ValueError):
-        pid, started = json.loads(path.read_text(encoding="utf-8"))
-        if psutil.pid_exists(pid):
-            # The start time tells the driver from another process that was given the same id.
-            if pid != os.getpid() and _start_time(pid) == started:
-                raise UsageMistake(f"process {pid} works on the run in {shown}; wait for it, or end it")
-        else:
+        pid, _, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
+        if not is_alive(pid):
             end_processes_of(pid)
-            delete_trees(folder)
-    replace_file(path, json.dumps([os.getpid(), _start_time(os.getpid())]))
-
-
-def _start_time(pid: int) -> float | None:
-    """Return the start time of a process, or ``None`` if it has ended."""
-    with suppress(psutil.Error):
-        return psutil.Process(pid).create_time()
-    return None
+            delete_trees(harness / run)
+    harness.mkdir(mode=0o700, exist_ok=True)
+    replace_file(harness / DRIVER, json.dumps([os.getpid(), start_time(os.getpid()), log.stem]))
 
 
 def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:

@@ -5,15 +5,20 @@ The current files are stored as a snapshot first, so that an undo can itself be 
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.cli.exits import UsageMistake
 from planner.errors import PlanFileError, PlannerError
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.store.run_log import make_log_folder, next_log, plan_logs
 from planner.text.display import counted, listed
+from pytest_planverify.checks.processes import is_alive, start_time
 from pytest_planverify.harness.snapshots import Snapshots
 
 if TYPE_CHECKING:
@@ -26,10 +31,21 @@ if TYPE_CHECKING:
 BEFORE_RUN = "before-run"
 AFTER_RUN = "after-run"
 UNDONE = "undone"
+DRIVER = "driver.json"
+"""File in the folder of all runs that names the process of the current one, its start time and its run."""
 _SNAPSHOT = re.compile(r"[0-9a-f]{7,64}")
 _DIGITS = 12
 """Number of digits of a snapshot's id that are shown."""
 _MOST_NAMED = 5
+
+
+def refuse_while_running(harness: Path) -> None:
+    """Raise ``UsageMistake`` if another process works on a run of the project; ``harness`` has its runs."""
+    with suppress(OSError, ValueError):
+        pid, started, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
+        # The start time tells the driver from another process that was given the same id.
+        if pid != os.getpid() and is_alive(pid) and start_time(pid) == started:
+            raise UsageMistake(f"process {pid} works on the run {run}; wait for it, or end it")
 
 
 class LastRun(NamedTuple):
@@ -49,13 +65,14 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
 
     Returns ``None`` if there is no run to undo, if an edit by ``planverify next --in-place`` is newer, or
     if the plan is unreadable. Only files that the run changed are restored. Raises
-    :class:`planner.errors.PlannerError` if one of them was edited since, unless ``force`` is set. The
-    current files are stored as a snapshot in any case.
+    :class:`planner.errors.PlannerError` if one of them was edited since, unless ``force`` is set, and
+    ``UsageMistake`` while a run is going on. The current files are stored as a snapshot in any case.
     """
     try:
         loaded = load_plan(plan)
     except PlanFileError:
         return None
+    refuse_while_running(loaded.root / HOME / "harness")
     run = _last_run(loaded)
     if run is None or _edited_at(loaded) > run.at:
         return None
@@ -86,7 +103,9 @@ def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
     The current files are stored as a snapshot first. Raises :class:`planner.errors.PlannerError` if there
     is no such snapshot.
     """
-    snapshots = Snapshots(load_plan(plan).root, UNDONE)
+    root = load_plan(plan).root
+    refuse_while_running(root / HOME / "harness")
+    snapshots = Snapshots(root, UNDONE)
     found = snapshots.resolve(snapshot) if _SNAPSHOT.fullmatch(snapshot) else None
     if found is None:
         raise PlannerError(f"--to {snapshot}: unknown snapshot; write the digits that undo printed")

@@ -298,6 +298,36 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
     assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
 
 
+def test_one_run_at_a_time_works_in_a_project(project: Path):
+    (project / "other.yaml").write_text(PLAN.replace("todo_list_id: ", "todo_list_id: other_", 1))
+    words = ("--agent", agent(project, HONEST))
+    first = subprocess.Popen(
+        planverify_words("run", "plan.yaml", *words),
+        cwd=project,
+        env=surroundings(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        give_up = time.monotonic() + 60
+        while not (project / ".planverify/harness/driver.json").exists():  # before its first verification
+            assert time.monotonic() < give_up, "the run did not begin"
+            time.sleep(0.02)
+        refused = [
+            run(project, "run", "plan.yaml", *words),
+            run(project, "run", "other.yaml", *words),
+            run(project, "undo", "plan.yaml"),
+        ]
+    finally:
+        first.kill()
+
+    assert [each.exit_code for each in refused] == [2, 2, 2], refused
+    assert all(f"process {first.pid} works on the run" in str(each) for each in refused), refused
+    done = run(project, "run", "plan.yaml", *words)  # though nobody has waited for the killed process
+    assert done.exit_code == 0, str(done)
+    first.wait()
+
+
 def test_a_renamed_file_is_uncommitted_work_under_both_names(project: Path):
     (project / "notes.txt").write_text("notes\n")
     commit_all(project)
