@@ -32,7 +32,7 @@ from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted, listed
 from pytest_planverify.baseline.kept_baseline import run_baseline
-from pytest_planverify.baseline.repository import GitFailed, Repository, git
+from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git
 from pytest_planverify.checks.processes import end_processes_of, is_alive, start_time
 from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
@@ -278,8 +278,9 @@ def _refuse_or_save(setup: RunSetup, name: str) -> None:
         raise UsageMistake(
             f"{listed(files, 3)} not committed; commit the changes, or keep them in git with --dirty save"
         )
-    stash = git(root, "stash", "create", f"before planverify run {name}").decode().strip()
-    # A stash has tracked files only; untracked ones are in the snapshot before the run.
+    # A stash has tracked files only, and git makes none before the first commit or during a merge. The
+    # snapshot before the run has everything.
+    stash = (ask(root, "stash", "create", f"before planverify run {name}") or b"").decode().strip()
     if stash:
         git(root, "update-ref", f"{SAVED}/{name}", stash)
     where = f", and is {SAVED}/{name} in git" if stash else ""

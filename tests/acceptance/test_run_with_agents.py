@@ -357,6 +357,17 @@ def test_uncommitted_work_is_refused_or_saved_in_git(project: Path):
     assert kept.stdout == "def gross(net):\n    return net + 0\n"
 
 
+def test_uncommitted_work_that_git_cannot_stash_is_kept_for_undo(project: Path):
+    before = (project / "shop/price.py").read_text()
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)  # without a commit there is no stash
+    words = ("--agent", agent(project, HONEST), "--dirty", "save", "--only", "price")
+    done = run(project, "run", "plan.yaml", *words)
+    assert done.exit_code == 0, str(done)
+    assert "your uncommitted work is kept: planverify undo restores it" in done.output
+    assert run(project, "undo", "plan.yaml").exit_code == 0
+    assert (project / "shop/price.py").read_text() == before
+
+
 def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
     commit_all(project)
     run(project, "baseline", "plan.yaml")
