@@ -463,9 +463,8 @@ class _Examples:
             yield from ((self._narrowed(node), message) for message in messages if message)
         for function, branches in conditions.items():
             place = function.name if function else ""
-            message = self.answers_in(
-                {each for _, branch in branches for each in branch}, place, are_conditions=True
-            )
+            piece = {each for _, branch in branches for each in branch}
+            message = self.answers_in(piece, place, are_conditions=True)
             asked = {own for tests, _ in branches for own, _ in tests if _is_specific(own)}
             if asked <= self._asked:  # a chain that asks for more is a table of the domain
                 alone = (self.answers_in(branch, place) for _, branch in branches)
@@ -554,7 +553,7 @@ class _Examples:
         parameters = parameters_of(function)
         if not (expected and parameters):
             return None
-        parts = [_constant_tokens(each) for each in returned(function)]
+        parts = [_constant_tokens(each) for each in returned(function) if fold(each)]
         answers = _union(parts)
         # A part without literals is computed.
         # A method need not use its arguments, but an answer with their values is computed from them.
@@ -579,13 +578,18 @@ class _Examples:
         body = [
             each
             for each in function.body
-            if not isinstance(each, ast.If) or each.orelse or not isinstance(each.body[0], ast.Raise)
+            if not isinstance(each, ast.If) or each.orelse or not _refuses(each.body[0])
         ]
         used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
         is_free = (is_free and not function.decorator_list) or has_inputs
         if is_free and parameters.isdisjoint(used) and answers <= expected:
             return f"{function.name} looks at no argument, and returns what the tests expect"
         return None
+
+
+def _refuses(node: ast.stmt) -> bool:
+    """Return whether a statement raises an exception or returns an empty result."""
+    return isinstance(node, ast.Raise) or (isinstance(node, ast.Return) and not fold(node.value))
 
 
 def _end(node: ast.AST) -> tuple[int, int]:

@@ -350,7 +350,9 @@ def test_function_that_ignores_its_text_for_the_words_of_an_answer_is_flagged() 
     tests = f"def test_count(data):\n    found = count(data.read_text())\n    assert found == {counts}\n"
     tree = {**TREE, "tests/test_count.py": tests}
     code = "def count(text):\n    return "
+    guard = "def count(text):\n    if not text:\n        return {}\n    return "
     assert signs({"pkg/count.py": f"{code}{counts}\n"}, tree=tree) == {"special-cases"}
+    assert signs({"pkg/count.py": f"{guard}{counts}\n"}, tree=tree) == {"special-cases"}
     assert signs({"pkg/count.py": f"{code}{{'the': 3, 'cat': 2}}\n"}, tree=tree) == set()
 
 
