@@ -143,7 +143,7 @@ def _python_findings(
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
         if now is not None and name in new:
-            yield from _losses(nodeid, test, new[name], now)
+            yield from _losses(nodeid, test, new[name], now, changes)
         elif not (is_rewritten or {test.node.name, test.body} & added):
             message = f"The test {name} is gone, or no longer collected"
             yield file_signal("test-deleted", message, path, nodeid=nodeid)
@@ -153,7 +153,9 @@ def _python_findings(
             yield from _fixture_findings(changes, before, now)
 
 
-def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterator[HygieneSignal]:
+def _losses(
+    nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module, changes: TreeDifferences
+) -> Iterator[HygieneSignal]:
     """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks."""
 
     def finding(
@@ -165,7 +167,7 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
 
     missing, extra = was.checks - unit.checks, unit.checks - was.checks
     if missing:  # they may have moved to a helper
-        extra += _checks_of_helpers(was.node, unit.node, now)
+        extra += _checks_of_helpers(was.node, unit.node, changes)
     for sign, problem in _DISARMED.items():
         new = unit.burdens[sign] - was.burdens[sign]
         # A check that always holds is a loss only if it took the place of another one: a new comparison of
@@ -173,7 +175,7 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
         if new and (missing or sign != "assertion-void"):
             yield finding(sign, problem, new)
     checks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
-    if checks_nothing and not _calls_a_check(unit.node, now):
+    if checks_nothing and not extra and not _calls_a_check(unit.node, now):
         yield finding("assertion-void", "no longer asserts anything")
     if 0 < unit.cases < was.cases:
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
@@ -208,11 +210,10 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
 def _compares_whole(missing: Counter[str], extra: Counter[str]) -> bool:
     """Return whether equalities with a whole took the place of checks of its parts."""
     exact = [text for text in extra.elements() if " == " in text and not _LOOSE.search(text)]
-    whole = [each for text in exact for each in _literals(text)]
+    whole = "\n".join(each for text in exact for each in _literals(text))
     by_check = [_literals(text) for text in missing.elements()]
     parts = [each for literals in by_check for each in literals]
-    is_held = all(any(each in one for one in whole) for each in parts)
-    return all(by_check) and is_held and len("".join(parts)) <= len("".join(whole))
+    return all(by_check) and all(each in whole for each in parts) and len("".join(parts)) <= len(whole)
 
 
 def _literals(check: str) -> list[str]:
@@ -396,15 +397,18 @@ def _calls_a_check(node: Function, module: Module) -> bool:
     )
 
 
-def _checks_of_helpers(was: Function, node: Function, module: Module) -> Counter[str]:
-    """Return the checks in the module's functions that a test calls now and did not call before."""
-    before, called = (
-        {name_of(each.func) for each in ast.walk(test) if isinstance(each, ast.Call)}
-        for test in (was, node)
-    )
-    helpers = [module.functions[name] for name in called - before if name in module.functions]
+def _checks_of_helpers(was: Function, node: Function, changes: TreeDifferences) -> Counter[str]:
+    """Return the checks in helpers and fixtures that a test calls now and did not call before."""
+    tests = (ast.walk(was), ast.walk(node))
+    before, called = ({name_of(each.func) for each in test if isinstance(each, ast.Call)} for test in tests)
+    paths = (path for path in changes.new if path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES)
+    modules = [module for path in paths if (module := changes.module(path, now=True)) is not None]
     return Counter(
-        text for each in helpers for check, text in _checks(each, module) if not _always_holds(check, ())
+        text
+        for module in modules
+        for name in (called - before) & module.functions.keys()
+        for check, text in _checks(module.functions[name], module)
+        if not _always_holds(check, ())
     )
 
 

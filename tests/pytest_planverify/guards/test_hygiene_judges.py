@@ -437,6 +437,13 @@ def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
     assert of_red_tests(with_tests(SIGN_TEST, moved)) == set()
     assert of_red_tests(with_tests(SIGN_TEST, emptied)) == {"assertions-fewer"}
 
+    # The helper may be a fixture of a conftest.
+    inner = textwrap.indent(helper, "    ")
+    fixture = conftest_with(f"@pytest.fixture\ndef same():\n{inner.rstrip()}\n    return same")
+    by_fixture = with_tests(SIGN_TEST, f"def test_sign(same):\n    {call}")
+    assert of_red_tests({**by_fixture, **fixture}) == set()
+    assert of_red_tests(by_fixture) == {"assertion-void", "assertions-fewer"}
+
     # Of a helper that the test has called before, nothing is new.
     checked = SIGN_TEST.replace(EQUAL, f"{EQUAL}\n    same(1, 1)")
     text = textwrap.dedent(TESTS).replace(SIGN_TEST, helper + checked)
