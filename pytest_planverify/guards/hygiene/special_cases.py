@@ -128,9 +128,10 @@ def special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         return
     known = (_tokens_of(before.tree) for before, _ in sources if before is not None)
     examples = _Examples(_examples(changes), _union(known))
-    outputs = {
-        (changes.now.read(path) or b"").decode("utf-8", "replace").strip(): path
+    outputs = {  # of several lines: a single one may be the usual output for a kind of input
+        text: path
         for path in changes.data & changes.new.keys()
+        if "\n" in (text := (changes.now.read(path) or b"").decode("utf-8", "replace").strip())
     }
     for before, module in modules:
         if before is None and module.path in changes.old:
@@ -139,7 +140,7 @@ def special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
             path: site.node
             for site in module.sites(before)
             if isinstance(site.node, ast.Constant) and site.function and not site.is_spoken
-            if (path := outputs.get(str(site.node.value).strip())) and _telling([_token(site.node.value)])
+            if (path := outputs.get(str(site.node.value).strip()))
         }
         if len(copied) > 1:  # a single one may be a template
             message = f"A function has the contents of {', '.join(sorted(copied)[:2])}"

@@ -324,6 +324,8 @@ def test_function_with_the_contents_of_several_expected_outputs_is_flagged() -> 
     assert signs({"pkg/render.py": code.format(one, two)}, tree=tree) == {"special-cases"}
     assert signs({"pkg/render.py": code.format(one, "text")}, tree=tree) == set()
     assert signs({"pkg/render.py": f"TEMPLATES = [{one}, {two}]\n"}, tree=tree) == set()
+    rules = {**TREE, "tests/pages/a.md": "* * *\n", "tests/pages/b.md": "- - -\n"}
+    assert signs({"pkg/render.py": code.format("'* * *'", "'- - -'")}, tree=rules) == set()
 
 
 def test_constant_with_the_inputs_of_its_test_is_flagged_also_in_a_method() -> None:
