@@ -37,6 +37,7 @@ FILES = {
     """,
 }
 
+UNCONFIRMED = "--planverify-confirm=0"
 TOOL = {"name": "no_such_tool", "kind": "validate", "argv": ["no_such_tool"]}
 
 
@@ -52,11 +53,12 @@ def said(project: Example, *words: str, status: int = 0) -> str:
 
 
 def test_a_stopped_plan_still_shows_its_failures(project: Example):
-    project.plan(todo("price", "pytest test_shop.py::test_price", status="claimed", max_retries=0))
-    for number in range(4):
-        project.write({"note.py": f"turn = {number}\n"})
-        project.verify()
-        said(project, "next", status=0 if number < 3 else 11)
+    project.plan(
+        todo("price", "pytest test_shop.py::test_price", status="claimed"),
+        metadata={"max_branch_depth": 0},  # no repairs: a person decides
+    )
+    project.verify(UNCONFIRMED)
+    said(project, "next", status=11)
     said(project, "answer", "plan.yaml", "price", "stop", "--by", "ann")
 
     shown = said(project, "next", status=11)
@@ -140,7 +142,7 @@ def test_a_failing_verification_does_not_replace_the_approval_of_a_start(tmp_pat
     example.plan(todo("pay", "pytest test_it.py", risk_level="HIGH", max_retries=1))
     assert "pay:start" in planner("next", cwd=example.root).out
 
-    assert example.verify().verdicts == {"pay": "failed"}
+    assert example.verify(UNCONFIRMED).verdicts == {"pay": "failed"}
 
     after = planner("next", cwd=example.root)
     assert (after.status, "pay:start" in after.out, "retry" in after.out) == (11, True, False), after.out
@@ -152,14 +154,19 @@ UNFORMATTED = "X = 1\ndef f(): return X\n"
 FORMATTED = "X = 1\n\n\ndef f():\n    return X\n"
 
 
-@pytest.fixture
-def unformatted(tmp_path: Path) -> Example:
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Example:
     """Return a verified project whose formatter check fails, and for which `next` has planned a step."""
-    example = Example(tmp_path, {"a.py": UNFORMATTED})
+    example = Example(tmp_path_factory.mktemp("unformatted") / "project", {"a.py": UNFORMATTED})
     example.plan({"id": "style", "title": "Style", "verify": "ruff format --check a.py"})
-    assert example.verify().verdicts == {"style": "failed"}
+    assert example.verify(UNCONFIRMED).verdicts == {"style": "failed"}
     assert "style_step_01" in told(example).out
     return example
+
+
+@pytest.fixture
+def unformatted(planned: Example, tmp_path: Path) -> Example:
+    return planned.copied_to(tmp_path / "project")
 
 
 def told(example: Example, *words: str) -> Ran:
@@ -188,7 +195,7 @@ def test_a_preparatory_step_is_checked_by_the_check_of_its_todo(unformatted: Exa
 
 def test_a_step_is_done_when_its_todo_was_verified_after_a_change_and_still_fails(unformatted: Example):
     unformatted.write({"a.py": f"{UNFORMATTED}Y = 2\n"})
-    assert unformatted.verify().verdicts == {"style": "failed"}
+    assert unformatted.verify(UNCONFIRMED).verdicts == {"style": "failed"}
 
     after = told(unformatted)
 
@@ -223,7 +230,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         ),
         todo("nobody", "pytest tests/test_elsewhere.py"),
     )
-    return example.verify()
+    return example.verify(UNCONFIRMED)
 
 
 def failure(verified: Verified, todo_id: str) -> dict[str, Any]:
@@ -270,18 +277,34 @@ items:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    write(tmp_path, "plan.yaml", PLAN)
-    write(tmp_path, "pytest.ini", "[pytest]\npythonpath = .\n")
-    write(tmp_path, "cart.py", "def total(cart): return sum(cart)\n")
-    write(tmp_path, "price.py", "def gross(net): return net\n")
-    write(
-        tmp_path,
-        "tests/test_cart.py",
-        "from cart import *\ndef test_total(): assert total([1, 2]) == 3\n",
-    )
-    write(tmp_path, "tests/test_price.py", "from price import *\ndef test_gross(): assert gross(2) == 3\n")
-    write(tmp_path, "README.md", "A shop.\n")
-    return tmp_path
+    return write_shop(tmp_path)
+
+
+def write_shop(folder: Path) -> Path:
+    write(folder, "plan.yaml", PLAN)
+    write(folder, "pytest.ini", "[pytest]\npythonpath = .\n")
+    write(folder, "cart.py", "def total(cart): return sum(cart)\n")
+    write(folder, "price.py", "def gross(net): return net\n")
+    write(folder, "tests/test_cart.py", "from cart import *\ndef test_total(): assert total([1, 2]) == 3\n")
+    write(folder, "tests/test_price.py", "from price import *\ndef test_gross(): assert gross(2) == 3\n")
+    write(folder, "README.md", "A shop.\n")
+    return folder
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["without git", "under git"])
+def once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the shop after a run."""
+    folder = write_shop(tmp_path_factory.mktemp("once") / "shop")
+    if request.param:
+        commit_all(folder)
+    assert verify(folder, UNCONFIRMED) == 1
+    return folder
+
+
+@pytest.fixture
+def verified_shop(once: Path, tmp_path: Path) -> Path:
+    """Return a copy of the shop after the run."""
+    return Example(once).copied_to(tmp_path / "shop").root
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -298,13 +321,8 @@ def found(folder: Path) -> FoundOutcomes:
     return find_outcomes(load_plan(folder / "plan.yaml"))
 
 
-@pytest.mark.parametrize("under_git", [False, True])
-def test_files_changed_since_the_run_are_listed_with_the_affected_todos(
-    shop: Path, under_git: bool
-) -> None:
-    if under_git:
-        commit_all(shop)
-    assert verify(shop) == 1
+def test_files_changed_since_the_run_are_listed_with_the_affected_todos(verified_shop: Path) -> None:
+    shop = verified_shop
     assert found(shop).files.paths == ()
     assert found(shop).unfinished is None
 
@@ -322,9 +340,6 @@ def test_files_changed_since_the_run_are_listed_with_the_affected_todos(
 
     (shop / "price.py").unlink()
     assert "price.py" in found(shop).files.by_todo["price"]
-
-    assert verify(shop) == 1
-    assert found(shop).files.paths == ()
 
 
 def test_a_plan_without_a_run_has_no_outcomes_but_a_verify_command(shop: Path) -> None:
@@ -355,8 +370,8 @@ def test_a_killed_run_is_reported_until_another_run_finishes(shop: Path) -> None
     assert found(shop).unfinished is None
 
 
-def test_missing_and_invalid_journals_are_ignored(shop: Path) -> None:
-    assert verify(shop) == 1
+def test_missing_and_invalid_journals_are_ignored(verified_shop: Path) -> None:
+    shop = verified_shop
     write(shop, "cart.py", "")
     journal = next((shop / ".planverify/runs").glob("*/journal.jsonl"))
     lines = journal.read_text().splitlines()
