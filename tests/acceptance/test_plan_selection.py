@@ -18,38 +18,25 @@ def an_example(folder: Path, *plans: str) -> Example:
     return example
 
 
-def test_a_plan_with_the_last_default_name_is_found_without_an_argument(tmp_path: Path):
-    run = an_example(tmp_path, "todo.yaml", "other.yaml").verify()
+def test_a_plan_with_a_default_name_is_found_without_an_argument(tmp_path: Path):
+    run = an_example(tmp_path, "plan.yaml", "planverify.yaml", "other.yaml").verify()
 
     assert run.exit_code == 0, str(run)
     assert run.document is not None
-    assert [plan["path"] for plan in run.document["plans"]] == ["todo.yaml"]
+    assert [plan["path"] for plan in run.document["plans"]] == ["planverify.yaml"]
 
 
-def test_the_ini_file_takes_precedence_over_default_plan_names(tmp_path: Path):
-    example = an_example(tmp_path, "plan.yaml", "planverify.yaml", "plans/mine.yaml")
-    by_name = example.verify()
-    example.write({"pytest.ini": "[pytest]\nplanverify_plan = plans/mine.yaml\n"})
-    example.write({"plans/test_it.py": PASSING["test_it.py"]})
-
-    by_ini = example.verify(outcomes=tmp_path / "plans/.planverify/outcomes.json")
-
-    assert by_name.document is not None
-    assert by_name.document["plans"][0]["path"] == "planverify.yaml", str(by_name)
-    assert by_ini.exit_code == 0, str(by_ini)
-    assert by_ini.document is not None
-    assert by_ini.document["plans"][0]["path"] == "plans/mine.yaml"
-
-
-def test_the_plan_of_the_root_is_found_from_a_subfolder(tmp_path: Path):
+def test_a_plan_of_the_ini_file_with_its_root_above_itself_is_found_from_a_subfolder(tmp_path: Path):
     example = an_example(tmp_path, "plan.yaml")
-    example.write({"pytest.ini": "[pytest]\n", "src/deep/module.py": ""})
+    ini = "[pytest]\nplanverify_plan = plans/mine.yaml\n"
+    example.write({"pytest.ini": ini, "src/deep/module.py": ""})
+    example.plan(todo("draw", "pytest test_it.py"), path="plans/mine.yaml", root="..")
 
     run = example.verify(cwd=tmp_path / "src/deep")
 
     assert run.exit_code == 0, str(run)
     assert run.document is not None
-    assert run.document["plans"][0]["path"] == "../../plan.yaml"
+    assert [plan["path"] for plan in run.document["plans"]] == ["../../plans/mine.yaml"]
     assert run.tests("draw") == {"test_it.py::test_it": "passed"}
 
 
@@ -62,27 +49,20 @@ def test_a_missing_plan_is_a_usage_error_with_a_remedy(tmp_path: Path):
     assert not (tmp_path / ".planverify").exists()
 
 
-def test_a_selected_todo_runs_without_its_dependencies(tmp_path: Path):
+def test_only_the_selected_todos_of_a_plan_named_twice_run_without_their_dependencies(tmp_path: Path):
     example = Example(tmp_path, {**PASSING, "test_red.py": "def test_red(): assert False\n"})
     example.plan(
         todo("draw", "pytest test_red.py"),
         todo("paint", "pytest test_it.py", after=("draw",)),
+        todo("frame", "pytest test_it.py"),
     )
 
-    run = example.verify("plan.yaml::paint")
+    run = example.verify("plan.yaml::paint", "./plan.yaml::frame")
 
     assert run.exit_code == 0, str(run)
-    assert run.states == {"draw": "pending", "paint": "done"}
-
-
-def test_several_todos_of_a_plan_can_be_selected(tmp_path: Path):
-    example = Example(tmp_path, PASSING)
-    example.plan(*(todo(name, "pytest test_it.py") for name in ("a", "b", "c")))
-
-    run = example.verify("plan.yaml::a", "plan.yaml::c")
-
-    assert run.exit_code == 0, str(run)
-    assert run.states == {"a": "done", "b": "pending", "c": "done"}
+    assert run.states == {"draw": "pending", "paint": "done", "frame": "done"}
+    assert run.document is not None
+    assert len(run.document["plans"]) == 1
 
 
 def test_an_unknown_todo_is_a_usage_error_that_suggests_the_nearest(tmp_path: Path):
@@ -92,26 +72,6 @@ def test_an_unknown_todo_is_a_usage_error_that_suggests_the_nearest(tmp_path: Pa
     assert "no todo 'pait'" in run.output
     assert "plan.yaml::paint" in run.output
     assert run.document is None
-
-
-def test_several_plans_are_verified_into_one_outcome_file(tmp_path: Path):
-    example = an_example(tmp_path, "one.yaml", "two.yaml")
-    example.write({"test_red.py": "def test_red(): assert False\n"})
-    example.plan(todo("draw", "pytest test_red.py"), path="two.yaml", todo_list_id="plan_1")
-
-    both = tmp_path / "all.json"
-    run = example.verify("one.yaml", "two.yaml", "--planverify-outcomes", "all.json", outcomes=both)
-
-    assert run.exit_code == 1, str(run)
-    assert run.document is not None
-    assert [plan["todo_list_id"] for plan in run.document["plans"]] == ["plan_0", "plan_1"]
-    said = {(each["plan"], each["todo_id"]): each["state"] for each in run.document["outcomes"]}
-    assert said == {
-        ("plan_0", "draw"): "done",
-        ("plan_0", "paint"): "done",
-        ("plan_1", "draw"): "test_failed",
-    }
-    assert not example.outcome_file.exists()
 
 
 def test_two_plans_with_the_same_id_are_refused(tmp_path: Path):
@@ -125,56 +85,34 @@ def test_two_plans_with_the_same_id_are_refused(tmp_path: Path):
     assert not (tmp_path / "all.json").exists()
 
 
-def test_a_plan_named_twice_is_verified_once(tmp_path: Path):
-    run = an_example(tmp_path, "plan.yaml").verify("plan.yaml", "./plan.yaml")
-
-    assert run.exit_code == 0, str(run)
-    assert len(run.document["plans"]) == 1  # type: ignore[index]
-
-
-def test_a_path_with_spaces_and_other_alphabets_works(tmp_path: Path):
-    folder = tmp_path / "mein Ordner 目录 ü"
-    example = Example(folder, {"tests/te st/test_größe.py": "def test_länge(tmp_path): pass\n"})
-    example.plan(todo("größe", "pytest 'tests/te st/test_größe.py::test_länge'"), path="der plan.yaml")
-
-    run = example.verify("der plan.yaml")
-
-    assert run.exit_code == 4, str(run)  # ids are ASCII; the message is readable
-    assert "größe" in run.output
-
-    example.plan(todo("groesse", "pytest 'tests/te st/test_größe.py::test_länge'"), path="der plan.yaml")
-    from_outside = example.verify("mein Ordner 目录 ü/der plan.yaml", cwd=tmp_path)
-
-    assert from_outside.exit_code == 0, str(from_outside)
-    assert from_outside.tests("groesse") == {"tests/te st/test_größe.py::test_länge": "passed"}
-
-
-def test_a_plan_may_have_its_root_above_itself(tmp_path: Path):
-    example = Example(tmp_path, {"pytest.ini": "[pytest]\n", "tests/test_it.py": "def test_it(): pass\n"})
-    example.plan(todo("draw", "pytest tests/test_it.py"), path="plans/plan.yaml", root="..")
-
-    run = example.verify("plans/plan.yaml")
-
-    assert run.exit_code == 0, str(run)
-    assert run.tests("draw") == {"tests/test_it.py::test_it": "passed"}
-
-
-def test_a_plan_in_a_subfolder_keeps_its_own_ini_file(tmp_path: Path):
-    outer = Example(tmp_path, {"pytest.ini": "[pytest]\naddopts = --strict-markers\nmarkers = outer\n"})
+def test_a_plan_in_a_folder_of_any_name_keeps_its_own_ini_file(tmp_path: Path):
+    Example(tmp_path, {"pytest.ini": "[pytest]\naddopts = --strict-markers\nmarkers = outer\n"})
     inner = Example(
-        tmp_path / "inner",
+        tmp_path / "mein Ordner 目录 ü",
         {
-            "pytest.ini": "[pytest]\nmarkers = inner_only\npython_functions = check_*\n",
-            "test_it.py": "import pytest\n@pytest.mark.inner_only\ndef check_it(pytestconfig):\n"
-            "    assert pytestconfig.inipath.parent.name == 'inner'\n",
+            "pytest.ini": "[pytest]\nmarkers = inner_only\npython_functions = prüfe_*\n",
+            "tests/te st/test_größe.py": "import pytest\n@pytest.mark.inner_only\n"
+            "def prüfe_länge(pytestconfig, tmp_path):\n"
+            "    assert pytestconfig.inipath.parent.name == 'mein Ordner 目录 ü'\n",
         },
     )
-    inner.plan(todo("draw", "pytest test_it.py"))
+    nodeid = "tests/te st/test_größe.py::prüfe_länge"
+    inner.plan(todo("groesse", f"pytest '{nodeid}'"), path="der plan.yaml")
 
-    run = inner.verify("inner/plan.yaml", cwd=outer.root)
+    run = inner.verify("mein Ordner 目录 ü/der plan.yaml", cwd=tmp_path)
 
     assert run.exit_code == 0, str(run)
-    assert run.tests("draw") == {"test_it.py::check_it": "passed"}
+    assert run.tests("groesse") == {nodeid: "passed"}
+
+
+def test_an_id_that_is_not_ascii_is_a_usage_error_that_shows_it(tmp_path: Path):
+    example = Example(tmp_path, PASSING)
+    example.plan(todo("größe", "pytest test_it.py"))
+
+    run = example.verify()
+
+    assert run.exit_code == 4, str(run)
+    assert "größe" in run.output
 
 
 def only_an_example(folder: Path) -> Example:
@@ -232,20 +170,13 @@ def test_collect_only_runs_nothing_and_writes_no_outcomes(example: Example, tree
     assert tree.document is None
 
 
-def test_quiet_collection_prints_one_node_id_per_line(example: Example):
-    quiet = example.verify("--collect-only", "-q")
+def test_quiet_collection_prints_one_selected_node_id_per_line(example: Example):
+    quiet = example.verify("--co", "-q", "-k", "not 2")
 
     assert quiet.exit_code == 0, str(quiet)
     lines = quiet.output.splitlines()
     assert "draw tests[0] test_it.py::test_it[1]" in lines or "test_it.py::test_it[1]" in lines, str(quiet)
-
-
-def test_a_selection_narrows_the_collected_tree(example: Example):
-    run = example.verify("--co", "-k", "not 2")
-
-    assert run.exit_code == 0, str(run)
-    assert "test_it.py::test_it[1]" in run.output
-    assert "test_it.py::test_it[2]" not in run.output
+    assert "test_it.py::test_it[2]" not in quiet.output
 
 
 def test_collection_errors_are_shown_and_fail_the_command(tmp_path: Path):
