@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from baseline_samples import commit_all
+from module_project import PYTEST_INI
 from real_command import LEAN_TERMINAL, PYTHON, Finished, outer_environment, planverify_words
 from real_planner import forked
 
@@ -34,7 +35,7 @@ items:
 """
 FILES = {
     "plan.yaml": PLAN,
-    "pytest.ini": "[pytest]\npythonpath = .\n",
+    "pytest.ini": PYTEST_INI,
     "shop/__init__.py": "",
     "shop/price.py": "def gross(net):\n    return net\n",
     "shop/basket.py": "def total(prices):\n    return 0\n",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from baseline_samples import commit_all
+from real_command import Finished
 from test_run_with_agents import FILES, HONEST, PLAN, agent, project, run  # noqa: F401
+from text_bundles import write_files
 
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import write_in_place
-
-PRICE = ("--only", "price")
-"""Options that limit a run to one todo, where two would show no more."""
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -23,104 +24,130 @@ def tree(root: Path) -> dict[str, str]:
     return {str(path): (root / path).read_text() for path in shown}
 
 
-def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(project: Path):  # noqa: F811
-    plan = PLAN.replace('/price.py"]', '/price.py", "shop/more.txt"]')
-    (project / "plan.yaml").write_text(plan.replace('/basket.py"]', '/basket.py", "shop/more.txt"]'))
-    (project / "shop/notes.txt").write_text("mine\n")
-    commit_all(project)
-    (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
-    before = tree(project)
+@dataclass(frozen=True)
+class Worked:
+    """A project after a run, with its files before and after the run."""
+
+    root: Path
+    before: dict[str, str]
+    after: dict[str, str]
+
+    def undo(self, *words: str) -> Finished:
+        return run(self.root, "undo", *words)
+
+    @property
+    def price(self) -> str:
+        return (self.root / "shop/price.py").read_text()
+
+
+UNCOMMITTED = "def gross(net):\n    return net + 0\n"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Worked:
+    """Return a project after a run that changed two files and made one, on top of uncommitted work."""
+    root = tmp_path_factory.mktemp("finished") / "project"
+    plan = PLAN.replace('.py"]', '.py", "shop/more.txt"]')
+    write_files(root, {**FILES, "plan.yaml": plan, "shop/notes.txt": "mine\n"})
+    commit_all(root)
+    (root / "shop/price.py").write_text(UNCOMMITTED)
+    before = tree(root)
     makes_more = HONEST + 'pathlib.Path("shop/more.txt").write_text("more")\n'
-    done = run(project, "run", "plan.yaml", "--dirty", "save", "--agent", agent(project, makes_more))
+    done = run(root, "run", "plan.yaml", "--dirty", "save", "--agent", agent(root, makes_more))
     assert done.exit_code == 0, str(done)
     assert "uncommitted work is kept: planverify undo restores it" in done.output
-    after = tree(project)
-    assert after["shop/more.txt"] == "more"
-    (project / "shop/notes.txt").write_text("mine, and later\n")  # not changed by the run
+    assert tree(root)["shop/more.txt"] == "more"
+    return Worked(root, before, tree(root))
 
-    undone = run(project, "undo")
+
+@pytest.fixture
+def worked(finished: Worked, tmp_path: Path) -> Worked:
+    """Return a copy of the project for one test."""
+    root = shutil.copytree(finished.root, tmp_path / "project", symlinks=True)
+    return replace(finished, root=root)
+
+
+def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(worked: Worked):
+    (worked.root / "shop/notes.txt").write_text("mine, and later\n")  # not changed by the run
+
+    undone = worked.undo()
     assert undone.exit_code == 0, str(undone)
     assert "the run shop: 3 files, shop/basket.py, shop/more.txt, shop/price.py" in undone.output
-    assert tree(project) == {**before, "shop/notes.txt": "mine, and later\n"}
-    asked = run(project, "next")
+    assert tree(worked.root) == {**worked.before, "shop/notes.txt": "mine, and later\n"}
+    asked = run(worked.root, "next")
     assert "changed since the run; the verdicts of price, basket are out of date" in asked.output
-    assert run(project, "undo").exit_code == 4
+    assert worked.undo().exit_code == 4
     for words in (["status"], ["explain", "plan.yaml"], ["history"]):
-        assert run(project, *words).exit_code == 0, words
+        assert run(worked.root, *words).exit_code == 0, words
 
-    again = re.search(r"planverify (undo plan.yaml --to \w+)", undone.output)
+    again = re.search(r"planverify undo (plan.yaml --to \w+)", undone.output)
     assert again is not None
-    back = run(project, *again[1].split())
+    back = worked.undo(*again[1].split())
     assert back.exit_code == 0, back
-    assert tree(project) == {**after, "shop/notes.txt": "mine, and later\n"}
+    assert tree(worked.root) == {**worked.after, "shop/notes.txt": "mine, and later\n"}
 
 
-def test_a_killed_run_can_be_undone_and_started_again(project: Path):  # noqa: F811
-    before = tree(project)
-    killer = HONEST + (
-        "import psutil\n"
-        "for process in psutil.Process().parents():\n"
-        "    if process.cmdline()[-4:-1] == ['run', 'plan.yaml', '--agent']: process.kill()\n"
-    )
-    killed = run(project, "run", "plan.yaml", "--agent", agent(project, killer))
-    assert killed.exit_code == -9, killed
-    undone = run(project, "undo", "plan.yaml")
-    assert undone.exit_code == 0, str(undone)
-    assert tree(project) == before
-    resumed = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--resume")
-    assert (resumed.exit_code, "no run of this plan is unfinished" in resumed.output) == (2, True)
-    assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE).exit_code == 0
-
-
-def test_later_edits_are_undone_only_with_force_and_are_saved(project: Path):  # noqa: F811
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE)
-    assert done.exit_code == 0, str(done)
-    (project / "shop/price.py").write_text("mine\n")
-    refused = run(project, "undo")
+def test_later_edits_are_undone_only_with_force_and_are_saved(worked: Worked):
+    (worked.root / "shop/price.py").write_text("mine\n")
+    refused = worked.undo()
     assert (refused.exit_code, refused.output.count("\n")) == (4, 1)
     assert "shop/price.py: edited since the run" in refused.output
-    assert (project / "shop/price.py").read_text() == "mine\n"
+    assert worked.price == "mine\n"
 
-    forced = run(project, "undo", "--force")
+    forced = worked.undo("--force")
     assert forced.exit_code == 0, forced
-    assert (project / "shop/price.py").read_text() == FILES["shop/price.py"]
-    assert run(project, *forced.output.split("planverify ")[-1].split()).exit_code == 0
-    assert (project / "shop/price.py").read_text() == "mine\n"
+    assert worked.price == UNCOMMITTED
+    assert worked.undo(*forced.output.split("planverify undo ")[-1].split()).exit_code == 0
+    assert worked.price == "mine\n"
 
 
-def test_an_edit_of_the_plan_after_the_run_is_undone_first(project: Path):  # noqa: F811
-    assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE).exit_code == 0
-    plan = load_tree(project / "plan.yaml")
+def test_an_edit_of_the_plan_after_the_run_is_undone_first(worked: Worked):
+    file = worked.root / "plan.yaml"
+    original = file.read_text()
+    plan = load_tree(file)
     write_in_place(plan, {"": plan.loaded.plan.model_copy(update={"workflow_name": "Later"})})
-    revised = (project / "plan.yaml").read_text()
-    (project / "plan.yaml").write_text("items: 7\n")  # with a broken plan, no run is looked for
-    broken = run(project, "undo")
+    revised = file.read_text()
+    file.write_text("items: 7\n")  # with a broken plan, no run is looked for
+    broken = worked.undo()
     assert (broken.exit_code, broken.output.count("\n")) == (4, 1)
-    (project / "plan.yaml").write_text(revised)
+    file.write_text(revised)
 
-    assert "plan.yaml: restored the previous version" in run(project, "undo").output
-    assert (project / "plan.yaml").read_text() == PLAN
-    assert "undid the run shop" in run(project, "undo").output
-    assert (project / "shop/price.py").read_text() == FILES["shop/price.py"]
+    assert "plan.yaml: restored the previous version" in worked.undo().output
+    assert file.read_text() == original
+    assert "undid the run shop" in worked.undo().output
+    assert worked.price == UNCOMMITTED
 
 
 @pytest.mark.parametrize(
     "snapshot", ["0123456789ab", "HEAD", "--help=1", "refs/planverify/shop/before-run"]
 )
-def test_an_unknown_snapshot_is_reported_in_one_line(project: Path, snapshot: str):  # noqa: F811
-    done = run(project, "undo", f"--to={snapshot}")
+def test_an_unknown_snapshot_is_reported_in_one_line(finished: Worked, snapshot: str):
+    done = finished.undo(f"--to={snapshot}")
     assert (done.exit_code, done.output.count("\n")) == (4, 1)
     assert "unknown snapshot" in done.output
 
 
-def test_undo_of_a_run_without_changes_leaves_it_resumable(project: Path):  # noqa: F811
-    commit_all(project)
-    idle = agent(project, "raise SystemExit(1)")
-    waiting = run(project, "run", "plan.yaml", "--agent", idle, *PRICE)
-    assert waiting.exit_code == 11, waiting
-
+def test_a_killed_run_is_undone_and_a_run_without_changes_stays_resumable(project: Path):  # noqa: F811
+    before = tree(project)
+    only = ("--only", "price", "--agent")
+    killer = HONEST + (
+        "import psutil\n"
+        "for process in psutil.Process().parents():\n"
+        f"    if process.cmdline()[-6:-1] == ['run', 'plan.yaml', *{only}]: process.kill()\n"
+    )
+    killed = run(project, "run", "plan.yaml", *only, agent(project, killer))
+    assert killed.exit_code == -9, killed
     undone = run(project, "undo", "plan.yaml")
+    assert undone.exit_code == 0, str(undone)
+    assert tree(project) == before
+    idle = ("--agent", agent(project, "raise SystemExit(1)"))
+    refused = run(project, "run", "plan.yaml", *idle, "--resume")
+    assert (refused.exit_code, "no run of this plan is unfinished" in refused.output) == (2, True)
 
+    waiting = run(project, "run", "plan.yaml", "--only", "price", *idle)
+    assert waiting.exit_code == 11, waiting
+    undone = run(project, "undo", "plan.yaml")
     assert (undone.exit_code, "there is nothing to undo" in undone.output) == (0, True), str(undone)
-    resumed = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--resume")
+    resumed = run(project, "run", "plan.yaml", *idle, "--resume")
+    assert resumed.exit_code == 11, resumed
     assert "no run of this plan is unfinished" not in resumed.output

@@ -10,13 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+PYTEST_INI = "[pytest]\npythonpath = .\naddopts = --planverify-confirm=0\n"
+"""Each verification of a run would start a new interpreter to confirm each failure."""
+
 
 def write_module_project(
     root: Path, names: Iterable[str], more: Mapping[str, str], *, limited: bool = True
 ) -> None:
     """Write the project, and ``more`` files; ``limited`` todos may change only their own module."""
     plan = "todo_list_id: shop\nitems:\n"
-    files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", **more}
+    files = {"shop/__init__.py": "", "pytest.ini": PYTEST_INI, **more}
     for name in names:
         plan += f"  - id: {name}\n    title: The module {name} knows its name\n"
         plan += f'    allowed_files: ["shop/{name}.py"]\n' if limited else ""
