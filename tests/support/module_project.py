@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-PYTEST_INI = "[pytest]\npythonpath = .\naddopts = --planverify-confirm=0\n"
-"""Each verification of a run would start a new interpreter to confirm each failure."""
+PYTEST_INI = """\
+[pytest]
+pythonpath = .
+addopts = -p pytest_planverify.plugin --planverify-confirm=0
+"""
+"""Settings by which the verifications of a run start no new interpreter to confirm each failure."""
 
 
 def write_module_project(
