@@ -83,6 +83,8 @@ class ModuleShelf:
         self._modules: dict[str, types.ModuleType] = {}
         self._needs: dict[str, set[str]] = {}
         """By module, its package and the modules that it loads, imports, or holds objects of."""
+        self._loaded_needs: dict[str, dict[str, types.ModuleType]] = {}
+        """By module, those that it loads or imports and that pytest had loaded before."""
         self._inner: set[str] = set()
         """Modules that the import of their package loads."""
         self._refused: set[str] = set()
@@ -157,6 +159,9 @@ class ModuleShelf:
             needs = self._needs.get(name, set()) | {
                 _module_of(value) for value in list(vars(module).values())
             }
+            self._loaded_needs[name] = {
+                each: sys.modules[each] for each in needs & loaded & sys.modules.keys()
+            }
             self._needs[name] = (needs | {name.rpartition(".")[0]}) & self._modules.keys() - {name}
 
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
@@ -199,6 +204,11 @@ class ModuleShelf:
         wanted = self._with_needs(name)
         tops = {each.partition(".")[0] for each in wanted}
         is_replaced = not tops.isdisjoint(self._refused) or any(each in sys.modules for each in wanted)
+        is_replaced |= any(
+            sys.modules.get(other) is not module
+            for each in wanted
+            for other, module in self._loaded_needs.get(each, {}).items()
+        )
         # Of submodules only the imported one is compared, with the search path of its package: the others
         # are those of the package's file.
         compared = {**dict.fromkeys(tops & self._modules.keys()), name: path}

@@ -333,6 +333,23 @@ def test_module_that_a_test_imports_is_executed_under_the_conditions_of_the_test
     in_fork(work)
 
 
+def test_dependent_of_a_stubbed_module_that_was_loaded_before_is_reimported(world: World):
+    world.install({"user.py": "try: import colorsys\nexcept ImportError: colorsys = None\n"})
+
+    def work() -> None:
+        import colorsys  # noqa: F401
+
+        world.preload("user")
+        sys.modules["colorsys"] = None  # type: ignore[assignment]
+
+        import user  # type: ignore[import-not-found]
+
+        assert user.colorsys is None
+        assert len(world.restarts) == 1
+
+    in_fork(work)
+
+
 def test_extension_modules_are_reported_and_never_loaded_twice(world: World):
     name = "numpy"
     if name in sys.modules or find_spec(name) is None:
