@@ -217,11 +217,13 @@ def _origin(case: Case) -> tuple[str | None, Frame | None]:
     there is no explanation; the value is known from an explanation only.
     """
     origins, subjects = origins_of_values(case.error), case.evidence.subjects
+    ran = {(each.path, each.function) for each in case.evidence.executed}
     for value, call in origins:
         callee = _callee(call)
-        for frame in subjects:
-            if frame.function.rpartition(".")[2] == callee:
-                return value, frame
+        named = [frame for frame in subjects if frame.function.rpartition(".")[2] == callee]
+        if named:
+            # Of a function and a method of one name, the one that the test executed.
+            return value, next((frame for frame in named if (frame.path, frame.function) in ran), named[0])
     # The value may come from any method of a class.
     is_function = len(subjects) == 1 and not origins and not is_class(subjects[0])
     return None, subjects[0] if is_function else None

@@ -9,7 +9,15 @@ import pytest
 from diagnosis_samples import TEST_FILE, error, failed, frame
 
 from planner.brief.instructions import asks_for_work
-from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk, Selector
+from planner.model.evidence import (
+    ChangedFile,
+    Evidence,
+    ExceptionFact,
+    ExecutedFunction,
+    Frame,
+    Hunk,
+    Selector,
+)
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
@@ -303,6 +311,18 @@ def test_value_made_from_a_result_is_not_said_to_be_the_result(where: str, giver
     diagnosis = diagnose(seen(compared, subjects=(frame("shop/bits.py", "Bits", 3),)))
 
     assert (diagnosis.suggestion or "").startswith(f"{giver} returned 3 where test_total")
+
+
+def test_value_is_said_to_come_from_the_executed_of_two_functions_of_one_name():
+    compared = error(
+        "AssertionError", "assert 3 == 4\n +  where 3 = bump(1)\n +    where bump = Cart().bump", TEST
+    )
+    both = (frame("shop/old.py", "bump", 2), frame("shop/cart.py", "Cart.bump", 7))
+    ran = ExecutedFunction(path="shop/cart.py", line=7, function="Cart.bump", red=1, green=0)
+
+    diagnosis = diagnose(seen(compared, subjects=both, executed=(ran,), red_tests=1))
+
+    assert (diagnosis.suggestion or "").startswith("Cart.bump (shop/cart.py:7) returned 3 where test_total")
 
 
 def test_value_is_not_said_to_come_from_a_class_with_a_lower_case_name():
