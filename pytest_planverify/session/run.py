@@ -10,6 +10,7 @@ result; the threads of the pool run and watch workers.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -110,10 +111,7 @@ class SessionRun:
         try:
             folder.create()
         except OSError as error:
-            raise pytest.UsageError(
-                f"{folder.home}: the run's records cannot be written: {error.strerror}; make the plan's "
-                "root writable"
-            ) from None
+            raise _unwritable(folder, error) from None
         asked = todos_in_scope(chosen, settings.scope)
         self.asked = frozenset(todo.id for todo in asked)
         """Ids of the todos to verify; only these decide the exit status."""
@@ -144,14 +142,17 @@ class SessionRun:
                 self._last_verdicts = verdicts_to_keep(now, [todo.id for todo in asked])
             watch = TreeWatch(roots, own, tree)
         self.journal = RunJournal(folder.journal, self.id, None if watch is None else watch.keep)
-        self.journal.open(
-            facts.run_id,
-            self.reference,
-            settings,
-            self.todos,
-            boundary=chosen.boundary,
-            baseline=self.baseline,
-        )
+        try:
+            self.journal.open(
+                facts.run_id,
+                self.reference,
+                settings,
+                self.todos,
+                boundary=chosen.boundary,
+                baseline=self.baseline,
+            )
+        except OSError as error:
+            raise _unwritable(folder, error) from None
         self.budget = _budget(facts, flat)
         self._demands = _demands(settings, flat, asked, self.baseline)
         self._digests = FileDigests(root)
@@ -692,6 +693,15 @@ def _demands(
     from pytest_planverify.baseline.comparison import Demands
 
     return Demands(flat, baseline)
+
+
+def _unwritable(folder: RunFolder, error: OSError) -> pytest.UsageError:
+    """Return the error for a run that cannot write its records."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "free space" if is_full else "make the plan's root writable"
+    return pytest.UsageError(
+        f"{folder.home}: the run's records cannot be written: {error.strerror}; {remedy}"
+    )
 
 
 def _budget(facts: RunFacts, flat: FlatPlan) -> BudgetWatch:
