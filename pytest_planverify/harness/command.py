@@ -190,8 +190,8 @@ def _one_round(
             raise
         finally:
             loop.drop_turns()  # first, as an agent that still runs may write files
-            snapshots.take(AFTER_RUN)
             loop.close()
+            snapshots.take(AFTER_RUN)  # last, as it may fail, on a full disk for example
 
 
 def _is_answered(setup: RunSetup, log: Path) -> bool:
