@@ -11,12 +11,11 @@ from example_project import Example, Verified, todo
 from real_command import WORKER
 from text_bundles import unpack_bundle
 
-from planner.planfile.tree import load_tree
-
 PHASES = Path(__file__).parents[2] / "fixtures/projects/phases.txt"
 GREEN, RED = "pytest test_green.py", "pytest test_red.py"
 FILES = {"test_green.py": "def test_it(): pass\n", "test_red.py": "def test_it(): assert 0\n"}
 UP = {"root": ".."}
+UNCONFIRMED = "--planverify-confirm=0"
 
 
 def phases(folder: Path) -> Example:
@@ -53,7 +52,7 @@ def red_example(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 @pytest.fixture(scope="module")
 def red(red_example: Example) -> Verified:
-    return red_example.verify()
+    return red_example.verify(UNCONFIRMED)
 
 
 def test_the_todos_of_all_levels_are_verified_below_their_parents(green: Verified):
@@ -177,33 +176,21 @@ def test_failure_reports_of_sub_plans_are_written_below_the_top_root(red_example
     assert not (red_example.root / "buffer/diagnostics").exists()
 
 
-def test_workers_do_not_change_verdicts_of_sub_plans(tmp_path: Path, red: Verified):
-    other = without_undo(tmp_path).verify("-n", "2", "-p", "xdist.plugin", measured=False)
+def test_workers_and_keep_going_change_no_state_of_sub_plans(tmp_path: Path, red: Verified):
+    options = ("-n", "2", "-p", "xdist.plugin", "--planverify-keep-going", UNCONFIRMED)
+    run = without_undo(tmp_path).verify(*options, measured=False)
 
-    assert other.exit_code == 1, str(other)
-    assert other.states == red.states
-    assert other.verdicts == red.verdicts
-
-
-def test_keep_going_runs_the_checks_of_blocked_todos_in_sub_plans(tmp_path: Path, red: Verified):
-    run = without_undo(tmp_path).verify("--planverify-keep-going")
-
+    assert run.exit_code == 1, str(run)
     assert run.states == red.states
+    for todo_id, state in red.states.items():
+        if state in ("done", "test_failed"):
+            assert run.verdicts[todo_id] == red.verdicts[todo_id]
     assert run.verdicts["phase-2/buffer-integration"] == "failed"
     assert run.verdicts["phase-3/words"] == "passed"
 
 
-def test_a_single_todo_of_a_sub_plan_can_be_verified(tmp_path: Path):
-    run = without_undo(tmp_path).verify("plan.yaml::phase-2/buffer-integration")
-
-    assert run.states["phase-2/buffer-integration"] == "test_failed", str(run)
-    assert run.exit_code == 1
-    assert run.states["phase-2/buffer-impl"] == run.states["phase-1/text-impl"] == "pending"
-    assert run.states["phase-2"] not in ("done", "pending")
-
-
-def test_a_parent_is_verified_with_all_its_todos(tmp_path: Path):
-    run = without_undo(tmp_path).verify("plan.yaml::phase-2", "plan.yaml::phase-1/layout")
+def test_a_parent_is_verified_with_all_its_todos_but_a_todo_alone(tmp_path: Path):
+    run = without_undo(tmp_path).verify("plan.yaml::phase-2", "plan.yaml::phase-1/layout", UNCONFIRMED)
 
     asked = {
         "phase-2": "testing",
@@ -213,25 +200,22 @@ def test_a_parent_is_verified_with_all_its_todos(tmp_path: Path):
         "phase-1/layout": "done",
     }
     assert run.states | asked == run.states, str(run)
-    assert run.states["phase-1/text-impl"] == "pending"
+    assert run.states["phase-1/text-impl"] == "pending", "no dependency is awaited that was not asked for"
+    assert run.states["phase-1"] not in ("done", "pending")
+    assert run.exit_code == 1
 
 
 def test_a_todo_that_no_sub_plan_has_is_a_usage_error(tmp_path: Path):
-    example = phases(tmp_path)
+    run = phases(tmp_path).verify("plan.yaml::phase-2/buffer-imp")
 
-    near = example.verify("plan.yaml::phase-2/buffer-imp")
-    below = example.verify("plan.yaml::phase-1/layout/deeper")
-
-    assert (near.exit_code, below.exit_code) == (4, 4)
-    assert "did you mean plan.yaml::phase-2/buffer-impl?" in near.output
-    assert "the plan has no todo 'phase-1/layout/deeper'" in below.output
+    assert run.exit_code == 4
+    assert "did you mean plan.yaml::phase-2/buffer-impl?" in run.output
 
 
-def test_last_failed_runs_todos_of_sub_plans_below_their_root(tmp_path: Path):
-    example = without_undo(tmp_path)
-    example.verify()
-
-    again = example.verify("--lf")
+def test_last_failed_runs_todos_of_sub_plans_below_their_root(
+    red_example: Example, red: Verified, tmp_path: Path
+):
+    again = red_example.copied_to(tmp_path / "copy").verify("--lf", UNCONFIRMED)
 
     assert again.tests("phase-2/buffer-impl")["tests/test_text.py::test_undo"] == "failed", str(again)
     assert again.check("phase-2/buffer-impl")["taken_from"] is None
@@ -241,13 +225,14 @@ def test_last_failed_runs_todos_of_sub_plans_below_their_root(tmp_path: Path):
 
 def test_an_invalid_sub_plan_does_not_affect_todos_of_other_sub_plans(tmp_path: Path):
     example = phases(tmp_path)
-    (example.root / "phases" / "foundation.yaml").write_text("items: 1")
+    example.write({"phases/foundation.yaml": "items: 1"})
 
-    run = example.verify("plan.yaml::phase-2/buffer-impl")
+    run = example.verify("plan.yaml::phase-2/buffer-impl", "plan.yaml::phase-3")
 
     assert run.exit_code == 0, str(run)
-    assert run.states == {"phase-2/buffer-impl": "done"}
-    assert example.verify().exit_code == 4
+    assert run.states["phase-2/buffer-impl"] == run.states["phase-3"] == "done"
+    assert not [todo_id for todo_id in run.states if todo_id.startswith("phase-1")]
+    assert example.verify("plan.yaml::phase-1/layout").exit_code == 4
 
 
 def test_collect_only_shows_the_tree_of_sub_plans(tmp_path: Path):
@@ -259,29 +244,22 @@ def test_collect_only_shows_the_tree_of_sub_plans(tmp_path: Path):
     assert "   │  └─ up-down  Up and down  (1 criterion, 2 tests)" in run.output
 
 
-def test_a_plan_and_its_sub_plan_can_be_verified_together(tmp_path: Path):
+def test_a_sub_plan_verified_beside_its_parent_has_the_same_states(tmp_path: Path):
     example = without_undo(tmp_path)
     target = tmp_path / "o.json"
 
-    run = example.verify("plan.yaml", "phases/buffer.yaml", "--planverify-outcomes=o.json", outcomes=target)
+    words = ("plan.yaml", "phases/buffer.yaml", "--planverify-outcomes=o.json", UNCONFIRMED)
+    run = example.verify(*words, outcomes=target)
 
     assert run.document is not None
     found = {(entry["plan"], entry["todo_id"]): entry["state"] for entry in run.document["outcomes"]}
-    assert (
-        found["editor", "phase-2/buffer-impl"] == found["buffer-management", "buffer-impl"] == "test_failed"
-    )
+    alone = {todo_id: state for (plan, todo_id), state in found.items() if plan == "buffer-management"}
+    assert alone["buffer-impl"] == "test_failed"
+    for todo_id, state in alone.items():
+        assert found["editor", f"phase-2/{todo_id}"] == state
     assert len(found) == 12 + 3
     assert (tmp_path / "diagnostics/phase-2__buffer-impl_failure_report.json").exists()
     assert (tmp_path / "buffer/diagnostics/buffer-impl_failure_report.json").exists()
-
-
-def test_a_sub_plan_run_alone_has_the_same_states(tmp_path: Path, red: Verified):
-    example = without_undo(tmp_path)
-
-    alone = example.verify("phases/buffer.yaml", outcomes=tmp_path / "buffer/.planverify/outcomes.json")
-
-    below = {name: state for name, state in red.states.items() if name.startswith("phase-2/")}
-    assert {f"phase-2/{name}": state for name, state in alone.states.items()} == below
 
 
 def test_errors_in_all_plan_files_are_reported_before_any_test_runs(tmp_path: Path):
@@ -298,107 +276,105 @@ def test_errors_in_all_plan_files_are_reported_before_any_test_runs(tmp_path: Pa
     assert not (tmp_path / ".planverify").exists()
 
 
-def test_only_selected_sub_plans_must_be_valid(tmp_path: Path):
-    example = phases(tmp_path)
-    example.write({"phases/foundation.yaml": "broken"})
-
-    assert example.verify("plan.yaml::phase-3").exit_code == 0
-    assert example.verify("plan.yaml::phase-1/layout").exit_code == 4
-
-
-def test_integration_tests_of_a_parent_decide_its_verdict(tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    keys = sub_plan(example, "one", todo("a", GREEN))
-    example.plan(todo("p", RED, **keys), todo("next", GREEN, after=("p",)))
-
-    run = example.verify()
-
-    assert run.states == {"p": "test_failed", "p/a": "done", "next": "blocked"}, str(run)
-    assert run.verdicts["p"] == {"sub_plan": "passed", "tests[0]": "failed"}
-    assert run.outcomes["p"]["verified"] is True
-    assert run.category("p") == "TEST_REGRESSION"
-    assert run.exit_code == 1
-
-
-def test_criteria_of_a_parent_run_after_its_todos(tmp_path: Path):
-    text = "import pathlib\ndef test_it(): assert pathlib.Path('made').read_text() == 'made'\n"
-    example = Example(tmp_path, {"test_made.py": text, "make.py": "open('made', 'w').write('made')\n"})
-    keys = sub_plan(example, "one", todo("a", "python make.py"))
-    example.plan(todo("p", "pytest test_made.py", **keys))
-
-    assert example.verify().states == {"p": "done", "p/a": "done"}
-
-
-def test_questions_of_a_sub_plan_are_answered_in_the_top_plan(tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    keys = sub_plan(example, "one", todo("a", GREEN, manual=[{"question": "Nice?"}]), root=".")
-    example.write({"phases/test_green.py": FILES["test_green.py"]})
-    example.plan(todo("p", **keys))
-
-    asked = example.verify()
-    answer = {"plan": "example", "todo_id": "p/a", "check_id": "manual[0]", "question": "Nice?"}
-    example.write(
-        {".planverify/answers.json": json.dumps({"answers": [answer | {"answer": "yes", "by": "R"}]})}
-    )
-    answered = example.verify()
-
-    assert (asked.exit_code, answered.exit_code) == (11, 0), f"{asked}\n{answered}"
-    assert asked.states == {"p": "testing", "p/a": "testing"}
-    assert check(asked, "p")["verdict"] == "needs_human"
-    assert check(asked, "p")["reason"] == "p/a must be answered by a person"
-
-
-@pytest.mark.parametrize(("parent_status", "child_status"), [("claimed", "open"), ("open", "claimed")])
-def test_a_todo_counts_as_claimed_when_it_or_a_parent_is(
-    parent_status: str, child_status: str, tmp_path: Path
-):
-    example = Example(tmp_path, FILES)
-    keys = sub_plan(example, "one", todo("a", GREEN, status=child_status), todo("b", RED))
-    example.plan(todo("p", status=parent_status, **keys), todo("other", RED))
-
-    run = example.verify("--planverify-scope=claimed")
-
-    wanted = {"p", "p/a", "p/b"} if parent_status == "claimed" else {"p/a"}
-    assert set(run.states) == wanted, str(run)
-    assert run.exit_code == (1 if parent_status == "claimed" else 0)
-
-
-def test_scope_claimed_includes_the_dependencies_of_a_claimed_todo(tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    one = sub_plan(example, "one", todo("a", RED))
-    two = sub_plan(example, "two", todo("b", GREEN, status="claimed"), todo("c", GREEN))
-    example.plan(todo("p1", **one), todo("p2", after=("p1",), **two))
-
-    run = example.verify("--planverify-scope=claimed")
-
-    assert run.states == {"p1": "testing", "p1/a": "test_failed", "p2/b": "blocked"}, str(run)
-    assert run.exit_code == 1
-
-
-def test_a_parent_waits_for_its_pending_todos(tmp_path: Path):
-    example = Example(tmp_path, FILES)
+@pytest.fixture(scope="module")
+def parents_example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """Return a plan with a parent for each rule; two of them share a file, whose id is that of the plan."""
+    made = "import pathlib\ndef test_it(): assert pathlib.Path('made').read_text() == 'made'\n"
+    files = {"test_made.py": made, "make.py": "open('made', 'w').write('made')\n"}
+    files["phases/test_green.py"] = FILES["test_green.py"]
+    example = Example(tmp_path_factory.mktemp("parents"), {**FILES, **files})
     later = todo("later", requires_testing=False)
-    example.plan(todo("p", **sub_plan(example, "one", todo("a", GREEN), later)))
-    partly = example.verify()
-    example.plan(todo("p", **sub_plan(example, "one", later)))
-    not_at_all = example.verify()
-    example.plan(todo("p", **sub_plan(example, "one", later | {"status": "claimed"})))
-    by_word = example.verify()
+    one = sub_plan(example, "one", todo("a", GREEN))
+    make = sub_plan(example, "make", todo("a", "python make.py"))
+    partly = sub_plan(example, "partly", todo("a", GREEN), later)
+    pending = sub_plan(example, "pending", later)
+    claimed = sub_plan(example, "claimed", later | {"status": "claimed"})
+    asking = sub_plan(example, "asking", todo("a", GREEN, manual=[{"question": "Nice?"}]), root=".")
+    example.plan(
+        todo("red", RED, **one),
+        todo("after_red", GREEN, after=("red",)),
+        todo("shares", **one),
+        todo("made", "pytest test_made.py", **make),
+        todo("partly", **partly),
+        todo("pending", **pending),
+        todo("claimed", **claimed),
+        todo("asking", **asking),
+        todo_list_id="one",
+    )
+    return example
 
-    assert partly.states == {"p": "testing", "p/a": "done", "p/later": "pending"}, str(partly)
-    assert check(partly, "p")["verdict"] == "not_run"
-    assert check(partly, "p")["reason"] == "p/later not done yet"
-    assert not_at_all.states == {"p": "pending", "p/later": "pending"}
-    assert by_word.states == {"p": "done", "p/later": "done"}
-    assert by_word.exit_code == 5, str(by_word)
+
+@pytest.fixture(scope="module")
+def parents(parents_example: Example) -> Verified:
+    return parents_example.verify(UNCONFIRMED)
 
 
-def test_two_phases_may_share_one_file_and_sub_plans_may_share_an_id(tmp_path: Path):
+def test_integration_tests_of_a_parent_decide_its_verdict(parents: Verified):
+    states = {todo_id: parents.states[todo_id] for todo_id in ("red", "red/a", "after_red")}
+    assert states == {"red": "test_failed", "red/a": "done", "after_red": "blocked"}, str(parents)
+    assert parents.verdicts["red"] == {"sub_plan": "passed", "tests[0]": "failed"}
+    assert parents.outcomes["red"]["verified"] is True
+    assert parents.category("red") == "TEST_REGRESSION"
+    assert parents.exit_code == 1
+
+
+def test_two_phases_may_share_one_file_and_sub_plans_may_share_an_id(parents: Verified):
+    assert parents.states["red/a"] == parents.states["shares/a"] == parents.states["shares"] == "done"
+
+
+def test_criteria_of_a_parent_run_after_its_todos(parents: Verified):
+    assert (parents.states["made"], parents.states["made/a"]) == ("done", "done"), str(parents)
+
+
+def test_a_parent_waits_for_its_pending_todos(parents: Verified):
+    states = parents.states
+    assert (states["partly"], states["partly/a"], states["partly/later"]) == ("testing", "done", "pending")
+    assert check(parents, "partly")["verdict"] == "not_run"
+    assert check(parents, "partly")["reason"] == "partly/later not done yet"
+    assert (states["pending"], states["pending/later"]) == ("pending", "pending")
+    assert (states["claimed"], states["claimed/later"]) == ("done", "done")
+
+
+def test_questions_of_a_sub_plan_are_answered_in_the_top_plan(
+    parents_example: Example, parents: Verified, tmp_path: Path
+):
+    assert (parents.states["asking"], parents.states["asking/a"]) == ("testing", "testing")
+    assert check(parents, "asking")["verdict"] == "needs_human"
+    assert check(parents, "asking")["reason"] == "asking/a must be answered by a person"
+
+    example = parents_example.copied_to(tmp_path / "copy")
+    answer = {"plan": "one", "todo_id": "asking/a", "check_id": "manual[0]", "question": "Nice?"}
+    answers = {"answers": [answer | {"answer": "yes", "by": "R"}]}
+    example.write({".planverify/answers.json": json.dumps(answers)})
+    assert example.verify("plan.yaml::asking").exit_code == 0
+
+
+def test_a_todo_counts_as_claimed_when_it_or_a_parent_is_or_a_claimed_todo_depends_on_it(tmp_path: Path):
     example = Example(tmp_path, FILES)
-    keys = sub_plan(example, "one", todo("a", GREEN))
-    example.plan(todo("p1", **keys), todo("p2", **keys), todo_list_id="one")
+    parent = sub_plan(example, "parent", todo("a", GREEN, status="open"), todo("b", RED))
+    child = sub_plan(example, "child", todo("a", GREEN, status="claimed"), todo("b", RED))
+    first = sub_plan(example, "first", todo("a", RED))
+    second = sub_plan(example, "second", todo("b", GREEN, status="claimed"), todo("c", GREEN))
+    example.plan(
+        todo("parent", status="claimed", **parent),
+        todo("child", status="open", **child),
+        todo("first", **first),
+        todo("second", after=("first",), **second),
+        todo("other", RED),
+    )
 
-    assert set(example.verify().states) == {"p1", "p1/a", "p2", "p2/a"}
+    run = example.verify("--planverify-scope=claimed", UNCONFIRMED)
+
+    assert run.states == {
+        "parent": "testing",
+        "parent/a": "done",
+        "parent/b": "test_failed",
+        "child/a": "done",
+        "first": "testing",
+        "first/a": "test_failed",
+        "second/b": "blocked",
+    }, str(run)
+    assert run.exit_code == 1
 
 
 def test_the_journal_ends_with_the_state_of_each_todo(red_example: Example, red: Verified):
@@ -411,9 +387,3 @@ def test_the_journal_ends_with_the_state_of_each_todo(red_example: Example, red:
     assert judged[-1]["blocked_by"] == ["phase-2"]
     assert records[-1]["record"] == "run_finished"
     assert records[-1]["exit_status"] == 1
-
-
-def test_the_example_project_loads_without_a_run(tmp_path: Path):
-    folder = unpack_bundle(PHASES, tmp_path)
-    flat = load_tree(folder / "plan.yaml", boundary=folder).load_all().flat()
-    assert len(flat.loaded.plan.items) == 12
