@@ -122,6 +122,7 @@ def test_run_folders_are_unique(tmp_path: Path):
 
 
 def test_recent_runs_and_the_current_one_are_kept(tmp_path: Path):
+    assert KEPT_RUNS == 20
     for number in range(KEPT_RUNS + 5):
         RunFolder(tmp_path, f"r{number:02}").create()
         os.utime(tmp_path / f".planverify/runs/r{number:02}", (number + 1, number + 1))
