@@ -15,6 +15,7 @@ HANGS = {
     "set_up": "import pytest, time\n@pytest.fixture\ndef slow(): time.sleep(60)\ndef test_it(slow): pass\n",
     "at_import": "import time\ntime.sleep(60)\ndef test_it(): pass\n",
 }
+MANY = "import pytest, time\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n): time.sleep(0.2)\n"
 
 LIMIT = 2
 """Seconds that suffice for a worker to reach its test, even on a busy machine."""
@@ -31,10 +32,13 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         {
             "test_healthy.py": "def test_first(): pass\ndef test_last(): pass\n",
             "hang.py": "import time\ntime.sleep(60)\n",
+            "test_many.py": MANY,
         }
     )
     todos += [
         todo("command", {"cmd": "python hang.py", "timeout_seconds": LIMIT}),
+        todo("tight", {"cmd": "pytest test_many.py", "timeout_seconds": 1}),
+        todo("wide", {"cmd": "pytest test_many.py", "timeout_seconds": 20}),
         todo("last", "pytest test_healthy.py::test_last"),
     ]
     example.plan(*todos)
@@ -83,39 +87,27 @@ def test_the_limit_does_not_count_the_removal_of_temporary_folders_of_other_sess
     assert not (old / "pytest-0").exists(), "it was not removed"
 
 
-def test_a_hanging_test_in_an_xdist_worker_is_ended(tmp_path):  # type: ignore[no-untyped-def]
-    example = Example(tmp_path, {"test_healthy.py": "def test_it(): pass\n"})
-    names = ("holds_the_interpreter",)
-    example.write({f"test_{name}.py": HANGS[name] for name in names})
-    example.plan(
-        *(todo(name, {"cmd": f"pytest test_{name}.py", "timeout_seconds": LIMIT}) for name in names),
-        todo("healthy", "pytest test_healthy.py"),
-    )
+def test_a_hanging_test_in_an_xdist_worker_is_ended(tmp_path: Path):
+    name = "holds_the_interpreter"
+    example = Example(tmp_path, {"test_it.py": HANGS[name], "test_healthy.py": "def test_it(): pass\n"})
+    hangs = todo("hangs", {"cmd": "pytest test_it.py", "timeout_seconds": LIMIT})
+    example.plan(hangs, todo("healthy", "pytest test_healthy.py"))
 
-    run = example.verify("-p", "xdist", "-p", "pytest_timeout", "-n2", "--planverify-confirm=1")
+    run = example.verify("-p", "xdist", "-p", "pytest_timeout", "-n2", "--planverify-confirm=0")
 
-    assert run.verdicts == dict.fromkeys(names, "failed") | {"healthy": "passed"}, str(run)
-    assert {run.category(name) for name in names} == {"TEST_TIMEOUT"}
+    assert run.verdicts == {"hangs": "failed", "healthy": "passed"}, str(run)
+    assert run.category("hangs") == "TEST_TIMEOUT"
     assert not run.left_running
 
 
-def test_the_time_limit_applies_to_all_tests_of_a_criterion_together(tmp_path):  # type: ignore[no-untyped-def]
-    text = "import pytest, time\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n): time.sleep(0.2)\n"
-    example = Example(tmp_path, {"test_it.py": text})
-    example.plan(
-        todo("tight", {"cmd": "pytest test_it.py", "timeout_seconds": 1}),
-        todo("wide", {"cmd": "pytest test_it.py", "timeout_seconds": 20}),
-    )
-
-    run = example.verify("-p", "pytest_timeout", "--planverify-confirm=1")
-
-    assert run.verdicts == {"tight": "failed", "wide": "passed"}, str(run)
-    assert run.category("tight") == "TEST_TIMEOUT"
+def test_the_time_limit_applies_to_all_tests_of_a_criterion_together(hanging: Verified):
+    assert (hanging.verdicts["tight"], hanging.verdicts["wide"]) == ("failed", "passed"), str(hanging)
+    assert hanging.category("tight") == "TEST_TIMEOUT"
 
 
 FILES = {
     "tests/test_spending.py": """
-        import pathlib, subprocess, sys, time
+        import subprocess, sys, time
 
         def test_quick(): pass
         def test_slow(): time.sleep(60)
@@ -123,10 +115,6 @@ FILES = {
         def test_large_child():
             code = "import time; data = bytearray(b'1') * (400 << 20); time.sleep(60)"
             subprocess.run([sys.executable, "-c", code])
-
-        def test_many_files():
-            for number in range(9):
-                pathlib.Path(f"file{number}.txt").write_text("x")
 
         def test_last(): pass
     """,
@@ -187,19 +175,18 @@ def test_an_exceeded_budget_ends_the_run_and_keeps_its_verdicts(
     assert run.document["run"]["duration_ms"] < 40_000
 
 
-def test_the_budget_of_new_files_excludes_expected_artifacts(project: Example, tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    command = "pytest tests/test_spending.py::test_many_files"
-    artifacts = [f"file{number}.txt" for number in range(9)]
+def test_the_budget_of_new_files_excludes_expected_artifacts_and_earlier_files(tmp_path: Path):
+    artifacts = [f"artifact{number}.txt" for number in range(9)]
+    names = artifacts + [f"file{number}.txt" for number in range(9)]
+    text = f"import pathlib\ndef test_it():\n    for name in {names}: pathlib.Path(name).write_text('x')\n"
+    example = Example(tmp_path, {"test_files.py": text})
     example.plan(
-        todo("files", command, expected_artifacts=artifacts), metadata={"budget": {"new_files": 0}}
+        todo("files", "pytest test_files.py", expected_artifacts=artifacts),
+        metadata={"budget": {"new_files": 8}},
     )
-    assert example.verify().exit_code == 0
 
-    for name in artifacts:
-        (tmp_path / name).unlink()
-    example.plan(todo("files", command), metadata={"budget": {"new_files": 8}})
     run = example.verify()
+
     assert (run.exit_code, run.category("files")) == (12, "BUDGET_EXCEEDED"), str(run)
     assert run.check("files")["verdict"] == "passed"
     assert "9 new files" in run.check("files", "budget")["reason"]
