@@ -116,25 +116,29 @@ class Killing:
         self.verdicts_found = 0
         """Number of final verdicts in the journals of killed runs."""
         self.truths: dict[tuple[str, ...], dict[str, Any]] = {}
-        for how in WAYS:
+        self.truth: dict[str, Any] = {}
+
+    def round(self, kills: int) -> None:
+        """Kill a run and its resumptions, check the state after each, and let the last one finish."""
+        how = self.random.choice(WAYS)
+        self.truth = self._truth_of(how)
+        self.example = self._fresh()
+        final: dict[tuple[str, str], str] = {}
+        for number in range(kills):
+            options = (*how, *(("--planverify-resume",) if number else ()))
+            final = self._kill(self.random.uniform(0, 1.1) * self.seconds, final, *options)
+        self._resume(final, *how)
+
+    def _truth_of(self, how: tuple[str, ...]) -> dict[str, Any]:
+        """Return the outcomes of a run with these options that is not killed."""
+        if how not in self.truths:
             self.example = self._fresh()
             started = time.monotonic()
             assert self._run(*how) == 1, self.output
             self.seconds = time.monotonic() - started
             self.truths[how] = self._document()
             self.lines = (self._runs()[-1] / "journal.jsonl").read_bytes().count(b"\n")
-        self.truth = self.truths[()]
-
-    def round(self, kills: int) -> None:
-        """Kill a run and its resumptions, check the state after each, and let the last one finish."""
-        self.example = self._fresh()
-        final: dict[tuple[str, str], str] = {}
-        how = self.random.choice(WAYS)
-        self.truth = self.truths[how]
-        for number in range(kills):
-            options = (*how, *(("--planverify-resume",) if number else ()))
-            final = self._kill(self.random.uniform(0, 1.1) * self.seconds, final, *options)
-        self._resume(final, *how)
+        return self.truths[how]
 
     def _fresh(self) -> Example:
         example = Example(self.folder / uuid.uuid4().hex[:8], FILES)
