@@ -80,15 +80,23 @@ def surroundings() -> dict[str, str]:
     return inherited | LEAN_TERMINAL | path
 
 
+PRICE = ("--only", "price")
+"""Options that limit a run to one todo, where two would show no more."""
+
 WITHOUT_PROCESSES = {"undo", "next", "status", "explain", "history", "answer", "report"}
 """Commands that start no other process, so that a fork of this one can run them."""
+
+
+def run_forked(root: Path, *words: str) -> Finished:
+    """Run `planverify WORDS`, which start no other process, in a fork."""
+    ran = forked(words, root, program="planverify")
+    return Finished(exit_code=ran.status, output=ran.out + ran.err)
 
 
 def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = False) -> Finished:
     """Run `planverify WORDS`; with ``all_measured``, coverage includes the verifications that it starts."""
     if words[0] in WITHOUT_PROCESSES:
-        ran = forked(words, root, program="planverify")
-        return Finished(exit_code=ran.status, output=ran.out + ran.err)
+        return run_forked(root, *words)
     script = str(Path(sys.executable).with_name("planverify"))
     done = subprocess.run(
         [script, *words] if all_measured else planverify_words(*words),
@@ -124,13 +132,19 @@ def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path
     assert "2 done" in report.output, report
 
 
-def test_an_incomplete_run_leaves_its_last_outcomes(project: Path):
+RED_AMONG_GREENS = "\n\ndef test_nothing():\n    assert gross(0) == 0\n"
+
+
+def test_an_incomplete_run_repairs_a_test_that_failed_before_and_leaves_its_last_outcomes(project: Path):
+    with (project / "tests/test_price.py").open("a") as test:
+        test.write(RED_AMONG_GREENS)
     commit_all(project)
-    broken = agent(
-        project, "import pathlib\npathlib.Path('shop/price.py').write_text('def price(): return 0\\n')\n"
-    )
-    halted = run(project, "run", "plan.yaml", "--agent", broken)
-    assert halted.exit_code not in (0, 2), halted
+    useless = "import pathlib\npathlib.Path('shop/price.py').write_text('def gross(net): return net\\n')\n"
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, useless))
+    assert done.exit_code == 1, str(done)
+    assert "repairs price_branch_01" in done.output, "nobody says that it was there before the work"
+    assert "0 of 2 todos done" in done.output
+    assert "assert 100 == 119" in done.output
 
     report = run(project, "report", "markdown=-", "plan.yaml")
     after = run(project, "next", "plan.yaml")
@@ -143,53 +157,32 @@ def test_an_incomplete_run_leaves_its_last_outcomes(project: Path):
     assert ".planverify/harness" not in brief, "the copy of the plan that the run has edited"
 
 
-def test_the_brief_of_a_repair_contains_the_failure_even_without_git(project: Path):
+def test_a_repair_gets_the_confirmed_failure_and_the_outcomes_are_those_of_the_plan(project: Path):
+    """Also without git, and with a limit."""
+    (project / "pytest.ini").write_text(PYTEST_INI.partition("addopts")[0])  # failures are confirmed
     wrong_first = HONEST + (
         'brief = pathlib.Path(os.environ["PLANVERIFY_BRIEF"]).read_text()\n'
-        'if "_branch_" not in os.environ["PLANVERIFY_TODO"]:\n'
+        'if os.environ["PLANVERIFY_TODO"] == "price":\n'
         '    pathlib.Path("../verified.txt").write_text(str(len(os.listdir(".planverify/runs"))))\n'
         '    pathlib.Path(path).write_text(text.replace("return", "return 1 +"))\n'
-        "else:\n"
-        '    assert "assert 120 == 119" in brief or "assert 4 == 3" in brief, brief\n'
+        'elif "_branch_" in os.environ["PLANVERIFY_TODO"]:\n'
+        '    assert "assert 120 == 119" in brief, brief\n'
     )
-    done = run(project, "run", "plan.yaml", "--only", "price", "--agent", agent(project, wrong_first))
+    words = ("--max-turns", "9", "--agent", agent(project, wrong_first))
+    done = run(project, "run", "plan.yaml", *words)
     assert done.exit_code == 0, str(done)
     assert "repairs price_branch_01" in done.output
     assert not (project / ".git").exists()
     before_the_first_turn = (project.parent / "verified.txt").read_text()
     assert before_the_first_turn == "1", "recording the baseline is the first verification"
-
-
-def test_the_outcomes_of_a_run_with_limits_and_repairs_are_those_of_the_plan(project: Path):
-    wrong_first = HONEST + (
-        'if os.environ["PLANVERIFY_TODO"] == "price":\n'
-        '    pathlib.Path(path).write_text(text.replace("return", "return 1 +"))\n'
-    )
-    words = ("--max-turns", "9", "--agent", agent(project, wrong_first))
-    done = run(project, "run", "plan.yaml", *words)
     report = run(project, "report", "markdown=-", "plan.yaml")
-
-    assert (done.exit_code, "repairs price_branch_01" in done.output) == (0, True), str(done)
     assert "2 done" in report.output, str(report)
-
-
-RED_AMONG_GREENS = "from shop.price import gross\n\n\ndef test_nothing():\n    assert gross(0) == 0\n"
-
-
-def test_one_failing_test_among_green_ones_is_repaired_by_its_todo(project: Path):
-    test = project / "tests/test_price.py"
-    test.write_text(test.read_text() + RED_AMONG_GREENS.partition("\n")[2])
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, "print('all done!')"))
-    assert done.exit_code == 1, str(done)
-    assert "repairs price_branch_01" in done.output, "nobody says that it was there before the work"
-    assert "0 of 2 todos done" in done.output
-    assert "assert 100 == 119" in done.output
 
 
 def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
     before = {name: (project / name).read_text() for name in FILES}
     code = "for name in ('tests/test_price.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, f"{code}    open(name, 'w')"))
+    done = run(project, "run", "plan.yaml", *PRICE, "--agent", agent(project, f"{code}    open(name, 'w')"))
     assert done.exit_code == 13, str(done)
     assert "which only planverify writes; the turn is undone" in done.output
     assert {name: (project / name).read_text() for name in FILES} == before
@@ -208,7 +201,7 @@ def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
         "subprocess.run([*git, 'switch', '-qc', 'work'])\n"
         "subprocess.run([*git, 'commit', '-qam', 'work'])\n"
     )
-    words = ("--dirty", "save", "--only", "price", "--agent", agent(project, code))
+    words = ("--dirty", "save", *PRICE, "--agent", agent(project, code))
     done = run(project, "run", "plan.yaml", *words)
     assert done.exit_code == 13, str(done)
     assert "the records of the run were removed; they are restored" in done.output
@@ -219,7 +212,7 @@ def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
 def test_a_hanging_turn_is_ended_at_its_time_limit_with_its_processes(project: Path):
     sleep = "import time; time.sleep(60)"
     hanging = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {sleep!r}])\n{sleep}"
-    words = ("--max-turn-seconds", "1", "--max-turns", "1", "--agent", agent(project, hanging))
+    words = (*PRICE, "--max-turn-seconds", "1", "--max-turns", "1", "--agent", agent(project, hanging))
     done = run(project, "run", "plan.yaml", *words)
     assert done.exit_code == 12, str(done)
     assert "the agent was stopped after 1 s" in done.output
@@ -240,7 +233,7 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
         + 'if "_branch_" not in os.environ["PLANVERIFY_TODO"]: pathlib.Path(path).write_text("x = 1\\n")\n'
     )
     words = ("run", "plan.yaml", "--agent", agent(project, code))
-    waiting = run(project, *words, "--only", "price", "--wait", "0.3")
+    waiting = run(project, *words, *PRICE, "--wait", "0.3")
     assert (waiting.exit_code, "waiting 0.3 s for an answer" in waiting.output) == (11, True), waiting
     assert questions(project) == ["price_branch_01"]
     again = run(project, *words)
@@ -314,6 +307,7 @@ def test_one_run_at_a_time_works_in_a_project(project: Path):
         while not (project / ".planverify/harness/driver.json").exists():  # before its first verification
             assert time.monotonic() < give_up, "the run did not begin"
             time.sleep(0.02)
+        first.send_signal(signal.SIGSTOP)  # so that it does not end before the others are refused
         refused = [
             run(project, "run", "plan.yaml", *words),
             run(project, "run", "other.yaml", *words),
@@ -329,22 +323,15 @@ def test_one_run_at_a_time_works_in_a_project(project: Path):
     first.wait()
 
 
-def test_a_renamed_file_is_uncommitted_work_under_both_names(project: Path):
+def test_uncommitted_work_also_of_a_renamed_file_is_refused_or_saved_in_git(project: Path):
     (project / "notes.txt").write_text("notes\n")
     commit_all(project)
     subprocess.run(["git", "mv", "notes.txt", "ideas.txt"], cwd=project, check=True)
-
-    refused = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
-
-    assert (refused.exit_code, "ideas.txt, notes.txt not committed" in refused.output) == (2, True)
-
-
-def test_uncommitted_work_is_refused_or_saved_in_git(project: Path):
-    commit_all(project)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
     words = ("run", "plan.yaml", "--agent", agent(project, HONEST))
     refused = run(project, *words)
     assert (refused.exit_code, "--dirty save" in refused.output) == (2, True)
+    assert "ideas.txt, notes.txt, shop/price.py not committed" in refused.output
     done = run(project, *words, "--dirty", "save", "--only", "pri*")
     assert done.exit_code == 0, str(done)
     assert "completed: 1 of 1 todo done" in done.output
@@ -376,7 +363,7 @@ def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
 
     with (project / "shop/basket.py").open("a") as file:
         file.write("EXTRA = 1\n")
-    of_another_todo = run(project, *words, "--only", "price")
+    of_another_todo = run(project, *words, *PRICE)
     (project / "shop/more.py").write_text("EXTRA = 1\n")
     of_no_todo = run(project, *words, all_measured=True)
 
@@ -398,7 +385,7 @@ def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
     ],
 )
 def test_wrong_use_of_run_is_reported_with_a_remedy(project: Path, words: tuple[str, ...], said: str):
-    done = run(project, "run", "plan.yaml", *words)
+    done = run_forked(project, "run", "plan.yaml", *words)
     assert done.exit_code in (2, 4)
     assert said in done.output
     assert done.output.count("\n") <= 3
