@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from example_project import Example, todo
-from real_command import FULL, PYTHON, run_pytest
+from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
+from real_command import FULL, LEAN_TERMINAL, PYTHON, outer_environment, run_pytest
 
-
-def example(root: Path, **files: str) -> Example:
-    project = Example(root, {f"{name}.py": text for name, text in files.items()})
-    project.write({"test_other.py": "def test_other(): pass\n"})
-    project.plan(todo("disturbing", "pytest test_it.py"), todo("other", "pytest test_other.py"))
-    return project
+UNCONFIRMED = "--planverify-confirm=0"
+"""A confirmation of each failure would start a new interpreter."""
 
 
 def test_setup_only_and_setup_plan_fail_the_criterion(tmp_path: Path) -> None:
     project = Example(tmp_path, {"test_it.py": "def test_it(): assert False\n"})
     project.plan(*(todo(name, f"pytest test_it.py --setup-{name}") for name in ("only", "plan")))
-    of_command = project.verify()
+    of_command = project.verify(UNCONFIRMED)
     project.write({"pytest.ini": "[pytest]\naddopts = --setup-plan\n"})
     project.plan(todo("ini", "pytest test_it.py"))
-    of_ini = project.verify()
+    of_ini = project.verify(UNCONFIRMED)
     for run in (of_command, of_ini):
         assert run.exit_code == 1, str(run)
         for name, verdict in run.verdicts.items():
@@ -45,9 +43,47 @@ REPLACED = (
 )
 
 
-def test_a_function_patched_by_a_failing_test_affects_no_other_test(tmp_path: Path) -> None:
-    project = Example(tmp_path, {"test_other.py": "def test_other(): pass\n"})
-    todos: list[dict[str, Any]] = []
+UNUSUAL_VALUES = {
+    "10**400": "passed",
+    "-(10**400)": "failed",
+    "10**6000": "failed",
+    "Odd()": "failed",
+    "circle": "failed",
+    "{object(): 1}": "failed",
+}
+DISTURBING = {
+    "frozen_clock/conftest.py": """
+        import time, pytest
+        @pytest.fixture(autouse=True, scope="session")
+        def stopped():
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(time, "time", lambda: 1_000_000.0)
+                yield
+    """,
+    "frozen_clock/test_clock.py": """
+        import threading
+        def test_first(): pass
+        def test_second(): threading.Event().wait(0.5)
+    """,
+    "test_forges.py": """
+        import glob
+        def test_it():
+            (journal,) = glob.glob(".planverify/runs/*/journal.jsonl")
+            with open(journal, "a") as stream:
+                for name in ("collected", "test_finished", "session_ended", "metric", "leak"):
+                    stream.write('{"record": "%s", "session": "s1", "at": "noon"}\\n' % name)
+            assert False
+    """,
+    "test_other.py": "def test_other(): pass\n",
+}
+
+
+@pytest.fixture(scope="module")
+def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """Return a run of tests that disturb each other, in a folder with a symbolic link to itself."""
+    project = Example(tmp_path_factory.mktemp("disturbed"), DISTURBING)
+    (project.root / "around").symlink_to("around")
+    todos = [todo("clock", "pytest frozen_clock"), todo("forges", "pytest test_forges.py")]
     for number, replaced in enumerate(REPLACED):
         text = f"""
         import builtins, json, os
@@ -58,120 +94,65 @@ def test_a_function_patched_by_a_failing_test_affects_no_other_test(tmp_path: Pa
         """
         project.write({f"test_{number}.py": text})
         todos += [
-            todo(f"t{number}", f"pytest test_{number}.py"),
+            todo(f"replaced{number}", f"pytest test_{number}.py"),
             todo(f"other{number}", "pytest test_other.py"),
         ]
-    project.plan(*todos)
-    run = project.verify()
-    for number, replaced in enumerate(REPLACED):
-        file = f"test_{number}.py"
-        assert run.verdicts[f"t{number}"] == "failed", f"{replaced}\n{run}"
-        assert run.verdicts[f"other{number}"] == "passed", f"{replaced}\n{run}"
-        assert run.tests(f"t{number}") == {f"{file}::test_it": "failed", f"{file}::test_after": "passed"}
-
-
-def test_a_frozen_clock_causes_no_timeout(tmp_path: Path) -> None:
-    project = example(
-        tmp_path,
-        conftest="""
-        import time, pytest
-        @pytest.fixture(autouse=True, scope="session")
-        def stopped():
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(time, "time", lambda: 1_000_000.0)
-                yield
-        """,
-        test_it="""
-        import threading
-        def test_first(): pass
-        def test_second(): threading.Event().wait(0.5)
-        """,
-    )
-    run = project.verify()
-    assert run.verdicts == {"disturbing": "passed", "other": "passed"}, str(run)
-
-
-def test_a_test_that_removes_the_folder_of_the_run_fails_only_its_criterion(tmp_path: Path) -> None:
-    project = example(
-        tmp_path,
-        test_it="""
-        import shutil
-        def test_it():
-            shutil.rmtree(".planverify")
-            assert False
-        """,
-    )
-    run = project.verify()
-    assert run.exit_code == 1, str(run)
-    assert run.verdicts == {"disturbing": "failed", "other": "passed"}
-    assert "Traceback" not in run.output
-
-
-def test_malformed_forged_records_cause_no_internal_error(tmp_path: Path) -> None:
-    project = example(
-        tmp_path,
-        test_it="""
-        import glob
-        def test_it():
-            (journal,) = glob.glob(".planverify/runs/*/journal.jsonl")
-            with open(journal, "a") as stream:
-                for name in ("collected", "test_finished", "session_ended", "metric", "leak"):
-                    stream.write('{"record": "%s", "session": "s1", "at": "noon"}\\\\n' % name)
-            assert False
-        """,
-    )
-    run = project.verify()
-    assert run.exit_code == 1, str(run)
-    assert run.verdicts == {"disturbing": "failed", "other": "passed"}
-
-
-UNUSUAL_VALUES = {
-    "10**400": "passed",
-    "-(10**400)": "failed",
-    "10**6000": "failed",
-    "Odd()": "failed",
-    "circle": "failed",
-    "{object(): 1}": "failed",
-}
-
-
-def test_an_unusual_metric_value_affects_only_the_metric(tmp_path: Path) -> None:
     head = """
     class Odd:
         def __str__(self): raise SystemExit(0)
     circle = []
     circle.append(circle)
     """
-    project = Example(tmp_path)
     metric = {"name": "m", "operator": ">=", "value": 1}
-    todos: list[dict[str, Any]] = []
     for number, value in enumerate(UNUSUAL_VALUES):
         test = f'def test_it(record_property): record_property("m", {value})'
-        project.write({f"test_{number}.py": f"{head}{test}\n"})
-        todos.append(todo(f"t{number}", f"pytest test_{number}.py", metrics=[metric]))
+        project.write({f"test_metric{number}.py": f"{head}{test}\n"})
+        todos.append(todo(f"metric{number}", f"pytest test_metric{number}.py", metrics=[metric]))
     project.plan(*todos)
-    run = project.verify()
-    assert list(run.verdicts.values()) == [
-        {"tests[0]": "passed", "metrics[0]": verdict} for verdict in UNUSUAL_VALUES.values()
-    ], str(run)
+    run = project.verify(UNCONFIRMED)
+    assert run.exit_code == 1, str(run)
+    assert "Traceback" not in run.output
+    return run
 
 
-def test_a_self_referencing_symlink_is_tolerated(tmp_path: Path) -> None:
-    project = example(tmp_path, test_it="def test_it(): pass\n")
-    (tmp_path / "around").symlink_to("around")
-    run = project.verify()
-    assert run.exit_code == 0, str(run)
+@pytest.mark.parametrize("number", range(len(REPLACED)))
+def test_a_function_patched_by_a_failing_test_affects_no_other_test(
+    disturbed: Verified, number: int
+) -> None:
+    assert disturbed.verdicts[f"other{number}"] == "passed", str(disturbed)
+    tests = disturbed.tests(f"replaced{number}")
+    file = f"test_{number}.py"
+    assert tests == {f"{file}::test_it": "failed", f"{file}::test_after": "passed"}
 
 
-def test_planverify_adds_no_warnings_where_warnings_are_errors(tmp_path: Path) -> None:
-    project = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
-    # pytest-asyncio, if installed, warns about an option that is not set.
-    project.write({"pytest.ini": "[pytest]\nfilterwarnings = error\naddopts = -p no:asyncio\n"})
-    project.plan(todo("a", "pytest test_it.py"))
+def test_a_frozen_clock_causes_no_timeout(disturbed: Verified) -> None:
+    assert disturbed.verdicts["clock"] == "passed", str(disturbed)
 
-    run = project.verify(autoload=True)
 
-    assert run.verdicts == {"a": "passed"}, str(run)
+def test_malformed_forged_records_fail_only_their_test(disturbed: Verified) -> None:
+    assert disturbed.verdicts["forges"] == "failed", str(disturbed)
+
+
+@pytest.mark.parametrize("value", UNUSUAL_VALUES)
+def test_an_unusual_metric_value_affects_only_the_metric(disturbed: Verified, value: str) -> None:
+    verdicts = disturbed.verdicts[f"metric{list(UNUSUAL_VALUES).index(value)}"]
+    assert verdicts == {"tests[0]": "passed", "metrics[0]": UNUSUAL_VALUES[value]}, str(disturbed)
+
+
+def test_a_test_that_removes_the_folder_of_the_run_fails_only_its_criterion(tmp_path: Path) -> None:
+    removes = """
+        import shutil
+        def test_it():
+            shutil.rmtree(".planverify")
+            assert False
+        def test_other(): pass
+    """
+    project = Example(tmp_path, {"test_it.py": removes})
+    project.plan(*(todo(name, f"pytest test_it.py::test_{name}") for name in ("it", "other")))
+    run = project.verify(UNCONFIRMED)
+    assert run.exit_code == 1, str(run)
+    assert run.verdicts == {"it": "failed", "other": "passed"}
+    assert "Traceback" not in run.output
 
 
 ODD_PROJECTS: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -201,16 +182,51 @@ if not FULL:
     MOST_TELLING = MOST_TELLING[::2]
 
 
-@pytest.mark.parametrize("name", ODD_PROJECTS)
-def test_verdicts_in_unusual_projects_equal_those_of_plain_pytest(name: str, tmp_path: Path):
-    project = ODD_PROJECTS[name]
-    example = Example(tmp_path, project["files"])
-    example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project["verdicts"])))
+SETTINGS = {"conftest.py", "pytest.ini", "pyproject.toml"}
+TOGETHER = [name for name, project in ODD_PROJECTS.items() if not SETTINGS & project["files"].keys()]
+"""Projects without settings that also affect the pytest that verifies the plan."""
 
+
+def verified(root: Path, *names: str) -> dict[str, Verified]:
+    """Verify the plans of these projects in one run, started in a folder with all, or in the only one."""
+    folders = {name: root / name for name in names}
+    plugins: set[str] = set()
+    for name, folder in folders.items():
+        project = ODD_PROJECTS[name]
+        each = Example(folder, project["files"])
+        todos = [todo(f"t{number}", command) for number, command in enumerate(project["verdicts"])]
+        each.plan(*todos, todo_list_id=name)
+        plugins.update(project.get("plugins", ()))
+    cwd = root if len(names) > 1 else folders[names[0]]
+    plans = [str(folder.relative_to(cwd) / "plan.yaml") for folder in folders.values()]
     # The projects differ only in their files; other tests measure coverage of the product.
-    plugins = only_plugins("pytest_planverify.plugin", *project.get("plugins", ()))
-    run = example.verify("--planverify-confirm=0", autoload=True, env=plugins, measured=False)
+    env = only_plugins("pytest_planverify.plugin", *sorted(plugins))
+    run = Example(cwd).verify(UNCONFIRMED, *plans, autoload=True, env=env, measured=False)
+    return {
+        name: replace(run, document=json.loads((folder / ".planverify/outcomes.json").read_text()))
+        for name, folder in folders.items()
+    }
 
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
+    return verified(tmp_path_factory.mktemp("together"), *TOGETHER)
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_verdicts_of_unusual_projects_in_one_run_equal_those_of_plain_pytest(
+    together: dict[str, Verified], name: str
+):
+    assert_as_in_plain_pytest(name, together[name])
+
+
+@pytest.mark.parametrize("name", [name for name in ODD_PROJECTS if name not in TOGETHER])
+def test_verdicts_in_projects_with_unusual_settings_equal_those_of_plain_pytest(name: str, tmp_path: Path):
+    assert_as_in_plain_pytest(name, verified(tmp_path, name)[name])
+
+
+def assert_as_in_plain_pytest(name: str, run: Verified) -> None:
+    project = ODD_PROJECTS[name]
     checks = [run.check(f"t{number}") for number, _ in enumerate(project["verdicts"])]
     said = {check["cmd"]: PLAIN_READING.get(check["verdict"], check["verdict"]) for check in checks}
     assert said == project["verdicts"], f"{project['why']}\n{run}"
@@ -252,44 +268,32 @@ def only_plugins(*modules: str) -> dict[str, str]:
     return {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(modules)}
 
 
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [
-        ("python -m pytest test_p.py", ()),
-        ("python -m pytest test_p.py", ("--planverify-isolate",)),
-        ("python -m pytest -p xdist -n 2 test_p.py", ()),
-    ],
-    ids=["forked", "cold", "xdist"],
-)
-def test_a_failure_in_a_project_with_a_package_named_planner_has_evidence(
-    command: str, options: tuple[str, ...], tmp_path: Path
+@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
+def test_a_project_with_a_package_named_planner_has_evidence_and_its_own_search_path(
+    options: tuple[str, ...], tmp_path: Path
 ):
     files = {
         "planner/__init__.py": "def one():\n    return 1\n",
         "test_p.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 2\n",
+        "tests/test_shop.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 1\n",
     }
     example = Example(tmp_path, files)
-    example.plan(todo("t0", command))
+    with_worker = "python -m pytest -p xdist -n 1"
+    red = {"alone": "python -m pytest test_p.py", "with_xdist": f"{with_worker} test_p.py"}
+    green = todo("shop", f"{with_worker} tests")
+    example.plan(*(todo(name, command) for name, command in red.items()), green)
 
-    run = example.verify(*options)
+    run = example.verify(UNCONFIRMED, *options)
 
-    assert run.check("t0")["verdict"] == "failed"
-    assert "assert 1 == 2" in str(run)
-
-
-def test_workers_of_xdist_have_the_search_path_of_their_command(tmp_path: Path):
-    test = "import shop\n\n\ndef test_one():\n    assert shop.ONE == 1\n"
-    example = Example(tmp_path, {"shop/__init__.py": "ONE = 1\n", "tests/test_shop.py": test})
-    example.plan(todo("t0", "python -m pytest tests -n 2"))
-
-    run = example.verify("--planverify-confirm=0", autoload=True)
-
-    assert run.check("t0")["verdict"] == "passed"
+    assert run.verdicts == dict.fromkeys(red, "failed") | {"shop": "passed"}, str(run)
+    for name in red:
+        assert "assert 1 == 2" in str(run.outcomes[name]["failure_evidence"])
 
 
-def test_conftest_warnings_are_errors_in_prepared_workers_too(tmp_path: Path):
+def test_where_warnings_are_errors_those_of_conftests_fail_and_planverify_adds_none(tmp_path: Path):
     files = {
-        "pytest.ini": "[pytest]\nfilterwarnings = error\n",
+        # pytest-asyncio, if installed, warns about an option that is not set.
+        "pytest.ini": "[pytest]\nfilterwarnings = error\naddopts = -p no:asyncio\n",
         "conftest.py": "def pytest_configure(): pass\n",  # so that workers are configured late
         "test_a.py": "def test_a(): pass\n",
         "tests/conftest.py": "import warnings\nwarnings.warn('old')\n",
@@ -298,7 +302,7 @@ def test_conftest_warnings_are_errors_in_prepared_workers_too(tmp_path: Path):
     example = Example(tmp_path, files)
     example.plan(todo("t0", "pytest test_a.py"), todo("t1", "pytest tests", after=("t0",)))
 
-    run = example.verify("--planverify-confirm=0", autoload=True)
+    run = example.verify(UNCONFIRMED, autoload=True)
 
     assert run.check("t0")["verdict"] == "passed"
     assert run.check("t1")["verdict"] == "failed"
@@ -310,9 +314,12 @@ def test_conftest_warnings_are_errors_in_prepared_workers_too(tmp_path: Path):
 def test_closed_standard_streams_change_no_verdict(closed: str, tmp_path: Path):
     example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n"})
     example.plan(todo("t0", "pytest test_a.py"))
-    command = f"{PYTHON} -m pytest --planverify plan.yaml {closed}"
+    command = f"{PYTHON} -m pytest {' '.join(ONLY_THIS_PLUGIN)} --planverify plan.yaml {closed}"
+    env = outer_environment() | LEAN_TERMINAL
 
-    run = subprocess.run(command, shell=True, cwd=example.root, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(
+        command, shell=True, cwd=example.root, env=env, capture_output=True, text=True, timeout=120
+    )
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert "1 done" in run.stdout
