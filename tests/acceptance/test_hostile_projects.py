@@ -197,7 +197,7 @@ def verified(root: Path, *names: str) -> dict[str, Verified]:
         todos = [todo(f"t{number}", command) for number, command in enumerate(project["verdicts"])]
         each.plan(*todos, todo_list_id=name)
         plugins.update(project.get("plugins", ()))
-    cwd = root if len(names) > 1 else folders[names[0]]
+    cwd = root if len(names) > 1 else next(iter(folders.values()))
     plans = [str(folder.relative_to(cwd) / "plan.yaml") for folder in folders.values()]
     # The projects differ only in their files; other tests measure coverage of the product.
     env = only_plugins("pytest_planverify.plugin", *sorted(plugins))

@@ -104,7 +104,7 @@ def test_a_conftest_with_options_and_plugins_works(tmp_path: Path):
     )
     example.plan(todo("all", "pytest test_it.py"), todo("sour", "pytest test_it.py --flavour=sour"))
 
-    run = example.verify(UNCONFIRMED, autoload=True)
+    run = example.verify(UNCONFIRMED)
 
     assert run.verdicts == {"all": "passed", "sour": "failed"}, str(run)
 
