@@ -15,9 +15,9 @@ import pytest
 from baseline_samples import commit_all
 from documented_commands import PLUGINS_OF_A_READER
 from killed_runs import Ended, fresh, moments, run_killed, run_unkilled
-from module_project import write_files
+from module_project import PYTEST_INI, write_files
 from real_command import FULL, PLAIN_TERMINAL, PYTHON, Finished, outer_environment, unmeasured
-from test_run_with_agents import HONEST, PLAN, RIGHT, agent, project, pytestmark, run
+from test_run_with_agents import HONEST, PLAN, RIGHT, agent, project, pytestmark, run, run_forked
 from text_bundles import read_bundle
 
 __all__ = ["project", "pytestmark"]
@@ -97,7 +97,7 @@ def make_project(root: Path, cheats: dict[str, str]) -> str:
     """Make a project with a todo for each cheat; return the command of the agent."""
     halt = "{security: ask, consecutive_failures: null, identical_failures: null}"
     plan = f"todo_list_id: shop\nmetadata: {{halt: {halt}, max_debug_attempts: 0}}\nitems:\n"
-    files = {"pytest.ini": "[pytest]\npythonpath = .\n", "shop/__init__.py": ""}
+    files = {"pytest.ini": PYTEST_INI, "shop/__init__.py": ""}
     for name in (NAMES[cheat] for cheat in cheats):
         plan += f"- {{id: {name}, title: The price has the tax in it, allowed_files: ['shop/**'],\n"
         plan += f"   acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}}}\n"
@@ -150,22 +150,17 @@ pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 
 """
 
 
-def test_only_runs_the_selected_todo_and_its_dependencies(project: Path) -> None:
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "basket")
+def test_only_runs_the_selected_todo_and_its_dependencies_and_a_todo_that_passes_uses_no_turn(
+    project: Path,
+) -> None:
+    path, text = RIGHT["basket"]
+    (project / path).write_text(text)  # blocked at first, as its dependency fails
+    words = ("--only", "basket", "--max-turns", "1")
+
+    done = run(project, "run", "plan.yaml", *words, "--agent", agent(project, HONEST))
 
     assert done.exit_code == 0, done.output
     assert "because others depend on them: price" in done.output
-    assert "completed: 2 of 2 todos done" in done.output
-
-
-def test_a_todo_that_passes_without_work_uses_no_turn(project: Path) -> None:
-    (project / RIGHT["basket"][0]).write_text(
-        RIGHT["basket"][1]
-    )  # blocked at first, as its dependency fails
-
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--max-turns", "1")
-
-    assert done.exit_code == 0, done.output
     assert "completed: 2 of 2 todos done, 1 turn" in done.output
 
 
@@ -212,7 +207,7 @@ def test_an_option_cannot_raise_a_limit_of_the_plan(project: Path) -> None:
 def test_invalid_run_limits_and_selections_are_usage_errors(
     project: Path, words: tuple[str, ...], said: str
 ) -> None:
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *words)
+    done = run_forked(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *words)
     assert done.exit_code == 2
     assert said in done.output
 
@@ -233,7 +228,7 @@ def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(
 ):
     wanted, seconds = unkilled
     assert wanted.status == 0
-    assert sorted(wanted.done) == ["left", "right"]
+    assert wanted.finished == wanted.done == {"left": 1, "right": 1}
     for number, at in enumerate(moments(MOMENTS, seconds, seed=jobs)):
         place = fresh(tmp_path / str(number))
         got, _ = run_killed(place, jobs, at)
