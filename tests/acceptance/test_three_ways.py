@@ -8,8 +8,6 @@ more seeds: ``python tests/support/crosstalk_generator.py --seeds 0:300``.
 
 from __future__ import annotations
 
-import shlex
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from crosstalk_generator import (
     verified,
 )
 from example_project import ONLY_THIS_PLUGIN
-from plain_pytest import Alone, exit_codes
+from plain_pytest import verdicts_alone
 from real_command import (
     FULL,
     PLAIN_TERMINAL,
@@ -74,12 +72,9 @@ def test_expected_verdicts_hold_for_commands_run_alone(name: str, tmp_path: Path
     assert set(commands_of(name)) == set(expected)
     assert set(expected.values()) == {"passed", "failed"}
     commands = dict(list(commands_of(name).items())[::EVERY])
-    reports = [tmp_path / f"{number}.xml" for number, _ in enumerate(commands)]
 
-    alone = list(map(command_alone, commands.values(), reports))
-    codes = exit_codes(alone, root, ONLY_THE_PLUGIN_NEEDED)
+    verdicts = verdicts_alone(list(commands.values()), root, ONLY_THE_PLUGIN_NEEDED)
 
-    verdicts = map(verdict_of, codes, reports)
     assert dict(zip(commands, verdicts, strict=True)) == {each: expected[each] for each in commands}
 
 
@@ -164,33 +159,6 @@ def expected_of(name: str) -> dict[Criterion, str]:
 
 def read_yaml(name: str, file: str) -> Any:
     return yaml.safe_load(read_bundle(PROJECTS / f"{name}.txt")[file])
-
-
-def command_alone(command: str, report: Path) -> Alone:
-    words = shlex.split(command)
-    env: dict[str, str] = {}
-    while "=" in words[0]:
-        variable, _, value = words.pop(0).partition("=")
-        env[variable] = value
-    as_module = words[:3] == ["python", "-m", "pytest"]
-    arguments = [*words[3 if as_module else 1 :], f"--junitxml={report}"]
-    return Alone(arguments=arguments, as_module=as_module, env=env)
-
-
-def verdict_of(exit_code: int, report: Path) -> str:
-    """Return `passed` for exit code 0 and at least one passed test, else `failed`."""
-    return "passed" if exit_code == 0 and count_passed(report) > 0 else "failed"
-
-
-def count_passed(report: Path) -> int:
-    """Return the number of tests in a JUnit report without a failure, error, skip or expected failure.
-
-    A process that died leaves no report; the number is 0, as no test is known to have passed.
-    """
-    if not report.exists():
-        return 0
-    cases = ET.parse(report).iter("testcase")
-    return sum(not {child.tag for child in case} & {"failure", "error", "skipped"} for case in cases)
 
 
 def verdicts_of(root: Path, run: Finished) -> dict[Criterion, str]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
-import shlex
 import sys
 import tempfile
 import textwrap
@@ -22,10 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import yaml
 from example_project import Example, todo
-from real_command import run_pytest
+from plain_pytest import verdicts_alone
+from real_command import LEAN_TERMINAL, outer_environment, unmeasured
 
-SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
-"""Matches the summary line of a session in which at least one test passed."""
 MOST_COMMANDS = 15
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed", "flaky": "failed"}
 
@@ -181,21 +178,10 @@ def _placed(text: str, disturb: str, number: int) -> str:
 
 
 def alone(project: Crosstalk, root: Path) -> list[str]:
-    """Return the verdict of each command as a plain process; only exit code 0 with a passed test counts."""
+    """Return the verdict of each command in plain pytest; only exit code 0 with a passed test counts."""
     example = Example(root, project.files)
-    return [run_alone(command, example.root) for command in project.commands]
-
-
-def run_alone(command: str, root: Path) -> str:
-    words = shlex.split(command)
-    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    while "=" in words[0]:
-        variable, _, value = words.pop(0).partition("=")
-        env[variable] = value
-    as_module = words[:3] == ["python", "-m", "pytest"]
-    arguments = words[3 if as_module else 1 :]
-    run = run_pytest(*arguments, cwd=root, as_module=as_module, env=env, timeout_seconds=300)
-    return "passed" if run.exit_code == 0 and SOMETHING_PASSED.search(run.output) else "failed"
+    env = unmeasured(outer_environment()) | LEAN_TERMINAL
+    return verdicts_alone(project.commands, example.root, env)
 
 
 def verified(project: Crosstalk, root: Path, *options: str) -> tuple[list[str], str]:

@@ -1,6 +1,6 @@
 """Execution of single pytest commands, each in a fork of a process that has imported only pytest.
 
-The exit codes are those of an ordinary process, without the import of pytest each time, which is most of a
+The verdicts are those of an ordinary process, without the import of pytest each time, which is most of a
 short run. Run as a program, this module is that process; it reads its commands from standard input.
 """
 
@@ -11,36 +11,57 @@ import importlib
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alone:
-    """A command to run alone."""
+def verdicts_alone(commands: Sequence[str], cwd: Path, env: Mapping[str, str]) -> list[str]:
+    """Return `passed` for each command with exit code 0 and at least one passed test, else `failed`."""
+    with TemporaryDirectory() as folder:
+        reports = [Path(folder) / f"{number}.xml" for number, _ in enumerate(commands)]
+        jobs = [_job(command, report) for command, report in zip(commands, reports, strict=True)]
+        done = subprocess.run(
+            [sys.executable, __file__],
+            cwd=cwd,
+            env=env,
+            input=json.dumps(jobs),
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=600,
+            check=True,
+        )
+        codes: list[int] = json.loads(done.stdout)
+        results = zip(codes, reports, strict=True)
+        return ["passed" if code == 0 and _count_passed(report) else "failed" for code, report in results]
 
-    arguments: Sequence[str]
-    as_module: bool
-    env: Mapping[str, str]
-    """Variables in addition to the common environment."""
+
+def _job(command: str, report: Path) -> dict[str, Any]:
+    """Return the arguments and variables of a command, as the program reads them."""
+    words = shlex.split(command)
+    env: dict[str, str] = {}
+    while "=" in words[0]:
+        variable, _, value = words.pop(0).partition("=")
+        env[variable] = value
+    as_module = words[:3] == ["python", "-m", "pytest"]
+    arguments = [*words[3 if as_module else 1 :], f"--junitxml={report}"]
+    return {"arguments": arguments, "as_module": as_module, "env": env}
 
 
-def exit_codes(commands: Sequence[Alone], cwd: Path, env: Mapping[str, str]) -> list[int]:
-    """Return the exit code of each command; the negative signal number if a signal ended it."""
-    done = subprocess.run(
-        [sys.executable, __file__],
-        cwd=cwd,
-        env=env,
-        input=json.dumps([asdict(command) for command in commands]),
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=600,
-        check=True,
-    )
-    return json.loads(done.stdout)
+def _count_passed(report: Path) -> int:
+    """Return the number of tests in a JUnit report without a failure, error, skip or expected failure.
+
+    A process that died leaves no report; the number is 0, as no test is known to have passed.
+    """
+    if not report.exists():
+        return 0
+    cases = ET.parse(report).iter("testcase")
+    return sum(not {child.tag for child in case} & {"failure", "error", "skipped"} for case in cases)
 
 
 def _main() -> None:
