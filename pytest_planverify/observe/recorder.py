@@ -392,8 +392,11 @@ def alike_names(argument: str, nodeids: Iterable[str]) -> list[str]:
 
     ``nodeids`` are those of the tests and classes there. Names are those after the file: ``TestB::test_a``.
     """
-    names = {each.partition("[")[0].partition("::")[2] for each in nodeids}
-    return similar_names(argument.partition("::")[2], names - {""})
+    names = {each.partition("[")[0].partition("::")[2] for each in nodeids} - {""}
+    wanted = argument.partition("::")[2]
+    # A class that is missing or misspelt would make the name of its test look different.
+    same = [each for each in sorted(names) if each.rpartition("::")[2] == wanted.rpartition("::")[2]]
+    return same[:3] or similar_names(wanted, names)
 
 
 def alike_paths(path: Path) -> list[str]:
