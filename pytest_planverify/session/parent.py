@@ -198,7 +198,12 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
     forget_files()
     settings, progress, pool = facts.settings, facts.progress, None
     if not settings.collect_only:
-        criteria = sum(len(each.loaded.criteria[todo.id]) for each in runs for todo in each.todos)
+        criteria = sum(
+            len(each.loaded.criteria[todo.id])
+            for each in runs
+            for todo in each.todos
+            if todo.id in each.asked
+        )
         progress.run_started(len(runs), criteria, settings.workers)
     if facts.server is not None:
         pool = WarmPool(facts.server, runs[0].folder.home)

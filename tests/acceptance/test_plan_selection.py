@@ -60,6 +60,7 @@ def test_only_the_selected_todos_of_a_plan_named_twice_run_without_their_depende
     run = example.verify("plan.yaml::paint", "./plan.yaml::frame")
 
     assert run.exit_code == 0, str(run)
+    assert "verifying 2 criteria of 1 plan" in run.output
     assert run.states == {"draw": "pending", "paint": "done", "frame": "done"}
     assert run.document is not None
     assert len(run.document["plans"]) == 1
