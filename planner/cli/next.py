@@ -26,7 +26,7 @@ from planner.engine.state import revised_plans
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.base import qualified
 from planner.model.taxonomy import Family, Owner, Role
-from planner.model.verdicts import PlanState, TodoLife
+from planner.model.verdicts import PlanState, TodoLife, Verdict
 from planner.planfile.loader import shown_path
 from planner.policy.dependencies import waves
 from planner.policy.outcomes import failures_of
@@ -485,6 +485,10 @@ class _NextScreen(Screen):
         found = outcome_of(self._run, action.todo_id)
         if found is not None and (failure := found.failure_evidence) is not None:
             self.clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
+        # It may have passed in an earlier run, so that it only has to be verified again.
+        checks = () if found is None else found.checks
+        if why := next((each.reason for each in checks if each.verdict is Verdict.NOT_RUN), None):
+            self.clipped("    not run: ", why)
 
     def _waiting(self) -> Iterator[str]:
         """Yield the todos that wait for a failed todo, for files, for a free place, or another branch."""

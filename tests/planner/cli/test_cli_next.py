@@ -141,6 +141,17 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
+def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Command):
+    command.plan(with_test("a"))
+    left_out = pending("a")
+    left_out["checks"][0]["reason"] = "not selected in this run; a.py has changed since run 1"
+    command.outcomes(left_out)
+
+    out = command("next", "plan.yaml").out
+
+    assert "    not run: not selected in this run; a.py has changed since run 1\n" in out
+
+
 def test_selecting_one_todo_hides_the_others(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b", signature="b" * 12))
