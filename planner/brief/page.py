@@ -59,9 +59,6 @@ _HUNK_LINES = (20, 8)
 _REFUSED = "answered-no"
 """Rule of a failure for which a person has answered no."""
 
-_UNRELATED = 0.1
-"""Score up to which a changed candidate has no part in the failure."""
-
 _LONGEST_HEAD = 280
 _LONGEST_MESSAGE = 2_000
 """Number of characters of a message that are read."""
@@ -169,18 +166,14 @@ def edit_in_short(plan: Plan, todo: Todo, outcome: Outcome, context: FailureCont
 def likeliest_change(failure: Failure) -> Candidate | None:
     """Return the change at the place of the fault, else the likeliest one, or ``None``.
 
-    Changes without a part in the failure are left out, and those of tests if the product is at fault. If
-    the machine is at fault, only a change at the place of the fault is of interest.
+    Changes without a part in the failure are left out, and those of tests if the product is at fault.
     """
-    is_products, is_of_code = failure.owner is Owner.PRODUCT, failure.owner not in NOT_OF_CODE
-    # A change at the place of the fault counts even with a low score.
+    is_products = failure.owner is Owner.PRODUCT
     path = failure.location.path if failure.location is not None else None
     changed = [
         each
-        for each in failure.candidates
-        if each.hunk is not None
-        and ((is_of_code and each.score > _UNRELATED) or each.path == path)
-        and not (is_products and each.hunk.side is Side.TEST)
+        for each in failure.changed_candidates
+        if not (is_products and each.hunk is not None and each.hunk.side is Side.TEST)
     ]
     # min() keeps the first of equals, and candidates are sorted by likelihood.
     return min(changed, key=lambda each: each.path != path, default=None)

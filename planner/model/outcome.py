@@ -114,6 +114,10 @@ class Location(ReadValue):
         return f"{self.path}:{self.line}" if self.line else self.path
 
 
+UNRELATED = 0.1
+"""Score of a change in a file of which the failing tests executed nothing."""
+
+
 class Candidate(ReadValue):
     """A function that may be at fault."""
 
@@ -192,6 +196,20 @@ class Failure(ReadValue):
     suggestion: str | None = None
     rerun: str | None = None
     """A command that reruns only this, from the folder in which the run was started."""
+
+    @property
+    def changed_candidates(self) -> tuple[Candidate, ...]:
+        """The candidates whose change can have caused the failure, the likeliest first.
+
+        A change at the place of the fault can, even with a low score. No other one can if the machine is at
+        fault.
+        """
+        path = None if self.location is None else self.location.path
+        is_of_code = self.owner not in (Owner.ENVIRONMENT, Owner.HARNESS)
+        changed = (each for each in self.candidates if each.hunk is not None)
+        return tuple(
+            each for each in changed if each.path == path or (is_of_code and each.score > UNRELATED)
+        )
 
 
 class OutcomeMetrics(ReadValue):

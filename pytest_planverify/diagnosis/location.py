@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import Candidate, Location
+from planner.model.outcome import UNRELATED, Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import is_remark, last_frame_of
 
@@ -211,7 +211,7 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     near = [each for each in evidence.executed if each.path == suspect.path]
     if any((plain_name(each.function) or "").startswith(inside) for each in near):
         return 0.52
-    return 0.3 if near else 0.1
+    return 0.3 if near else UNRELATED
 
 
 def candidates_of(

@@ -253,8 +253,8 @@ class _Summary:
         if place := failure.location:
             self._whole("where", place.shown, f"in {place.function}" if place.function else "")
         # A failure from before the work is not due to its changes.
-        hunks = [] if failure.since is Since.PRE_EXISTING else [c.hunk for c in failure.candidates]
-        for hunk in [each for each in hunks if each is not None][:MOST_CHANGES]:
+        changed = () if failure.since is Since.PRE_EXISTING else failure.changed_candidates
+        for hunk in [each.hunk for each in changed if each.hunk is not None][:MOST_CHANGES]:
             where = f" in {hunk.function}" if hunk.function else ""
             self._line("changed ", f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}")
         self._prose("fix", facts.get("fix", ""))

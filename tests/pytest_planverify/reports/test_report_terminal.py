@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcome_samples import RSI_FAILURE, check, document, outcome, summary
 
-from planner.model.outcome import Location, OutcomeDocument, PlanRef
-from planner.model.taxonomy import Category, Role
+from planner.model.evidence import Hunk
+from planner.model.outcome import Candidate, Location, OutcomeDocument, PlanRef
+from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.terminal import final_line
 
@@ -293,6 +294,24 @@ ASKED = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?"
 )
 def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
     assert shown in summary(document(todo), width=120)
+
+
+@pytest.mark.parametrize(
+    ("path", "score", "owner", "shown"),
+    [
+        ("shop/tax.py", 0.6, Owner.PRODUCT, True),
+        ("shop/tax.py", 0.1, Owner.PRODUCT, False),
+        ("shop/tax.py", 0.6, Owner.ENVIRONMENT, False),
+        ("indicators/rsi.py", 0.1, Owner.PRODUCT, True),
+    ],
+    ids=["took part", "was not executed", "the machine is at fault", "in the file of the location"],
+)
+def test_only_changes_that_can_have_caused_the_failure_are_shown(
+    path: str, score: float, owner: Owner, shown: bool
+) -> None:
+    changed = Candidate(path=path, line=7, score=score, hunk=Hunk(path=path, line=7))
+    text = summary(document(of_rsi(candidates=(changed,), owner=owner)))
+    assert (f"changed {path}:7" in text) is shown
 
 
 def test_question_may_contain_the_word_before_the_command() -> None:
