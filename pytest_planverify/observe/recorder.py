@@ -22,7 +22,6 @@ import pytest
 from _pytest import main, mark
 from _pytest._io.saferepr import saferepr
 
-from planner.text.display import similar_names
 from pytest_planverify.guards.tamper_observer import FailureTally, TamperingObserver
 from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
 from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason
@@ -396,7 +395,7 @@ def alike_names(argument: str, nodeids: Iterable[str]) -> list[str]:
     wanted = argument.partition("::")[2]
     # A class that is missing or misspelt would make the name of its test look different.
     same = [each for each in sorted(names) if each.rpartition("::")[2] == wanted.rpartition("::")[2]]
-    return same[:3] or similar_names(wanted, names)
+    return same[:3] or _similar(wanted, names)
 
 
 def alike_paths(path: Path) -> list[str]:
@@ -411,4 +410,12 @@ def alike_paths(path: Path) -> list[str]:
         names = [entry.name for entry in os.scandir(folder)]
     except OSError:
         return []
-    return similar_names(path.name, names)
+    return _similar(path.name, names)
+
+
+def _similar(wanted: str, names: Iterable[str]) -> list[str]:
+    try:
+        from planner.text.display import similar_names
+    except ImportError:  # in a worker of pytest-xdist, a package of the project may be named planner
+        return []
+    return similar_names(wanted, names)
