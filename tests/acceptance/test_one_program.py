@@ -90,9 +90,8 @@ def test_configuration_that_pytest_cannot_use_is_an_error_without_traceback(
 def test_outcomes_are_kept_if_the_output_cannot_be_written(
     example: Example, tmp_path: Path, command: str, stream: str, status: int
 ) -> None:
-    start = "from pytest_planverify.cli import main; main()"
     done = subprocess.run(
-        ["sh", "-c", f'"$0" -c "{start}" {command} >{stream}', sys.executable],
+        ["sh", "-c", f'"$0" -m pytest_planverify {command} >{stream}', sys.executable],
         cwd=tmp_path,
         env={**os.environ, **LEAN_TERMINAL},
         stderr=subprocess.PIPE,
