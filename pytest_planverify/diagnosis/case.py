@@ -427,9 +427,8 @@ def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
 
 def is_class(frame: Frame) -> bool:
     """Return whether a subject is a class: as recorded, else by the upper-case initial of its name."""
-    return (frame.source or "").startswith("class ") or frame.function.rpartition(".")[2].lstrip("_")[
-        :1
-    ].isupper()
+    name = frame.function.rpartition(".")[2].lstrip("_")
+    return (frame.source or "").startswith("class ") or name[:1].isupper()
 
 
 def is_remark(hunk: Hunk) -> bool:

@@ -219,7 +219,7 @@ def _register_driver(log: Path) -> None:
     """
     harness = log.parent.parent / "harness"
     refuse_while_running(harness)
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, TypeError):
         pid, _, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
         if not is_alive(pid):
             end_processes_of(pid)

@@ -24,7 +24,7 @@ from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
-from pytest_planverify.harness.undo import restore_snapshot
+from pytest_planverify.harness.undo import DRIVER, refuse_while_running, restore_snapshot
 
 
 class Kept(NamedTuple):
@@ -310,3 +310,11 @@ def test_dropped_turn_ends_and_a_waiting_one_never_starts(monkeypatch: pytest.Mo
     assert written == ["a"]
     assert not pool.is_busy
     pool.close()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "null", "[1]", '["a", "b", "c"]', "{", "[99999999, 1.0, 1]", '{"pid": 1}']
+)
+def test_a_damaged_record_of_the_running_process_refuses_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / DRIVER).write_text(content)
+    refuse_while_running(tmp_path)
