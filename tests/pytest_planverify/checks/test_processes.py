@@ -301,6 +301,7 @@ def test_command_ends_when_the_process_that_runs_it_is_killed(tmp_path: Path):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     wait_for(mark, 0)
+    assert left_of(mark) == []
 
 
 @linux_only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -15,11 +16,13 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
+from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
 from planner.model.events import RunResumed, RunStarted
 from planner.model.taxonomy import Role
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.baseline.repository import git
+from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
 from pytest_planverify.harness.snapshots import Records, Snapshots
@@ -315,6 +318,11 @@ def test_dropped_turn_ends_and_a_waiting_one_never_starts(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "content", ["", "null", "[1]", '["a", "b", "c"]', "{", "[99999999, 1.0, 1]", '{"pid": 1}']
 )
-def test_a_damaged_record_of_the_running_process_refuses_nothing(tmp_path: Path, content: str) -> None:
-    (tmp_path / DRIVER).write_text(content)
+def test_only_a_record_of_a_running_process_refuses_an_undo(tmp_path: Path, content: str) -> None:
+    other = os.getppid()
+    (tmp_path / DRIVER).write_text(json.dumps([other, start_time(other), "run-1"]))
+    with pytest.raises(UsageMistake, match=f"process {other} works on the run run-1"):
+        refuse_while_running(tmp_path)
+
+    (tmp_path / DRIVER).write_text(content)  # damaged, or of a process that has ended
     refuse_while_running(tmp_path)
