@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,8 +28,10 @@ FILES = {
         def test_slow(): pass
     """,
     "test_rates.py": """\
-        import pathlib
+        import pathlib, pytest
         def test_rate(): assert int(pathlib.Path("rates.txt").read_text()) > 0
+        @pytest.mark.slow
+        def test_slow(): pass
     """,
     "test_child.py": """\
         import subprocess
@@ -95,7 +96,7 @@ def notes(run: Verified) -> str:
 
 
 def test_repeated_last_failed_runs_complete_a_plan(example: Example):
-    again = example.verify("--lf")
+    again = example.verify("--lf", "-vv", "--tb", "short")  # options of the display lose no verdict
     example.write(FIXED)
     fixed = example.verify("--lf")
 
@@ -110,32 +111,21 @@ def test_repeated_last_failed_runs_complete_a_plan(example: Example):
     assert taken(fixed)["rounding"] == example.runs[0].name
 
 
-def test_last_failed_keeps_every_verdict_after_a_green_run(fresh: Example):
-    fresh.write(FIXED)
-    fresh.verify()
-
-    run = fresh.verify("--lf")
-
-    assert run.exit_code == 0
-    assert kept(run) == set(run.outcomes)
-    assert "only a part of the plan was selected" not in notes(run)
-
-
-def test_last_failed_without_an_earlier_run_runs_everything(fresh: Example):
-    run = fresh.verify("--lf")
-
-    assert kept(run) == set()
-    assert run.states["rounding"] == "done"
-
-
 # -- one todo ------------------------------------------------------------------------------------------
 
 
-def test_unselected_todos_keep_their_verdicts(example: Example):
-    run = example.verify("plan.yaml::rounding")
+@pytest.fixture(scope="module")
+def selected(first: Example, tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Verified]:
+    """Return the project after a second run, of one todo, and that run."""
+    example = first.copied_to(tmp_path_factory.mktemp("selected") / "project")
+    return example, example.verify("plan.yaml::rates")
+
+
+def test_unselected_todos_keep_their_verdicts(selected: tuple[Example, Verified]):
+    _, run = selected
 
     assert run.exit_code == 0, "the todos that were asked for decide alone"
-    assert kept(run) == {"tax", "rates", "child"}
+    assert kept(run) == {"tax", "rounding", "child"}
     assert run.states == {
         "tax": "test_failed",
         "rounding": "done",
@@ -147,27 +137,31 @@ def test_unselected_todos_keep_their_verdicts(example: Example):
     assert "assert 200 == 120" in run.output
 
 
-def test_metrics_and_artifacts_of_unselected_todos_are_checked_again(example: Example):
-    kept_metric = example.verify("plan.yaml::rates")
-    (example.root / "rounding.py").unlink()
-    gone = example.verify("plan.yaml::rates")
+def test_metrics_and_artifacts_of_unselected_todos_are_checked_again(selected: tuple[Example, Verified]):
+    _, run = selected
 
-    assert kept_metric.verdicts["rounding"] == {
+    assert run.verdicts["rounding"] == {
         "tests[0]": "passed",
         "expected_artifacts[0]": "passed",
         "metrics[0]": "passed",
     }
-    assert kept_metric.outcomes["rounding"]["recorded"] == {"rows": [12]}
-    assert kept_metric.check("rounding", "metrics[0]")["taken_from"] is None
+    assert run.outcomes["rounding"]["recorded"] == {"rows": [12]}
+    assert run.check("rounding", "metrics[0]")["taken_from"] is None
+
+
+def test_a_carried_verdict_is_carried_again_from_its_original_run_until_a_file_is_gone(
+    selected: tuple[Example, Verified], tmp_path: Path
+):
+    example = selected[0].copied_to(tmp_path / "project")
+
+    third = example.verify("plan.yaml::rates")
+    (example.root / "rounding.py").unlink()
+    gone = example.verify("plan.yaml::rates")
+
+    assert taken(third)["rounding"] == example.runs[0].name
+    assert kept(gone) == set()
+    assert "rounding.py is gone since run" in gone.check("tax")["reason"]
     assert set(gone.verdicts["rounding"].values()) == {"not_run"}  # type: ignore[union-attr]
-
-
-def test_an_unselected_dependency_neither_runs_nor_blocks(example: Example):
-    run = example.verify("plan.yaml::after")
-
-    assert run.states["after"] == "done"
-    assert run.states["tax"] == "test_failed"
-    assert run.exit_code == 0
 
 
 def test_an_unselected_todo_without_an_earlier_verdict_is_not_run(fresh: Example):
@@ -179,43 +173,35 @@ def test_an_unselected_todo_without_an_earlier_verdict_is_not_run(fresh: Example
     assert "only a part of the plan was selected" in notes(run)
 
 
-def test_a_carried_verdict_is_carried_again_from_its_original_run(example: Example):
-    example.verify("plan.yaml::rates")
-    third = example.verify("plan.yaml::rates")
-
-    assert taken(third)["rounding"] == example.runs[0].name
-
-
 # -- dependencies of a verdict ---------------------------------------------------------------------------
 
 
-def append(name: str) -> Callable[[Path], object]:
-    def change(root: Path) -> None:
-        with open(root / name, "a") as file:
-            file.write("\n")
-
-    return change
+def append(root: Path, name: str) -> None:
+    with open(root / name, "a") as file:
+        file.write("\n")
 
 
-CHILD = "child"
-"""The todo whose test starts a process. Files read by that process are unknown, so all files count."""
-ALL = ("tax", "rounding", "rates", CHILD)
-LOST = {
-    "data": (append("rates.txt"), ("rates", CHILD), "rates.txt has changed"),
-    "what nobody read": (append("notes.md"), (CHILD,), "notes.md has changed"),
-    "a new file": (append("new.txt"), ALL, "new.txt is new"),
-    "a file that is gone": (lambda root: (root / "notes.md").unlink(), ALL, "notes.md is gone"),
-}
-"""Changes, the todos whose verdicts they invalidate, and the reason; `test_basis.py` tries all inputs."""
+def test_a_file_that_no_test_reads_counts_for_a_test_that_starts_a_process(example: Example):
+    """Files read by that process are unknown. The failed dependency of the selected todo does not run."""
+    append(example.root, "notes.md")
+
+    run = example.verify("plan.yaml::after")
+
+    assert kept(run) == {"tax", "rounding", "rates"}, str(run)
+    assert run.check("child")["verdict"] == "not_run"
+    assert "notes.md has changed since run" in run.check("child")["reason"]
+    assert (run.states["after"], run.states["tax"], run.exit_code) == ("done", "test_failed", 0)
 
 
-@pytest.mark.parametrize(("change", "lost", "why"), LOST.values(), ids=LOST)
-def test_a_verdict_is_lost_when_an_input_of_it_changes(
-    change: Callable[[Path], object], lost: tuple[str, ...], why: str, example: Example
-):
-    change(example.root)
+def test_all_verdicts_are_lost_when_a_file_is_new(example: Example):
+    append(example.root, "new.txt")
 
-    loses(example, lost, why)
+    run = example.verify("plan.yaml::after")
+
+    assert kept(run) == set(), str(run)
+    for todo_id in ("tax", "rounding", "rates", "child"):
+        assert run.check(todo_id)["verdict"] == "not_run"
+        assert "new.txt is new since run" in run.check(todo_id)["reason"]
 
 
 def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(example: Example):
@@ -226,25 +212,7 @@ def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(exam
 
     assert kept(run) == {"rounding", "rates"}, str(run)
     assert "its part of the plan has changed since run" in run.check("tax")["reason"]
-    assert "the plan has changed since run" in run.check(CHILD)["reason"]
-
-
-def test_under_git_a_verdict_is_lost_when_an_input_of_it_changes(fresh: Example):
-    commit(fresh.root)
-    fresh.verify()
-    change, lost, why = LOST["data"]
-    change(fresh.root)
-
-    loses(fresh, lost, why)
-
-
-def loses(example: Example, lost: tuple[str, ...], why: str) -> None:
-    run = example.verify("plan.yaml::after")
-
-    assert kept(run) == set(ALL) - set(lost), str(run)
-    for todo_id in lost:
-        assert run.check(todo_id)["verdict"] == "not_run"
-        assert f"{why} since run" in run.check(todo_id)["reason"]
+    assert "the plan has changed since run" in run.check("child")["reason"]
 
 
 def commit(root: Path) -> None:
@@ -252,52 +220,51 @@ def commit(root: Path) -> None:
     commit_all(root)
 
 
-def test_committing_the_verified_files_keeps_all_verdicts(fresh: Example):
-    commit(fresh.root)
-    fresh.write(FIXED)
-    fresh.verify()
-    commit(fresh.root)
+@pytest.fixture(scope="module")
+def green(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """Return a repository in which all todos were verified with a change that is not committed."""
+    example = project(tmp_path_factory.mktemp("green"))
+    commit(example.root)
+    example.write(FIXED)
+    assert example.verify().exit_code == 0
+    return example
 
-    run = fresh.verify("--lf")
+
+def test_committing_the_verified_files_keeps_all_verdicts(green: Example, tmp_path: Path):
+    example = green.copied_to(tmp_path / "project")
+    commit(example.root)
+
+    run = example.verify("--lf")
 
     assert kept(run) == set(run.outcomes), str(run)
     assert run.exit_code == 0
+    assert "only a part of the plan was selected" not in notes(run)
 
 
-def test_changes_in_a_new_commit_invalidate_verdicts(fresh: Example):
-    commit(fresh.root)
-    fresh.verify()
-    append("rounding.py")(fresh.root)
-    commit(fresh.root)
-
-    run = fresh.verify("plan.yaml::tax")
-
-    assert kept(run) == {"rates"}, str(run)
-
-
-@pytest.mark.parametrize(
-    ("args", "env", "why"),
-    [
-        (("-W", "error"), {}, "not the same options"),
-        (("--planverify-isolate",), {}, "not the same options"),
-        ((), {"PYTHONHASHSEED": "7"}, "not the same environment"),
-    ],
-    ids=["option", "isolation", "environment"],
-)
-def test_other_options_or_environment_invalidate_all_verdicts(
-    args: tuple[str, ...], env: dict[str, str], why: str, example: Example
+def test_under_git_changes_in_a_new_commit_and_later_ones_invalidate_verdicts(
+    green: Example, tmp_path: Path
 ):
-    run = example.verify("plan.yaml::tax", *args, env=env)
+    example = green.copied_to(tmp_path / "project")
+    append(example.root, "rounding.py")
+    commit(example.root)
+    append(example.root, "rates.txt")
+
+    run = example.verify("plan.yaml::after")
+
+    assert kept(run) == {"tax"}, str(run)
+    for todo_id, name in (("rounding", "rounding.py"), ("rates", "rates.txt")):
+        assert run.check(todo_id)["verdict"] == "not_run"
+        assert f"{name} has changed since run" in run.check(todo_id)["reason"]
+
+
+def test_other_options_invalidate_all_verdicts(example: Example):
+    run = example.verify("plan.yaml::tax", "-W", "error")
 
     assert kept(run) == set()
-    assert why in run.check("rates")["reason"]
+    assert "not the same options" in run.check("rates")["reason"]
 
 
-def test_display_options_keep_all_verdicts(example: Example):
-    assert kept(example.verify("--lf", "-vv", "--tb", "short")) == {"rounding", "rates", "child"}
-
-
-def test_a_verdict_is_not_carried_if_its_input_changed_during_the_run(tmp_path: Path):
+def test_a_verdict_is_lost_by_a_change_during_the_run_and_by_a_new_file_in_a_listed_folder(tmp_path: Path):
     example = Example(
         tmp_path,
         {
@@ -314,18 +281,6 @@ def test_a_verdict_is_not_carried_if_its_input_changed_during_the_run(tmp_path: 
                     pathlib.Path("own.txt").write_text("1")
                     assert pathlib.Path("own.txt").read_text() == "1"
             """,
-        },
-    )
-    example.plan(todo("state", "pytest test_state.py"), todo("own", "pytest test_own.py"))
-    example.verify()
-
-    assert kept(example.verify("--lf")) == {"own"}
-
-
-def test_a_new_file_in_a_listed_folder_invalidates_the_verdict(tmp_path: Path):
-    example = Example(
-        tmp_path,
-        {
             "cases/one.txt": "1",
             "test_cases.py": """\
                 import glob, pytest
@@ -334,63 +289,52 @@ def test_a_new_file_in_a_listed_folder_invalidates_the_verdict(tmp_path: Path):
             """,
         },
     )
-    example.plan(todo("cases", "pytest test_cases.py"))
+    example.plan(*(todo(name, f"pytest test_{name}.py") for name in ("state", "own", "cases")))
     example.verify()
     same = example.verify("--lf")
     example.write({"cases/two.txt": "2"})
-    more = example.verify("--lf")
+    more = example.verify("--lf", "--planverify-confirm=0")
 
-    assert kept(same) == {"cases"}
+    assert kept(same) == {"own", "cases"}
     assert kept(more) == set()
-    assert more.exit_code == 1
+    assert more.verdicts["cases"] == "failed"
 
 
 # -- excluded tests, and runs that stop early ------------------------------------------------------------
 
 
-def test_a_partial_green_run_of_a_criterion_keeps_its_pass(example: Example):
-    run = example.verify("-m", "not slow")
+def test_a_partial_green_run_keeps_a_pass_and_a_criterion_without_selected_tests_its_verdict(
+    example: Example,
+):
+    run = example.verify("-k", "rounded")
 
     assert run.verdicts["rounding"] == {
         "tests[0]": "passed",
         "expected_artifacts[0]": "passed",
         "metrics[0]": "passed",
     }
-    assert "rounding" in kept(run)
+    assert {"rounding", "tax"} <= kept(run)
+    assert run.check("tax")["verdict"] == "failed"
     assert run.states["tax"] == "test_failed"
+    assert run.category("tax") == "TEST_REGRESSION"
     assert run.exit_code == 1
 
 
-def test_a_partial_red_run_fails_the_criterion(example: Example):
+def test_after_changes_a_partial_red_run_fails_a_criterion_and_a_green_one_passes_none(example: Example):
     example.write({"test_rounding.py": FILES["test_rounding.py"].replace("== 1", "== 2")})
+    append(example.root, "rates.txt")
 
     run = example.verify("-m", "not slow")
 
     assert run.check("rounding")["verdict"] == "failed"
     assert run.check("rounding")["taken_from"] is None
-
-
-def test_a_criterion_whose_tests_are_all_deselected_keeps_its_verdict(example: Example):
-    run = example.verify("-k", "rate")
-
-    assert run.check("tax")["verdict"] == "failed"
-    assert "tax" in kept(run)
-    assert run.category("tax") == "TEST_REGRESSION"
-    assert run.exit_code == 1
-
-
-def test_after_a_change_a_partial_green_run_passes_no_criterion(example: Example):
-    append("rounding.py")(example.root)
-
-    run = example.verify("-m", "not slow")
-
-    assert run.check("rounding")["verdict"] == "not_run"
-    assert "rounding.py has changed since run" in run.check("rounding")["reason"]
-    assert run.states["rounding"] == "pending"
+    assert run.check("rates")["verdict"] == "not_run"
+    assert "rates.txt has changed since run" in run.check("rates")["reason"]
+    assert run.states["rates"] == "pending"
 
 
 def test_criteria_not_reached_before_an_early_stop_keep_their_verdicts(example: Example):
-    append("rates.txt")(example.root)
+    append(example.root, "rates.txt")
 
     run = example.verify("-x")
 
@@ -405,40 +349,7 @@ def test_criteria_not_reached_before_an_early_stop_keep_their_verdicts(example: 
     }
 
 
-# -- contradictory, outdated and damaged records ---------------------------------------------------------
-
-
-def test_a_verdict_with_contradictory_records_is_not_carried(example: Example):
-    journal = example.runs[-1] / "journal.jsonl"
-    lines = journal.read_text().splitlines()
-    (red,) = (line for line in lines if '"check_judged"' in line and '"todo_id": "tax"' in line)
-    journal.write_text(
-        "\n".join([*lines, red.replace('"verdict": "failed"', '"verdict": "passed"')]) + "\n"
-    )
-
-    run = example.verify("plan.yaml::rates")
-
-    assert run.check("tax")["verdict"] == "not_run"
-
-
-def test_only_the_newest_verdict_is_carried(example: Example):
-    broken = {"rounding.py": "def rounded(price): return price\n"}
-    example.write(broken)
-    example.verify()
-    example.write({"rounding.py": FILES["rounding.py"]})
-
-    run = example.verify("plan.yaml::rates")
-
-    assert run.check("rounding")["verdict"] == "not_run"
-
-
-def test_no_verdict_is_carried_without_recorded_file_states(example: Example):
-    (example.runs[-1] / "tree.json").write_text("[")
-
-    run = example.verify("plan.yaml::rates")
-
-    assert kept(run) == set()
-    assert "the changed files are unknown" in run.check("rounding")["reason"]
+# -- several plans ---------------------------------------------------------------------------------------
 
 
 def test_verdicts_of_sub_plans_and_other_plans_are_carried(tmp_path: Path):

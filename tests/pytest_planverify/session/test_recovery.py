@@ -369,7 +369,8 @@ def test_verdicts_are_reused_only_under_equivalent_options(tmp_path: Path):
     assert last(tmp_path, keyword="x", markexpr="y", deselect=("z",)).held
     assert last(tmp_path, last_failed=True, maxfail=1).held
     assert why(tmp_path, worker_args=("--cov=x",)) == "coverage needs a complete run"
-    assert why(tmp_path, worker_args=("-p", "no:x")) == f"not the same options as in run {FIRST}"
+    for other in ({"worker_args": ("-p", "no:x")}, {"isolate": True}):
+        assert why(tmp_path, **other) == f"not the same options as in run {FIRST}"
 
 
 def test_verdicts_are_not_reused_in_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -392,10 +393,14 @@ def test_verdicts_are_not_reused_in_another_environment(tmp_path: Path, monkeypa
 
 
 def test_verdicts_are_not_reused_for_an_unreadable_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    Killed(tmp_path).judged("a")
-    monkeypatch.setattr("pytest_planverify.session.last_verdicts.MOST_FILES", -1)
+    killed = Killed(tmp_path).judged("a")
+    with monkeypatch.context() as patch:
+        patch.setattr("pytest_planverify.session.last_verdicts.MOST_FILES", -1)
+        assert "the changed files are unknown: git does not answer" in why(tmp_path)
 
-    assert "the changed files are unknown: git does not answer" in why(tmp_path)
+    (killed.folder.path / "tree.json").write_text("[")
+
+    assert "the changed files are unknown: run" in why(tmp_path)
 
 
 def test_verdicts_are_not_reused_after_a_sub_plan_changed(tmp_path: Path):
