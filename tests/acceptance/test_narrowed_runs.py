@@ -18,6 +18,11 @@ FILES = {
     "test_two.py": """\
         def test_other(): pass
     """,
+    "test_three.py": """\
+        def test_first(): pass
+        def test_second(): pass
+    """,
+    "test_four.py": "def test_it(): pass\n",
 }
 
 
@@ -27,45 +32,60 @@ def an_example(folder: Path) -> Example:
         todo("both", "pytest test_one.py"),
         todo("fast", "pytest test_one.py::test_fast"),
         todo("other", "pytest test_two.py", expected_artifacts=["test_two.py"]),
+        todo("three", "pytest test_three.py"),
+        todo("four", "pytest test_four.py"),
+        todo("after", "pytest test_one.py::test_fast", after=("other",)),
     )
     return example
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("-kfast",),
-        ("-m", "not slow", "-k", "not other"),
-        ("--deselect=test_one.py::test_slow", "--deselect=test_two.py"),
-    ],
-    ids=" ".join,
-)
-def test_a_deselected_test_is_not_run(options: tuple[str, ...], tmp_path: Path):
-    run = an_example(tmp_path).verify(*options)
+@pytest.fixture(scope="module")
+def narrowed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """Return a run in which each option deselects a test of another todo."""
+    return an_example(tmp_path_factory.mktemp("narrowed")).verify(
+        *("-m", "not slow", "-k", "not other"),
+        *("--deselect=test_three.py::test_first", "--deselect=test_four.py"),
+    )
 
-    assert run.verdicts == {
+
+def test_a_deselected_test_is_not_run(narrowed: Verified):
+    assert narrowed.verdicts == {
         "both": "not_run",
         "fast": "passed",
         "other": {"tests[0]": "not_run", "expected_artifacts[0]": "not_run"},
-    }, str(run)
-    assert run.states["fast"] == "done"
-    assert "done" not in (run.states["both"], run.states["other"])
-    assert "deselected" in run.check("both")["reason"]
-    assert run.exit_code == 0, str(run)
+        "three": "not_run",
+        "four": "not_run",
+        "after": "passed",
+    }, str(narrowed)
+    assert {name for name, state in narrowed.states.items() if state == "done"} == {"fast", "after"}
+    assert "deselected" in narrowed.check("both")["reason"]
+    assert narrowed.exit_code == 0, str(narrowed)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--ignore-glob", "*_two.py"), ("--ignore", "{folder}/test_two.py")],
-)
-def test_a_criterion_with_an_ignored_test_file_does_not_pass(options: tuple[str, ...], tmp_path: Path):
-    example = Example(tmp_path, {**FILES, "test_two.py": "def test_red(): assert 0", "docs/a.md": ""})
-    example.plan(todo("all", "pytest ."), todo("one", "pytest test_one.py"))
+def test_a_deselected_todo_blocks_no_other(narrowed: Verified):
+    assert narrowed.verdicts["after"] == "passed", str(narrowed)
 
-    run = example.verify(*(each.format(folder=tmp_path) for each in options), "--ignore=docs")
 
-    assert run.verdicts == {"all": "not_run", "one": "passed"}, str(run)
-    assert "deselected" in run.check("all")["reason"]
+def test_the_outcomes_note_a_partial_selection(narrowed: Verified):
+    assert narrowed.document is not None
+    assert any("only a part of the plan was selected" in note for note in narrowed.document["run"]["notes"])
+    assert "only a part of the plan was selected" in narrowed.output
+
+
+def test_a_criterion_with_an_ignored_test_file_does_not_pass(tmp_path: Path):
+    green, red = "def test_green(): pass\n", "def test_red(): assert 0\n"
+    files = {f"{folder}/test_one_{folder}.py": green for folder in ("a", "b")}
+    files |= {"a/test_two.py": red, "b/test_three.py": red, "docs/a.md": ""}
+    example = Example(tmp_path, files)
+    example.plan(todo("a", "pytest a"), todo("b", "pytest b"), todo("one", "pytest a/test_one_a.py"))
+
+    run = example.verify(
+        "--ignore-glob", "*_two.py", f"--ignore={tmp_path}/b/test_three.py", "--ignore=docs"
+    )
+
+    assert run.verdicts == {"a": "not_run", "b": "not_run", "one": "passed"}, str(run)
+    assert "deselected" in run.check("a")["reason"]
+    assert "deselected" in run.check("b")["reason"]
 
 
 def test_an_option_that_changes_the_selection_of_criteria_is_a_usage_error(tmp_path: Path):
@@ -73,17 +93,6 @@ def test_an_option_that_changes_the_selection_of_criteria_is_a_usage_error(tmp_p
 
     assert run.exit_code == 4, str(run)
     assert "it changes which tests the criteria select" in run.output
-
-
-def test_a_selected_failing_test_still_fails(tmp_path: Path):
-    example = an_example(tmp_path)
-    example.write({"test_two.py": "def test_other(): assert False\n"})
-
-    run = example.verify("-k", "other")
-
-    assert run.exit_code == 1, str(run)
-    assert run.states["other"] == "test_failed"
-    assert run.verdicts["both"] == "not_run"
 
 
 def test_deselecting_every_test_is_exit_status_5(tmp_path: Path):
@@ -101,96 +110,24 @@ def test_an_invalid_selection_expression_is_a_usage_error(tmp_path: Path):
     assert run.document is None
 
 
-def test_exitfirst_runs_everything_if_nothing_fails(tmp_path: Path):
-    run = an_example(tmp_path).verify("-x")
+def test_exitfirst_and_last_failed_run_everything_if_nothing_fails_or_ever_failed(tmp_path: Path):
+    run = an_example(tmp_path).verify("-x", "--lf")
 
     assert set(run.states.values()) == {"done"}, str(run)
+    assert all(check["taken_from"] is None for each in run.outcomes.values() for check in each["checks"])
     assert run.exit_code == 0
     assert "only a part of the plan was selected" not in run.output
-
-
-# -- stopping early ------------------------------------------------------------------------------------
-
-REDS = {
-    "test_reds.py": """\
-        def test_1_green(): pass
-        def test_2_red(): assert False
-        def test_3_green(): pass
-        def test_4_red(): assert False
-        def test_5_green(): pass
-    """
-}
-
-
-def an_example_with_reds(folder: Path) -> Example:
-    example = Example(folder, REDS)
-    example.plan(*(todo(f"t{n}", f"pytest test_reds.py::test_{n}_{word}") for n, word in NUMBERED))
-    return example
 
 
 NUMBERED = ((1, "green"), (2, "red"), (3, "green"), (4, "red"), (5, "green"))
 
 
-@pytest.mark.parametrize(
-    ("options", "reached"),
-    [(("-x",), 2), (("--maxfail=2",), 4)],
-    ids=["-x", "--maxfail=2"],
-)
-def test_the_rest_is_not_run_after_the_maximum_of_failures(
-    options: tuple[str, ...], reached: int, tmp_path: Path
-):
-    run = an_example_with_reds(tmp_path).verify(*options)
+def test_the_rest_is_not_run_after_the_maximum_of_failures(tmp_path: Path):
+    text = "".join(f"def test_{n}_{word}(): assert {word == 'green'}\n" for n, word in NUMBERED)
+    example = Example(tmp_path, {"test_reds.py": text})
+    example.plan(*(todo(f"t{n}", f"pytest test_reds.py::test_{n}_{word}") for n, word in NUMBERED))
 
-    colours = ["passed", "failed", "passed", "failed", "passed"]
-    expected = [colour if number < reached else "not_run" for number, colour in enumerate(colours)]
-    assert list(run.verdicts.values()) == expected, str(run)
+    run = example.verify("--maxfail=2", "--planverify-confirm=0")
+
+    assert list(run.verdicts.values()) == ["passed", "failed", "passed", "failed", "not_run"], str(run)
     assert run.exit_code == 1, str(run)
-
-
-# -- the last failures ---------------------------------------------------------------------------------
-
-
-def test_last_failed_runs_only_the_failures(tmp_path: Path):
-    example = an_example_with_reds(tmp_path)
-    example.verify()
-
-    run = example.verify("--lf")
-
-    assert list(run.verdicts.values()) == ["passed", "failed", "passed", "failed", "passed"], str(run)
-    ran = [name for name in run.outcomes if run.check(name)["taken_from"] is None]
-    assert ran == ["t2", "t4"]
-    assert run.exit_code == 1, str(run)
-
-
-def test_last_failed_without_failures_runs_everything(tmp_path: Path):
-    example = an_example(tmp_path)
-
-    never_run = example.verify("--lf")
-    all_green = example.verify("--lf")
-
-    assert never_run.states == all_green.states == {"both": "done", "fast": "done", "other": "done"}, str(
-        never_run
-    )
-    assert never_run.exit_code == all_green.exit_code == 0
-
-
-@pytest.fixture(scope="module")
-def dependent(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(tmp_path_factory.mktemp("dependent"), FILES)
-    example.plan(
-        todo("first", "pytest test_one.py"),
-        todo("second", "pytest test_two.py", after=("first",)),
-    )
-    return example.verify("-k", "other")
-
-
-def test_a_deselected_todo_blocks_no_other(dependent: Verified):
-    assert dependent.verdicts == {"first": "not_run", "second": "passed"}, str(dependent)
-
-
-def test_the_outcomes_note_a_partial_selection(dependent: Verified):
-    assert dependent.document is not None
-    assert any(
-        "only a part of the plan was selected" in note for note in dependent.document["run"]["notes"]
-    )
-    assert "only a part of the plan was selected" in dependent.output
