@@ -42,54 +42,45 @@ def test_it():
 """
 
 
+CONFIRMED = {
+    "polluter": POLLUTER,
+    "victim": "import shelf\ndef test_is_empty(): assert shelf.BOOKS == []\n",
+    "within": WITHIN,
+    "chance": CHANCE,
+    "steady": "def test_red():\n    assert 1 + 1 == 3\n",
+    "borne": NOW_RED_NOW_GREEN,
+    "ended": NOW_RED_NOW_GREEN,
+    "alternates": NOW_RED_NOW_GREEN,
+    "green": "def test_it(): pass\n",
+}
+
+
 @pytest.fixture(scope="module")
 def confirmed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(
         tmp_path_factory.mktemp("confirmed"),
         {
             "shelf.py": "BOOKS = []\n",
-            "test_polluter.py": POLLUTER,
-            "test_victim.py": "import shelf\ndef test_is_empty(): assert shelf.BOOKS == []\n",
-            "test_within.py": WITHIN,
-            "test_chance.py": CHANCE,
-            "test_steady.py": "def test_red():\n    assert 1 + 1 == 3\n",
-        },
-    )
-    example.plan(
-        *(
-            todo(name, f"pytest test_{name}.py")
-            for name in ("polluter", "victim", "within", "chance", "steady")
-        )
-    )
-    return example.verify("--planverify-confirm=6")
-
-
-@pytest.fixture(scope="module")
-def quarantined(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(
-        tmp_path_factory.mktemp("quarantined"),
-        {
-            "test_steady.py": "def test_red():\n    assert 0\n",
-            "test_green.py": "def test_it(): pass\n",
-            "test_borne.py": NOW_RED_NOW_GREEN,
-            "test_ended.py": NOW_RED_NOW_GREEN,
+            **{f"test_{name}.py": text for name, text in CONFIRMED.items()},
+            "test_beside.py": NOW_RED_NOW_GREEN,
+            "test_reruns.py": NOW_RED_NOW_GREEN,
         },
     )
     entry = {"owner": "ann", "ticket": "OPS-1"}
+    quarantine = [
+        {"nodeid": "test_borne.py::test_it", "expires": "2999-01-01", **entry},
+        {"nodeid": "test_ended.py::test_it", "expires": "2001-01-01", **entry},
+        {"nodeid": "test_steady.py::test_red", "expires": "2999-01-01", **entry},
+    ]
     example.plan(
-        *(todo(name, f"pytest test_{name}.py") for name in ("steady", "borne", "ended")),
-        todo("after", "pytest test_green.py", after=("borne",)),
-        metadata={
-            "flaky_retry": {
-                "quarantine": [
-                    {"nodeid": "test_borne.py::test_it", "expires": "2999-01-01", **entry},
-                    {"nodeid": "test_ended.py::test_it", "expires": "2001-01-01", **entry},
-                    {"nodeid": "test_steady.py::test_red", "expires": "2999-01-01", **entry},
-                ]
-            }
-        },
+        *(todo(name, f"pytest test_{name}.py") for name in CONFIRMED),
+        todo("both", "pytest test_beside.py test_steady.py"),
+        todo("reruns", "pytest test_reruns.py --reruns 2"),
+        todo("after_borne", "pytest test_green.py", after=("borne",)),
+        todo("depends", "pytest test_green.py", after=("alternates",)),
+        metadata={"flaky_retry": {"quarantine": quarantine}},
     )
-    return example.verify("--planverify-confirm=2")
+    return example.verify("-p", "pytest_rerunfailures", "--planverify-confirm=6")
 
 
 def test_commands_do_not_affect_each_other(confirmed: Verified):
@@ -112,89 +103,51 @@ def test_a_failure_in_code_that_uses_random_is_rerun_until_results_differ(confir
     assert confirmed.outcomes["chance"]["failure_evidence"]["category"] == "FLAKY_TEST"
 
 
-def test_confirm_0_reruns_nothing(tmp_path: Path):
-    example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
-    example.plan(todo("it", "pytest test_it.py"))
-
-    run = example.verify("--planverify-confirm=0")
-
-    assert run.verdicts == {"it": "failed"}
-    assert (tmp_path / "test_it.count").read_text() == "1"
-    assert run.outcomes["it"]["failure_evidence"]["repeatability"] == "unconfirmed"
+def test_a_quarantine_does_not_cover_a_deterministic_failure(confirmed: Verified):
+    assert confirmed.verdicts["steady"] == "failed"
+    assert confirmed.check("steady")["quarantined"] is None
 
 
-def test_a_quarantine_does_not_cover_a_deterministic_failure(quarantined: Verified):
-    assert quarantined.verdicts["steady"] == "failed"
-    assert quarantined.check("steady")["quarantined"] is None
-
-
-def test_a_quarantined_flaky_check_does_not_block_its_todo(quarantined: Verified):
-    check = quarantined.check("borne")
+def test_a_quarantined_flaky_check_does_not_block_its_todo(confirmed: Verified):
+    check = confirmed.check("borne")
 
     assert (check["verdict"], check["quarantined"]) == ("flaky", "OPS-1")
-    assert quarantined.states["borne"] == "done"
-    assert quarantined.outcomes["borne"]["failure_evidence"] is None
-    assert quarantined.states["after"] == "done", "what is borne blocks nothing"
-    assert "quarantined until 2999-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
+    assert confirmed.states["borne"] == "done"
+    assert confirmed.outcomes["borne"]["failure_evidence"] is None
+    assert confirmed.states["after_borne"] == "done", "what is borne blocks nothing"
+    assert "quarantined until 2999-01-01 (OPS-1, ann)" in " ".join(confirmed.output.split())
 
 
-def test_an_expired_quarantine_has_no_effect_and_is_reported(quarantined: Verified):
-    assert quarantined.states["ended"] == "test_failed"
-    assert quarantined.check("ended")["quarantine_ended"] == "2001-01-01"
-    assert "its quarantine ended on 2001-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
+def test_an_expired_quarantine_has_no_effect_and_is_reported(confirmed: Verified):
+    assert confirmed.states["ended"] == "test_failed"
+    assert confirmed.check("ended")["quarantine_ended"] == "2001-01-01"
+    assert "its quarantine ended on 2001-01-01 (OPS-1, ann)" in " ".join(confirmed.output.split())
 
 
-@pytest.fixture(scope="module")
-def flaky(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(
-        tmp_path_factory.mktemp("flaky"),
-        {
-            "test_alternates.py": NOW_RED_NOW_GREEN,
-            "test_steady.py": "def test_it(): pass\n",
-        },
-    )
-    example.plan(
-        todo("alternates", "pytest test_alternates.py"),
-        todo("steady", "pytest test_steady.py"),
-        todo("depends", "pytest test_steady.py", after=("alternates",)),
-    )
-    return example.verify()
+def test_a_test_that_passes_and_fails_is_flaky_and_does_not_complete_a_todo(confirmed: Verified):
+    assert confirmed.verdicts["alternates"] == "flaky", str(confirmed)
+    assert confirmed.category("alternates") == "FLAKY_TEST"
+    assert confirmed.outcomes["alternates"]["failure_evidence"]["repeatability"] == "flaky"
+    assert confirmed.states["alternates"] == "test_failed"
 
 
-def test_a_test_that_passes_and_fails_is_flaky(flaky: Verified):
-    assert flaky.verdicts["alternates"] == "flaky", str(flaky)
-    assert flaky.category("alternates") == "FLAKY_TEST"
-    assert flaky.outcomes["alternates"]["failure_evidence"]["repeatability"] == "flaky"
-
-
-def test_a_flaky_test_does_not_hide_a_deterministic_failure_of_its_criterion(tmp_path: Path):
-    example = Example(tmp_path, {"test_alternates.py": NOW_RED_NOW_GREEN})
-    example.write({"test_red.py": "def test_it(): assert 1 == 2\n"})
-    example.plan(todo("both", "pytest test_alternates.py test_red.py"))
-
-    run = example.verify()
-
-    assert run.verdicts == {"both": "failed"}, str(run)
-    assert run.category("both") == "TEST_REGRESSION"
-    failures = run.outcomes["both"]["failures"]
+def test_a_flaky_test_does_not_hide_a_deterministic_failure_of_its_criterion(confirmed: Verified):
+    assert confirmed.verdicts["both"] == "failed", str(confirmed)
+    assert confirmed.category("both") == "TEST_REGRESSION"
+    failures = confirmed.outcomes["both"]["failures"]
     assert [(each["category"], each["runs"], each["reds"]) for each in failures] == [
         ("TEST_REGRESSION", 2, 2),
         ("FLAKY_TEST", 2, 1),
     ]
 
 
-def test_a_flaky_test_does_not_complete_a_todo(flaky: Verified):
-    assert flaky.states["alternates"] == "test_failed"
-    assert flaky.exit_code == 1
-
-
-def test_a_flaky_todo_blocks_its_dependents(flaky: Verified):
-    assert flaky.verdicts["depends"] == "blocked"
-    assert flaky.verdicts["steady"] == "passed"
+def test_a_flaky_todo_blocks_its_dependents(confirmed: Verified):
+    assert confirmed.verdicts["depends"] == "blocked"
+    assert confirmed.verdicts["green"] == "passed"
 
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n2")], ids=["alone", "workers"])
-def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path):  # type: ignore[no-untyped-def]
+def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path: Path):
     example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
     example.plan(todo("reruns", "pytest test_it.py"))
 
@@ -205,13 +158,8 @@ def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path):  # type
     assert run.exit_code == 1
 
 
-def test_a_pass_after_reruns_by_the_command_is_flaky(tmp_path):  # type: ignore[no-untyped-def]
-    example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
-    example.plan(todo("reruns", "pytest test_it.py --reruns 2"))
-
-    run = example.verify("-p", "pytest_rerunfailures")
-
-    assert run.verdicts == {"reruns": "flaky"}, str(run)
+def test_a_pass_after_reruns_by_the_command_is_flaky(confirmed: Verified):
+    assert confirmed.verdicts["reruns"] == "flaky", str(confirmed)
 
 
 EMPTY = {
@@ -232,15 +180,17 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example.write(
         {
             "test_real.py": "import pytest\ndef test_it(): pass\n"
-            "@pytest.mark.skip\ndef test_skipped(): pass\n"
+            "@pytest.mark.skip\ndef test_skipped(): pass\n",
+            "test_alternates.py": NOW_RED_NOW_GREEN,
         }
     )
     example.plan(
         *(todo(name, f"pytest test_{name}.py") for name in EMPTY),
         todo("no_match", "pytest test_real.py -k nothing_like_it"),
         todo("one_passes", "pytest test_real.py"),
+        todo("alternates", "pytest test_alternates.py"),
     )
-    return example.verify("--planverify-confirm=1")
+    return example.verify("--planverify-confirm=0")
 
 
 def test_a_command_without_a_passed_test_fails_its_criterion(empty: Verified):
@@ -248,6 +198,13 @@ def test_a_command_without_a_passed_test_fails_its_criterion(empty: Verified):
 
     assert {name: empty.verdicts[name] for name in names} == dict.fromkeys(names, "failed"), str(empty)
     assert empty.exit_code == 1
+
+
+def test_confirm_0_reruns_nothing(empty: Verified):
+    check = empty.check("alternates")
+
+    assert (check["verdict"], check["runs"], check["reds"]) == ("failed", 1, 1), str(empty)
+    assert empty.outcomes["alternates"]["failure_evidence"]["repeatability"] == "unconfirmed"
 
 
 def test_one_passed_test_is_enough(empty: Verified):
