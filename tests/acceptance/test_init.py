@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
-from test_one_program import planverify
+from real_command import planverify
+from real_planner import Ran, forked
 
 from planner.planfile.loader import load_plan
 
@@ -28,10 +28,18 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ran(*words: str, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = planverify(*words, cwd=cwd)
-    assert done.returncode == status, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+WITHOUT_PROCESSES = {"init", "validate", "next", "status", "explain", "answer", "approve"}
+
+
+def ran(*words: str, cwd: Path, status: int = 0) -> Ran:
+    """Run `planverify WORDS`, in a fork if they start no other process."""
+    if words[0] in WITHOUT_PROCESSES:
+        done = forked(words, cwd, program="planverify")
+    else:
+        ended = planverify(*words, cwd=cwd)
+        done = Ran(ended.returncode, ended.stdout, ended.stderr)
+    assert done.status == status, done.out + done.err
+    assert "Traceback" not in done.err
     return done
 
 
@@ -39,12 +47,12 @@ def test_the_first_plan_of_a_repository_validates_and_is_verified(shop: Path) ->
     made = ran("init", cwd=shop)
     text = (shop / "planverify.yaml").read_text()
 
-    assert "3 todos" in made.stdout
+    assert "3 todos" in made.out
     assert "todo_list_id: my-shop\n" in text
     assert "verify: python -m pytest tests/test_shop.py" in text
     assert "# - basedpyright (pyproject.toml)\n" in text
-    assert ": error" not in planverify("validate", cwd=shop).stdout
-    assert "3 done" in ran("verify", cwd=shop).stdout
+    assert ": error" not in ran("validate", cwd=shop).out
+    assert "3 done" in ran("verify", cwd=shop).out
     assert not (shop / "AGENTS.md").exists()
 
 
@@ -53,13 +61,13 @@ def test_an_existing_plan_is_replaced_only_with_force(shop: Path) -> None:
 
     refused = ran("init", cwd=shop, status=2)
 
-    assert refused.stderr == (
+    assert refused.err == (
         "planverify: plan.yaml exists already; name another file with -o, or add --force\n"
     )
     assert not (shop / "planverify.yaml").exists()
     ran("init", "-o", "plan.yaml", cwd=shop, status=2)
     shown = ran("init", "-o", "-", cwd=shop)
-    assert shown.stdout.startswith("# Made by planverify init")
+    assert shown.out.startswith("# Made by planverify init")
     ran("init", "-o", "plan.yaml", "--force", cwd=shop)
     assert "items:" in (shop / "plan.yaml").read_text()
 
@@ -80,12 +88,12 @@ def test_init_makes_a_plan_from_check_boxes_and_a_section_in_agents_md(shop: Pat
 
     made = ran("init", "--from", "TODO.md", "--agents", cwd=shop)
 
-    assert "wrote planverify.yaml: 3 todos" in made.stdout
-    assert "1 done" in ran("verify", cwd=shop).stdout
+    assert "wrote planverify.yaml: 3 todos" in made.out
+    assert "1 done" in ran("verify", cwd=shop).out
     page = (shop / "AGENTS.md").read_text()
     assert page.startswith("Be kind.\n\n<!-- planverify: begin -->")
     assert "`planverify next`" in page
-    assert "is up to date" in ran("init", "--agents", cwd=shop).stdout
+    assert "is up to date" in ran("init", "--agents", cwd=shop).out
     assert (shop / "AGENTS.md").read_text() == page
 
 
@@ -116,6 +124,6 @@ def test_init_without_input_explains_why_in_one_line(
 
     refused = ran(*words, cwd=tmp_path, status=status)
 
-    assert text in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
+    assert text in refused.err
+    assert len(refused.err.splitlines()) == 1
     assert not (tmp_path / "planverify.yaml").exists()
