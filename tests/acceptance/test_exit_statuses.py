@@ -98,7 +98,7 @@ def test_the_most_serious_result_decides_the_exit_status(
         left.unlink()
     project.plan(*todos, metadata=policy)
 
-    run = project.verify(*options, env={"PYTHONPATH": str(project.root)})
+    run = project.verify("--planverify-confirm=0", *options, env={"PYTHONPATH": str(project.root)})
 
     assert run.exit_code == status, str(run)
     if status not in (3, 4):  # with these there may be no outcomes
