@@ -131,7 +131,7 @@ def turned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         todo("again", "pytest again"),
         todo("honest", "pytest honest"),
     )
-    return example.verify("--planverify-confirm=1", *request.param, measured=not request.param)
+    return example.verify("--planverify-confirm=0", *request.param, measured=not request.param)
 
 
 @pytest.mark.parametrize("name", HOOKS)
