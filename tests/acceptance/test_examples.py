@@ -210,17 +210,6 @@ def test_the_rerun_command_of_the_wrong_rsi_works_when_pasted(rsi_bug: Verified)
     assert "got 32.1" in rerun.output
 
 
-def test_the_right_rsi_completes_the_broken_example(checkout: Path):
-    examples = checkout / "examples"
-    shutil.copy(examples / "momentum/indicators/rsi.py", examples / "rsi_bug/indicators/rsi.py")
-
-    arguments = ("--planverify", "examples/rsi_bug/plan.yaml")
-    run = run_pytest(*arguments, cwd=checkout, env=ONLY_REQUIRED, measured=False)
-
-    assert run.exit_code == 0, str(run)
-    assert read_outcomes(examples / "rsi_bug")["summary"]["todos"] == {"done": 4}
-
-
 def test_tests_of_the_blocked_todos_pass_in_plain_pytest(checkout: Path):
     """The todos of these tests are blocked only by the dependencies in the plan."""
     run = run_pytest(
@@ -231,12 +220,10 @@ def test_tests_of_the_blocked_todos_pass_in_plain_pytest(checkout: Path):
     assert "4 passed" in run.output
 
 
-@pytest.mark.parametrize("folder", ["", "examples/momentum"], ids=["checkout", "example"])
-def test_the_example_runs_in_plain_pytest_with_its_own_configuration(checkout: Path, folder: str):
-    cwd = checkout / folder
-    tests = checkout / "examples/momentum/tests"
+def test_the_example_runs_in_plain_pytest_with_its_own_configuration(checkout: Path):
+    tests = ("examples/momentum/tests", "-p", "no:cacheprovider")
 
-    run = run_pytest(str(tests.relative_to(cwd)), "-p", "no:cacheprovider", cwd=cwd, env=ONLY_REQUIRED)
+    run = run_pytest(*tests, cwd=checkout, env=ONLY_REQUIRED)
 
     assert run.exit_code == 0, str(run)
     assert f"rootdir: {checkout / 'examples/momentum'}" in run.output
