@@ -23,119 +23,8 @@ FILES = {
     "b.js": "process.exit(3)\n",
     "says.py": "import os, sys\n"
     "sys.exit(0 if os.environ.get('WORD') == 'yes' and sys.argv[1] == '*.py' else 7)\n",
-    "test_it.py": "def test_it(): pass\n",
-}
-
-COMMANDS = {
-    "python_module": ("python -m compileall -q good.py", "passed"),
-    "compiled": ("python -m py_compile good.py", "passed"),
-    "not_compiled": ("python -m py_compile broken.py", "failed"),
-    "linted": ("ruff check good.py --isolated", "passed"),
-    "not_linted": ("ruff check unused.py --isolated", "failed"),
-    "unittest": ("python -m unittest test_unit", "passed"),
-    "unittest_of_nothing": ("python -m unittest no_tests", "failed"),
-    "make_good": ("make good", "passed"),
-    "make_bad": ("make bad", "failed"),
-    "npm_good": ("npm test", "passed"),
-    "npm_bad": ("npm run bad", "failed"),
-    "no_shell": ("WORD=yes python says.py '*.py'", "passed"),
-    "no_such_script": ("python nothing_here.py", "failed"),
-}
-NEEDS = {"make_good": "make", "make_bad": "make", "npm_good": "npm", "npm_bad": "npm"}
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(tmp_path_factory.mktemp("commands"), FILES)
-    example.plan(*(todo(name, command) for name, (command, _) in COMMANDS.items()))
-    return example.verify()
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_kind_of_command_has_its_expected_verdict(name: str, ran: Verified):
-    if name in NEEDS and shutil.which(NEEDS[name]) is None:
-        pytest.skip(f"{NEEDS[name]} is not installed")
-
-    assert ran.verdicts[name] == COMMANDS[name][1], str(ran)
-    assert ran.check(name)["kind"] == "command"
-
-
-def test_a_failed_command_is_diagnosed_by_its_kind(ran: Verified):
-    assert ran.category("not_compiled") == "COMPILATION_ERROR"
-    assert ran.category("not_linted") == "LINT_ERROR"
-
-
-def test_a_tool_defined_by_the_plan_is_judged_by_its_exit_status(tmp_path: Path):
-    tools = [{"name": "in-order", "kind": "lint", "argv": ["sort", "--check"]}]
-    example = Example(tmp_path, {"good.txt": "a\nb\n", "bad.txt": "b\na\n"})
-    example.plan(
-        todo("good", "in-order good.txt"),
-        todo("bad", "sort --check bad.txt"),
-        metadata={"tools": tools},
-    )
-
-    run = example.verify()
-
-    assert run.verdicts == {"good": "passed", "bad": "failed"}, str(run)
-    assert run.category("bad") == "LINT_ERROR"
-
-
-def test_an_undefined_tool_is_refused_with_the_line_to_add(tmp_path: Path):
-    example = Example(tmp_path, {"a.txt": ""})
-    example.plan(todo("a", "sort --check a.txt"))
-
-    run = example.verify()
-
-    assert run.exit_code == 4
-    assert "metadata: {tools: [{name: sort, kind: validate, argv: [sort]}]}" in run.output
-
-
-def test_a_tool_that_is_missing_is_inconclusive(tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    example.plan(todo("rust", "cargo test"), todo("green", "pytest test_it.py"))
-
-    run = example.verify(env={"PATH": str(tmp_path)})
-
-    assert run.verdicts == {"rust": "inconclusive", "green": "passed"}, str(run)
-    assert run.exit_code == 10
-    assert run.category("rust") in (None, "ENVIRONMENT_ERROR")
-    assert "cargo is not installed" in run.output
-
-
-# -- order of commands ---------------------------------------------------------------------------------
-
-GENERATING = {
-    "generate.py": "import pathlib\npathlib.Path('generated.py').write_text('VALUE = 42')\n",
-    "test_generated.py": "import generated\ndef test_it(): assert generated.VALUE == 42\n",
-    "test_before.py": "import pathlib\ndef test_it(): assert not pathlib.Path('generated.py').exists()\n",
-    "conftest.py": "",
-}
-
-
-@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["folded", "isolated"])
-def test_dependent_todos_see_files_made_by_a_command(options: tuple[str, ...], tmp_path: Path):
-    example = Example(tmp_path, GENERATING)
-    example.plan(
-        todo("use", "pytest test_generated.py", after=("make",)),
-        todo("before", "pytest test_before.py"),
-        todo("make", "python generate.py", after=("before",)),
-    )
-
-    run = example.verify(*options)
-
-    assert run.verdicts == {"use": "passed", "before": "passed", "make": "passed"}, str(run)
-
-
-def test_within_a_todo_commands_run_in_their_order(tmp_path: Path):
-    example = Example(tmp_path, GENERATING)
-    example.plan(todo("all", "pytest test_before.py", "python generate.py", "pytest test_generated.py"))
-
-    run = example.verify()
-
-    assert run.verdicts == {"all": dict.fromkeys(("tests[0]", "tests[1]", "tests[2]"), "passed")}, str(run)
-
-
-CRITERIA_FILES = {
+    "sorted.txt": "a\nb\n",
+    "unsorted.txt": "b\na\n",
     "out/report.json": '{"rows": 3}',
     "out/empty.txt": "",
     "schema.json": '{"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]}',
@@ -159,7 +48,26 @@ CRITERIA_FILES = {
         }
     ),
 }
-DIGEST = hashlib.sha256(CRITERIA_FILES["out/report.json"].encode()).hexdigest()
+
+COMMANDS = {
+    "python_module": ("python -m compileall -q good.py", "passed"),
+    "compiled": ("python -m py_compile good.py", "passed"),
+    "not_compiled": ("python -m py_compile broken.py", "failed"),
+    "linted": ("ruff check good.py --isolated", "passed"),
+    "not_linted": ("ruff check unused.py --isolated", "failed"),
+    "unittest": ("python -m unittest test_unit", "passed"),
+    "unittest_of_nothing": ("python -m unittest no_tests", "failed"),
+    "make_good": ("make good", "passed"),
+    "make_bad": ("make bad", "failed"),
+    "npm_good": ("npm test", "passed"),
+    "npm_bad": ("npm run bad", "failed"),
+    "no_shell": ("WORD=yes python says.py '*.py'", "passed"),
+    "no_such_script": ("python nothing_here.py", "failed"),
+    "tool_of_the_plan": ("in-order sorted.txt", "passed"),
+    "command_of_a_tool": ("sort --check unsorted.txt", "failed"),
+}
+TOOLS = [{"name": "in-order", "kind": "lint", "argv": ["sort", "--check"]}]
+NEEDS = {"make_good": "make", "make_bad": "make", "npm_good": "npm", "npm_bad": "npm"}
 
 ARTIFACTS: dict[str, tuple[Any, str]] = {
     "exists": ("out/report.json", "passed"),
@@ -172,112 +80,200 @@ ARTIFACTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.fixture(scope="module")
-def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(tmp_path_factory.mktemp("artifacts"), CRITERIA_FILES)
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    example = Example(tmp_path_factory.mktemp("commands"), FILES)
     example.plan(
+        *(todo(name, command) for name, (command, _) in COMMANDS.items()),
         *(todo(name, expected_artifacts=[spec]) for name, (spec, _) in ARTIFACTS.items()),
         todo("right", "pytest test_it.py", contract_path="contracts/right.json"),
         todo("wrong", "pytest test_it.py", contract_path="contracts/wrong.json"),
         todo("no_contract", "pytest test_it.py", contract_path="contracts/missing.json"),
+        metadata={"tools": TOOLS},
     )
-    return example.verify()
+    return example.verify("--planverify-confirm=0")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_kind_of_command_has_its_expected_verdict(name: str, ran: Verified):
+    if name in NEEDS and shutil.which(NEEDS[name]) is None:
+        pytest.skip(f"{NEEDS[name]} is not installed")
+
+    assert ran.verdicts[name] == COMMANDS[name][1], str(ran)
+    assert ran.check(name)["kind"] == "command"
+
+
+def test_a_failed_command_is_diagnosed_by_its_kind(ran: Verified):
+    assert ran.category("not_compiled") == "COMPILATION_ERROR"
+    assert ran.category("not_linted") == "LINT_ERROR"
+    assert ran.category("command_of_a_tool") == "LINT_ERROR"
 
 
 @pytest.mark.parametrize("name", ARTIFACTS)
-def test_each_artifact_has_its_expected_verdict(name: str, looked_at: Verified):
-    assert looked_at.verdicts[name] == ARTIFACTS[name][1], str(looked_at)
+def test_each_artifact_has_its_expected_verdict(name: str, ran: Verified):
+    assert ran.verdicts[name] == ARTIFACTS[name][1], str(ran)
 
 
-def test_a_missing_artifact_has_its_own_category(looked_at: Verified):
-    assert looked_at.category("missing") == "ARTIFACT_MISSING"
+def test_a_missing_artifact_has_its_own_category(ran: Verified):
+    assert ran.category("missing") == "ARTIFACT_MISSING"
 
 
-def test_a_contract_is_compared_with_the_module(looked_at: Verified):
+def test_a_contract_is_compared_with_the_module(ran: Verified):
     verdicts = {
-        name: looked_at.check(name, "contract_path")["verdict"]
-        for name in ("right", "wrong", "no_contract")
+        name: ran.check(name, "contract_path")["verdict"] for name in ("right", "wrong", "no_contract")
     }
 
-    assert verdicts == {"right": "passed", "wrong": "failed", "no_contract": "failed"}, str(looked_at)
-    assert looked_at.category("wrong") == "SPEC_MISMATCH"
+    assert verdicts == {"right": "passed", "wrong": "failed", "no_contract": "failed"}, str(ran)
+    assert ran.category("wrong") == "SPEC_MISMATCH"
+
+
+# -- order of commands ---------------------------------------------------------------------------------
+
+COMMANDS_IN_ORDER = ("python generate.py second.py", "pytest test_after.py")
+DIGEST = hashlib.sha256(b"right").hexdigest()
+READS = """\
+    def test_it(planverify):
+        assert planverify.fixture_path.is_absolute()
+        assert planverify.fixture_path.read_text() == "right"
+"""
+
+
+def ordered_project(folder: Path) -> Example:
+    example = Example(
+        folder,
+        {
+            "generate.py": "import pathlib, sys\npathlib.Path(sys.argv[1]).write_text('VALUE = 42')\n",
+            "test_generated.py": "import first\ndef test_it(): assert first.VALUE == 42\n",
+            "test_before.py": "import pathlib\n"
+            "def test_first(): assert not pathlib.Path('first.py').exists()\n"
+            "def test_second(): assert not pathlib.Path('second.py').exists()\n",
+            "test_after.py": "import second\ndef test_it(): assert second.VALUE == 42\n",
+            "conftest.py": "",
+            "test_it.py": READS,
+            "test_any.py": "def test_it(): pass\n",
+            "data/right.json": "right",
+            "data/wrong.json": "wrong",
+        },
+    )
+    example.plan(
+        todo("use", "pytest test_generated.py", after=("make",)),
+        todo("before", "pytest test_before.py::test_first"),
+        todo("make", "python generate.py first.py", after=("before",)),
+        todo("all", "pytest test_before.py::test_second", *COMMANDS_IN_ORDER),
+        todo("right", {"cmd": "pytest test_it.py", "fixture": "data/right.json"}),
+        todo("wrong", {"cmd": "pytest test_it.py", "fixture": "data/wrong.json"}),
+        todo("none", "pytest test_it.py"),
+        todo("missing", {"cmd": "pytest test_any.py", "fixture": "data/missing.json"}),
+        todo("unread", {"cmd": "pytest test_any.py", "fixture": "data/right.json"}),
+    )
+    return example
+
+
+@pytest.fixture(scope="module")
+def ordered(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    return ordered_project(tmp_path_factory.mktemp("ordered")).verify("--planverify-confirm=0")
+
+
+def test_isolated_todos_see_files_made_by_a_command_and_their_own_data(tmp_path: Path):
+    selected = "plan.yaml::use,before,make,right,wrong"
+    run = ordered_project(tmp_path).verify(selected, "--planverify-isolate", "--planverify-confirm=0")
+
+    verdicts = {name: run.verdicts[name] for name in ("use", "before", "make", "right", "wrong")}
+    assert verdicts == {
+        "use": "passed",
+        "before": "passed",
+        "make": "passed",
+        "right": "passed",
+        "wrong": "failed",
+    }, str(run)
+
+
+def test_dependent_todos_see_files_made_by_a_command(ordered: Verified):
+    verdicts = {name: ordered.verdicts[name] for name in ("use", "before", "make")}
+
+    assert verdicts == {"use": "passed", "before": "passed", "make": "passed"}, str(ordered)
+
+
+def test_within_a_todo_commands_run_in_their_order(ordered: Verified):
+    expected = dict.fromkeys(("tests[0]", "tests[1]", "tests[2]"), "passed")
+
+    assert ordered.verdicts["all"] == expected, str(ordered)
+
+
+def test_two_todos_may_run_the_same_tests_on_different_files(ordered: Verified):
+    verdicts = {name: ordered.verdicts[name] for name in ("right", "wrong", "none")}
+
+    assert verdicts == {"right": "passed", "wrong": "failed", "none": "failed"}, str(ordered)
+
+
+def test_the_digest_of_a_fixture_file_is_recorded(ordered: Verified):
+    assert ordered.check("unread")["fixture"] == {"path": "data/right.json", "sha256": DIGEST}
+    assert ordered.verdicts["unread"] == "passed"
+
+
+def test_a_missing_fixture_file_fails_its_criterion(ordered: Verified):
+    assert ordered.verdicts["missing"] == "failed", str(ordered)
+    assert ordered.check("missing")["fixture"] == {"path": "data/missing.json", "sha256": None}
+    assert "data/missing.json" in ordered.output
 
 
 # -- questions -----------------------------------------------------------------------------------------
 
 QUESTION = "Does the chart look right?"
+ANSWERS = {"yes": "passed", "no": "failed", "The legend hides the peak.": "failed"}
+"""Answers of a person, and the verdict by each."""
 
 
-def asking(folder: Path) -> Example:
-    example = Example(folder, CRITERIA_FILES)
-    example.plan(todo("chart", "pytest test_it.py", manual=[{"question": QUESTION, "role": "human"}]))
-    return example
-
-
-def test_an_open_question_waits_for_a_human(tmp_path: Path):
-    run = asking(tmp_path).verify()
-
-    assert run.verdicts["chart"] == {"tests[0]": "passed", "manual[0]": "needs_human"}, str(run)
-    assert run.states["chart"] == "testing"
-    assert run.exit_code == 11
-    assert "planner answer plan.yaml chart yes # or no, or a reason" in run.output
-
-
-def test_each_of_several_questions_shows_its_own_answer_command(tmp_path: Path):
-    example = Example(tmp_path, CRITERIA_FILES)
-    questions = [{"question": text, "role": "human"} for text in (QUESTION, "Is the legend complete?")]
-    example.plan(todo("chart", "pytest test_it.py", manual=questions))
-    assert (
-        "planner answer plan.yaml chart yes --check 'manual[0]' # or no, or a reason"
-        in example.verify().output
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Verified]:
+    """Return a project whose todos ask a person, and a run before most of the answers."""
+    example = Example(tmp_path_factory.mktemp("asked"), {"test_it.py": "def test_it(): pass\n"})
+    question = {"question": QUESTION, "role": "human"}
+    legend = {"question": "Is the legend complete?", "role": "human"}
+    names = ("chart_0", "chart_1", "chart_2", "other_question")
+    example.plan(
+        *(todo(name, "pytest test_it.py", manual=[question]) for name in names),
+        todo("two", "pytest test_it.py", manual=[question, legend]),
     )
-
-    told = planner("answer", "chart", "yes", "--check", "manual[0]", "--by", "Ada", cwd=example.root)
-
-    assert told.status == 0, told.err
-    run = example.verify()
-    expected = {"tests[0]": "passed", "manual[0]": "passed", "manual[1]": "needs_human"}
-    assert run.verdicts["chart"] == expected, str(run)
+    known = {"plan": "example", "todo_id": "other_question", "check_id": "manual[0]"}
+    answer = {**known, "question": "Is the chart blue?", "answer": "yes", "by": "Ada"}
+    example.write({".planverify/answers.json": json.dumps({"schema_version": 1, "answers": [answer]})})
+    return example, example.verify()
 
 
-@pytest.mark.parametrize(
-    ("said", "verdict", "exit_code"),
-    [("yes", "passed", 0), ("no", "failed", 1), ("The legend hides the peak.", "failed", 1)],
-    ids=["yes", "no", "a reason"],
-)
-def test_the_answer_of_a_person_decides_a_manual_criterion(
-    said: str, verdict: str, exit_code: int, tmp_path: Path
-):
-    example = asking(tmp_path)
-    example.verify()
+def test_an_open_question_waits_for_a_human(asked: tuple[Example, Verified]):
+    _, run = asked
 
-    told = planner("answer", "chart", said, "--by", "Ada", cwd=example.root)
-
-    assert told.status == 0, told.err
-    assert "next: planner next plan.yaml" in told.out
-    run = example.verify()
-    assert run.check("chart", "manual[0]")["verdict"] == verdict, str(run)
-    assert run.exit_code == exit_code
-    if said not in ("yes", "no"):
-        assert said in run.output
-
-
-@pytest.mark.parametrize(
-    ("word", "question", "verdict"),
-    [("yes", "Is the chart blue?", "stale"), ("perhaps", QUESTION, "needs_human")],
-    ids=["another question", "no answer"],
-)
-def test_an_answer_to_another_question_or_an_invalid_answer_decides_nothing(
-    word: str, question: str, verdict: str, tmp_path: Path
-):
-    example = asking(tmp_path)
-    entry = {"plan": "example", "todo_id": "chart", "check_id": "manual[0]", "question": question}
-    answers = {"schema_version": 1, "answers": [{**entry, "answer": word, "by": "Ada"}]}
-    example.write({".planverify/answers.json": json.dumps(answers)})
-
-    run = example.verify()
-
-    assert run.check("chart", "manual[0]")["verdict"] == verdict, str(run)
+    assert run.verdicts["chart_0"] == {"tests[0]": "passed", "manual[0]": "needs_human"}, str(run)
+    assert run.states["chart_0"] == "testing"
     assert run.exit_code == 11
+    assert "planner answer plan.yaml chart_0 yes # or no, or a reason" in run.output
+
+
+def test_an_answer_to_another_question_decides_nothing(asked: tuple[Example, Verified]):
+    _, run = asked
+
+    assert run.check("other_question", "manual[0]")["verdict"] == "stale", str(run)
+    assert run.exit_code == 11
+
+
+def test_the_answer_of_a_person_decides_a_manual_criterion(asked: tuple[Example, Verified], tmp_path: Path):
+    example = asked[0].copied_to(tmp_path / "project")
+    for number, said in enumerate(ANSWERS):
+        told = planner("answer", f"chart_{number}", said, "--by", "Ada", cwd=example.root)
+        assert told.status == 0, told.err
+        assert "next: planner next plan.yaml" in told.out
+    assert "planner answer plan.yaml two yes --check 'manual[0]' # or no, or a reason" in asked[1].output
+    told = planner("answer", "two", "yes", "--check", "manual[0]", "--by", "Ada", cwd=example.root)
+    assert told.status == 0, told.err
+
+    run = example.verify()
+
+    verdicts = [run.check(f"chart_{number}", "manual[0]")["verdict"] for number in range(len(ANSWERS))]
+    assert verdicts == list(ANSWERS.values()), str(run)
+    assert "The legend hides the peak." in run.output
+    expected = {"tests[0]": "passed", "manual[0]": "passed", "manual[1]": "needs_human"}
+    assert run.verdicts["two"] == expected, str(run)
+    assert run.exit_code == 1
 
 
 METRICS_FILES = {
@@ -334,7 +330,7 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     todos.append(todo("other", "pytest test_it.py::test_other"))
     todos.append(todo("red", "pytest test_it.py::test_red", metrics=[metric("rows", ">", 0)]))
     example.plan(*todos)
-    return example.verify(*request.param, measured=not request.param)
+    return example.verify("--planverify-confirm=0", *request.param, measured=not request.param)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -354,54 +350,3 @@ def test_an_unmet_metric_has_its_own_category(measured: Verified):
 
 def test_a_metric_not_recorded_because_its_test_failed_is_inconclusive(measured: Verified):
     assert measured.verdicts["red"] == {"tests[0]": "failed", "metrics[0]": "inconclusive"}, str(measured)
-
-
-READS = """\
-    def test_it(planverify):
-        assert planverify.fixture_path.is_absolute()
-        assert planverify.fixture_path.read_text() == "right"
-"""
-
-
-@pytest.fixture(scope="module", params=[(), ("--planverify-isolate",)], ids=str)
-def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(
-        tmp_path_factory.mktemp("data"),
-        {
-            "test_it.py": READS,
-            "test_any.py": "def test_it(): pass\n",
-            "data/right.json": "right",
-            "data/wrong.json": "wrong",
-        },
-    )
-    example.plan(
-        todo("right", {"cmd": "pytest test_it.py", "fixture": "data/right.json"}),
-        todo("wrong", {"cmd": "pytest test_it.py", "fixture": "data/wrong.json"}),
-        todo("none", "pytest test_it.py"),
-        todo("missing", {"cmd": "pytest test_any.py", "fixture": "data/missing.json"}),
-        todo("unread", {"cmd": "pytest test_any.py", "fixture": "data/right.json"}),
-    )
-    return example.verify(*request.param)
-
-
-def test_two_todos_may_run_the_same_tests_on_different_files(read: Verified):
-    names = ("right", "wrong", "none")
-
-    assert {name: read.verdicts[name] for name in names} == {
-        "right": "passed",
-        "wrong": "failed",
-        "none": "failed",
-    }, str(read)
-
-
-def test_the_digest_of_a_fixture_file_is_recorded(read: Verified):
-    digest = hashlib.sha256(b"right").hexdigest()
-
-    assert read.check("unread")["fixture"] == {"path": "data/right.json", "sha256": digest}
-    assert read.verdicts["unread"] == "passed"
-
-
-def test_a_missing_fixture_file_fails_its_criterion(read: Verified):
-    assert read.verdicts["missing"] == "failed", str(read)
-    assert read.check("missing")["fixture"] == {"path": "data/missing.json", "sha256": None}
-    assert "data/missing.json" in read.output

@@ -71,7 +71,9 @@ def test_a_stopped_plan_still_shows_its_failures(project: Example):
 
 def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(project: Example):
     project.plan(todo("types", "no_such_tool shop.py", status="claimed"), metadata={"tools": [TOOL]})
-    project.verify()
+    run = project.verify()
+    assert (run.exit_code, run.verdicts) == (10, {"types": "inconclusive"}), str(run)
+    assert "no_such_tool is not installed" in run.output
 
     shown = said(project, "next", status=10)
 
