@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from real_command import planverify
 from real_planner import planner
 
 
@@ -29,8 +28,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def verify(plan: str, cwd: Path) -> int:
-    words = [str(Path(sys.executable).with_name("planverify")), "verify", plan]
-    return subprocess.run(words, cwd=cwd, capture_output=True, timeout=120).returncode
+    return planverify("verify", plan, "--planverify-confirm=0", cwd=cwd).returncode
 
 
 def planned_file(said: str) -> str:
