@@ -11,9 +11,11 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from text_bundles import unpack_bundle
 
 REPOSITORY = Path(__file__).parents[2]
@@ -28,16 +30,8 @@ CONFIGURATION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the sdist, and the wheel that was built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
-    run(
-        sys.executable,
-        "-m",
-        "build",
-        "--no-isolation",
-        "--outdir",
-        str(folder),
-        str(REPOSITORY),
-        cwd=folder,
-    )
+    build = (sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(REPOSITORY))
+    run(*build, cwd=folder)
     return folder
 
 
@@ -83,16 +77,16 @@ def test_the_wheel_registers_the_plugin_and_has_its_metadata(wheel: Path) -> Non
     with zipfile.ZipFile(wheel) as archive:
         (info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
         entry_points = archive.read(f"{info}/entry_points.txt").decode()
-        metadata = email.message_from_bytes(archive.read(f"{info}/METADATA"))
+        said = email.message_from_bytes(archive.read(f"{info}/METADATA"))
         licenses = [name for name in archive.namelist() if name.startswith(f"{info}/licenses/")]
 
     assert "[pytest11]\nplanverify = pytest_planverify.plugin" in entry_points
-    assert metadata["Name"] == "pytest-planverify"
-    assert metadata["License-Expression"] == "MIT"
-    assert metadata["Requires-Python"] == ">=3.11"
-    assert "pandas>=2.2; extra == 'examples'" in metadata.get_all("Requires-Dist", [])
-    assert {"Framework :: Pytest", "Typing :: Typed"} <= set(metadata.get_all("Classifier", []))
-    assert metadata.get_payload().startswith("# pytest-planverify")
+    assert said["Name"] == "pytest-planverify"
+    assert said["License-Expression"] == "MIT"
+    assert said["Requires-Python"] == ">=3.11"
+    assert "pandas>=2.2; extra == 'examples'" in said.get_all("Requires-Dist", [])
+    assert {"Framework :: Pytest", "Typing :: Typed"} <= set(said.get_all("Classifier", []))
+    assert said.get_payload().startswith("# pytest-planverify")
     assert licenses == [f"{info}/licenses/LICENSE"]
 
 
@@ -119,22 +113,35 @@ def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, 
     environment = folder / "venv"
     venv.create(environment, symlinks=True)
     python = str(environment / "bin" / "python")
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile", "--no-deps")
     run(*pip, str(wheel), cwd=folder)
+    (site,) = environment.glob("lib/python*/site-packages")
+    (installed,) = metadata.distributions(name="pytest-planverify", path=[str(site)])
+    link_requirements(installed, site)
     unpack_bundle(EXAMPLE, folder / "editor")
 
-    located = run(
-        python,
-        "-c",
-        "import planner, pytest_planverify as p; print(planner.__file__, p.__file__)",
-        cwd=folder,
+    code = (
+        "import planner, pytest_planverify\n"
+        "from planner.planfile.schemas import names, schema\n"
+        "assert all(map(schema, names()))\n"
+        "print(planner.__file__, pytest_planverify.__file__)"
     )
-    assert located.count(str(environment)) == 2
-    schemas = "from planner.planfile.schemas import names, schema; print(*map(schema, names()))"
-    run(python, "-c", schemas, cwd=folder)
-    run(str(environment / "bin" / "pytest"), "--planverify", "editor/plan.yaml", cwd=folder)
+    assert run(python, "-c", code, cwd=folder).count(str(environment)) == 2
+    run(python, "-m", "pytest", "--planverify", "editor/plan.yaml", cwd=folder)
 
     assert (folder / "editor" / ".planverify" / "outcomes.json").is_file()
+
+
+def link_requirements(distribution: metadata.Distribution, site: Path) -> None:
+    """Link what a distribution requires, directly or not, and nothing else, from this environment."""
+    for each in map(Requirement, distribution.requires or ()):
+        if each.marker is not None and not each.marker.evaluate({"extra": ""}):
+            continue
+        required = metadata.distribution(each.name)
+        for name in {file.parts[0] for file in required.files or ()} - {"..", "__pycache__"}:
+            if not (site / name).exists():
+                (site / name).symlink_to(str(required.locate_file(name)))
+        link_requirements(required, site)
 
 
 # -- package structure -------------------------------------------------------------------------------
