@@ -15,6 +15,7 @@ from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
 from real_command import outer_environment
 
 ESCAPE = re.compile(r"\x1b\[")
+UNCONFIRMED = "--planverify-confirm=0"
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +29,27 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
                 def test_red():
                     total = 1
                     assert total == 2, "the total is wrong"
-            """
+            """,
+            "test_returns.py": """\
+                import unittest
+                def test_sum(): return 1 + 1 == 3
+                class Test(unittest.TestCase):
+                    def test_product(self): return 2 * 2 == 5
+            """,
         },
     )
     example.plan(
         todo("green", "pytest test_it.py::test_green"),
         todo("red", "pytest test_it.py::test_red"),
         todo("blocked", "pytest test_it.py::test_green", after=("red",)),
+        todo("returns", "pytest test_returns.py"),
     )
     return example
 
 
 @pytest.fixture(scope="module")
 def plain(example: Example) -> Verified:
-    return example.verify()
+    return example.verify(UNCONFIRMED)
 
 
 def test_each_todo_has_a_line_and_a_failed_one_its_diagnosis(plain: Verified):
@@ -51,45 +59,36 @@ def test_each_todo_has_a_line_and_a_failed_one_its_diagnosis(plain: Verified):
     assert "pytest --planverify plan.yaml::red" in plain.output
     assert "by red" in plain.output
     assert "said by the green test" not in plain.output
+    assert not ESCAPE.search(plain.output), repr(plain.output)
 
 
-def test_tests_that_return_a_value_instead_of_asserting_it_are_named(tmp_path: Path):
-    source = """\
-        import unittest
-        def test_sum(): return 1 + 1 == 3
-        class Test(unittest.TestCase):
-            def test_product(self): return 2 * 2 == 5
-    """
-    example = Example(tmp_path, {"test_it.py": source})
-    example.plan(todo("a", "pytest test_it.py"))
-
-    done = example.verify()
-
-    assert done.exit_code == 0, str(done)
-    assert "pytest ignores what a test returns; assert it in test_it.py::test_sum and 1 more" in done.output
+def test_tests_that_return_a_value_instead_of_asserting_it_are_named(plain: Verified):
+    assert plain.states["returns"] == "done", str(plain)
+    told = "pytest ignores what a test returns; assert it in test_returns.py::test_sum and 1 more"
+    assert told in plain.output
 
 
 @pytest.mark.parametrize(
     ("options", "env", "coloured"),
     [
-        ((), {}, False),
         (("--color=yes",), {"NO_COLOR": ""}, True),
         (("--color=no",), {"NO_COLOR": "", "FORCE_COLOR": "1"}, False),
         ((), {"NO_COLOR": "", "FORCE_COLOR": "1"}, True),
     ],
-    ids=["no terminal", "--color=yes", "--color=no", "FORCE_COLOR"],
+    ids=["--color=yes", "--color=no", "FORCE_COLOR"],
 )
-def test_colour_follows_pytest_options_and_environment(
+def test_colour_follows_pytest_options_and_environment_also_of_uncaptured_output(
     options: tuple[str, ...], env: dict[str, str], coloured: bool, example: Example
 ):
-    run = example.verify("plan.yaml::green", *options, env=env, measured=False)
+    run = example.verify("plan.yaml::green", "-s", *options, env=env, measured=False)
 
     assert run.exit_code == 0, str(run)
+    assert "said by the green test" in run.output
     assert bool(ESCAPE.search(run.output)) is coloured, repr(run.output)
 
 
 def test_a_narrow_terminal_wraps_prose_but_not_commands(example: Example):
-    run = example.verify("-v", env={"COLUMNS": "40"})
+    run = example.verify("-v", UNCONFIRMED, env={"COLUMNS": "40"})
 
     _, _, summary = run.output.partition("example  plan.yaml\n")
     too_long = [line.strip() for line in summary.splitlines() if len(line) > 40]
@@ -107,7 +106,7 @@ def test_without_a_terminal_output_is_complete_and_lists_decided_todos(tmp_path:
         after,
     )
 
-    run = example.verify(env={"COLUMNS": ""})
+    run = example.verify(UNCONFIRMED, env={"COLUMNS": ""})
 
     assert run.output.splitlines()[0] == "verifying 3 criteria of 1 plan"
     told = run.output.splitlines()[1:4]
@@ -138,8 +137,8 @@ def test_a_terminal_shows_progress_and_clears_it_at_the_end(tmp_path: Path):
 
 
 def test_quiet_output_is_shorter_and_verbose_output_longer(example: Example, plain: Verified):
-    quiet = example.verify("-q")
-    verbose = example.verify("-v")
+    quiet = example.verify("-q", UNCONFIRMED)
+    verbose = example.verify("-v", UNCONFIRMED)
 
     lengths = [len(run.output.splitlines()) for run in (quiet, plain, verbose)]
     assert lengths == sorted(lengths), str(lengths)
@@ -147,13 +146,6 @@ def test_quiet_output_is_shorter_and_verbose_output_longer(example: Example, pla
     assert "red: TEST_REGRESSION" in quiet.output
     assert "PASSED" in verbose.output or "passed  tests[0]" in verbose.output, str(verbose)
     assert {run.exit_code for run in (quiet, verbose)} == {1}
-
-
-def test_uncaptured_output_is_shown(example: Example):
-    run = example.verify("-s", "plan.yaml::green")
-
-    assert run.exit_code == 0, str(run)
-    assert "said by the green test" in run.output
 
 
 def test_the_debugger_prompt_works_in_the_terminal(tmp_path: Path):
