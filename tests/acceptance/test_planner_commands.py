@@ -8,28 +8,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import pytest
 from example_project import Example
 from jsonschema import Draft202012Validator
+from real_planner import Ran, forked, planner
 
 from planner.planfile.schemas import schema
 
+UNCONFIRMED = "--planverify-confirm=0"
 PLANNER = [sys.executable, "-m", "planner"]
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    status: int
-    out: str
-    err: str
-
-
-def planner(
+def started(
     *words: str,
     cwd: Path,
     env: dict[str, str] | None = None,
@@ -80,7 +74,7 @@ def shop(tmp_path: Path) -> Example:
 def red_shop(tmp_path_factory: pytest.TempPathFactory) -> Example:
     """Return the shop with the outcomes of a run, for tests that change nothing."""
     shop = a_shop(tmp_path_factory.mktemp("red"))
-    shop.verify("plan.yaml")
+    shop.verify("plan.yaml", UNCONFIRMED)
     return shop
 
 
@@ -101,7 +95,7 @@ def a_shop(folder: Path) -> Example:
 
 def test_a_failed_todo_is_repaired_in_a_branch_until_the_plan_is_completed(shop: Example) -> None:
     """The whole cycle: red, branch, repaired, completed. `planner` changes none of its input files."""
-    shop.verify("plan.yaml")
+    shop.verify("plan.yaml", UNCONFIRMED)
     before = {path: path.read_bytes() for path in shop.root.rglob("*") if path.is_file()}
 
     first = planner("next", "plan.yaml", "--output", "next.yaml", cwd=shop.root)
@@ -125,8 +119,8 @@ def test_a_failed_todo_is_repaired_in_a_branch_until_the_plan_is_completed(shop:
 
 def test_json_is_the_same_bytes_in_every_process_and_encoding(red_shop: Example) -> None:
     given = ("next", "plan.yaml", "--json", "--full")
-    one = planner(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "1"})
-    other = planner(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "2", "PYTHONIOENCODING": "ascii"})
+    one = started(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "1"})
+    other = started(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "2", "PYTHONIOENCODING": "ascii"})
 
     assert one.out == other.out
     Draft202012Validator(schema("action")).validate(json.loads(one.out)["actions"][0])
@@ -134,9 +128,9 @@ def test_json_is_the_same_bytes_in_every_process_and_encoding(red_shop: Example)
 
 @pytest.mark.parametrize("words", [("next",), ("status",), ("validate",), ("explain",)])
 def test_an_encoding_without_the_symbols_is_supported(red_shop: Example, words: tuple[str, ...]) -> None:
-    ran = planner(*words, "plan.yaml", cwd=red_shop.root, env={"PYTHONIOENCODING": "ascii"})
+    ran = forked((*words, "plan.yaml"), red_shop.root, encoding="ascii")
 
-    assert ran.status in (0, 1)
+    assert ran.status in (0, 1), ran.err
     assert ran.out.isascii()
 
 
@@ -145,22 +139,21 @@ def test_the_installed_command_and_the_module_have_the_same_version(red_shop: Ex
     if script is None:
         pytest.skip("the command is not installed in this environment")
 
-    assert planner("--version", cwd=red_shop.root, command=[script]) == planner(
-        "--version", cwd=red_shop.root
-    )
+    installed = started("--version", cwd=red_shop.root, command=[script])
+    assert installed == started("--version", cwd=red_shop.root)
 
 
 def test_nothing_is_coloured_in_a_pipe(red_shop: Example) -> None:
     env = {"NO_COLOR": "", "TERM": "xterm-256color"}
 
-    assert "\x1b" not in planner("next", "plan.yaml", cwd=red_shop.root, env=env).out
+    assert "\x1b" not in forked(("next", "plan.yaml"), red_shop.root, env=env).out
 
 
 def test_a_closed_pipe_is_no_error(red_shop: Example) -> None:
     read, write = os.pipe()
     os.close(read)
 
-    done = planner("next", "plan.yaml", cwd=red_shop.root, stdout=write)
+    done = started("next", "plan.yaml", cwd=red_shop.root, stdout=write)
     os.close(write)
 
     assert (done.status, done.err) == (0, "")
@@ -170,7 +163,7 @@ def test_a_full_disk_is_reported(red_shop: Example) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     with open("/dev/full", "w") as full:
-        done = planner("status", "plan.yaml", cwd=red_shop.root, stdout=full)
+        done = started("status", "plan.yaml", cwd=red_shop.root, stdout=full)
 
     assert done.status == 4
     assert done.err == (
@@ -198,7 +191,7 @@ def test_ctrl_c_ends_planner_with_one_line() -> None:
 def test_completion_scripts_exist_for_common_shells(red_shop: Example, shell: str) -> None:
     # Otherwise typer looks for the shell that started it, and there may be none.
     env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    ran = planner("--show-completion", shell, cwd=red_shop.root, env=env)
+    ran = forked(("--show-completion", shell), red_shop.root, env=env)
 
     assert ran.status == 0, ran.err
     assert "_PLANNER_COMPLETE=complete_" in ran.out
@@ -207,4 +200,4 @@ def test_completion_scripts_exist_for_common_shells(red_shop: Example, shell: st
 def test_commands_are_completed(red_shop: Example) -> None:
     env = {"_PLANNER_COMPLETE": "complete_bash", "COMP_WORDS": "planner sta", "COMP_CWORD": "1"}
 
-    assert planner(cwd=red_shop.root, env=env).out.split() == ["status"]
+    assert forked((), red_shop.root, env=env).out.split() == ["status"]

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +87,15 @@ def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def forked(words: Sequence[str], cwd: Path, given: str = "", *, program: str = "planner") -> Ran:
+def forked(
+    words: Sequence[str],
+    cwd: Path,
+    given: str = "",
+    *,
+    program: str = "planner",
+    encoding: str = "utf-8",
+    env: Mapping[str, str] | None = None,
+) -> Ran:
     """Run `planner` or `planverify` in a fork, which saves the import; other tests start the real ones.
 
     Only for commands of `planverify` that start no pytest.
@@ -99,7 +107,8 @@ def forked(words: Sequence[str], cwd: Path, given: str = "", *, program: str = "
         streams[0].seek(0)
         pid = os.fork()
         if pid == 0:
-            become_planner([program, *words], cwd, [stream.fileno() for stream in streams], main=main)
+            descriptors = [stream.fileno() for stream in streams]
+            become_planner([program, *words], cwd, descriptors, encoding, main, env)
         _, status = os.waitpid(pid, 0)
         said = []
         for stream in streams[1:]:
@@ -114,6 +123,7 @@ def become_planner(
     streams: Sequence[int],
     encoding: str = "utf-8",
     main: Callable[[], object] = cli.main,
+    env: Mapping[str, str] | None = None,
 ) -> NoReturn:
     """Run the command in this process, with these descriptors as its standard streams, and exit."""
     status = 70
@@ -126,7 +136,7 @@ def become_planner(
         sys.stdin = os.fdopen(0, encoding=encoding, closefd=False)
         sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding=encoding, closefd=False) for at in (1, 2))
         os.chdir(cwd)
-        os.environ.update(PLAIN)
+        os.environ.update({**PLAIN, **(env or {})})
         sys.argv[:] = argv
         try:
             main()
