@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from example_project import Example, todo
-from test_written_files import GREEN_AND_RED, read, run, verify
+from real_planner import Ran, forked
+from test_written_files import GREEN_AND_RED, read, verify
 
 
 @pytest.fixture
@@ -16,27 +17,35 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_reports_written_by_a_run_equal_those_rendered_later(shop: Path) -> None:
-    done = verify("plan.yaml", "--planverify-report", "sarif", "--planverify-report=junit=a.xml", cwd=shop)
+def report(*words: str, cwd: Path) -> Ran:
+    """Run `planverify report WORDS`, which starts no other process, in a fork."""
+    ran = forked(("report", *words), cwd, program="planverify")
+    assert "Traceback" not in ran.out + ran.err
+    return ran
+
+
+def test_reports_written_by_a_run_on_github_actions_equal_those_rendered_later(shop: Path) -> None:
+    summary = shop / "summary.md"
+    words = ("plan.yaml", "--planverify-report", "sarif", "--planverify-report=junit=a.xml")
+    done = verify(*words, cwd=shop, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == 1
+    errors = [line for line in done.stdout.splitlines() if line.startswith("::error file=")]
+    assert len(errors) == 1
+    assert "pytest --planverify plan.yaml::it" in summary.read_text()
     [result] = read(shop / ".planverify/reports/planverify.sarif")["runs"][0]["results"]
     assert result["level"] == "error"
-    assert run("planverify", "report", "junit=b.xml", cwd=shop).stdout == "wrote b.xml\n"
-    assert run("planverify", "report", "html", cwd=shop).stdout == "wrote .planverify/reports/report.html\n"
+    assert report("junit=b.xml", cwd=shop).out == "wrote b.xml\n"
+    assert report("html", cwd=shop).out == "wrote .planverify/reports/report.html\n"
     assert (shop / "b.xml").read_text() == (shop / "a.xml").read_text()
-    assert (
-        run("planverify", "report", "junit=-", "plan.yaml", cwd=shop).stdout == (shop / "a.xml").read_text()
-    )
+    assert report("junit=-", "plan.yaml", cwd=shop).out == (shop / "a.xml").read_text()
 
 
-def test_an_unwritable_report_changes_neither_exit_status_nor_outcomes(
-    shop: Path,
-) -> None:
+def test_an_unwritable_report_changes_neither_exit_status_nor_outcomes(shop: Path) -> None:
     done = verify("plan.yaml", "--planverify-report=junit=/dev/full", cwd=shop)
     assert done.returncode == 1
     assert "report junit: /dev/full: cannot be written" in done.stdout
     assert read(shop / ".planverify/outcomes.json")["outcomes"][0]["state"] == "test_failed"
-    assert run("planverify", "report", "junit=/dev/full", cwd=shop).returncode == 4
+    assert report("junit=/dev/full", cwd=shop).status == 4
 
 
 def test_an_unknown_format_is_refused_before_anything_runs(shop: Path) -> None:
@@ -44,15 +53,6 @@ def test_an_unknown_format_is_refused_before_anything_runs(shop: Path) -> None:
     assert done.returncode == 4
     assert "'pdf' is not a report format" in done.stdout + done.stderr
     assert not (shop / ".planverify").exists()
-    assert run("planverify", "report", "pdf", cwd=shop).returncode == 2
-    assert run("planverify", "report", "junit=", cwd=shop).returncode == 2
-    assert "run first" in run("planverify", "report", "junit", cwd=shop).stderr
-
-
-def test_github_actions_get_an_annotation_and_a_summary(shop: Path) -> None:
-    summary = shop / "summary.md"
-    done = verify("plan.yaml", cwd=shop, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
-    assert done.returncode == 1
-    errors = [line for line in done.stdout.splitlines() if line.startswith("::error file=")]
-    assert len(errors) == 1
-    assert "pytest --planverify plan.yaml::it" in summary.read_text()
+    assert report("pdf", cwd=shop).status == 2
+    assert report("junit=", cwd=shop).status == 2
+    assert "run first" in report("junit", cwd=shop).err
