@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from example_project import Example, todo
+from module_project import PYTEST_INI
 from real_command import LEAN_TERMINAL, Finished, planverify_words
 
 GREEN = "def test_it(): pass\n"
@@ -21,7 +22,7 @@ LET_GO = Finished(exit_code=0, output="")
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Example:
-    example = Example(tmp_path, {"test_it.py": RED, "pytest.ini": "[pytest]\n"})
+    example = Example(tmp_path, {"test_it.py": RED, "pytest.ini": PYTEST_INI})
     example.plan(todo("draw", "pytest test_it.py"))
     return example
 
