@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from real_command import planverify
+from real_planner import forked
 
 TESTS = """\
 import pathlib
@@ -148,7 +149,7 @@ def test_invalid_options_of_qualify_are_usage_errors(tmp_path: Path, words: tupl
     root = tmp_path / "project"
     write(root, [{"id": "a", "verify": check("test_add")}])
 
-    done = planverify("qualify", *words, cwd=root)
+    ran = forked(("qualify", *words), root, program="planverify")
 
-    assert done.returncode == 2
-    assert said in done.stderr
+    assert ran.status == 2
+    assert said in ran.err
