@@ -93,7 +93,7 @@ def run_forked(root: Path, *words: str) -> Finished:
     return Finished(exit_code=ran.status, output=ran.out + ran.err)
 
 
-def run(root: Path, *words: str, timeout: float = 120, all_measured: bool = False) -> Finished:
+def run(root: Path, *words: str, timeout: float = 300, all_measured: bool = False) -> Finished:
     """Run `planverify WORDS`; with ``all_measured``, coverage includes the verifications that it starts."""
     if words[0] in WITHOUT_PROCESSES:
         return run_forked(root, *words)
@@ -235,6 +235,7 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
     words = ("run", "plan.yaml", "--agent", agent(project, code))
     waiting = run(project, *words, *PRICE, "--wait", "0.3")
     assert (waiting.exit_code, "waiting 0.3 s for an answer" in waiting.output) == (11, True), waiting
+    assert "answer with planverify answer, approve or reject" in waiting.output
     assert questions(project) == ["price_branch_01"]
     again = run(project, *words)
     assert (again.exit_code, "--resume" in again.output) == (2, True)
@@ -249,25 +250,29 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
 
 
 @pytest.mark.parametrize(
-    ("number", "before"),
+    ("number", "todo", "before"),
     [
-        (signal.SIGKILL, ""),
-        pytest.param(signal.SIGINT, "    shutil.rmtree('.planverify')\n", id="interrupted-without-records"),
+        (signal.SIGKILL, "basket", ""),
+        pytest.param(
+            signal.SIGINT, "price", "    shutil.rmtree('.planverify')\n", id="interrupted-without-records"
+        ),
     ],
 )
 def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
-    project: Path, number: signal.Signals, before: str
+    project: Path, number: signal.Signals, todo: str, before: str
 ):
+    path, work = RIGHT[todo]
     slow = HONEST.replace("import os, pathlib\n", "import os, pathlib, shutil, time\n") + (
-        'if path.endswith("basket.py") and not os.path.exists(__file__ + ".second"):\n'
-        '    open(__file__ + ".second", "w").close()\n'
+        f'if path == "{path}" and not os.path.exists(__file__ + ".pid"):\n'
+        '    pathlib.Path(__file__ + ".pid").write_text(str(os.getpid()))\n'
         f"{before}"
         '    pathlib.Path(path).write_text("half = ")\n'
         "    time.sleep(60)\n"
     )
+    only = PRICE if todo == "price" else ()
     words = ("run", "plan.yaml", "--agent", agent(project, slow))
     process = subprocess.Popen(
-        planverify_words(*words),
+        planverify_words(*words, *only),
         cwd=project,
         env=surroundings(),
         stdin=subprocess.DEVNULL,
@@ -276,25 +281,32 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
     )
     try:
         give_up = time.monotonic() + 120
-        while (project / "shop/basket.py").read_text() != "half = ":
-            assert time.monotonic() < give_up, "the second turn did not begin"
+        while (project / path).read_text() != "half = ":
+            assert time.monotonic() < give_up, "the turn did not begin"
             time.sleep(0.05)
         process.send_signal(number)
         first, _ = process.communicate(timeout=60)
     finally:
         process.kill()
         process.wait()
+    if number is signal.SIGINT:
+        assert process.returncode == 130, first
+        last = first.splitlines()[-1].strip()
+        assert last.startswith("interrupted; resume with: planverify run plan.yaml --resume --agent ")
+        assert (project / path).read_text() == FILES[path]
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((project.parent / "agent.py.pid").read_text()), 0)
 
     done = run(project, *words, "--resume")
     assert done.exit_code == 0, str(done)
-    assert "basket: a turn was interrupted; the files are as before it" in first + done.output
-    assert "works on price" not in done.output
-    assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
+    assert f"{todo}: a turn was interrupted; the files are as before it" in first + done.output
+    assert ("works on price" in done.output) is (todo == "price")
+    assert (project / path).read_text() == work
 
 
 def test_one_run_at_a_time_works_in_a_project(project: Path):
     (project / "other.yaml").write_text(PLAN.replace("todo_list_id: ", "todo_list_id: other_", 1))
-    words = ("--agent", agent(project, HONEST))
+    words = (*PRICE, "--agent", agent(project, HONEST))
     first = subprocess.Popen(
         planverify_words("run", "plan.yaml", *words),
         cwd=project,

@@ -138,12 +138,3 @@ def test_a_page_with_a_partly_filled_form_is_not_reloaded(browser: Any, shop: Pa
     assert page.get_by_label("Why").input_value() == "half a sente"
     assert violations(page) == []
     page.close()
-
-
-def test_a_waiting_run_without_an_answer_ends_after_its_wait(shop: Path) -> None:
-    agent = f"{PYTHON} {shop.parent / 'agent.py'}"
-    run = start(shop, BIN / "planverify", "run", "plan.yaml", "--wait", 0.5, "--agent", agent)
-    out, _ = run.communicate(timeout=90)
-
-    assert run.returncode == 11
-    assert "answer with planverify answer, approve or reject" in out
