@@ -7,6 +7,7 @@ from pathlib import Path
 from example_project import Example, todo
 
 XDIST = ("-p", "xdist")
+UNCONFIRMED = "--planverify-confirm=0"
 
 
 def an_example(folder: Path) -> Example:
@@ -50,9 +51,9 @@ def an_example(folder: Path) -> Example:
 def test_xdist_workers_give_the_same_verdicts_and_recorded_values(tmp_path: Path):
     example = an_example(tmp_path)
 
-    one = example.verify(measured=False)
+    one = example.verify(UNCONFIRMED, measured=False)
     two = example.verify(*XDIST, "-n", "2")
-    stealing = example.verify(*XDIST, "-n2", "--dist", "each", measured=False)
+    stealing = example.verify(*XDIST, "-n2", "--dist", "each", UNCONFIRMED, measured=False)
 
     assert one.verdicts == two.verdicts == stealing.verdicts, f"{one}\n{two}\n{stealing}"
     assert one.verdicts["green"] == {"tests[0]": "passed", "metrics[0]": "passed", "metrics[1]": "passed"}
