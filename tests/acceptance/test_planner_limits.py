@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from real_command import run_pytest
+from example_project import Example
 from real_planner import Desk, Ran, branch, failed, passed, planner, todo
 
 SEEDS = Path(__file__).parents[2] / "fixtures" / "seeds"
@@ -399,7 +399,7 @@ def test_untrusted_text_is_quoted_as_data_in_instructions(odd: Any) -> None:
 def test_the_revised_plan_is_accepted_by_both_commands(odd: Any) -> None:
     desk = odd[0]
     assert planner("validate", "next.yaml", cwd=desk.folder).status in (0, 1)
-    listed = run_pytest("--planverify", "next.yaml", "--collect-only", cwd=desk.folder)
+    listed = Example(desk.folder).verify("next.yaml", "--collect-only")
     assert listed.exit_code == 1, listed.output  # there are no tests
     assert "007_branch_01" in listed.output
 
