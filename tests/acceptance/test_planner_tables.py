@@ -353,7 +353,7 @@ def editor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Ran, Ran,
     unpack_bundle(PHASES, example.root)
     text = example.root / "tests/test_words.py"
     text.write_text(text.read_text(encoding="utf-8") + "\n\ndef test_more():\n    assert 1 == 2\n")
-    said = example.verify("plan.yaml").output
+    said = example.verify("plan.yaml", "--planverify-confirm=0").output
     shown = planner("status", "plan.yaml", cwd=example.root)
     return example, shown, planner("next", "plan.yaml", "--json", cwd=example.root), said
 
