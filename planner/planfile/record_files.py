@@ -101,7 +101,8 @@ def baseline_bytes(document: Baseline) -> bytes:
     """Serialize a baseline, without defaults except for the version of the schema."""
     # Although it is a default: readers refuse newer versions by it.
     held = {"schema_version": document.schema_version}
-    held |= document.model_dump(mode="json", exclude_defaults=True)
+    # Not in the mode for JSON, which would rename files whose names are not UTF-8.
+    held |= document.model_dump(exclude_defaults=True)
     return (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 

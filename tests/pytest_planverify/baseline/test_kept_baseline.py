@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from baseline_samples import baseline, commit_all, git, sha256
 from example_project import Example, todo
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from real_planner import planner
 
@@ -62,6 +62,7 @@ def loaded(root: Path, plan: str = "p") -> KeptBaseline:
     return kept
 
 
+@example(baseline(files={os.fsdecode(b"not UTF-8 \xff"): {"sha256": "1", "size": 1}}))
 @given(any_of(Baseline))
 def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
     assert parse_baseline(baseline_bytes(held), "x") == held
