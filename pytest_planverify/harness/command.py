@@ -191,7 +191,8 @@ def _one_round(
         finally:
             loop.drop_turns()  # first, as an agent that still runs may write files
             loop.close()
-            snapshots.take(AFTER_RUN)  # last, as it may fail, on a full disk for example
+            # Last, as it may fail, on a full disk for example.
+            snapshots.take(AFTER_RUN, since=snapshots.find(BEFORE_RUN))
 
 
 def _is_answered(setup: RunSetup, log: Path) -> bool:

@@ -287,7 +287,7 @@ class Loop:
             return
         turn: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
         if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
-            kept = self.snapshots.take(f"cut-off-{turn['id']}")
+            kept = self.snapshots.take(f"cut-off-{turn['id']}", since=str(turn["before"]))
             self.snapshots.restore(str(turn["before"]))
             self.progress.line(
                 f"{turn['todo_id']}: a turn was interrupted; the files are as before it; to restore its "
@@ -469,7 +469,7 @@ class Loop:
             report = run_turn(agents, turn, prompt=prompt)
         finally:  # without its records, an interrupted turn could not be undone
             self._check_records()
-        after = self.snapshots.take(f"after-{turn_id}")
+        after = self.snapshots.take(f"after-{turn_id}", since=before)
         changes, violation = self._judge(turn, report, before, after)
         if had_repository and top_of(self.setup.root) is None:
             remedy = "the files are restored; restore the repository from a copy"

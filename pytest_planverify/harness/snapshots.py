@@ -110,20 +110,44 @@ class Snapshots:
                 # The index knows files as they were stored by the former rules.
                 (self.store / "index").unlink(missing_ok=True)
 
-    def take(self, label: str, *parents: str) -> str:
+    def take(self, label: str, *parents: str, since: str | None = None) -> str:
         """Store the current files under a label; return the snapshot's id.
 
         If nothing has changed since this object's previous snapshot, its id is returned again. ``parents``
-        are snapshots to record as predecessors, which always makes a new one.
+        are snapshots to record as predecessors, which always makes a new one. With an earlier snapshot
+        ``since``, its ``.gitignore`` files decide which files are ignored, not the current ones.
         """
-        self._enter_nested_repositories()
-        # --ignore-errors skips unreadable files instead of failing.
-        self._git("add", "--all", "--ignore-errors", ".")
-        tree = self._git("write-tree").strip()
+        tree = self._add_all()
+        if since is not None:
+            tree = self._as_ignored_by(since, tree)
         if self._last[0] != tree or parents:
             self._last = (tree, self._commit(tree, label, *parents))
         self._git("update-ref", f"{self._refs}/{label}", self._last[1])
         return self._last[1]
+
+    def _add_all(self) -> str:
+        """Update the index from the work tree; return the id of its tree."""
+        self._enter_nested_repositories()
+        # --ignore-errors skips unreadable files instead of failing.
+        self._git("add", "--all", "--ignore-errors", ".")
+        return self._git("write-tree").strip()
+
+    def _as_ignored_by(self, since: str, tree: str) -> str:
+        """Return the tree of the current files that the ``.gitignore`` files of ``since`` do not ignore.
+
+        ``tree`` has the files according to the current rules. Otherwise an agent that edits these could
+        hide new files, and files that were ignored before would be removed with a turn as its new ones.
+        """
+        changes = self.compare(since, tree)
+        rules = tuple(path for path in changes.changed if path.rpartition("/")[2] == ".gitignore")
+        if not rules:
+            return tree
+        self.restore_files(since, FileChanges(rules, tuple(path for path in rules if path in changes.new)))
+        self._git("read-tree", since)  # git keeps what is in the index, whatever the rules are
+        self._add_all()
+        removed = {*rules} - self.files(tree)
+        self.restore_files(tree, FileChanges(rules, tuple(removed)))
+        return self._git("write-tree").strip()
 
     def _enter_nested_repositories(self) -> None:
         """Make git store the files of nested repositories, such as submodules, instead of their commits.
@@ -188,7 +212,7 @@ class Snapshots:
 
         The current files are stored first, under the label ``before-restore``.
         """
-        if self.take("before-restore") != snapshot:
+        if self.take("before-restore", since=snapshot) != snapshot:
             self.lay_out(snapshot)
 
     def lay_out(self, snapshot: str) -> None:

@@ -142,7 +142,7 @@ def perform_turn(job: TurnJob, watch: Callable[[], None] | None = None) -> TurnR
             watch=watch,
             surroundings=environment_for(tree, job.turn.root),
         )
-        after = snapshots.take("after", before)
+        after = snapshots.take("after", before, since=before)
         bundle = None if job.bundle is None else snapshots.bundle(after, job.before)
         contents = {path.name: path.read_bytes() for path in turn.folder.iterdir() if path.is_file()}
         files = {name: content for name, content in contents.items() if name not in job.briefs}

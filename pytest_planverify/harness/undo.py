@@ -77,7 +77,7 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     if run is None or _edited_at(loaded) > run.at:
         return None
     snapshots = run.snapshots
-    now = _keep_current(snapshots)
+    now = _keep_current(snapshots, run.before)
     changes = snapshots.compare(run.before, run.after or now)
     if not changes.changed:  # the run itself may still wait to be resumed
         return [f"the run {run.name} changed no file: there is nothing to undo"]
@@ -109,16 +109,16 @@ def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
     found = snapshots.resolve(snapshot) if _SNAPSHOT.fullmatch(snapshot) else None
     if found is None:
         raise PlannerError(f"--to {snapshot}: unknown snapshot; write the digits that undo printed")
-    now = _keep_current(snapshots)
+    now = _keep_current(snapshots, found)
     changes = snapshots.compare(now, found)
     snapshots.restore(found)
     return [f"restored {snapshot[:_DIGITS]}: {_summary(changes)}", _restore_hint(plan, now)]
 
 
-def _keep_current(snapshots: Snapshots) -> str:
-    """Store the current files; return the snapshot's id."""
+def _keep_current(snapshots: Snapshots, since: str) -> str:
+    """Store the current files that were not ignored in ``since``; return the snapshot's id."""
     snapshots.unlock()  # the run may have been killed while git was at work
-    return snapshots.take("before-undo")
+    return snapshots.take("before-undo", since=since)
 
 
 def _summary(changes: FileChanges) -> str:

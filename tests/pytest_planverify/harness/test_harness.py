@@ -180,6 +180,32 @@ def test_files_are_restored_where_files_and_folders_took_each_others_place(tmp_p
     assert (tmp_path / "folder").read_text() == "3"
 
 
+@pytest.mark.parametrize("rules", ["*\n", "", None])
+def test_edited_gitignore_neither_hides_new_files_nor_gives_up_ignored_ones(
+    tmp_path: Path, rules: str | None
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / ".gitignore", tmp_path / "folder/.gitignore"):
+        path.write_text("*.env\n")
+    for name in ("a.env", "folder/b.env"):
+        (tmp_path / name).write_text("of the user")
+    snapshots = Snapshots(tmp_path, "shop")
+    before = snapshots.take("before")
+    for path in (tmp_path / ".gitignore", tmp_path / "folder/.gitignore"):
+        path.unlink() if rules is None else path.write_text(rules)
+    (tmp_path / "folder/new.txt").write_text("1")
+
+    changes = snapshots.compare(before, snapshots.take("after", since=before))
+    assert changes.changed == (".gitignore", "folder/.gitignore", "folder/new.txt")
+    assert rules is None or (tmp_path / "folder/.gitignore").read_text() == rules
+
+    snapshots.restore(before)
+    assert not (tmp_path / "folder/new.txt").exists()
+    assert (tmp_path / "folder/.gitignore").read_text() == "*.env\n"
+    for name in ("a.env", "folder/b.env"):
+        assert (tmp_path / name).read_text() == "of the user"
+
+
 @pytest.mark.parametrize("content", [b"a\r\nb\n", b"SECRET\nb\n", "$Id$ ä\n".encode()])
 def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
     tmp_path: Path, content: bytes
