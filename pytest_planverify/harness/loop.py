@@ -484,7 +484,7 @@ class Loop:
         """Record a turn's changes, and compare them with its limits; return both.
 
         The first of these violations is returned: changed records, protected files, files outside of the
-        allowlist. ``None`` if the turn stayed within its limits.
+        allowlist, links out of the root. ``None`` if the turn stayed within its limits.
         """
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
@@ -495,6 +495,8 @@ class Loop:
             (sorted(self._tampered), _RECORDS),
             ([each for each in changed if allowed(each, protected)], "which the plan protects"),
             (outside, "which is not in its allowed_files"),
+            # What is behind such a link is neither compared nor restored.
+            (changes.escaping, "a link that leads out of the plan's root"),
         )
         violation = next((_forbidden_change(paths, why) for paths, why in rules if paths), None)
         self._tampered.clear()

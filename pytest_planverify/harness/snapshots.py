@@ -62,6 +62,8 @@ _GIT_OPTIONS = (
 )
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """Id of an empty file in git."""
+_LINK = "120000"
+"""Mode of a symbolic link in git."""
 _OF_A_REPOSITORY = ("HEAD", "objects", "refs")
 """Names without which git takes a folder for no repository."""
 _WRITTEN_BY_TURNS = ("turns", "outcomes.json")
@@ -80,6 +82,8 @@ class FileChanges:
     """Edited, deleted and new files."""
     new: tuple[str, ...] = ()
     """New files; also part of ``changed``."""
+    escaping: tuple[str, ...] = ()
+    """Links that are new or changed, and lead out of the root; also part of ``changed``."""
 
 
 class Snapshots:
@@ -191,12 +195,21 @@ class Snapshots:
 
     def compare(self, before: str, after: str) -> FileChanges:
         """Return the files that differ between two snapshots; a renamed file is a deleted and a new one."""
-        listing = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-status", before, after)
-        fields = listing.split("\0")
-        pairs = list(zip(fields[::2], fields[1::2], strict=False))
+        fields = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after).split("\0")
+        # Each path follows its facts: old mode, new mode, old blob, new blob, kind of the change.
+        pairs = [(facts.split(), path) for facts, path in zip(fields[::2], fields[1::2], strict=False)]
         return FileChanges(
-            changed=tuple(path for _, path in pairs), new=tuple(path for kind, path in pairs if kind == "A")
+            changed=tuple(path for _, path in pairs),
+            new=tuple(path for facts, path in pairs if facts[4] == "A"),
+            escaping=tuple(
+                path for facts, path in pairs if facts[1] == _LINK and self._escapes(path, facts[3])
+            ),
         )
+
+    def _escapes(self, path: str, blob: str) -> bool:
+        """Return whether a link leads out of the root; ``blob`` has its target."""
+        target = self._root / Path(path).parent / self._git("cat-file", "blob", blob)
+        return not Path(os.path.normpath(target)).is_relative_to(self._root)
 
     def diff(self, before: str, after: str) -> str:
         """Return the unified diff between two snapshots."""

@@ -190,6 +190,25 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
     assert not (project / ".planverify/answers.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        pytest.param(
+            "os.rename('shop/price.py', '../price.py'); os.symlink('../../price.py', 'shop/price.py')",
+            "changed shop/price.py, a link that leads out of the plan's root; the turn is undone",
+            id="its file is a link out of the root",
+        ),
+    ],
+)
+def test_a_turn_whose_work_could_not_be_checked_is_undone(project: Path, code: str, said: str):
+    before = {name: (project / name).read_text() for name in FILES}
+    code = f"import os, shutil\n{HONEST}\n{code}\n"
+    done = run(project, "run", "plan.yaml", *PRICE, "--agent", agent(project, code))
+    assert done.exit_code == 13, str(done)
+    assert said in done.output
+    assert {name: (project / name).read_text() for name in FILES} == before
+
+
 def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
     commit_all(project)
     (project / "notes.txt").write_text("not committed")

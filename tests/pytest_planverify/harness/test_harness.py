@@ -219,6 +219,20 @@ def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
     assert (tmp_path / "a.txt").read_bytes() == content
 
 
+def test_only_new_and_changed_links_out_of_the_root_are_listed(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "folder").mkdir(parents=True)
+    (root / "old").symlink_to("../outside")
+    snapshots = Snapshots(root, "shop")
+    before = snapshots.take("before")
+    (root / "folder/inside").symlink_to("../folder")
+    (root / "folder/absolute").symlink_to(root / "folder")
+    (root / "folder/new").symlink_to("../../outside")
+    (root / "other").symlink_to("/usr/lib")
+
+    assert snapshots.compare(before, snapshots.take("after")).escaping == ("folder/new", "other")
+
+
 def test_files_of_nested_repositories_are_kept_and_restored(tmp_path: Path):
     for folder in ("with_commit", "empty", "with_commit/inner"):
         git(tmp_path, "init", "--quiet", folder)
