@@ -134,6 +134,16 @@ class Snapshots:
         self._enter_nested_repositories()
         # --ignore-errors skips unreadable files instead of failing.
         self._git("add", "--all", "--ignore-errors", ".")
+        # A .gitignore beside known files may ignore itself, too. In other folders it marks the cache of a tool.
+        known = {path for path in self._git("ls-files", "-z").split("\0") if path}
+        folders = {"."}
+        for path in known:
+            folder = path
+            while (folder := os.path.dirname(folder)) and folder not in folders:
+                folders.add(folder)
+        hiding = {os.path.normpath(f"{folder}/.gitignore") for folder in folders} - known
+        if forced := [path for path in sorted(hiding) if (self._root / path).is_file()]:
+            self._git("--literal-pathspecs", "add", "--force", "--", *forced)
         return self._git("write-tree").strip()
 
     def _as_ignored_by(self, since: str, tree: str) -> str:

@@ -215,6 +215,24 @@ def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
     snapshots = Snapshots(tmp_path, "shop")
     before = snapshots.take("before")
     (tmp_path / "a.txt").unlink()
+def test_new_gitignore_that_ignores_itself_hides_no_file_beside_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/old.txt").write_text("1")
+    snapshots = Snapshots(tmp_path, "shop")
+    before = snapshots.take("before")
+    for folder in ("shop", "cache"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / ".gitignore").write_text("*\n")
+        (tmp_path / folder / "new.txt").write_text("1")
+
+    changes = snapshots.compare(before, snapshots.take("after", since=before))
+    snapshots.restore(before)
+
+    assert changes.changed == ("shop/.gitignore", "shop/new.txt")
+    assert not (tmp_path / "shop/new.txt").exists()
+    assert (tmp_path / "cache/new.txt").exists()
+
+
     snapshots.restore(before)
     assert (tmp_path / "a.txt").read_bytes() == content
 
