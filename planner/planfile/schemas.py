@@ -53,16 +53,19 @@ def schema(name: str) -> dict[str, Any]:
     if name not in _MODELS:
         raise KeyError(f"unknown schema '{name}'; the schemas are {', '.join(_MODELS)}")
     model, title = _MODELS[name]
+    models = _models_of(model)
+    for held in models:
+        held.model_rebuild()  # pydantic before 2.13 cannot serialize a default of a model that is not built
     document = TypeAdapter[Any](model).json_schema(by_alias=True)
     definitions = cast("dict[str, dict[str, Any]]", document.get("$defs", {}))
-    for held in _models_of(model):
+    for held in models:
         part = document if held is model else definitions[held.__name__]
         _describe(part, held)
         if part.get("properties", {}).pop("extensions", None) is not None:
             part["patternProperties"] = {f"^{EXTENSION}": {}}
         _admit_spellings(part, held)
     # Last, as this wraps definitions that the steps before have to change.
-    for held in _models_of(model):
+    for held in models:
         if held in SHORTHANDS:
             whole = definitions[held.__name__]
             alone = whole["properties"][SHORTHANDS[held]]
