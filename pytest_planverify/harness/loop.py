@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.engine.intake import report_run
@@ -68,7 +70,6 @@ from pytest_planverify.session.outcomes import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from planner.engine import State
     from planner.model.actions import Action
@@ -204,6 +205,8 @@ class Loop:
     """Latest snapshot of the user's tree without stray changes, to restore after a violation."""
     _stray_changes: set[str] = field(default_factory=set[str])
     """Files of the user's tree that changed although all running turns have their own trees."""
+    _directory: Path = field(default_factory=Path.cwd)
+    """Working directory of this process, which an agent may remove."""
 
     def __post_init__(self) -> None:
         self.progress, self.pool = self.setup.progress, self.setup.pool
@@ -288,7 +291,7 @@ class Loop:
         turn: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
         if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
             kept = self.snapshots.take(f"cut-off-{turn['id']}", since=str(turn["before"]))
-            self.snapshots.restore(str(turn["before"]))
+            self._restore(str(turn["before"]))
             self.progress.line(
                 f"{turn['todo_id']}: a turn was interrupted; the files are as before it; to restore its "
                 f"changes: {restore_command(self.setup.shown, kept)}"
@@ -469,13 +472,14 @@ class Loop:
             report = run_turn(agents, turn, prompt=prompt)
         finally:  # without its records, an interrupted turn could not be undone
             self._check_records()
+            self._records.restore_store()
         after = self.snapshots.take(f"after-{turn_id}", since=before)
         changes, violation = self._judge(turn, report, before, after)
         if had_repository and top_of(self.setup.root) is None:
             remedy = "the files are restored; restore the repository from a copy"
             violation = f"removed .git, the repository itself; {remedy}"
         if violation is not None:
-            self.snapshots.restore(before)
+            self._restore(before)
         self._report_finished(turn, report, changes, violation)
 
     def _judge(
@@ -593,10 +597,15 @@ class Loop:
             self._restore_clean_tree()
 
     def _restore_clean_tree(self) -> None:
-        self.snapshots.restore(self._clean_tree)
+        self._restore(self._clean_tree)
         # Without this the restored files would count as changes of the next turn.
         self._seen_tree = self._clean_tree
         self._stray_changes.clear()
+
+    def _restore(self, snapshot: str) -> None:
+        """Restore all files of a snapshot, and enter the working directory again if it was removed."""
+        self.snapshots.restore(snapshot)
+        os.chdir(self._directory if self._directory.is_dir() else self.setup.root)
 
     def _report_started(self, turn: Turn) -> None:
         # The engine's time limit starts here. A turn in the pool is reported only when it is finished:

@@ -134,7 +134,7 @@ class Snapshots:
         self._enter_nested_repositories()
         # --ignore-errors skips unreadable files instead of failing.
         self._git("add", "--all", "--ignore-errors", ".")
-        # A .gitignore beside known files may ignore itself, too. In other folders it marks the cache of a tool.
+        # A .gitignore beside known files may ignore itself, too. In other folders it marks a tool's cache.
         known = {path for path in self._git("ls-files", "-z").split("\0") if path}
         folders = {"."}
         for path in known:
@@ -309,7 +309,8 @@ class Snapshots:
             output = git(self._root, *where, *_GIT_OPTIONS, *words, env=own, accepted=accepted)
         except GitFailed as error:
             raise SnapshotError(
-                f"{self._root}: git {words[0]} failed ({error}); the files of a turn cannot be kept"
+                f"{self._root}: git {words[0]} failed ({error}); the files of a turn cannot be kept; if "
+                f"{self.store} is damaged, delete it, and with it the files that undo needs"
             ) from None
         return os.fsdecode(output)
 
@@ -342,6 +343,7 @@ class Records:
         """Create the records below ``root``, with an empty copy; ``run`` is the folder of the run."""
         self._root, self._run, self._session = root, run, session
         self._harness = run.parent
+        self._place = os.path.realpath(self._harness)
         self._copy = Path(
             # The prefix identifies the run: if this process is killed, its successor deletes the folder.
             tempfile.mkdtemp(prefix=tree_prefix(run))
@@ -367,6 +369,13 @@ class Records:
         """Update the copy outside of the project; called before each turn."""
         _copy_files(self._harness, self._copy)
 
+    def restore_store(self) -> None:
+        """Restore what a turn removed from the store of snapshots, or changed in it.
+
+        Only while no other turn is running, whose snapshots are newer than the copy.
+        """
+        _copy_files(self._copy / "objects.git", self._harness / "objects.git")
+
     def put_back(self, *, by_people: bool = True) -> tuple[list[str], bool]:
         """Restore the records that changed since they were accepted.
 
@@ -376,6 +385,8 @@ class Records:
         """
         store = self._harness / "objects.git"
         was_removed = not all((store / name).exists() for name in _OF_A_REPOSITORY)
+        # Moved behind a link, the store would be a part of the files that it has to restore.
+        was_removed = was_removed or os.path.realpath(self._harness) != self._place
         if was_removed:
             self._make_way(store / "HEAD")
             _copy_files(self._copy, self._harness)
@@ -397,9 +408,10 @@ class Records:
 
     def _make_way(self, path: Path) -> None:
         """Remove a folder that has taken the place of a record, or a file in place of a folder above it."""
-        for folder in reversed(path.relative_to(self._root).parents):
-            if not (self._root / folder).is_dir():
-                (self._root / folder).unlink(missing_ok=True)
+        is_moved = os.path.realpath(self._harness) != self._place
+        for folder in (self._root / each for each in reversed(path.relative_to(self._root).parents)):
+            if not folder.is_dir() or (is_moved and folder != self._root and folder.is_symlink()):
+                folder.unlink(missing_ok=True)
         if path.is_dir() and not path.is_symlink():
             delete_folder(path)
 
@@ -420,6 +432,8 @@ def _copy_files(source: Path, target: Path) -> None:
     """Copy the files that are missing in the target, or have another modification time there."""
     for folder, folders, names in os.walk(source):
         place = target / Path(folder).relative_to(source)
+        if not place.is_dir():
+            place.unlink(missing_ok=True)
         place.mkdir(parents=True, exist_ok=True)
         folders[:] = [name for name in folders if not (place / name).is_symlink()]
         for name in names:

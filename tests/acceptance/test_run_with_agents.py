@@ -198,6 +198,7 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
             "changed shop/price.py, a link that leads out of the plan's root; the turn is undone",
             id="its file is a link out of the root",
         ),
+        pytest.param("shutil.rmtree(os.getcwd())", "the turn is undone", id="it removed its own folder"),
     ],
 )
 def test_a_turn_whose_work_could_not_be_checked_is_undone(project: Path, code: str, said: str):

@@ -143,6 +143,41 @@ def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept,
     assert (kept.log.read_bytes(), (kept.run / "plan.yaml").read_text()) == (log, "the plan")
 
 
+@pytest.mark.parametrize("name", [".planverify", ".planverify/harness"])
+def test_records_that_were_moved_behind_a_link_are_restored_in_their_place(kept: Kept, name: str):
+    before = kept.snapshots.take("turn")
+    kept.records.keep_copy()
+    (kept.root / name).rename(kept.root / "moved")
+    (kept.root / name).symlink_to(kept.root / "moved", target_is_directory=True)
+    (kept.root / "plan.yaml").unlink()
+
+    assert kept.records.put_back() == ([], True)
+
+    assert not (kept.root / name).is_symlink()
+    kept.snapshots.restore(before)
+    assert (kept.root / "plan.yaml").exists()
+    assert (kept.run / "plan.yaml").read_text() == "the plan"
+
+
+@pytest.mark.parametrize("forged", ["HEAD", "config", "index", "objects", "refs/planverify/shop"])
+def test_damaged_store_of_snapshots_is_restored_after_a_turn(kept: Kept, forged: str):
+    before = kept.snapshots.take("turn")
+    kept.records.keep_copy()
+    store, (path, *_) = kept.snapshots.store, kept.snapshots.store.glob("objects/??/*")
+    path.unlink()
+    if (store / forged).is_dir():
+        shutil.rmtree(store / forged)
+    (store / forged).write_text("forged")
+    (kept.root / "plan.yaml").unlink()
+
+    kept.records.put_back()
+    kept.records.restore_store()
+
+    kept.snapshots.restore(before)
+    assert (kept.root / "plan.yaml").exists()
+    git(store, "fsck", "--full")
+
+
 def test_a_lock_that_a_killed_run_left_does_not_prevent_an_undo(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ):
@@ -180,6 +215,24 @@ def test_files_are_restored_where_files_and_folders_took_each_others_place(tmp_p
     assert (tmp_path / "folder").read_text() == "3"
 
 
+def test_new_gitignore_that_ignores_itself_hides_no_file_beside_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/old.txt").write_text("1")
+    snapshots = Snapshots(tmp_path, "shop")
+    before = snapshots.take("before")
+    for folder in ("shop", "cache"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / ".gitignore").write_text("*\n")
+        (tmp_path / folder / "new.txt").write_text("1")
+
+    changes = snapshots.compare(before, snapshots.take("after", since=before))
+    snapshots.restore(before)
+
+    assert changes.changed == ("shop/.gitignore", "shop/new.txt")
+    assert not (tmp_path / "shop/new.txt").exists()
+    assert (tmp_path / "cache/new.txt").exists()
+
+
 @pytest.mark.parametrize("rules", ["*\n", "", None])
 def test_edited_gitignore_neither_hides_new_files_nor_gives_up_ignored_ones(
     tmp_path: Path, rules: str | None
@@ -215,24 +268,6 @@ def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
     snapshots = Snapshots(tmp_path, "shop")
     before = snapshots.take("before")
     (tmp_path / "a.txt").unlink()
-def test_new_gitignore_that_ignores_itself_hides_no_file_beside_known_ones(tmp_path: Path) -> None:
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop/old.txt").write_text("1")
-    snapshots = Snapshots(tmp_path, "shop")
-    before = snapshots.take("before")
-    for folder in ("shop", "cache"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / ".gitignore").write_text("*\n")
-        (tmp_path / folder / "new.txt").write_text("1")
-
-    changes = snapshots.compare(before, snapshots.take("after", since=before))
-    snapshots.restore(before)
-
-    assert changes.changed == ("shop/.gitignore", "shop/new.txt")
-    assert not (tmp_path / "shop/new.txt").exists()
-    assert (tmp_path / "cache/new.txt").exists()
-
-
     snapshots.restore(before)
     assert (tmp_path / "a.txt").read_bytes() == content
 
