@@ -249,6 +249,9 @@ class Index:
         if not self._is_shared:
             with self.connection() as connection:
                 found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+                missing = METADATA.tables.keys() - sql.inspect(connection).get_table_names()
+            if missing:
+                raise _unusable(self.name, StoreError(f"it lacks {min(missing)}"))
             if found != "ok":
                 raise _unusable(self.name, StoreError(f"it is damaged: {found}"))
         # In a database of several checkouts, rows are identified by machine and folder, too.

@@ -113,7 +113,7 @@ def test_an_open_index_sees_additions_and_removals_by_other_writers(project: Pro
         assert index.remarks == []
 
 
-@pytest.mark.parametrize("damage", ["no database", "cut", "page", "another version", "link"])
+@pytest.mark.parametrize("damage", ["no database", "cut", "page", "table", "another version", "link"])
 def test_an_unusable_index_is_rebuilt(project: Project, damage: str) -> None:
     at_random(Carried(project, shop()), random.Random(3))
     before = rows_of(project)
@@ -130,6 +130,9 @@ def test_an_unusable_index_is_rebuilt(project: Project, damage: str) -> None:
         with path.open("r+b") as file:
             file.seek((number - 1) * size)
             file.write(b"x" * size)
+    elif damage == "table":
+        with sqlite3.connect(path) as raw:
+            raw.execute("DROP TABLE planverify_repairs")
     elif damage == "another version":
         with sqlite3.connect(path) as raw:
             raw.execute("UPDATE planverify_index SET version = 99")
