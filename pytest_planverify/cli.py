@@ -126,6 +126,9 @@ def main() -> None:
     with suppress(ValueError):  # not in the main thread
         # Like an interrupt from the keyboard, so that processes are ended and files written.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # When the terminal is closed, but not under nohup.
+        if (number := getattr(signal, "SIGHUP", None)) and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     guarded(lambda: app(prog_name="planverify"))
 
 

@@ -292,11 +292,12 @@ class Loop:
         if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
             kept = self.snapshots.take(f"cut-off-{turn['id']}", since=str(turn["before"]))
             self._restore(str(turn["before"]))
+            mark.unlink()  # before the line, which cannot be written if the terminal was closed
             self.progress.line(
                 f"{turn['todo_id']}: a turn was interrupted; the files are as before it; to restore its "
                 f"changes: {restore_command(self.setup.shown, kept)}"
             )
-        mark.unlink()
+        mark.unlink(missing_ok=True)
 
     def run(self) -> Ending:
         """Perform actions until nothing is left to do, or only a person can continue.

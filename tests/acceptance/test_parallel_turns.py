@@ -125,8 +125,9 @@ def test_what_turns_wrote_past_their_trees_is_restored_even_after_termination(tm
     assert changed(root) == ["tests/test_left.py"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_an_interrupt_ends_agents_restores_files_and_prints_the_resume_command(
-    tmp_path: Path, temporary: Path
+    tmp_path: Path, temporary: Path, number: signal.Signals
 ):
     root = make_project(tmp_path / "project")
     slow = (
@@ -149,7 +150,7 @@ def test_an_interrupt_ends_agents_restores_files_and_prints_the_resume_command(
         while not (pid.exists() and pid.read_text()):
             assert time.monotonic() < give_up, "no turn began"
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         output, _ = process.communicate(timeout=60)
     finally:
         process.kill()
