@@ -499,7 +499,7 @@ class Loop:
         rules = (
             (sorted(self._tampered), _RECORDS),
             ([each for each in changed if allowed(each, protected)], "which the plan protects"),
-            (outside, "which is not in its allowed_files"),
+            (outside, "outside of its allowed_files"),
             # What is behind such a link is neither compared nor restored.
             (changes.escaping, "a link that leads out of the plan's root"),
         )

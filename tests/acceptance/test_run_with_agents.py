@@ -225,7 +225,7 @@ def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
     done = run(project, "run", "plan.yaml", *words)
     assert done.exit_code == 13, str(done)
     assert "the records of the run were removed; they are restored" in done.output
-    assert "changed notes.txt, which is not in its allowed_files; the turn is undone" in done.output
+    assert "changed notes.txt, outside of its allowed_files; the turn is undone" in done.output
     assert (project / "notes.txt").read_text() == "not committed"
 
 
