@@ -8,6 +8,7 @@ can be resumed from its log.
 
 from __future__ import annotations
 
+import fcntl
 import fnmatch
 import json
 import os
@@ -219,14 +220,21 @@ def _register_driver(log: Path) -> None:
     changes of the other for those of its own turns.
     """
     harness = log.parent.parent / "harness"
-    refuse_while_running(harness)
-    with suppress(OSError, ValueError, TypeError):
-        pid, _, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
-        if not is_alive(pid):
-            end_processes_of(pid)
-            delete_trees(harness / run)
     harness.mkdir(mode=0o700, exist_ok=True)
-    replace_file(harness / DRIVER, json.dumps([os.getpid(), start_time(os.getpid()), log.stem]))
+    folder = os.open(harness, os.O_RDONLY)
+    try:
+        # Two runs that start at the same time must not both find that there is no other.
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        refuse_while_running(harness)
+        with suppress(OSError, ValueError, TypeError):
+            pid, _, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
+            if not is_alive(pid):
+                end_processes_of(pid)
+                delete_trees(harness / run)
+        replace_file(harness / DRIVER, json.dumps([os.getpid(), start_time(os.getpid()), log.stem]))
+    finally:
+        os.close(folder)  # with the lock
 
 
 def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
@@ -25,6 +26,7 @@ from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
+from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import DRIVER, refuse_while_running, restore_snapshot
@@ -441,3 +443,27 @@ def test_only_a_record_of_a_running_process_refuses_an_undo(tmp_path: Path, cont
 
     (tmp_path / DRIVER).write_text(content)  # damaged, or of a process that has ended
     refuse_while_running(tmp_path)
+
+
+def test_of_runs_that_start_together_one_registers_first(tmp_path: Path) -> None:
+    harness, other = tmp_path / "harness", os.getppid()
+    harness.mkdir()
+    errors = list[Exception]()
+
+    def register() -> None:
+        try:
+            _register_driver(tmp_path / "logs/run-2.jsonl")
+        except UsageMistake as error:
+            errors.append(error)
+
+    second = threading.Thread(target=register)
+    folder = os.open(harness, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # as the first one does
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    (harness / DRIVER).write_text(json.dumps([other, start_time(other), "run-1"]))
+    os.close(folder)
+    second.join(60)
+
+    assert [f"process {other} works on the run run-1" in str(error) for error in errors] == [True]
