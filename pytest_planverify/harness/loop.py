@@ -721,19 +721,21 @@ class Loop:
         own = {todo.id for todo in self.setup.tree.loaded.plan.items}
         worked = {*own, *(() if state is None else state.records)}
         baseline = run_baseline(self.setup.root, self.setup.tree.loaded.plan.todo_list_id)
-        found = verify(
-            plan,
-            todo_ids,
-            outcomes=outcomes,
-            worked=sorted(worked),
-            baseline=baseline if baseline.exists() else None,
-            cold=cold,
-            confirms=confirms,
-        )
+        try:
+            found = verify(
+                plan,
+                todo_ids,
+                outcomes=outcomes,
+                worked=sorted(worked),
+                baseline=baseline if baseline.exists() else None,
+                cold=cold,
+                confirms=confirms,
+            )
+        finally:  # also after an interrupt
+            self._check_records(by_people=is_busy)
         if found.document is not None and plan != self.setup.tree.loaded.path:
             document = with_commands_for(found.document, plan, self.setup.tree.loaded.path, own)
             found = replace(found, document=document)
-        self._check_records(by_people=is_busy)
         self._last_outcomes = None if self._tampered else found.document
         if is_busy:  # files that the verification wrote are no stray changes of agents
             self._seen_tree = self.snapshots.take("verified")
