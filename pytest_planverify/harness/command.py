@@ -171,6 +171,7 @@ def _one_round(
     # That of the part before a resumption: if this part is killed, undo would take it for the run's end.
     snapshots.forget(AFTER_RUN)
     newest, jobs = folder / f"plan{plan.suffix}", setup.pool.jobs
+    newest.unlink(missing_ok=True)  # written again from the log: an agent may have edited it before a kill
     settings = RunSettings(plan=plan, log=log, jobs=jobs, adjust=lambda _: setup.part, newest=newest)
     with RunSession.open(settings) as session:
         loop = Loop(setup, folder, session, snapshots)

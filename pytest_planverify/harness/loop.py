@@ -272,6 +272,7 @@ class Loop:
         """Continue a run at the end of its log; interrupted turns are undone and requested again."""
         self._ending = None
         self.snapshots.unlock()
+        self._show_remarks()
         # Killed before the first event, or within it: the plan is submitted together with it.
         if self.session.state is None or self.state.plan_state is PlanState.READY:
             self.start()
@@ -757,10 +758,14 @@ class Loop:
                 self.progress.line(f"refused: {error}")
                 actions = ()
             self._pending += (*self.session.unanswered(), *actions)
-            for remark in self.session.remarks():
-                self.progress.line(remark)
+            self._show_remarks()
         if is_shown:
             self.progress.state(self.state)
+
+    def _show_remarks(self) -> None:
+        """Print the remarks of the session, which also writes the newest version of the plan."""
+        for remark in self.session.remarks():
+            self.progress.line(remark)
 
     @contextlib.contextmanager
     def _writing_records(self) -> Generator[None]:
