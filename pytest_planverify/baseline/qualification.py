@@ -78,7 +78,7 @@ def qualify(
     documents: list[OutcomeDocument] = []
     for number in range(1, runs + 1) if subjects else ():
         say(f"verifying the current tree, {number} of {runs}")
-        documents.append(verify_apart(flat.loaded.path, directory=directory))
+        documents.append(verify_apart(flat, directory=directory))
     repository = Repository.around(flat.loaded.root)
     return Qualification(
         plan=flat.loaded.plan.todo_list_id,

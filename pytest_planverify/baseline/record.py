@@ -15,7 +15,6 @@ import math
 import os
 import platform
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -34,7 +33,7 @@ from planner.model.baseline import (
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome
-from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.plan_folder import PlanFolder, make_home
 from planner.planfile.project_files import is_cache_or_report
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import load_tree
@@ -116,7 +115,7 @@ def make_baseline(
     A file that could not be collected is recorded as a test with an error. Parameters and errors are those
     of :func:`verify_apart`.
     """
-    document = verify_apart(flat.loaded.path, directory=directory, env=env)
+    document = verify_apart(flat, directory=directory, env=env)
     records = records_of(document, flat.loaded.root)
     tests = dict(tests_of(flat, document))
     # No test of a file that could not be collected has a result of its own.
@@ -288,16 +287,23 @@ _GRACE_SECONDS = 20.0
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
 
-def verify_apart(plan: Path, *, directory: Path, env: Mapping[str, str] | None = None) -> OutcomeDocument:
+def verify_apart(
+    flat: FlatPlan, *, directory: Path, env: Mapping[str, str] | None = None
+) -> OutcomeDocument:
     """Verify every todo of a plan, ignoring dependencies and baseline, in a process of its own.
 
     ``directory`` is the working directory, ``env`` is added to the environment. Outcomes go to a temporary
-    file. Raises :class:`planner.errors.BaselineError` if the run does not finish, and ``KeyboardInterrupt``
-    if it was interrupted.
+    file among our own, where one that a killed process leaves does no harm. Raises
+    :class:`planner.errors.BaselineError` if the run does not finish, and ``KeyboardInterrupt`` if it was
+    interrupted.
     """
-    with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
-        outcomes = Path(folder) / "outcomes.json"
-        argv = verify_command(os.path.relpath(plan, directory), "--planverify-recording")
+    root = flat.loaded.root
+    try:
+        outcomes = make_home(root) / f"recording-{os.getpid()}.json"
+    except OSError as error:
+        raise BaselineError(f"{root}: it is not writable ({error.strerror}); make it writable") from None
+    try:
+        argv = verify_command(os.path.relpath(flat.loaded.path, directory), "--planverify-recording")
         argv += ["--planverify-keep-going", "--color=no"]
         argv += ["--planverify-outcomes", str(outcomes)]
         result = run_process(
@@ -322,6 +328,8 @@ def verify_apart(plan: Path, *, directory: Path, env: Mapping[str, str] | None =
             return read_outcomes(outcomes)
         except OutcomeFileError as error:
             raise BaselineError(str(error)) from None
+    finally:
+        outcomes.unlink(missing_ok=True)
 
 
 # -- baselines of git revisions ------------------------------------------------------------------------

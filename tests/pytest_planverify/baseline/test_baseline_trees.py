@@ -14,7 +14,7 @@ from planner.errors import BaselineError
 from planner.model.baseline import JudgeKind
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import record, work_tree, worktrees
-from pytest_planverify.baseline.record import look
+from pytest_planverify.baseline.record import look, verify_apart
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import WorkTree, judges_of
 from pytest_planverify.baseline.worktrees import checkout, copy_as_is, counterpart, environment_for
@@ -365,3 +365,18 @@ def test_current_directory_is_not_an_import_path_of_the_copy(
     monkeypatch.chdir(repository)
     with copy_as_is(repository) as root:
         assert environment_for(root, repository)["PYTHONPATH"] == ""
+
+
+def test_verification_for_a_record_leaves_no_file_outside_of_our_own_folder_if_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plan.yaml").write_text("todo_list_id: p\nitems: [{id: a, verify: pytest a.py}]\n")
+
+    def killed(argv: list[str], **_: object) -> None:
+        Path(argv[argv.index("--planverify-outcomes") + 1]).write_text("{}")
+        raise KeyboardInterrupt([path.name for path in (tmp_path / ".planverify").glob("*.json")])
+
+    monkeypatch.setattr(record, "run_process", killed)
+    with pytest.raises(KeyboardInterrupt, match=f"recording-{os.getpid()}.json"):
+        verify_apart(load_tree(tmp_path / "plan.yaml").load_all().flat(), directory=tmp_path)
+    assert list((tmp_path / ".planverify").glob("*.json")) == []
