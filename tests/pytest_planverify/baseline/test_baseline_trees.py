@@ -370,7 +370,8 @@ def test_current_directory_is_not_an_import_path_of_the_copy(
 def test_verification_for_a_record_leaves_no_file_outside_of_our_own_folder_if_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "plan.yaml").write_text("todo_list_id: p\nitems: [{id: a, verify: pytest a.py}]\n")
+    item = "{id: a, title: A, verify: pytest a.py}"
+    (tmp_path / "plan.yaml").write_text(f"todo_list_id: p\nitems: [{item}]\n")
 
     def killed(argv: list[str], **_: object) -> None:
         Path(argv[argv.index("--planverify-outcomes") + 1]).write_text("{}")
