@@ -22,28 +22,18 @@ items:
   - id: price
     title: The price has the tax in it
     allowed_files: ["shop/**"]
-    acceptance_criteria: {tests: [pytest tests/test_price.py]}
-  - id: basket
-    title: The basket adds prices up
-    allowed_files: ["shop/**"]
-    dependencies: [price]
     failure_routing: {TEST_REGRESSION: debugger}
     max_retries: 0
-    acceptance_criteria: {tests: [pytest tests/test_basket.py, pytest tests/test_price.py]}
+    acceptance_criteria: {tests: [pytest tests/test_price.py]}
 """
-WRITES_AND_BREAKS = """\
-import os, pathlib, sys
+RIGHT_ONLY_WITH_FINDINGS = """\
+import pathlib, sys
 brief = pathlib.Path(sys.argv[1]).read_text()
-price, basket = pathlib.Path("shop/price.py"), pathlib.Path("shop/basket.py")
-right = "def gross(net):\\n    return net * 119 // 100\\n"
-if "Result of the debugger" in brief:
+is_told = "Result of the debugger" in brief
+if is_told:
     pathlib.Path("../told.txt").write_text(brief)
-    price.write_text(right)
-elif os.environ["PLANVERIFY_TODO"] == "price":
-    price.write_text(right)
-else:
-    basket.write_text("def total(prices):\\n    return sum(prices)\\n")
-    price.write_text(right.replace("119", "109"))
+rate = 119 if is_told else 109
+pathlib.Path("shop/price.py").write_text(f"def gross(net):\\n    return net * {rate} // 100\\n")
 """
 
 
@@ -51,7 +41,7 @@ def test_the_coder_continues_with_the_findings_of_the_debugger(project: Path):  
     (project / "plan.yaml").write_text(PLAN)
     commit_all(project)
 
-    done = run(project, "run", "plan.yaml", "--agent", f"coder={agent(project, WRITES_AND_BREAKS)}")
+    done = run(project, "run", "plan.yaml", "--agent", f"coder={agent(project, RIGHT_ONLY_WITH_FINDINGS)}")
 
     assert done.exit_code == 0, done.output
     assert (project.parent / "told.txt").exists(), done.output
