@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from real_command import outer_environment, unmeasured
+from real_planner import forked
 
 CONFIDENCES = (
     (re.compile(r"\b\d{1,3}%(,?) sure\b"), r"SO\1 sure"),
@@ -105,7 +107,13 @@ def live_through(page: Path, folder: Path, info: str) -> int:
 
 
 def run(command: str, cwd: Path) -> tuple[int, str]:
-    """Run a command as a reader would in the active virtual environment; return its status and output."""
+    """Run a command as a reader would in the active virtual environment; return its status and output.
+
+    A fork runs `planner`, where no shell is needed.
+    """
+    if command.startswith("planner ") and not re.search(r"[<>|&;$]", command):
+        ran = forked(shlex.split(command)[1:], cwd, env=environment_of_a_reader(), merged=True)
+        return ran.status, ran.out
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=cwd,

@@ -95,10 +95,12 @@ def forked(
     program: str = "planner",
     encoding: str = "utf-8",
     env: Mapping[str, str] | None = None,
+    merged: bool = False,
 ) -> Ran:
     """Run `planner` or `planverify` in a fork, which saves the import; other tests start the real ones.
 
-    Only for commands of `planverify` that start no pytest.
+    Only for commands of `planverify` that start no pytest. ``env`` adds variables; ``merged`` writes
+    errors to the output.
     """
     main = importlib.import_module(MODULES[program]).main
     with ExitStack() as stack:
@@ -107,7 +109,7 @@ def forked(
         streams[0].seek(0)
         pid = os.fork()
         if pid == 0:
-            descriptors = [stream.fileno() for stream in streams]
+            descriptors = [stream.fileno() for stream in (*streams[:2], streams[1 if merged else 2])]
             become_planner([program, *words], cwd, descriptors, encoding, main, env)
         _, status = os.waitpid(pid, 0)
         said = []
@@ -125,7 +127,7 @@ def become_planner(
     main: Callable[[], object] = cli.main,
     env: Mapping[str, str] | None = None,
 ) -> NoReturn:
-    """Run the command in this process, with these descriptors as its standard streams, and exit."""
+    """Run the command in this process, with these descriptors as its standard streams, and exit; ``env`` adds variables."""
     status = 70
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
