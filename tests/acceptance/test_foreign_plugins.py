@@ -268,7 +268,7 @@ def test_a_coverage_limit_in_addopts_fails_a_command_as_it_does_alone(tmp_path: 
     example.plan(todo("price", "pytest tests/test_price.py"))
 
     alone = run_pytest("-p", "pytest_cov", "tests/test_price.py", cwd=tmp_path)
-    run = example.verify("-p", "pytest_cov")
+    run = example.verify("-p", "pytest_cov", "--planverify-confirm=0")
 
     assert (alone.exit_code, run.verdicts) == (1, {"price": "failed"}), f"{alone}\n{run}"
 
