@@ -24,11 +24,15 @@ MODES = {
 }
 MORE_MODES = {"worksteal": ("-p", "xdist", "-n2", "--dist=worksteal")}
 OPTIONS = ("-p", "pytest_timeout", "--planverify-confirm=1")
+UNCONFIRMED = () if FULL else ("--planverify-confirm=0",)
+"""By default, only failures with workers of xdist are confirmed."""
 TURNS = ("serial", "isolated", "workers", "serial", "serial")
 """Modes to which faults are assigned in turn by default; cold workers and those of xdist cost most."""
-LIMIT, LIMIT_OF_HANGS = 20, 1
+LIMIT, LIMIT_OF_HANGS, LIMIT_OF_COLD_HANGS = 20, 1, 2
 ALL_FILES_CLOSED = {("setup", "close_all"), ("teardown", "close_files")}
 """Cells whose failed phase is reported although the files that report it were closed."""
+CONFIRMED = {("call", "memory"), ("conftest", "sighup")}
+"""Cells whose category depends on the confirmation."""
 
 Cell = tuple[str, str]
 
@@ -47,6 +51,7 @@ def in_part(part: str) -> list[Cell]:
     hooks = [name for name, fault in FAULTS.items() if fault.only_conftest][shift :: len(MODES)]
     if mode == "serial":
         wanted |= ALL_FILES_CLOSED
+    wanted = wanted | CONFIRMED if mode == "workers" else wanted - CONFIRMED
     return [cell for cell in cells() if cell in wanted or cell in {("conftest", name) for name in hooks}]
 
 
@@ -71,12 +76,13 @@ class Matrix:
         self.cells = in_part(part)
         example.write({"test_healthy.py": "def test_first(): pass\ndef test_last(): pass\n"})
         todos = [limited("first", "test_healthy.py::test_first")]
+        of_hangs = LIMIT_OF_COLD_HANGS if part.startswith("isolated") else LIMIT_OF_HANGS
         for cell in self.cells:
-            limit = LIMIT_OF_HANGS if FAULTS[cell[1]].hangs else LIMIT
+            limit = of_hangs if FAULTS[cell[1]].hangs else LIMIT
             example.write(files_of(*cell))
             todos.append(limited(name_of(cell), faulty_test(*cell), limit))
             beside = healthy_test(*cell)
-            if beside:
+            if beside and part != "isolated":  # where no other test is in the process with the fault
                 todos.append(limited(f"beside_{name_of(cell)}", beside))
         todos.append(limited("last", "test_healthy.py::test_last"))
         example.plan(*todos)
@@ -84,8 +90,9 @@ class Matrix:
         self.bystanders = [each["id"] for each in todos if each["id"] not in faulty]
         self.limits = sum(each["acceptance_criteria"]["tests"][0]["timeout_seconds"] for each in todos)
         mode = (MODES | MORE_MODES)[part.partition("-")[0]]
+        confirmation = () if part == "workers" else UNCONFIRMED
         self.run: Verified = example.verify(
-            *OPTIONS, *mode, timeout_seconds=self.limits + 600, measured=part == "serial"
+            *OPTIONS, *confirmation, *mode, timeout_seconds=self.limits + 600, measured=part == "serial"
         )
 
     def failure(self, cell: Cell) -> dict[str, Any]:
