@@ -75,15 +75,12 @@ CHEATS = {
     "says that it is done": (
         "write(os.environ['PLANVERIFY_RESULT'], json.dumps({'tokens': 1, 'notes': 'all tests pass'}))"
     ),
-}
-ALONE = {
     "writes outside of the tree": "write('../conftest.py', HOOK)",
-    "ends the loop": "import signal; os.kill(os.getppid(), signal.SIGKILL)",
     "changes git": "write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')",
 }
-"""Cheats that would affect the others, so that each has a separate project."""
+ENDS_THE_LOOP = "import signal; os.kill(os.getppid(), signal.SIGKILL)"
 
-NAMES = {cheat: f"cheat_{number:02d}" for number, cheat in enumerate({**CHEATS, **ALONE})}
+NAMES = {cheat: f"cheat_{number:02d}" for number, cheat in enumerate([*CHEATS, ENDS_THE_LOOP])}
 AGENT = """\
 import glob, json, os, pathlib
 def write(name, text):
@@ -117,7 +114,7 @@ def cheated(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Return the events of a run in which the agent cheats on every todo."""
     root = tmp_path_factory.mktemp("cheats") / "project"
     command = make_project(root, CHEATS)
-    done = run(root, "run", "plan.yaml", "--json", "--agent", command, timeout=300)
+    done = run(root, "run", "plan.yaml", "--json", "--agent", command, timeout=900)
     told = [json.loads(line) for line in done.output.splitlines()]
     assert done.exit_code == 11, told[-5:]
     assert any(each.get("text", "").startswith(f"waiting: 0 of {len(CHEATS)} todos") for each in told)
@@ -131,13 +128,10 @@ def test_cheating_agents_complete_no_todo(cheated: list[dict[str, Any]], cheat: 
     assert not any(each["event"] == "verified" and each["success"] for each in told)
 
 
-@pytest.mark.parametrize("cheat", ALONE)
-def test_an_agent_that_writes_outside_its_tree_completes_nothing(
-    tmp_path: Path, cheat: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_agent_that_ends_the_loop_completes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed run leaves its copies there
     root = tmp_path / "project"
-    command = make_project(root, {cheat: ALONE[cheat]})
+    command = make_project(root, {ENDS_THE_LOOP: ENDS_THE_LOOP})
     done = run(root, "run", "plan.yaml", "--agent", command)
     assert done.exit_code != 0, str(done)
     assert "1 of 1 todo done" not in done.output
@@ -169,17 +163,11 @@ def test_only_runs_the_selected_todo_and_its_dependencies_and_a_todo_that_passes
     [
         pytest.param(REPORTING, ("--max-tokens", "900"), "tokens: 900", id="tokens"),
         pytest.param(HONEST, ("--max-seconds", "1"), "wall_seconds", id="time"),
-        pytest.param(
-            f"open('shop/more.py', 'w')\n{HONEST}", ("--max-new-files", "0"), "new_files: 1", id="files"
-        ),
     ],
 )
 def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(
     project: Path, code: str, words: tuple[str, ...], said: str
 ) -> None:
-    text = PLAN.replace('["shop/price.py"]', '["shop/**"]').replace('["shop/basket.py"]', '["shop/**"]')
-    (project / "plan.yaml").write_text(text)
-
     done = run(project, "run", "plan.yaml", "--agent", agent(project, code), *words)
 
     assert done.exit_code == 12, done.output
@@ -187,13 +175,16 @@ def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(
     assert "to continue with a larger budget" in done.output
 
 
-def test_an_option_cannot_raise_a_limit_of_the_plan(project: Path) -> None:
-    (project / "plan.yaml").write_text(PLAN + "metadata: {budget: {cycles: 1}}\n")
+def test_a_limit_of_the_plan_halts_the_run_and_an_option_cannot_raise_it(project: Path) -> None:
+    text = PLAN.replace('["shop/price.py"]', '["shop/**"]')
+    (project / "plan.yaml").write_text(text + "metadata: {budget: {new_files: 0}}\n")
+    code = f"open('shop/more.py', 'w')\n{HONEST}"
 
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--max-turns", "50")
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, code), "--max-new-files", "50")
 
     assert done.exit_code == 12, done.output
-    assert "cycles stays at 1, the limit of the plan" in done.output
+    assert "new_files stays at 0, the limit of the plan" in done.output
+    assert "new_files: 1" in done.output
 
 
 @pytest.mark.parametrize(
@@ -241,9 +232,9 @@ def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(
 CHECKOUT = Path(__file__).resolve().parents[2]
 EDITOR_AGENT = CHECKOUT / "tests/support/vi_editor/agent.py"
 SOLUTION = read_bundle(EDITOR_AGENT.parent / "solution.txt")
-PART = () if FULL else ("--only", "buffer")
-TODOS, MISTAKES = (29, 12) if FULL else (4, 2)
+TODOS, MISTAKES = (29, 12) if FULL else (1, 1)
 """Number of todos, and number of todos whose first attempt fails."""
+PLURAL = "s" if FULL else ""
 
 
 def editor_run(root: Path, *words: str, limit: float) -> Finished:
@@ -275,8 +266,11 @@ def example(tmp_path: Path) -> Path:
 
 
 def test_an_agent_that_repairs_by_its_brief_completes_all_todos(example: Path):
+    if not FULL:  # only the first todo of the first phase
+        for name, second in (("plan.yaml", "navigation"), ("phases/buffer.yaml", "text")):
+            (example / name).write_text((example / name).read_text().partition(f"  - id: {second}\n")[0])
     command = f"{PYTHON} {shlex.quote(str(EDITOR_AGENT))} {{json}}"
-    done = editor_run(example, "run", "plan.yaml", "--json", "--agent", command, *PART, limit=900)
+    done = editor_run(example, "run", "plan.yaml", "--json", "--agent", command, limit=900)
     assert done.exit_code == 0, str(done)
     told = [json.loads(line) for line in done.output.splitlines()]
     seen: dict[str, bool] = {}
@@ -287,10 +281,10 @@ def test_an_agent_that_repairs_by_its_brief_completes_all_todos(example: Path):
 
     assert (len(first), sum(first)) == (TODOS, TODOS - MISTAKES)
     assert [each["text"] for each in told[-2:]] == [
-        f"completed: {TODOS} of {TODOS} todos done, {TODOS + MISTAKES} turns",
-        f"recovered {MISTAKES} of {MISTAKES} failed todos",
+        f"completed: {TODOS} of {TODOS} todo{PLURAL} done, {TODOS + MISTAKES} turns",
+        f"recovered {MISTAKES} of {MISTAKES} failed todo{PLURAL}",
     ]
-    worked_on = [name for name in SOLUTION if FULL or name.split("/")[1] == "buffer"]
+    worked_on = SOLUTION if FULL else ["vi_editor/buffer/position.py"]
     written = {name: (example / name).read_text(encoding="utf-8") for name in worked_on}
     assert written == {name: SOLUTION[name] for name in worked_on}
 
