@@ -42,6 +42,9 @@ PLUGINS_OF_A_READER = (
 )
 """Plugins loaded by name: autoloading all that the tests need takes more than half of a short run."""
 
+WITHOUT_SHELL = re.compile(r"planner [^<>|&;$]*|export \w+=\w*")
+"""Lines of a script that mean the same without a shell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -109,11 +112,11 @@ def live_through(page: Path, folder: Path, info: str) -> int:
 def run(command: str, cwd: Path) -> tuple[int, str]:
     """Run a command as a reader would in the active virtual environment; return its status and output.
 
-    A fork runs `planner`, where no shell is needed.
+    Forks run `planner`, also in a script, where no shell is needed.
     """
-    if command.startswith("planner ") and not re.search(r"[<>|&;$]", command):
-        ran = forked(shlex.split(command)[1:], cwd, env=environment_of_a_reader(), merged=True)
-        return ran.status, ran.out
+    lines = (cwd / command[3:]).read_text().splitlines() if command.startswith("sh ") else [command]
+    if all(map(WITHOUT_SHELL.fullmatch, lines)):
+        return run_forked(lines, cwd)
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=cwd,
@@ -126,6 +129,20 @@ def run(command: str, cwd: Path) -> tuple[int, str]:
         check=False,
     )
     return done.returncode, done.stdout
+
+
+def run_forked(lines: list[str], cwd: Path) -> tuple[int, str]:
+    """Run `planner` in a fork for each line, with the variables of lines that export one."""
+    env, status, printed = environment_of_a_reader(), 0, ""
+    for line in lines:
+        program, *words = shlex.split(line)
+        if program == "export":
+            name, _, value = words[0].partition("=")
+            env[name] = value
+        else:
+            ran = forked(words, cwd, env=env, merged=True)
+            status, printed = ran.status, printed + ran.out
+    return status, printed
 
 
 def environment_of_a_reader() -> dict[str, str]:
