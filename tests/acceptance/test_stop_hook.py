@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from example_project import Example, todo
 from module_project import PYTEST_INI
 from real_command import LEAN_TERMINAL, Finished, planverify_words
+from real_planner import Ran, forked
 
 GREEN = "def test_it(): pass\n"
 RED = "def test_it(): assert 1 == 2\n"
@@ -27,20 +27,20 @@ def shop(tmp_path: Path) -> Example:
     return example
 
 
-def stops(
-    root: Path, command: str = "planverify hook", env: dict[str, str] | None = None, **call: Any
-) -> Finished:
+def told(**call: Any) -> str:
+    """Return what an agent tells the hook when it stops."""
+    return json.dumps({"session_id": "s", "hook_event_name": "Stop", **call})
+
+
+def stops(root: Path, env: dict[str, str] | None = None, **call: Any) -> Finished:
     """Run the hook as an agent does when it stops. Standard output must be empty or JSON."""
-    words = shlex.split(command)
-    if words[0] == "planverify":  # an installed hook has the absolute path
-        words = planverify_words(*words[1:])
     scripts = str(Path(sys.executable).parent)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
     done = subprocess.run(
-        words,
+        planverify_words("hook"),
         cwd=root,
         env={**os.environ, **LEAN_TERMINAL, **path, "PYTHONIOENCODING": "utf-8", **(env or {})},
-        input=json.dumps({"session_id": "s", "hook_event_name": "Stop", **call}),
+        input=told(**call),
         capture_output=True,
         encoding="utf-8",
         timeout=120,
@@ -62,28 +62,36 @@ def test_the_hook_blocks_stopping_with_a_brief_until_all_todos_are_done(shop: Ex
     assert stops(shop.root / "elsewhere", env=project, stop_hook_active=True) == LET_GO
 
 
+def stops_with_a_broken_plan(root: Path, *words: str, **call: Any) -> Ran:
+    """Run the hook in a fork, as it verifies no plan that it cannot read."""
+    (root / "plan.yaml").write_text("todo_list_id: example\nitems: 7\n")
+    return forked(("hook", *words), root, told(**call), program="planverify")
+
+
 def test_the_hook_stops_blocking_after_its_limit_and_notifies_a_person(shop: Example) -> None:
-    calls = [stops(shop.root, "planverify hook --times 2", stop_hook_active=at > 0) for at in range(3)]
-    assert [each.exit_code for each in calls] == [2, 2, 0]
-    told = json.loads(calls[-1].output)["systemMessage"]
-    assert told.startswith("planverify: not done, although the agent was told 2 times: ✗ failed draw")
-    assert stops(shop.root, stop_hook_active=False).exit_code == 2  # a person has prompted the agent since
+    calls = [
+        stops_with_a_broken_plan(shop.root, "--times", "2", stop_hook_active=at > 0) for at in range(3)
+    ]
+    assert [each.status for each in calls] == [2, 2, 0]
+    message = calls[-1].json["systemMessage"]
+    assert message.startswith("planverify: not done, although the agent was told 2 times: plan.yaml: ")
+    again = stops_with_a_broken_plan(shop.root, stop_hook_active=False)
+    assert again.status == 2, "a person has prompted the agent since"
 
     (shop.root / ".planverify/stop_hook.json").unlink()
     (shop.root / ".planverify/stop_hook.json").mkdir()  # without a count the agent is let go
-    assert stops(shop.root, stop_hook_active=True).exit_code == 0
+    assert stops_with_a_broken_plan(shop.root, stop_hook_active=True).status == 0
 
 
 def test_the_hook_blocks_stopping_for_a_missing_or_invalid_plan(shop: Example) -> None:
-    shop.write({"plan.yaml": "todo_list_id: example\nitems: 7\n"})
-    broken = stops(shop.root)
-    assert broken.exit_code == 2
-    assert "plan.yaml:2" in broken.output
+    broken = stops_with_a_broken_plan(shop.root)
+    assert broken.status == 2
+    assert "plan.yaml:2" in broken.err
     (shop.root / "plan.yaml").unlink()
-    gone = stops(shop.root)
-    assert gone.exit_code == 2
-    assert "there is no planverify.yaml, plan.yaml or todo.yaml here" in gone.output
-    assert "Traceback" not in broken.output + gone.output
+    gone = forked(("hook",), shop.root, told(), program="planverify")
+    assert gone.status == 2
+    assert "there is no planverify.yaml, plan.yaml or todo.yaml here" in gone.err
+    assert "Traceback" not in broken.err + gone.err
 
 
 def test_the_hook_does_not_block_for_questions_to_a_person(shop: Example) -> None:
