@@ -25,6 +25,8 @@ FILES = {
     "pytest.ini": "[pytest]\npythonpath = .\n",
 }
 
+UNCONFIRMED = "--planverify-confirm=0"
+
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
@@ -40,7 +42,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 @pytest.fixture(scope="module")
 def verified(example: Example) -> Verified:
-    return example.verify("plan.yaml", "--planverify-confirm=1")
+    return example.verify("plan.yaml", UNCONFIRMED)
 
 
 def test_failures_of_one_fault_are_one_cause(verified: Verified) -> None:
@@ -119,7 +121,7 @@ def test_a_pre_existing_failure_is_a_separate_cause_that_comes_last(tmp_path: Pa
     assert planverify("baseline", "plan.yaml", cwd=tmp_path).returncode == 0
     example.write({"shop.py": "def total(prices):\n    return sum(prices) + 5\n"})
 
-    verified = example.verify()
+    verified = example.verify(UNCONFIRMED)
 
     assert verified.document is not None, str(verified)
     new, old = verified.document["causes"]
@@ -145,7 +147,7 @@ def test_a_changed_data_line_read_by_a_failing_test_is_its_location(tmp_path: Pa
     commit_all(tmp_path)
     example.write({"rates.json": '{\n  "DE": 19,\n  "LU": 71\n}\n', "notes.json": "[]\n"})
 
-    verified = example.verify()
+    verified = example.verify(UNCONFIRMED)
 
     failure = verified.outcomes["rates"]["failure_evidence"]
     assert (failure["location"]["path"], failure["location"]["line"]) == ("rates.json", 3), str(verified)
