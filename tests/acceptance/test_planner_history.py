@@ -23,7 +23,8 @@ from planner.planfile.tree import load_tree
 from planner.planfile.versions import write_in_place
 from planner.store import index  # noqa: F401 (for the forks of this process)
 
-HISTORY = "planner history "
+FORKED = ("planner history ", "planner explain ", "planner metrics ")
+"""Commands whose start is not the subject of the pages."""
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
 
@@ -33,15 +34,19 @@ def in_a_copy(command: str, cwd: Path) -> tuple[int, str]:
     return ran.status, ran.out + ran.err
 
 
-def test_commands_of_the_history_page_work_and_the_index_is_private(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run most commands of a page in forks."""
     run = documented_commands.run
     monkeypatch.setattr(
         documented_commands,
         "run",
-        lambda command, cwd: in_a_copy(command, cwd) if command.startswith(HISTORY) else run(command, cwd),
+        lambda command, cwd: in_a_copy(command, cwd) if command.startswith(FORKED) else run(command, cwd),
     )
+
+
+@pytest.mark.usefixtures("in_forks")
+def test_commands_of_the_history_page_work_and_the_index_is_private(tmp_path: Path) -> None:
     assert live_through(PAGE, tmp_path, "console history") == 3
 
     path = tmp_path / ".planverify" / "planverify.db"
@@ -136,6 +141,7 @@ def test_each_undo_restores_one_earlier_version(tmp_path: Path):
 METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
+@pytest.mark.usefixtures("in_forks")
 def test_every_command_on_the_metrics_page_prints_the_output_shown(tmp_path: Path) -> None:
     assert live_through(METRICS_PAGE, tmp_path, "console metrics") == 6
 
