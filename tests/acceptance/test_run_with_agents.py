@@ -88,7 +88,7 @@ WITHOUT_PROCESSES = {"undo", "next", "status", "explain", "history", "answer", "
 
 
 def run_forked(root: Path, *words: str) -> Finished:
-    """Run `planverify WORDS`, which start no other process, in a fork."""
+    """Run `planverify WORDS`, which start no other process or are refused, in a fork."""
     ran = forked(words, root, program="planverify")
     return Finished(exit_code=ran.status, output=ran.out + ran.err)
 
@@ -257,7 +257,7 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
     assert (waiting.exit_code, "waiting 0.3 s for an answer" in waiting.output) == (11, True), waiting
     assert "answer with planverify answer, approve or reject" in waiting.output
     assert questions(project) == ["price_branch_01"]
-    again = run(project, *words)
+    again = run_forked(project, *words)
     assert (again.exit_code, "--resume" in again.output) == (2, True)
 
     for _ in range(6):
@@ -342,9 +342,9 @@ def test_one_run_at_a_time_works_in_a_project(project: Path):
             time.sleep(0.02)
         first.send_signal(signal.SIGSTOP)  # so that it does not end before the others are refused
         refused = [
-            run(project, "run", "plan.yaml", *words),
-            run(project, "run", "other.yaml", *words),
-            run(project, "undo", "plan.yaml"),
+            run_forked(project, "run", "plan.yaml", *words),
+            run_forked(project, "run", "other.yaml", *words),
+            run_forked(project, "undo", "plan.yaml"),
         ]
     finally:
         first.kill()
@@ -362,7 +362,7 @@ def test_uncommitted_work_also_of_a_renamed_file_is_refused_or_saved_in_git(proj
     subprocess.run(["git", "mv", "notes.txt", "ideas.txt"], cwd=project, check=True)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
     words = ("run", "plan.yaml", "--agent", agent(project, HONEST))
-    refused = run(project, *words)
+    refused = run_forked(project, *words)
     assert (refused.exit_code, "--dirty save" in refused.output) == (2, True)
     assert "ideas.txt, notes.txt, shop/price.py not committed" in refused.output
     done = run(project, *words, "--dirty", "save", "--only", "pri*")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from baseline_samples import commit_all
 from real_command import Finished
-from test_run_with_agents import FILES, HONEST, PLAN, agent, project, run  # noqa: F401
+from test_run_with_agents import FILES, HONEST, PLAN, agent, project, run, run_forked  # noqa: F401
 from text_bundles import write_files
 
 from planner.planfile.tree import load_tree
@@ -141,7 +141,7 @@ def test_a_killed_run_is_undone_and_a_run_without_changes_stays_resumable(projec
     assert undone.exit_code == 0, str(undone)
     assert tree(project) == before
     idle = ("--agent", agent(project, "raise SystemExit(1)"))
-    refused = run(project, "run", "plan.yaml", *idle, "--resume")
+    refused = run_forked(project, "run", "plan.yaml", *idle, "--resume")
     assert (refused.exit_code, "no run of this plan is unfinished" in refused.output) == (2, True)
 
     waiting = run(project, "run", "plan.yaml", "--only", "price", *idle)
