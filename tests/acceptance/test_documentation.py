@@ -28,8 +28,6 @@ from pytest_planverify.session.exit_status import ExitStatus
 from tools import reference_pages
 
 REPOSITORY = Path(__file__).parents[2]
-BUILT = reference_pages.pages()
-"""The pages that the documentation site adds, by file name."""
 PAGES = {
     page.relative_to(REPOSITORY).as_posix(): page
     for page in (REPOSITORY / "docs").rglob("*.md")
@@ -313,8 +311,14 @@ def test_every_record_of_a_journal_is_documented(verified: Path) -> None:
 # -- links -------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def built() -> dict[str, str]:
+    """Return the pages that the documentation site adds, by file name, which takes a second."""
+    return reference_pages.pages()
+
+
 @pytest.mark.parametrize("name", sorted(PAGES))
-def test_every_link_has_an_existing_target(name: str) -> None:
+def test_every_link_has_an_existing_target(built: dict[str, str], name: str) -> None:
     page = PAGES[name]
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if target.startswith("https:"):
@@ -322,8 +326,8 @@ def test_every_link_has_an_existing_target(name: str) -> None:
         path, _, anchor = target.partition("#")
         linked = (page.parent / path).resolve() if path else page
         is_built = linked.parent == reference_pages.FOLDER
-        assert linked.name in BUILT if is_built else linked.exists(), f"{name} links to {target}"
-        text = BUILT[linked.name] if is_built else linked.read_text() if anchor else ""
+        assert linked.name in built if is_built else linked.exists(), f"{name} links to {target}"
+        text = built[linked.name] if is_built else linked.read_text() if anchor else ""
         assert not anchor or anchor in _anchors(text), f"{name} links to {target}"
 
 

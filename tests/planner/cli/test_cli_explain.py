@@ -107,13 +107,16 @@ def test_an_unknown_word_is_reported_with_the_nearest(command: Command) -> None:
     assert "planner explain lists the topics" in command("explain", "zzzz").err
 
 
-PAGES = reference_pages.pages()
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """Return the text of every reference page, by file name, which takes a second."""
+    return reference_pages.pages()
 
 
-def test_the_committed_reference_pages_are_up_to_date(tmp_path: Path) -> None:
+def test_the_committed_reference_pages_are_up_to_date(pages: dict[str, str], tmp_path: Path) -> None:
     reference_pages.write(tmp_path / "reference")
 
-    assert {page.name: page.read_text() for page in (tmp_path / "reference").iterdir()} == PAGES
+    assert {page.name: page.read_text() for page in (tmp_path / "reference").iterdir()} == pages
 
 
 def test_every_described_key_exists() -> None:
@@ -130,8 +133,8 @@ def test_a_key_without_a_description_is_reported() -> None:
         KeyTables(told).page("plan")
 
 
-def test_every_explained_word_is_on_a_page() -> None:
-    told = "\n".join(PAGES.values())
+def test_every_explained_word_is_on_a_page(pages: dict[str, str]) -> None:
+    told = "\n".join(pages.values())
 
     words = load_glossary().words()
     assert [word for word in words if f"`{word}`" not in told and f"\n## {word}\n" not in told] == []
@@ -149,8 +152,8 @@ def test_every_explained_word_is_on_a_page() -> None:
         ("outcome-keys.md", "| `confidence` | number, at least 0, at most 1 | – |"),
     ],
 )
-def test_a_table_row_has_the_type_and_default_of_a_key(page: str, row: str) -> None:
-    assert f"\n{row} " in PAGES[page]
+def test_a_table_row_has_the_type_and_default_of_a_key(pages: dict[str, str], page: str, row: str) -> None:
+    assert f"\n{row} " in pages[page]
 
 
 def test_special_characters_in_table_cells_are_escaped() -> None:
