@@ -23,7 +23,7 @@ CONFIDENCES = (
 """Replacements for the confidence of a diagnosis, which changes whenever the corpus grows."""
 
 VOLATILE = (
-    (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
+    (re.compile(r"(\d+m )?\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
     *CONFIDENCES,
     (re.compile(r"\b\d{8}T\d{6}[\w-]*"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "WHEN"),
