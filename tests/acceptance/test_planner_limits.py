@@ -276,16 +276,6 @@ def test_environment_and_harness_errors_blame_no_todo(
     assert ran.status == 10
 
 
-def test_a_pre_existing_failure_becomes_a_separate_todo(desks: Desks) -> None:
-    desk = desks("before")
-    desk.plan(todo("t", status="claimed"))
-    desk.outcomes(failed("t", since="pre_existing"))
-    ran = desk.next()
-    (asked,) = ran.actions
-    assert asked["todo_id"].startswith("pre_existing_")
-    assert ran.status == 0
-
-
 # --- one outcome by itself -------------------------------------------------------------------------------
 
 
