@@ -102,17 +102,19 @@ def test_a_turn_outside_its_limits_leaves_the_tree_as_it_was(tmp_path: Path, cod
 def test_what_turns_wrote_past_their_trees_is_restored_even_after_termination(tmp_path: Path):
     root = make_project(tmp_path / "project")
     code = (
-        "import os, pathlib, time\n"
+        "import os, pathlib, signal, sys, time\n"
         f"file = pathlib.Path({str(root / 'tests/test_left.py')!r})\n"
+        "ready = pathlib.Path(__file__ + '.ready')\n"
+        "def write(*_):\n"
+        "    file.write_text('')\n"
+        "    sys.exit()\n"
         "if os.environ['PLANVERIFY_TODO'] == 'left':\n"
-        "    file.write_text('')\n"
-        "else:\n"
-        "    while file.read_text():\n"
+        "    while not ready.exists():\n"
         "        time.sleep(0.01)\n"
-        "    while not file.read_text():  # until the other turn, which is over, is undone\n"
-        "        time.sleep(0.01)\n"
-        "    file.write_text('')\n"
-        "    time.sleep(60)\n"
+        "    write()\n"
+        "signal.signal(signal.SIGTERM, write)  # the other turn is over and undone by then\n"
+        "ready.touch()\n"
+        "time.sleep(60)\n"
     )
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, code))
     assert done.exit_code == 13, str(done)
