@@ -203,7 +203,9 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     if suspect.side is Side.TEST:  # after the product: whether a test is at fault is decided by the owner
         return 0.05
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
-    if is_part or not evidence.executed:
+    # No function that was not executed makes the import of a module fail.
+    is_import = any(each.type == "ModuleNotFoundError" for each in evidence.exceptions)
+    if is_part or not (evidence.executed or is_import):
         return min(0.5 + 0.5 * value, 1.0)
     # Class and module bodies run at import, so their execution is not recorded: a changed body counts if
     # the test executed a function in it.

@@ -148,6 +148,13 @@ def test_missing_library_is_located_at_its_import():
     assert location.path == "shop/net.py"
 
 
+def test_missing_module_is_located_at_its_import_whatever_else_was_changed():
+    importing = frame("shop/__init__.py", "<module>", 2)
+    lacking = error("ModuleNotFoundError", "", TEST, importing, bases="ImportError", name="shop.version")
+    evidence = failed(lacking, kind=EvidenceKind.COLLECTION, hunks=(hunk("total", path="shop/tax.py"),))
+    assert candidates_of(evidence)[0].path == "shop/__init__.py"
+
+
 def test_changed_test_is_a_candidate_after_the_product():
     changed_test = hunk("test_total", "tests/test_shop.py", Side.TEST)
 
