@@ -291,7 +291,7 @@ def _actions(
         is_session = evidence.kind is EvidenceKind.SESSION and not evidence.exceptions
         if is_session and failure.category is _C.TEST_REGRESSION:
             yield Instruction(_AFTER_THE_TESTS)
-        yield from _restore_removed(failure, tree)
+        yield from _restore_removed(failure, evidence, tree)
         yield from _make_missing(evidence, tree)
     yield from _edit_place(failure, evidence)
 
@@ -362,10 +362,15 @@ def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruct
     yield Instruction(f"Report that the module {code(name)} is missing: you may not edit that file.")
 
 
-def _restore_removed(failure: Failure, tree: FailureContext) -> Iterator[Instruction]:
+def _restore_removed(failure: Failure, evidence: Evidence, tree: FailureContext) -> Iterator[Instruction]:
     """Yield actions against a change that removed a file which is still used."""
-    removed = failure.location.path if failure.location else None
-    if failure.category is _C.ARTIFACT_MISSING and removed and tree.exists(removed) is False:
+    changed = {each.path for each in evidence.changed or ()}
+    place = failure.location.path if failure.location else None
+    # An artifact, and a module that cannot be imported, may never have existed.
+    gone = [path for path in (*module_paths(evidence), place) if path in changed]
+    if failure.category is _C.ARTIFACT_MISSING and evidence.artifact is None and place:
+        gone.append(place)
+    for removed in (path for path in gone if path and tree.exists(path) is False):
         yield Instruction(f"Restore {code(removed)}, which was removed or renamed.", makes=(removed,))
         yield Instruction(f"Report that {code(removed)} is missing: you may not restore that file.")
 
@@ -405,12 +410,12 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     """Return the location of the fault, or ``None``.
 
     It is the likeliest candidate of the diagnosis; without candidates, for a product's failure in a test,
-    the only function under test; else the location of the failure. If the machine is at fault, the
-    candidates are not, so it is the location, too.
+    the only function under test; else the location of the failure. If the machine is at fault or a person
+    must act, the candidates are not at fault, so it is the location, too.
     """
     location, first = failure.location, next(iter(failure.candidates), None)
     is_products = failure.owner is Owner.PRODUCT
-    if failure.owner in NOT_OF_CODE:
+    if failure.owner in NOT_OF_CODE or is_for_a_person(failure.category):
         return location
     if first is not None:
         is_other = location is not None and location.path != first.path

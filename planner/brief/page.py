@@ -166,9 +166,10 @@ def edit_in_short(plan: Plan, todo: Todo, outcome: Outcome, context: FailureCont
 def likeliest_change(failure: Failure) -> Candidate | None:
     """Return the change at the place of the fault, else the likeliest one, or ``None``.
 
-    Changes without a part in the failure are left out, and those of tests if the product is at fault.
+    Changes without a part in the failure are left out. So are those of tests if the product is at fault,
+    unless a person must look at them.
     """
-    is_products = failure.owner is Owner.PRODUCT
+    is_products = failure.owner is Owner.PRODUCT and not is_for_a_person(failure.category)
     path = failure.location.path if failure.location is not None else None
     changed = [
         each

@@ -202,10 +202,13 @@ class Failure(ReadValue):
         """The candidates whose change can have caused the failure, the likeliest first.
 
         A change at the place of the fault can, even with a low score. No other one can if the machine is at
-        fault.
+        fault, or if the failure is the change of a file that must not be changed.
         """
         path = None if self.location is None else self.location.path
-        is_of_code = self.owner not in (Owner.ENVIRONMENT, Owner.HARNESS)
+        is_of_code = self.owner not in (Owner.ENVIRONMENT, Owner.HARNESS) and self.category not in (
+            Category.HYGIENE_VIOLATION,
+            Category.ALLOWLIST_VIOLATION,
+        )
         changed = (each for each in self.candidates if each.hunk is not None)
         return tuple(
             each for each in changed if each.path == path or (is_of_code and each.score > UNRELATED)

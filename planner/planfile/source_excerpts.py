@@ -74,7 +74,9 @@ def look_up(
     wanted = files_to_look_up(failure, own)
     present = tuple(path for path in wanted if files.read(path) is not None)
     absent = tuple(path for path in wanted if path not in present)
-    modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
+    # A module that was removed is not another one with a similar name.
+    removed = {each.path for fact in own for each in fact.changed or ()}
+    modules = dict.fromkeys(path for fact in own for path in module_paths(fact) if path not in removed)
     guesses = {path: found for path in modules if path in absent and (found := files.near(path))}
     near = {path: found for path, found in guesses.items() if files.read(found) is not None}
     return FailureContext(todo_id=todo_id, evidence=evidence, present=present, absent=absent, near=near)

@@ -15,19 +15,21 @@ from planner.brief.instructions import (
     EditScope,
     Instruction,
     asks_for_work,
+    fault_location,
     next_action,
     objection,
     read_instruction,
     right_suggestion,
 )
-from planner.brief.page import write_brief
+from planner.brief.page import likeliest_change, write_brief
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
-from planner.model.evidence import Evidence, Hunk
+from planner.model.evidence import ArtifactFact, ChangedFile, Evidence, Hunk
 from planner.model.outcome import Candidate, Failure, FailureContext, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
 from planner.planfile.project_files import RootedFiles
+from planner.planfile.source_excerpts import look_up
 from planner.policy.branches import agent_at, role_for
 from planner.revise.strategies import revise
 from planner.text.glob_patterns import allowed
@@ -233,6 +235,51 @@ def test_faulty_data_is_to_be_corrected_as_read_by_the_failing_tests() -> None:
     action = next_action(failure, Evidence(kind=EvidenceKind.TEST), EditScope())
 
     assert action == "Correct `shop/rates.json:4`, which the failing tests read."
+
+
+@pytest.mark.parametrize(
+    ("was_there", "action"),
+    [(True, "Restore `GUIDE.md`"), (False, "Write `GUIDE.md` in full")],
+    ids=["removed since the last commit", "never written"],
+)
+def test_an_artifact_is_only_to_be_restored_if_it_existed(was_there: bool, action: str) -> None:
+    failure = Failure(category=Category.ARTIFACT_MISSING, location=Location(path="GUIDE.md"))
+    artifact = ArtifactFact(path="GUIDE.md", problem="missing")
+    changed = (ChangedFile(path="GUIDE.md"),) if was_there else ()
+    fact = Evidence(kind=EvidenceKind.ARTIFACT, artifact=artifact, changed=changed)
+    tree = FailureContext(todo_id="t1", absent=("GUIDE.md",))
+    assert next_action(failure, fact, EditScope(), tree=tree).startswith(action)
+
+
+def test_a_removed_module_is_to_be_restored_instead_of_importing_a_similar_one(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "taxes.py").write_text("TAX = 19\n")
+    error = raised("ModuleNotFoundError", "No module named 'shop.tax'").model_copy(
+        update={"name": "shop.tax"}
+    )
+    fact = Evidence(kind=EvidenceKind.COLLECTION, first_party=("shop",), exceptions=(error,))
+    failure = Failure(category=Category.ARTIFACT_MISSING, owner=Owner.PRODUCT)
+
+    def action(fact: Evidence) -> str:
+        tree = look_up(RootedFiles(tmp_path), "t1", failure, (fact,))
+        return next_action(failure, fact, EditScope(), tree=tree)
+
+    assert action(fact).endswith("did you mean `shop/taxes.py`?")
+    removed = fact.model_copy(update={"changed": (ChangedFile(path="shop/tax.py"),)})
+    assert action(removed) == "Restore `shop/tax.py`, which was removed or renamed."
+
+
+@pytest.mark.parametrize("category", [Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION])
+def test_a_file_that_must_not_be_changed_is_the_place_whatever_else_was_changed(category: Category) -> None:
+    def change(path: str, side: Side) -> Candidate:
+        hunk = Hunk(path=path, line=3, side=side, text="-a\n+b")
+        return Candidate(path=path, line=3, score=0.6, hunk=hunk)
+
+    changes = (change("shop/tax.py", Side.PRODUCT), change("tests/test_tax.py", Side.TEST))
+    place = Location(path="tests/test_tax.py", line=3)
+    failure = Failure(category=category, owner=Owner.PRODUCT, location=place, candidates=changes)
+    assert likeliest_change(failure) == changes[1]
+    assert fault_location(failure, None) == place
 
 
 def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
