@@ -369,8 +369,8 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
 def _resolve_import(situation: Situation) -> Iterator[Edit]:
     """Insert a step that resolves a failing import.
 
-    It declares and installs a foreign module, corrects an import if a similar module exists, or provides
-    a module of the project; without a known module, it has to find out.
+    It declares and installs a foreign module, or provides a module of the project; without a known module,
+    it has to find out. No step is needed if a similar module exists.
     """
     missing = _missing_import(situation)
     message = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
@@ -386,7 +386,9 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
         module, name = missing
         what = quoted(f"{name} of {module}" if name else module)
         path = situation.module_file(module)
-        near = situation.tree.near.get(path or "")
+        # A misspelt name is corrected by the repair itself.
+        if situation.tree.near.get(path or "") is not None:
+            return
         if path is None:
             top = quoted(module.partition(".")[0])
             because = f"{what} cannot be imported, and does not seem to belong to the project"
@@ -399,13 +401,6 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
             )
             # These lie outside of most allowlists, so that a person has to approve the step.
             files = _MANIFESTS
-        elif near is not None:
-            ran = situation.frames(Side.PRODUCT)
-            path = below_root(ran[-1].path) if ran else None  # the file whose import fails
-            because = f"{what} cannot be imported, but {near} exists"
-            title = f"Correct the import of {what}"
-            hint = f"{near} exists, but {what} does not: correct the import, or rename the module."
-            files = tuple(file for file in (path, near) if file)
         else:
             # A module that lacks only a name exists: its file cannot serve as the step's criterion.
             exists = situation.tree.exists(path) or any(each.path == path for each in situation.exceptions)
