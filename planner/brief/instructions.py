@@ -310,17 +310,18 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: FailureContext
     path, name = found.text.partition("::")[0], code(found.text)
     if found.problem == "missing_file" and tree.exists(path):
         yield Instruction(f"{code(path)} exists now: verify again.")
-    # A convention names no file in the plan, so there the missing file is to be written.
-    if found.nearest and failure.check_id != "convention":
-        near = code(found.nearest[0])
-        yield Instruction(f"Report that {name} does not exist but {near} does: the plan has to change.")
     is_file = found.problem == "missing_file"
+    write = f"rite {name}: it must fail while the feature is missing, and pass with it."
+    # A convention names no file in the plan, so there the missing file is to be written.
+    near = code(found.nearest[0]) if found.nearest and failure.check_id != "convention" else None
     yield Instruction(
-        f"Write {name}: it must fail while the feature is missing, and pass with it.",
+        f"If {near} was meant, report that the plan has to change; else w{write}" if near else f"W{write}",
         makes=(path,) if is_file else (),
         changes=() if is_file else (path,),
     )
-    yield Instruction(f"Report that {name} is missing: you may not edit that file.")
+    yield Instruction(
+        f"Report that {name} is missing: a tester has to add it{f', or {near} was meant' if near else ''}."
+    )
 
 
 def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruction]:

@@ -25,7 +25,7 @@ from planner.engine.requests import brief_of, instructions_for
 from planner.engine.state import revised_plans
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.base import qualified
-from planner.model.taxonomy import Family, Owner, Role
+from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.model.verdicts import PlanState, TodoLife, Verdict
 from planner.planfile.loader import shown_path
 from planner.policy.dependencies import waves
@@ -33,6 +33,7 @@ from planner.policy.outcomes import failures_of
 from planner.store.lines import action_text
 from planner.store.plan_run import PlanRun
 from planner.text.display import counted, listed
+from planner.text.markdown import safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,12 +115,21 @@ def next_(
 
 def _brief(run: PlanRun, todo_id: str) -> str:
     """Return the brief of a todo or branch; if its last verification proved nothing, what was missing."""
-    record = run.state.records[todo_id]
-    outcome = outcome_of(run, todo_id) if record.waited else None
-    if outcome is None or outcome.failure_evidence is None:
-        return brief_of(run.state, todo_id)
-    tried = record._replace(outcome=outcome)
-    return instructions_for(run.state, record, tried, record.todo).rstrip("\n")
+    record, outcome = run.state.records[todo_id], outcome_of(run, todo_id)
+    failure = None if outcome is None else outcome.failure_evidence
+    if outcome is not None and failure is not None and record.waited:
+        tried = record._replace(outcome=outcome, context=run.context(outcome))
+        return instructions_for(run.state, record, tried, record.todo).rstrip("\n")
+    brief = brief_of(run.state, todo_id)
+    if (
+        outcome is None
+        or failure is None
+        or record.outcome
+        or failure.category is not Category.TEST_NOT_FOUND
+    ):
+        return brief
+    facts = failure_facts(run, record, outcome)
+    return f"{brief}\n\nThe last run found no test: {safe(facts['says'])}. {facts['edit']}"
 
 
 def _concerns(action: Action, named: set[str], state: State) -> bool:
@@ -198,6 +208,7 @@ def failure_facts(run: PlanRun, record: TodoRecord, outcome: Outcome | None = No
     """
     primary = _primary(run, record)
     failure = record.failure or primary.failure if outcome is None else outcome.failure_evidence
+    context = primary.context if outcome is None else run.context(outcome)
     outcome = outcome or primary.outcome
     if failure is None:
         return {}
@@ -205,7 +216,7 @@ def failure_facts(run: PlanRun, record: TodoRecord, outcome: Outcome | None = No
     tests = failure.tests or failure.top_failing_tests
     more = f" (+{len(tests) - 1})" if tests[1:] else ""
     plan = run.state.parts[primary.within].plan
-    edit = "" if outcome is None else edit_in_short(plan, primary.todo, outcome, primary.context)
+    edit = "" if outcome is None else edit_in_short(plan, primary.todo, outcome, context)
     facts = {
         "category": failure.category,
         "owner": failure.owner,
@@ -325,7 +336,8 @@ class _NextScreen(Screen):
     def _head(self) -> None:
         """Add the plan's name and state, and how many todos are in which state."""
         state = self._run.state
-        todos = [record for record in state.todos.values() if not record.is_branch and not record.children]
+        own = (each for each in state.todos.values() if not (each.is_branch or each.todo.is_temporary))
+        todos = [each for each in own if not each.children]
         states = [shown_state(state, record) for record in todos]
         counts = [f"{states.count('done')} of {counted(len(todos), 'todo')} done"]
         unverified = sum(record.life is TodoLife.TESTING and record.waited > 0 for record in todos)
@@ -387,8 +399,11 @@ class _NextScreen(Screen):
         about += f"; for the {action.role}" if about and action is not None else ""
         self._title(self.glyphs.failed, primary.id, about, "bad")
         self._failure(failure_facts(self._run, record))
+        # Todos with the same root cause wait for one branch, and may be done when it passes.
+        followers = [each.id for each in self._records.values() if each.behind == primary.id]
+        more = f"; also {listed(followers, 5)}, with the same cause" if followers else ""
         if steps := self._steps_before(record):
-            self.clipped("  first  ", f"{steps}, before {record.branches[-1]}")
+            self.clipped("  first  ", f"{steps}, before {record.branches[-1]}{more}")
             return
         if action is None:
             self._brief(record.id)
@@ -397,9 +412,6 @@ class _NextScreen(Screen):
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
             what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"
-        # Todos with the same root cause wait for one branch, and may be done when it passes.
-        followers = [each.id for each in self._records.values() if each.behind == primary.id]
-        more = f"; also {listed(followers, 5)}, with the same cause" if followers else ""
         self.clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
         self._brief(record.id)
         # The todo itself is verified, not the branch: it is done only when its own criteria pass.
@@ -485,6 +497,9 @@ class _NextScreen(Screen):
         found = outcome_of(self._run, action.todo_id)
         if found is not None and (failure := found.failure_evidence) is not None:
             self.clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
+            if failure.category is Category.TEST_NOT_FOUND:
+                facts = failure_facts(self._run, self._records[action.todo_id], found)
+                self.clipped("    edit ", facts["edit"])
         # It may have passed in an earlier run, so that it only has to be verified again.
         checks = () if found is None else found.checks
         if why := next((each.reason for each in checks if each.verdict is Verdict.NOT_RUN), None):

@@ -86,7 +86,9 @@ def status_tree(state: State) -> StatusTree:
     def node_of(record: TodoRecord) -> StatusNode:
         children = tuple(node_of(each) for each in by_level.get(record.id, ()))
         branches = tuple(node_of(state.records[name]) for name in record.branches)
-        done, total = _progress(children) if children else (int(record.life is TodoLife.DONE), 1)
+        # Steps that the planner inserted are no todos of the plan.
+        own = int(not record.todo.is_temporary)
+        done, total = _progress(children) if children else (own * (record.life is TodoLife.DONE), own)
         return StatusNode(
             id=record.id,
             title=record.todo.title,

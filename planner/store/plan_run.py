@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from planner.model.actions import Action
     from planner.model.answers import Answer
     from planner.model.events import Event
+    from planner.model.outcome import FailureContext, Outcome
     from planner.planfile.tree import PlanTree
 
 
@@ -165,6 +166,10 @@ class PlanRun:
     def asked_questions(self, todo_id: str) -> dict[str, str]:
         """Return the open questions of a todo; all of them if each has an answer, as a new one counts."""
         return self.open_questions(todo_id) or self.manual_questions(todo_id)
+
+    def context(self, outcome: Outcome) -> FailureContext | None:
+        """Return evidence and source excerpts for an outcome that the engine has not applied."""
+        return self._completer.context(outcome, self.state)
 
     def recorded(self) -> RecordedRun:
         """Return the run so far, which has no log yet, also where none can be written."""

@@ -341,7 +341,7 @@ class EventCompleter:
             problems = tuple(fault for todo in event.plan.items for fault in self._faults(todo))
             return event.model_copy(update={"problems": problems})
         if isinstance(event, Verified) and event.context is None and not event.outcome.success:
-            return event.model_copy(update={"context": self._context(event.outcome, state)})
+            return event.model_copy(update={"context": self.context(event.outcome, state)})
         return event
 
     def _faults(self, todo: Todo) -> Iterator[str]:
@@ -418,7 +418,7 @@ class EventCompleter:
                 return tree, False
         return tree, True
 
-    def _context(self, outcome: Outcome, state: State) -> FailureContext | None:
+    def context(self, outcome: Outcome, state: State) -> FailureContext | None:
         """Return evidence and source excerpts for a failed outcome; ``None`` if its todo is unknown."""
         record = state.records.get(outcome.todo_id)
         if record is None:

@@ -343,9 +343,14 @@ def test_the_brief_does_not_request_writing_a_test_that_only_skips() -> None:
     assert line(brief(NO_TEST, skipped), "Next") == f"{action}{report}"
 
 
-def test_the_brief_does_not_request_writing_a_renamed_test() -> None:
-    fact = selection("a.py::b", "missing_id", nearest=("a.py::c",))
-    assert "does not exist but `a.py::c` does" in line(brief(NO_TEST, fact), "Next")
+def test_the_brief_requests_a_missing_test_only_if_no_similar_one_was_meant() -> None:
+    fact = selection("tests/test_a.py::test_b", "missing_id", nearest=("tests/test_a.py::test_c",))
+    action = (
+        "**Next**: If `tests/test_a.py::test_c` was meant, report that the plan has to change; else write"
+    )
+    assert line(brief(NO_TEST, fact, allowed_files=("tests/**",)), "Next").startswith(action)
+    action = "**Next**: Report that `tests/test_a.py::test_b` is missing: a tester has to add it, or"
+    assert line(brief(NO_TEST, fact), "Next") == f"{action} `tests/test_a.py::test_c` was meant."
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_a_failure_is_shown_whose_repair_begins_with_another_step(command: Comma
         assert lines[2] == "✗ a  SPEC_MISMATCH 90%, fault of the product"
         assert f"  says   {says}" in lines
         assert "  first  a_step_01, before a_branch_01" in lines
+        assert lines[0] == "shop  executing: 0 of 1 todo done, 1 failed", "a step is no todo of the plan"
 
 
 def test_todos_that_wait_for_others_are_shown_in_waves(command: Command):
@@ -131,13 +132,16 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
 
     ran = command("next", "plan.yaml")
 
-    assert ran.out.split("\n\n")[1].splitlines()[:5] == [
+    assert ran.out.split("\n\n")[1].splitlines()[:6] == [
         "Ready (2), in parallel",
         "  a: for the coder",
         "    may write shop/**",
         "    not begun: AssertionError: assert 1 == 2",
+        "    edit Fix it",
         "  b: for the coder",
     ]
+    says = "The last run found no test: AssertionError: assert 1 == 2. Fix it"
+    assert command("next", "plan.yaml", "--brief", "a").out.splitlines()[-1] == says
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
