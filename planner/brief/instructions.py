@@ -55,8 +55,9 @@ _CHANGES = re.compile(
     re.IGNORECASE,
 )
 _IMPERATIVE = re.compile(
-    r"(?:^|[.:;,] (?:or |and |then )?)(?:add|allow|ask|avoid|change|check|choose|close|correct|declare|"
-    r"drop|find|fix|give|grant|import|install|keep|let|look|make|move|name|pass|pin|put|raise|read|register|"
+    # The message of an exception asks for nothing: "NameError: name 'x' is not defined".
+    r"(?:^|(?<!Error)[.:;,] (?:or |and |then )?)"
+    r"(?:add|allow|ask|avoid|change|check|choose|close|correct|declare|drop|find|fix|give|grant|import|install|keep|let|look|make|move|name|pass|pin|put|raise|read|register|"
     r"remove|rename|replace|report|resolve|restore|revert|run|see|set|settle|start|stop|take|use|wait|widen|wrap|write)\b",
     re.IGNORECASE,
 )
@@ -238,6 +239,7 @@ _AFTER_THE_TESTS = (
 _UNDECIDED = ("unreadable", "unresolved")
 """Problems of contracts whose code could not be compared statically."""
 
+_UNWRITTEN = "NotImplementedError"
 _DATA = (".json", ".yaml", ".yml", ".csv", ".tsv", ".txt", ".xml")
 """Endings of data files, which call nothing."""
 _WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
@@ -395,8 +397,13 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     if location is None or location.path == made:
         yield Instruction(row.search)
         return
-    is_read = failure.category is _C.TEST_REGRESSION and location.path.endswith(_DATA)
-    edit = "Correct {place}, which the failing tests read." if is_read else row.edit
+    edit, is_regression = row.edit, failure.category is _C.TEST_REGRESSION
+    if is_regression and location.path.endswith(_DATA):
+        edit = "Correct {place}, which the failing tests read."
+    elif is_regression and evidence and any(each.type == _UNWRITTEN for each in evidence.exceptions):
+        edit = f"Implement {{place}}, or what it calls, instead of raising {_UNWRITTEN}."
+    elif failure.category is _C.TYPE_ERROR and evidence and evidence.command is None:
+        edit = "Correct {place}, or what gives it a value that does not fit."
     yield Instruction(edit.replace("{place}", place(location)), changes=(location.path,))
     # The fault shows in a test that may not be edited, so it is somewhere else.
     if is_test_path(location.path) or location.path in test_files(failure):

@@ -202,6 +202,7 @@ def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
         ("bandit is not installed: install it, or correct PATH.", True),
         ("test_rate gave both answers. Look for time, randomness or threads in it.", True),
         ("Give the function a value.", True),
+        ("total (shop/cart.py:3) raises NameError: name 'net' is not defined at `net`.", False),
     ],
 )
 def test_statements_of_fact_are_distinguished_from_requests_for_work(said: str, asks: bool):
@@ -226,6 +227,27 @@ def test_a_change_of_a_test_is_not_shown_as_the_cause_of_a_product_fault() -> No
     assert "**Changed**: `shop/tax.py:3`" in page
     assert "**Where**: `shop/cart.py`\n" in page
     assert "**Next**: Change `shop/cart.py` to the interface" in page
+
+
+@pytest.mark.parametrize(
+    ("category", "error", "action"),
+    [
+        (
+            Category.TEST_REGRESSION,
+            "NotImplementedError",
+            "Implement `shop/tax.py:4`, or what it calls, instead of raising NotImplementedError.",
+        ),
+        (
+            Category.TYPE_ERROR,
+            "AttributeError",
+            "Correct `shop/tax.py:4`, or what gives it a value that does not fit.",
+        ),
+    ],
+)
+def test_the_edit_fits_the_exception(category: Category, error: str, action: str) -> None:
+    failure = Failure(category=category, location=Location(path="shop/tax.py", line=4))
+    fact = Evidence(kind=EvidenceKind.TEST, exceptions=(raised(error),))
+    assert next_action(failure, fact, EditScope()) == action
 
 
 def test_faulty_data_is_to_be_corrected_as_read_by_the_failing_tests() -> None:
