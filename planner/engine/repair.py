@@ -18,7 +18,15 @@ from planner.engine.transaction import OPTIONS, Stop, digest_of_edits, edited, p
 from planner.errors import EditConflictError, RefusedEvent
 from planner.model.actions import AskHuman, QuestionKind
 from planner.model.base import qualified
-from planner.model.edits import AddBranch, AddContext, NarrowFiles, QuarantineTest
+from planner.model.edits import (
+    AddBranch,
+    AddContext,
+    AddTodoBefore,
+    NarrowFiles,
+    QuarantineTest,
+    RaiseLimit,
+    RetargetCheck,
+)
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.model.verdicts import TodoLife, TodoState, Verdict
@@ -677,12 +685,27 @@ def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> Non
     tx.open_branches += 1
     unapproved = tuple(edit for edit in proposal.edits if edit.requires_approval)
     if unapproved:
-        text = f"may the plan be changed ({', '.join(dict.fromkeys(edit.edit for edit in unapproved))})?"
+        text = f"may the plan be changed: {'; '.join(map(_in_words, unapproved))}?"
         kind, digest = QuestionKind.APPROVE_EDITS, digest_of_edits("", unapproved)
         record = tx.records[record.id]
         tx.ask(
             kind, record, text, unapproved[0].rule, unapproved[0].because, digest=digest, edits=unapproved
         )
+
+
+def _in_words(edit: Edit) -> str:
+    """Return what an edit that needs approval changes, without an end of the sentence."""
+    match edit:
+        case AddTodoBefore():
+            return f"a todo before the repair, '{edit.todo.title}', for the {edit.todo.agent_role}"
+        case RaiseLimit():
+            return f"{edit.to_seconds:g} s instead of {edit.from_seconds:g} s for {edit.check_id}"
+        case RetargetCheck():
+            return f"{edit.check_id} runs '{edit.to_cmd}' instead of '{edit.from_cmd}'"
+        case QuarantineTest():
+            return f"{edit.nodeid} in quarantine until {edit.expires}"
+        case _:
+            return edit.edit
 
 
 def failure_class(failure: Failure) -> str:

@@ -313,20 +313,15 @@ def _check_syntax(situation: Situation) -> Iterator[Edit]:
 
 
 def _check_types(situation: Situation) -> Iterator[Edit]:
-    """Add a type check as the branch's first criterion.
-
-    The plan's own type checker comes first, then one for which the project is configured, then mypy.
-    """
+    """Add the type checker of the plan, else one that the project uses, as the branch's first criterion."""
     planned, python = situation.command_for(Purpose.TYPE_CHECK), _python_files(situation)
     program = next((each for each in _TYPE_CHECKERS if each in situation.tools), None)
-    cmd = shlex.join([program or "mypy", *python]) if python else None
-    whose = f"{program}, which the project uses," if program else "mypy, which must be installed first,"
+    cmd = shlex.join([program, *python]) if program and python else None
+    whose = f"{program}, which the project uses,"
     if planned is not None:
         cmd, whose = planned.text, "the type checker of the plan"
     because = f"{whose} checks {_few(situation.files_with_findings) or 'the project'} before the tests"
-    # A program that the project does not use yet has to be installed.
-    is_new = planned is None and program is None
-    yield from _add_check(situation, cmd, "types-checked-before-retry", because, requires_approval=is_new)
+    yield from _add_check(situation, cmd, "types-checked-before-retry", because)
 
 
 def _python_files(situation: Situation) -> list[str]:
@@ -519,9 +514,7 @@ def _isolate(situation: Situation, *, rule: str, why: str) -> Iterator[Isolate]:
         yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests)
 
 
-def _add_check(
-    situation: Situation, cmd: str | None, rule: str, because: str, *, requires_approval: bool = False
-) -> Iterator[AddCheck]:
+def _add_check(situation: Situation, cmd: str | None, rule: str, because: str) -> Iterator[AddCheck]:
     """Add a command as the branch's first criterion.
 
     Nothing is added if the branch has it already, or is tested by convention, which a first criterion
@@ -531,13 +524,8 @@ def _add_check(
     if cmd is None or accepted_command(cmd) is None or wants_convention(branch):
         return
     if all(spec.cmd.split() != cmd.split() for _, spec in commands_of(branch)):
-        yield AddCheck(
-            rule=rule,
-            because=because,
-            requires_approval=requires_approval,
-            todo_id=branch.id,
-            check=CommandSpec(cmd=cmd),
-        )
+        check = CommandSpec(cmd=cmd)
+        yield AddCheck(rule=rule, because=because, todo_id=branch.id, check=check)
 
 
 def _narrow(situation: Situation, *, rule: str, why: str, folders: bool = False) -> Iterator[NarrowFiles]:

@@ -90,7 +90,8 @@ def test_each_category_has_its_edits_with_documented_rules(category: Category) -
         contract=ContractFact(path="c.json", problem="signature"),
         confirmations=(Confirmation(where="alone", passed=True, duration_ms=100),),
     )
-    edits = revise(case_of(failure(category, RSI, at="pkg/calc.py"), observations=(facts,)))
+    tools = frozenset({"mypy"})
+    edits = revise(case_of(failure(category, RSI, at="pkg/calc.py"), observations=(facts,), tools=tools))
     assert [edit.edit for edit in edits] == EDITS.get(category, [])
     assert all(edit.rule in REVISION_RULES and edit.because for edit in edits)
 
@@ -393,7 +394,7 @@ def type_case(
     [
         (type_case(FILE, elsewhere="mypy --strict ."), [("mypy --strict .", False)]),
         (type_case(FILE, tools=frozenset({"mypy", "pyright"})), [("mypy pkg/a.py", False)]),
-        (type_case(FILE, tools=frozenset({"ruff"})), [("mypy pkg/a.py", True)]),
+        (type_case(FILE, tools=frozenset({"ruff"})), []),
         (type_case(FILE, at="src/a.ts", elsewhere="npx tsc -b"), [("npx tsc -b", False)]),
         (type_case(FILE, at=None, elsewhere="mypy ."), [("mypy .", False)]),
         (type_case("mypy pkg/a.py"), []),
@@ -402,7 +403,7 @@ def type_case(
         (type_case("mypy .", at=None), []),
     ],
     ids=[
-        *("of the plan", "of the project", "a new one with approval", "of another language"),
+        *("of the plan", "of the project", "none of the project", "of another language"),
         *("without a file", "stated already", "none for the language", "no file", "stated, no file"),
     ],
 )
