@@ -222,11 +222,8 @@ class _Summary:
             count = sum(max(len(failure.tests), 1) for failure in left)
             where = f"; every node id is in {self._outcomes_path}" if self._outcomes_path else ""
             self._prose("", f"and {count} more{where}")
-        if is_new and failures[0].rerun:
-            self._line("rerun", "")
-            # What a reader copies has a line of its own.
-            command = StyledText(self._screen.text(failures[0].rerun), Style.COMMAND)
-            self._screen.line(command, indent=INDENT)
+        if is_new:
+            self._whole("rerun", failures[0].rerun or "", style=Style.COMMAND)
 
     def _write_failure(self, failure: Failure, todo_id: str) -> bool:
         """Write one failure: why, which test, the message, where, what changed, the remedy, who acts.
@@ -402,17 +399,17 @@ class _Summary:
             text = self._screen.text(text)
             self._screen.labelled(label, text, style=style, indent=INDENT, column=LABEL)
 
-    def _whole(self, label: str, text: str, rest: str = "") -> None:
+    def _whole(self, label: str, text: str, rest: str = "", *, style: Style = Style.PLAIN) -> None:
         """Write a label, a text that is never broken, and ``rest``, below it if there is no room."""
         text, rest = self._screen.text(text), self._screen.text(rest)
         room = self._screen.width - INDENT - LABEL
         if text and cells(f"{text} {rest}".strip()) <= room:
-            self._line(label, f"{text} {rest}")
+            self._line(label, f"{text} {rest}", style)
         elif text:
             fits = cells(text) <= room
-            self._line(label, text if fits else "")
+            self._line(label, text if fits else "", style)
             if not fits:
-                self._screen.line(StyledText(text), indent=INDENT)
+                self._screen.line(StyledText(text, style), indent=INDENT)
             self._screen.paragraph(rest, indent=INDENT + LABEL)
 
     def _line(self, label: str, text: str, style: Style = Style.PLAIN) -> None:

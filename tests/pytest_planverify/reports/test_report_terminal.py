@@ -59,8 +59,7 @@ def test_failed_todo_shows_reasons_and_next_steps() -> None:
                    indicators/rsi.py:31, and leave the test as it is.
             who    coder
             also   METRIC_UNMET (coder): signals recorded 3, must be >= 5
-            rerun
-            pytest --planverify examples/momentum/plan.yaml::t2_indicators
+            rerun  pytest --planverify examples/momentum/plan.yaml::t2_indicators
 
         – blocked  t3_entry             Entry Strategy               by t2_indicators
         – blocked  t4_exit              Exit & Risk Rules            by t3_entry and 1 more
