@@ -198,7 +198,7 @@ class _Summary:
             _write_row(row._replace(tail="") if is_repeated else row, columns, self._screen)
             if self._verbose:
                 self._write_checks(outcome.checks)
-            detailed = standing(outcome).is_open
+            detailed = standing(outcome).is_open and (self._verbose or not _is_told(outcome))
             if detailed:
                 self._write_details(outcome)
             else:
@@ -463,6 +463,13 @@ def _rows_of(outcomes: Sequence[Outcome], screen: ReportScreen) -> list[_Row]:
         spans = {column: StyledText(text, styles.get(column, usual)) for column, text in texts.items()}
         rows.append(_Row(spans, screen.text(_tail(outcome, name))))
     return rows
+
+
+def _is_told(outcome: Outcome) -> bool:
+    """Return whether an earlier run has shown why the todo fails, and this one ran none of its commands."""
+    checks = outcome.checks
+    is_carried = all(check.taken_from for check in checks if check.cmd)
+    return is_carried and any(c.taken_from and c.verdict is not Verdict.PASSED for c in checks)
 
 
 def _above(todo_id: str) -> list[str]:

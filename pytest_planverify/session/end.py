@@ -220,7 +220,7 @@ def _notes(runs: Sequence[SessionRun], *, interrupted: bool) -> Iterator[str]:
         and any(each in (check.reason or "") for each in (LEFT_OUT, DESELECTED))
         for check in checks
     ):  # a check that keeps its last verdict is not "not run"
-        yield "only a part of the plan was selected; the rest is not verified"
+        yield "only a part of the plan was selected; the exit status says nothing about the rest"
     for each in runs:
         yield from each.result.notes
         returning = list(dict.fromkeys(name for record in each.result.records for name in record.returning))

@@ -107,6 +107,17 @@ def test_reused_verdicts_are_one_dim_line() -> None:
     assert "✓ done  t2  Two  2 checks  0.21s  1 check from run 20261122T0327\n" in plain
 
 
+def test_failed_todo_of_which_no_command_ran_has_one_line_unless_verbose() -> None:
+    old = {"taken_from": "20261122T0327", "cmd": "pytest tests"}
+    red = check("tests[0]", verdict=Verdict.FAILED).model_copy(update=old)
+    missing = check("expected_artifacts[0]", CheckKind.ARTIFACT, Verdict.FAILED)
+    shown = document(of_rsi().model_copy(update={"checks": (red, missing)}))
+    assert "1 check from run 20261122T0327\n\noutcomes" in summary(shown, outcomes_path=OUTCOMES, width=100)
+    assert "    why    TEST_REGRESSION" in summary(shown, verbosity=1)
+    rerun = shown.outcomes[0].model_copy(update={"checks": (red, check("tests[1]", cmd="pytest"))})
+    assert "    why    TEST_REGRESSION" in summary(document(rerun))
+
+
 def test_reason_for_omitted_todos_is_shown_once() -> None:
     left_out = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; it is new")
     other = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; its file changed")
