@@ -486,12 +486,14 @@ def _fitted(rows: Sequence[_Row], screen: ReportScreen) -> dict[str, int]:
     }
     every = {name: width for name, width in every.items() if width}
     title = every.get("title", 0)
+    # A path in a title is not broken.
+    word = widest([part for row in rows for part in row.cells["title"].text.split()])
     # The title is narrowed and wrapped in its column, then the count of tests is left out, and at last
     # title and counts move below the line.
     for columns in (every, {name: width for name, width in every.items() if name != "tests"}):
         total = sum(columns.values()) + len(GAP) * (len(columns) - 1)
         room = title + (screen.columns or total) - total
-        if room >= min(title, SHORTEST_TITLE):
+        if room >= max(min(title, SHORTEST_TITLE), word):
             return columns | {"title": min(title, room)} if title else columns
     return {name: width for name, width in every.items() if name in ("word", "id", "time")}
 

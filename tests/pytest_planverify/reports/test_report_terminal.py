@@ -89,6 +89,12 @@ def test_narrow_terminal_moves_title_and_counts_below_and_breaks_no_name() -> No
     assert shown.endswith("\n= 1 done, 1 failed, 2 blocked in 1.24s =\n")
 
 
+def test_title_with_a_word_wider_than_its_column_moves_below_the_line() -> None:
+    path = f"packages/alpha/{'tests/' * 4}test_core.py"
+    shown = summary(document(outcome("packages-alpha", f"{path} passes", TodoState.DONE)), width=60)
+    assert f"✓ done  packages-alpha  0.21s\n    {path}\n    passes, no checks\n" in shown
+
+
 def test_todo_line_is_not_wrapped_without_a_terminal() -> None:
     title = " ".join(["A title of many words"] * 10)
     shown = summary(document(outcome("t1", title, TodoState.DONE)), width=None)
