@@ -19,7 +19,7 @@ WIDTH = 100
 
 
 def main(path: Path, command: list[str]) -> int:
-    """Write the picture of a command's output. Returns the exit status of the command."""
+    """Write the picture of a command's output, unless it could not run. Returns its exit status."""
     done = subprocess.run(
         command,
         env={**os.environ, "FORCE_COLOR": "1", "PY_COLORS": "1", "COLUMNS": str(WIDTH)},
@@ -29,6 +29,9 @@ def main(path: Path, command: list[str]) -> int:
         text=True,
         check=False,
     )
+    if done.returncode > 1:  # no picture of a command that could not run
+        print(done.stdout, file=sys.stderr)
+        return done.returncode
     console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
     console.print(Text(f"$ {shlex.join(command)}", style="bold"))
     console.print(Text.from_ansi(done.stdout))

@@ -166,6 +166,12 @@ def test_the_readme_opens_with_its_two_commands() -> None:
     assert text.index("```sh") < text.index("\n## "), "the commands stand above the first heading"
 
 
+def test_the_picture_of_the_readme_shows_the_run_of_its_caption() -> None:
+    picture = (REPOSITORY / "docs/images/run.svg").read_text("utf-8").replace("&#160;", " ")
+    for shown in ("examples/rsi_bug/plan.yaml", "TEST_REGRESSION", "coder", "1 failed, 2 blocked"):
+        assert shown in picture
+
+
 def test_every_option_is_documented_and_every_documented_option_exists(checkout: Path) -> None:
     shown = run(f"{PYTHON} -m pytest --help", checkout).stdout
     existing = set(re.findall(r"--planverify[a-z-]*", shown)) | set(
