@@ -270,7 +270,7 @@ class Stage(IntEnum):
 
 _BECAUSE = {
     Stage.STOPS: "a person must decide before work continues",
-    Stage.SURROUNDS: "most failures depend on it, whatever the code does",
+    Stage.SURROUNDS: "no change of the code repairs it",
     Stage.UNLOADED: "its importers cannot be loaded, which hides their other failures",
     Stage.UNPREPARED: "the tests that use this set-up did not run",
     Stage.FOLLOWS: "other work should produce it",
@@ -481,7 +481,7 @@ def _because(group: Group, following: Group | None, *, is_only: bool) -> str:
     if following is None or following.stage is not group.stage or following.is_old:
         return "independent of the others"
     if following.depth > group.depth:
-        return "in an earlier todo than the next"
+        return "in an earlier wave than the next"
     if following.consequences < group.consequences:
         return "explains more failures than the next"
     return "before the next in the plan"

@@ -344,14 +344,18 @@ class _Summary:
         if max(len(causes), *(len(cause.todos) for cause in causes), 0) < 2:
             return
         shown = causes if self._verbose else causes[:MOST_CAUSES]
+        because = ""
         for cause in shown:
-            self._write_cause(cause, str(cause.rank).rjust(len(str(shown[-1].rank))))
+            # Neighbours have their places for one reason, which is shown with the first of them only.
+            told, because = because, cause.because
+            reason = "" if because == told else because
+            self._write_cause(cause, str(cause.rank).rjust(len(str(shown[-1].rank))), reason)
         if left := len(causes) - len(shown):
             text = f"and {counted(left, 'cause')} more; -v shows {'it' if left == 1 else 'them'}"
             self._screen.line(StyledText(text, Style.QUIET), indent=CAUSE_LABEL)
         self._screen.blank()
 
-    def _write_cause(self, cause: Cause, rank: str) -> None:
+    def _write_cause(self, cause: Cause, rank: str, because: str) -> None:
         screen = self._screen
         head = [
             StyledText(("fix first" if cause.rank == 1 else "then").ljust(CAUSE_LABEL), Style.QUIET),
@@ -369,7 +373,7 @@ class _Summary:
         indent = CAUSE_LABEL + len(head[1].text)
         screen.fitting(head, facts, below=indent)
         screen.paragraph(screen.text(cause.headline), style=Style.QUOTE, indent=indent)
-        screen.paragraph(screen.text(cause.because), style=Style.QUIET, indent=indent)
+        screen.paragraph(screen.text(because), style=Style.QUIET, indent=indent)
 
     def write_comparison(self) -> None:
         """Write the comparison of the tests with the baseline; earlier failures are counted separately."""

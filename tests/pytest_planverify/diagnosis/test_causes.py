@@ -428,7 +428,7 @@ def test_long_dependency_chain_is_ordered() -> None:
     chain = plan_of(**{f"t{n}": f"t{n - 1}" if n else "" for n in range(3_000)})
     causes = find_causes([seen(f"t{n}", wrong(f"{n}")) for n in (2_999, 0)], chain)
     assert [cause.todos[0].todo_id for cause in causes] == ["t0", "t2999"]
-    assert causes[0].because == "in an earlier todo than the next"
+    assert causes[0].because == "in an earlier wave than the next"
     assert causes[0].owner is not Owner.PLAN
 
 

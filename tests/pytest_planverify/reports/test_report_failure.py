@@ -213,6 +213,11 @@ def test_causes_already_shown_by_their_todos_are_omitted(causes: tuple[Cause, ..
     assert shown(*causes) == ""
 
 
+def test_the_same_reason_for_the_order_of_neighbours_is_shown_once() -> None:
+    text = shown(cause(1, "t1"), cause(2, "t2"), cause(3, "t3", because="other"), cause(4, "t4"))
+    assert text.count("nothing else is hidden behind it") == 2
+
+
 def test_further_causes_are_shown_only_when_verbose() -> None:
     many = [cause(rank, "t3") for rank in range(1, 13)]
     text = shown(*many)
