@@ -6,7 +6,10 @@ import ast
 import configparser
 import contextlib
 import difflib
+import os
+import platform
 import re
+import sys
 import tomllib
 from functools import cache
 from importlib import metadata
@@ -32,8 +35,9 @@ _MOST_UNMET = 200
 _NOT_FOUND, _NAME_NOT_FOUND = "builtins.ModuleNotFoundError", "builtins.ImportError"
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
 _SETUP_ARGUMENTS = ("install_requires", "tests_require", "extras_require")
-_UNBUILT = (".pyx", ".c", ".cpp", ".rs")
+NATIVE_SOURCES = (".pyx", ".c", ".cpp", ".rs")
 """Suffixes of sources from which a build makes an extension module."""
+NATIVE_MODULES = (".so", ".pyd")
 
 
 def with_installation(evidence: Evidence, root: Path, granted: tuple[str, ...] = ()) -> Evidence:
@@ -73,14 +77,22 @@ def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
 
 def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
     fact = RequirementFact(name=canonicalize_name(asked.name), asked=str(asked.specifier), file=file)
+    if asked.name == "python":
+        version = platform.python_version()
+        is_met = asked.specifier.contains(version, prereleases=True)
+        return None if is_met else fact.model_copy(update={"installed": version})
+    # The parent has moved PYTHONPATH to the end of its path; the commands have it first.
+    path = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
     try:
-        distribution = metadata.distribution(asked.name)
-        if not distribution.version:  # a folder without metadata, as an interrupted removal leaves it
+        distribution = next(iter(metadata.distributions(name=asked.name, path=path)), None)
+        if (
+            distribution is None or not distribution.version
+        ):  # a folder without metadata, as an interrupted removal leaves it
             return fact
         # What is installed counts, also a pre-release that pip would not have chosen by itself.
         if asked.specifier.contains(Version(distribution.version), prereleases=True):
             return None
-    except (metadata.PackageNotFoundError, OSError):
+    except OSError:
         return fact
     except InvalidVersion:  # distributors number differently, as in "1.1build1"
         return None
@@ -106,6 +118,7 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
         setup.read([root / "setup.cfg", root / "tox.ini"], encoding="utf-8")
     options = dict(setup["options"]) if "options" in setup else {}
     extras = dict(setup["options.extras_require"]) if "options.extras_require" in setup else {}
+    yield "setup.cfg", f"python{options.get('python_requires', '')}"
     for lines in (options.get("install_requires"), options.get("tests_require"), *extras.values()):
         for line in (lines or "").splitlines():
             yield "setup.cfg", line.strip()
@@ -136,6 +149,8 @@ def _pyproject_requirements(plain: dict[str, Any]) -> Iterator[str]:
     groups += _table(plain.get("dependency-groups")).values()
     groups += _table(_table(tools.get("pdm")).get("dev-dependencies")).values()
     groups.append(_table(tools.get("uv")).get("dev-dependencies"))
+    if isinstance(version := project.get("requires-python"), str):
+        yield f"python{version}"
     for group in groups:
         for text in cast("list[object]", group) if isinstance(group, list) else ():
             if isinstance(text, str):
@@ -145,7 +160,7 @@ def _pyproject_requirements(plain: dict[str, Any]) -> Iterator[str]:
     for table in (poetry.get("dependencies"), poetry.get("dev-dependencies"), *tables):
         for name, asked in _table(table).items():
             version = asked.get("version", "*") if isinstance(asked, dict) else asked  # pyright: ignore
-            if name != "python" and isinstance(version, str):
+            if isinstance(version, str):
                 # Only the lower bound of "^1.2" and "~1.2" counts: newer releases mostly work.
                 yield name + re.sub(r"^[\^~](?!=)|^(?=\d)", ">=", "" if version == "*" else version)
 
@@ -196,7 +211,13 @@ def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> Excep
         with contextlib.suppress(OSError, ValueError):
             folder = root / base / package.replace(".", "/").lstrip("/")
             beside += sorted(folder.iterdir())[:500]  # a folder of data may have any number of files
-    unbuilt = [path for path in beside if path.stem == name and path.suffix in _UNBUILT]
+    unbuilt = [path for path in beside if path.stem == name and path.suffix in NATIVE_SOURCES]
+    built = root / (error.path or "")
+    if imported and built.suffix in NATIVE_MODULES and built.is_relative_to(root):
+        sources = (built.with_name(error.name.rpartition(".")[2] + suffix) for suffix in NATIVE_SOURCES)
+        with contextlib.suppress(OSError):
+            age = built.stat().st_mtime
+            unbuilt += [path for path in sources if path.exists() and path.stat().st_mtime > age]
     if unbuilt:
         return error.model_copy(update={"nearest": (unbuilt[0].relative_to(root).as_posix(),)})
     if not package or imported:

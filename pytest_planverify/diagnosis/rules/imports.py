@@ -88,6 +88,7 @@ def requirement_unmet(case: Case) -> str | None:
     words = (error.name or "", (error.object_type or "").removeprefix("module "))
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
     seen |= {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}
+    is_unparsed = case.is_error("SyntaxError") and not case.is_changed(error.path or "")
     may_be_old = not case.raised_in_changed and not case.is_error("SyntaxError")
     for each in case.evidence.unmet:
         remedy = "install what the project declares"
@@ -101,6 +102,11 @@ def requirement_unmet(case: Case) -> str | None:
         if each.installed is not None and may_be_old and not seen.isdisjoint(each.modules):
             wanted = f"{each.file} requires {each.asked}"
             return f"{each.name} {each.installed} is installed, but {wanted}: {remedy}."
+        # Source for a newer Python does not parse, or asks the standard library for what it does not have.
+        if each.name == "python" and (
+            is_unparsed or (may_be_old and not seen.isdisjoint(sys.stdlib_module_names))
+        ):
+            return f"This Python is {each.installed}, but {each.file} requires {each.asked}: use another."
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,64 @@ def test_installed_versions_that_cannot_be_compared_are_not_called_unmet(
     (tmp_path / "requirements.txt").write_text("odd>=1\n")
 
     assert bool(unmet_requirements(tmp_path)) is unmet
+
+
+def test_first_distribution_on_the_path_of_the_commands_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, version in (("parent", "3"), ("given", "1")):
+        (tmp_path / folder / f"odd-{version}.dist-info").mkdir(parents=True)
+        metadata = f"Name: odd\nVersion: {version}\n"
+        (tmp_path / folder / f"odd-{version}.dist-info" / "METADATA").write_text(metadata)
+    monkeypatch.syspath_prepend(tmp_path / "parent")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "given"))
+    (tmp_path / "requirements.txt").write_text("odd>=2\n")
+
+    assert [each.installed for each in unmet_requirements(tmp_path)] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", "[project]\nrequires-python = '>=9.1'\n"),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npython = '^9.1'\n"),
+        ("setup.cfg", "[options]\npython_requires = >=9.1\n"),
+    ],
+)
+def test_source_for_another_python_than_the_one_that_runs_is_not_at_fault(
+    file: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(text)
+    newer = raised("SyntaxError", TEST, path="shop/cart.py", line=1, object_side=Side.PRODUCT)
+    lacking = raised("AttributeError", TEST, PRODUCT, name="batched", object_type="module itertools")
+    changed = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
+
+    for error in (newer, lacking):
+        found = diagnose(with_installation(evidence(error), tmp_path))
+        assert (found.owner, found.rule) == (Owner.ENVIRONMENT, "requirement-unmet")
+        assert f"but {file} requires >=9.1" in found.suggestion
+        found = diagnose(with_installation(evidence(error, changed=changed), tmp_path))
+        assert found.owner is not Owner.ENVIRONMENT
+
+
+@pytest.mark.parametrize(("age", "is_stale"), [(-100, True), (100, False)])
+def test_name_that_a_built_module_lacks_is_the_builds_fault_if_its_source_is_newer(
+    age: int, is_stale: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "shop").mkdir()
+    source, built = tmp_path / "shop" / "_fast.c", tmp_path / "shop" / "_fast.cpython-311.so"
+    source.write_text("")
+    built.write_text("")
+    os.utime(built, (source.stat().st_mtime + age,) * 2)
+    message = f"cannot import name 'total' from 'shop._fast' ({built})"
+    path = "shop/_fast.cpython-311.so"
+    lacks = raised("ImportError", PRODUCT, message=message, name="shop._fast", path=path)
+    changed = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
+
+    found = diagnose(with_installation(evidence(lacks, changed=changed), tmp_path))
+
+    assert (found.rule == "own-module-not-installed") is is_stale
+    assert ("was not built from shop/_fast.c" in found.suggestion) is is_stale
 
 
 def test_setup_py_and_setup_cfg_are_parsed_but_not_executed(tmp_path: Path) -> None:
