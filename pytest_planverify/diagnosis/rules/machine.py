@@ -253,8 +253,14 @@ def read_file_removed(case: Case) -> Hit | None:
     C.ENVIRONMENT_ERROR, 0.65, "FileNotFoundError", facts="in-project accidental", second=C.ARTIFACT_MISSING
 )
 def file_not_shipped(case: Case) -> str | None:
-    """Unchanged code reads a file of the project that is not here, and no change can have removed it."""
+    """Unchanged code reads a file of its own that is not here, and no change can have removed it."""
     path = case.error.path or ""
+    reader = next((each for each in reversed(case.frames) if each.side is not Side.STDLIB), None)
+    if reader is not None and reader.side is Side.THIRD_PARTY and not case.raised_in_changed:
+        package, folder = top_level(reader.module or "it"), reader.path.rpartition("/")[0]
+        lost = f"{path}, which {place(reader)} reads, is missing from the installation"
+        if path.startswith(f"{folder}/"):
+            return f"{lost}: install {package} again."
     is_of_tests = is_test_path(path) and case.in_test and case.changed is not None
     is_as_it_was = not case.raised_in_changed and path not in (case.changed or ())
     if not (case.nothing_changed or (is_of_tests and is_as_it_was)):

@@ -99,6 +99,8 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("no value of a variable", seen(NOTHING), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-unusable"),
     ("variable that is missed by hand", seen(UNSET), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),
     ("data of the tests, unchanged", seen(DATA, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "file-not-shipped"),
+    ("data of a library", seen(error("FileNotFoundError", "[Errno 2]", TEST, LIBRARY, errno=2, path="/venv/lib/python3/site-packages/client/zones.json"), files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "file-not-shipped"),
+    ("data that a library reads", seen(error("FileNotFoundError", "[Errno 2]", TEST, LIBRARY, errno=2, path="/tmp/zones.json"), files=None), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
     ("file that is written", seen(WRITTEN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("data of the tests, removed", seen(DATA, files=("tests/data/large.json",)), C.ARTIFACT_MISSING, Owner.TEST, "read-file-removed"),
     ("data of the tests, only changed", seen(DATA, files=("tests/data/large.json",), hunks=(EDITED_DATA,)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
