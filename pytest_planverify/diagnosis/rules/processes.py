@@ -59,7 +59,8 @@ def both_answers(case: Case) -> Hit:
 def memory_asked_for(case: Case) -> Hit | None:
     """Memory ran out each time that it was run, or in product code that was changed."""
     # A single failure may come from a machine short of memory; repeated ones from an excessive request.
-    if not case.happened_again and not (case.in_product and case.raised_in_changed):
+    is_again = case.happened_again and not case.nothing_changed
+    if not is_again and not (case.in_product and case.raised_in_changed):
         return None
     return Hit(
         suggestion=f"{place(case.raised_at)} requests more memory than available.",
