@@ -476,9 +476,14 @@ def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[st
     """
     # Imported late: a passing run asks for no side.
     from pytest_planverify.baseline.work_tree import CONFIGURATIONS
+    from pytest_planverify.session.installation import NATIVE_MODULES, NATIVE_SOURCES
+
+    # What a build made an extension module of was read in its stead.
+    sources = NATIVE_SOURCES if any(name.endswith(NATIVE_MODULES) for name in read) else ()
 
     def sided(each: AnyChange) -> AnyChange:
-        is_data = each.side is None and each.path in read and each.path not in CONFIGURATIONS
+        is_read = each.path in read or each.path.endswith(sources)
+        is_data = each.side is None and is_read and each.path not in CONFIGURATIONS
         side = Side.TEST if is_test_path(each.path) else Side.PRODUCT
         return each.model_copy(update={"side": side}) if is_data else each
 

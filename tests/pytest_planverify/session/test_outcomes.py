@@ -11,19 +11,19 @@ import pytest
 from example_project import todo
 
 from planner.errors import PlannerError
-from planner.model.evidence import Evidence
+from planner.model.evidence import ChangedFile, Evidence
 from planner.model.journal import CheckRun
 from planner.model.outcome import Check, Diagnosis, Outcome
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
-from planner.model.verdicts import CheckKind, EvidenceKind, TodoState, Verdict
+from planner.model.verdicts import CheckKind, EvidenceKind, Side, TodoState, Verdict
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import FlatPlan
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.checks.result import title_of
 from pytest_planverify.options import PlanArgument
 from pytest_planverify.session.check_runs import PlanResult, masked
-from pytest_planverify.session.outcomes import Assembler, summary_of, todo_state
+from pytest_planverify.session.outcomes import Assembler, _with_sides_of_data, summary_of, todo_state
 from pytest_planverify.session.plans import ChosenPlan, load_plans, todos_in_scope
 
 PASSED, FAILED, FLAKY = Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY
@@ -248,3 +248,14 @@ def test_claimed_scope_includes_dependencies(tmp_path: Path):
 
     assert [each.id for each in todos_in_scope(chosen, "claimed")] == ["a", "b", "c"]
     assert len(todos_in_scope(chosen, "ready")) == 4
+
+
+@pytest.mark.parametrize(
+    ("read", "side"), [("shop/_fast.cpython-311.so", Side.PRODUCT), ("shop/cart.py", None)]
+)
+def test_changed_native_source_counts_if_the_criterion_loaded_a_module_built_of_such(read: str, side: Side):
+    changed = (ChangedFile(path="src/fast.c"), ChangedFile(path="notes.txt"))
+
+    facts = _with_sides_of_data({"changed": changed, "hunks": ()}, {read})
+
+    assert [each.side for each in facts["changed"]] == [side, None]
