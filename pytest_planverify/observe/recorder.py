@@ -11,6 +11,7 @@ stop the hook, and reports are read after all plugins that may change them.
 from __future__ import annotations
 
 import faulthandler
+import math
 import os
 from fnmatch import fnmatch
 from functools import cached_property
@@ -350,7 +351,19 @@ class Recorder(ComparedValues):
             "session_finished",
             exit_status=int(exitstatus),
             stopped=str(stopped) if stopped else None,
+            coverage=unmet_coverage(session.config),
         )
+
+
+def unmet_coverage(config: pytest.Config) -> tuple[float, float] | None:
+    """Return the coverage and the limit of pytest-cov that it misses; ``None`` if there is no such miss."""
+    plugin: Any = config.pluginmanager.getplugin("_cov")
+    total = getattr(plugin, "cov_total", None)
+    limit = getattr(getattr(plugin, "options", None), "cov_fail_under", None)
+    if not (isinstance(total, float | int) and isinstance(limit, float | int)) or total >= limit:
+        return None
+    # Rounded down, so that 79.999 is not shown as 80, the limit that it misses.
+    return math.floor(total * 100) / 100, limit
 
 
 # -- selection of tests --------------------------------------------------------------------------------

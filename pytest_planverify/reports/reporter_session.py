@@ -21,7 +21,6 @@ from __future__ import annotations
 import builtins
 import io
 import json
-import math
 import os
 import pickle
 import shutil
@@ -547,10 +546,7 @@ def _replay_warning(config: pytest.Config, data: Record) -> None:
 
 def _coverage_reason(config: pytest.Config) -> str | None:
     """Return a sentence with coverage and limit; ``None`` if pytest-cov has no limit or it is met."""
-    plugin: Any = config.pluginmanager.getplugin("_cov")
-    total = getattr(plugin, "cov_total", None)
-    limit = getattr(getattr(plugin, "options", None), "cov_fail_under", None)
-    if total is None or limit is None or total >= limit:
-        return None
-    # Rounded down, so that 79.999 is not shown as 80, the limit that it misses.
-    return f"coverage {math.floor(total * 100) / 100:g} % is under --cov-fail-under {limit:g}"
+    from pytest_planverify.observe.recorder import unmet_coverage
+
+    unmet = unmet_coverage(config)
+    return f"coverage {unmet[0]:g} % is under --cov-fail-under {unmet[1]:g}" if unmet else None

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from planner.catalog.pytest_arguments import known_options, split_options
-from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
+from planner.model.evidence import Evidence, HygieneSignal, MetricFact, ProcessEnd, Selector
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
 from planner.text.display import counted
@@ -266,9 +266,17 @@ def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgem
         headline = "the tests passed, but a process of pytest-xdist did not finish its session"
     else:
         headline = f"the tests passed, but the session returned {record.exit_status}"
+    evidence = session_evidence(command, record, headline=headline)
+    if record.coverage and record.exit_status == _TESTS_FAILED:
+        percent, limit = (f"{value:g}" for value in record.coverage)
+        headline = f"the tests passed, but they cover {percent} %, and the limit is {limit} %"
+        fact = MetricFact(
+            name="coverage", operator=">=", expected=float(limit), recorded=(percent,), problem="unmet"
+        )
+        evidence = command.evidence(EvidenceKind.METRIC, headline, metric=fact)
     judgement.verdict = Verdict.FAILED
     judgement.reason = headline
-    judgement.evidence = (session_evidence(command, record, headline=headline),)
+    judgement.evidence = (evidence,)
     return judgement
 
 

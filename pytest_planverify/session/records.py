@@ -107,6 +107,8 @@ class WorkerRecord:
         self.stopped: str | None = None
         self.stopped_by: RawEvidence | None = None
         """The exception that stopped it, if there was one."""
+        self.coverage: tuple[float, float] | None = None
+        """The coverage and the limit of pytest-cov that it misses."""
         self.forged = 0
         """Number of journal lines with the worker's id but without its signature."""
         self.xdist_workers: dict[str, int] = {}
@@ -284,6 +286,7 @@ class WorkerRecord:
                 self._finished_workers.add(worker)
             case "session_finished":
                 self.stopped = record.get("stopped") or self.stopped
+                self.coverage = record.get("coverage") or self.coverage
             case "session_ended":
                 self.exit_status = record["exit_status"]
             case _:

@@ -271,6 +271,7 @@ def test_a_coverage_limit_in_addopts_fails_a_command_as_it_does_alone(tmp_path: 
     run = example.verify("-p", "pytest_cov", "--planverify-confirm=0")
 
     assert (alone.exit_code, run.verdicts) == (1, {"price": "failed"}), f"{alone}\n{run}"
+    assert "METRIC_UNMET" in run.output, str(run)
 
 
 def test_no_cov_causes_no_warning(tmp_path: Path):

@@ -324,10 +324,15 @@ def unfinished_xdist(status: int) -> WorkerRecord:
         (session_of("passed").ended(1), 1, "the session returned 1"),
         (session_of("passed").ended(5), 5, "the session returned 5"),
         (session_of("passed").record, None, "then the session ended with no exit status"),
+        (
+            session_of("passed").feed("session_finished", exit_status=1, coverage=[60.25, 90]).ended(1),
+            1,
+            "they cover 60.25 %, and the limit is 90 %",
+        ),
         (unfinished_xdist(0), 0, "a process of pytest-xdist did not finish its session"),
         (unfinished_xdist(1), 1, "the session returned 1"),
     ],
-    ids=["1", "5", "none", "xdist and 0", "xdist and 1"],
+    ids=["1", "5", "none", "coverage", "xdist and 0", "xdist and 1"],
 )
 def test_passed_tests_in_a_session_that_ended_otherwise_fail(
     record: WorkerRecord, status: int | None, contradiction: str
