@@ -17,6 +17,7 @@ from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
@@ -28,7 +29,10 @@ from pytest_planverify.diagnosis.rules import UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.model.evidence import Evidence
+    from planner.model.outcome import Candidate
 
 
 DEEPER = 0.9
@@ -45,6 +49,7 @@ _LONGEST_SUGGESTION = 600
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
 _OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
 _OF_CODE = (*_OF_TESTS, EvidenceKind.COMMAND)
+_OF_RESULTS = (EvidenceKind.COMMAND, EvidenceKind.METRIC)
 
 
 class Judged(NamedTuple):
@@ -129,8 +134,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     location = hit.location
     if location is None:
         frame = frame or case.raised_at
-        own = (each for each in candidates if each.hunk is None or each.hunk.side is not Side.TEST)
-        first = next(own, None)
+        own = [each for each in candidates if each.hunk is None or each.hunk.side is not Side.TEST]
+        first = own[0] if own else None
         if hit.holder is not None and owner is Owner.PRODUCT:
             removals = (
                 each for each in candidates if each.hunk is not None and each.score > _REMOVAL_SCORE
@@ -139,6 +144,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
             location = Location(path=hit.holder) if first is None else location_of(first)
         elif first is not None and owner is Owner.PRODUCT and case.evidence.kind in _OF_TESTS:
             location = location_of(first)
+        elif owner is Owner.PRODUCT and frame is None and case.evidence.kind in _OF_RESULTS:
+            location = _only_change(own)
         elif owner is Owner.TEST and candidates and is_data(candidates[0].path):
             location = location_of(candidates[0])
         elif frame is not None:
@@ -159,6 +166,12 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         target_agent=agent_at(category, owner, location),
         suggestion=_clip(hit.suggestion),
     )
+
+
+def _only_change(candidates: Sequence[Candidate]) -> Location | None:
+    """Return the most likely change of the product if only one of its files was changed."""
+    changed = [each for each in candidates if each.hunk is not None and not is_test_path(each.path)]
+    return location_of(changed[0]) if len({each.path for each in changed}) == 1 else None
 
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:

@@ -269,7 +269,7 @@ _RUNNER_SAYS = re.compile(
     r"^(?:Error \d+|Aborted|Killed|Segmentation fault|.* failed with exit code .+|Failed|code )"
 )
 _RUNNER_FILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$|\.mk$")
-_RUNNER_REMARK = re.compile(r"^(?:g?make(?:\[\d+\])?: |npm (?:ERR!|error)|error: script )")
+_RUNNER_REMARK = re.compile(r"^(?:g?make(?:\[\d+\])?: |npm (?:ERR!|error)|error: script |# )")
 
 
 def _errors(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -495,17 +495,28 @@ def _ended(purpose: str) -> Reader:
             return None
         if purpose in ("", "validate") and not speaks:
             return None
-        last = f"; its last line was: {quote(lines[-1])}" if lines else " without output"
-        shown = quote(" ".join(command.argv) or command.tool)
         own = (
             each for each in _complaints(case) if each.path and each.line and not _is_runner_message(each)
         )
         first = next(own, None)
+        path = within_project(first.path, case.evidence) if first and first.path else None
+        # A test that was not changed shows the fault of what was changed.
+        is_test = path is not None and is_test_path(path)
+        only_tests = all(map(is_test_path, case.changed or ()))
+        if first is not None:
+            why = f": {quote(': '.join(filter(None, (first.code, first.message))))} at {path}:{first.line}"
+        elif case.has_error:
+            why = f": {error_text(case.error)}"
+        else:
+            said = [line for line in lines if not _RUNNER_REMARK.match(line.strip())] or lines
+            why = f"; its last line was: {quote(said[-1])}" if said else " without output"
+        shown = quote(" ".join(command.argv) or command.tool)
         return Hit(
-            suggestion=f"{shown} ended with exit code {case.process.exit_code}{last}.",
-            location=Location(path=within_project(first.path, case.evidence), line=first.line)
-            if first is not None and first.path
+            suggestion=f"{shown} ended with exit code {case.process.exit_code}{why}.",
+            location=Location(path=path, line=first.line)
+            if first and path and not (is_test and not only_tests)
             else None,
+            owner=Owner.TEST if is_test and path and case.is_changed(path) and only_tests else None,
         )
 
     return read

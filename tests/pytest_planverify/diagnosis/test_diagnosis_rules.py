@@ -70,6 +70,13 @@ def _command(purpose: str, output: str = "", exit_code: int = 1, **more: Any) ->
     }
 
 
+NOT_OK = {"path": "test/price.test.js", "line": 5, "code": "price of four", "message": "failed"}
+
+
+def _changed(*paths: str) -> tuple[dict[str, str], ...]:
+    return tuple({"path": path} for path in paths)
+
+
 def _session(text: str = "", exit_code: int | None = 1, **more: Any) -> dict[str, Any]:
     return {"kind": "session", "stderr_tail": text, "process": {"exit_code": exit_code}, **more}
 
@@ -119,6 +126,11 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_command("test", exit_code=127), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tool-not-found", "PATH"),
     (_command("lint"), C.LINT_ERROR, Owner.PRODUCT, "linter-failed", "exit code 1 without output"),
     (_command("type_check", "boom\n"), C.TYPE_ERROR, Owner.PRODUCT, "type-checker-failed", "its last line was: boom"),
+    (_command("build", "Traceback (most recent call last):\n  File \"/v/lib/python3.11/site-packages/setuptools/dist.py\", line 2, in f\n    g()\nValueError: no version\nERROR Backend exited\n"), C.COMPILATION_ERROR, Owner.PRODUCT, "build-failed", "exit code 1: ValueError: no version."),
+    (_command("test", "assertion failed\nmake: *** [Makefile:2: test] Error 1\n"), C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "its last line was: assertion failed"),
+    (_command("test", findings=(NOT_OK,)), C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "of four: failed at test/price.test.js:5"),
+    ({**_command("test", findings=(NOT_OK,)), "changed": _changed("test/price.test.js")}, C.TEST_REGRESSION, Owner.TEST, "test-command-failed", "of four: failed"),
+    ({**_command("test", findings=(NOT_OK,)), "changed": _changed("test/price.test.js", "price.js")}, C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "of four: failed"),
     (_command("validate", "refused"), C.SPEC_MISMATCH, Owner.PRODUCT, "validation-failed", "tool x"),
     (_command("test", "1 failing"), C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "1 failing"),
     (_command("other", "refused"), C.TEST_REGRESSION, Owner.UNKNOWN, "command-failed", "tool x"),

@@ -16,6 +16,7 @@ from planner.model.evidence import (
     Finding,
     Frame,
     Hunk,
+    ProcessEnd,
 )
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
@@ -205,6 +206,19 @@ def test_changed_file_of_no_side_explains_a_failed_command_if_nothing_else_chang
 
     assert [each.path for each in candidates_of(evidence)] == ["docs/index.md"]
     assert [each.path for each in candidates_of(beside_code)] == ["shop.py"]
+
+
+def test_only_changed_file_of_the_product_is_the_place_of_a_command_that_names_none():
+    one, other = (Hunk(path=path, line=3, added=1, removed=1) for path in ("ops.c", "calc.c"))
+    test = Hunk(path="tests/ops_test.c", line=1, added=1, removed=1)
+    command = CommandFact(argv=("make", "test"), tool="make", purpose="test", output_tail="boom")
+    evidence = Evidence(kind=EvidenceKind.COMMAND, command=command, process=ProcessEnd(exit_code=2))
+
+    def place(*hunks: Hunk) -> Location | None:
+        return diagnose(evidence.model_copy(update={"hunks": hunks})).location
+
+    assert place(one, test) == Location(path="ops.c", line=3)
+    assert place(one, other) is place(test) is place() is None
 
 
 CART, CONTRACT = "shop/cart.py", "contracts/cart.json"
