@@ -213,7 +213,13 @@ class HygieneWatch:
         """Return whether a test failed at the baseline, or no test of its file is recorded there."""
         # A file that judges a todo and has no recorded test may not have been collectable.
         path = nodeid.partition("::")[0]
-        return nodeid in self._red or (path not in self._collected and bool(self.grants.dependants(path)))
+        if path not in self._collected:
+            return bool(self.grants.dependants(path)) and bool(self._red or not self._collected)
+        # A helper in a test file is no test itself, but those of its file may call it.
+        is_helper = not nodeid.rpartition("::")[2].startswith("test")
+        return nodeid in self._red or (
+            is_helper and any(each.startswith(f"{path}::") for each in self._red)
+        )
 
     def _unchecked(self, tree: Snapshot) -> Iterator[str]:
         """Yield a note on changed files whose earlier content is not stored, so that they are unchecked."""

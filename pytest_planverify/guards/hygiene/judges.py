@@ -84,7 +84,7 @@ def judge_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         text
         for path, (old, new) in tests.items()
         for name, test in new.items()
-        if name not in old and changes.kind(path) is JudgeKind.TEST
+        if name not in old and changes.kind(path) is JudgeKind.TEST and not test.is_helper
         for text in (test.node.name, test.body)
     )
     for path in changes.of_kind(JudgeKind.FIXTURE, JudgeKind.CONTRACT, *PYTHON_JUDGES):
@@ -121,6 +121,8 @@ class _TestUnit:
     """Code that keeps it from failing, by sign (see ``_DISARMED``)."""
     cases: int
     """Number of cases that are listed for its parameters; 0 if it is not known."""
+    is_helper: bool
+    """Whether it is no test itself, but checks something for those that call it."""
 
 
 def _python_findings(
@@ -139,12 +141,13 @@ def _python_findings(
     # Each new test has two entries in ``added``, its name and its body.
     is_granted = changes.grants.permission(path) is Permission.GRANTED
     more_cases = sum(max(new[name].cases - 1, 0) for name in new.keys() - old.keys())
-    is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(old.keys() - new.keys())
+    gone = [name for name in old.keys() - new.keys() if not old[name].is_helper]
+    is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(gone)
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
         if now is not None and name in new:
             yield from _losses(nodeid, test, new[name], now, changes)
-        elif not (is_rewritten or {test.node.name, test.body} & added):
+        elif not (is_rewritten or test.is_helper or {test.node.name, test.body} & added):
             message = f"The test {name} is gone, or no longer collected"
             yield file_signal("test-deleted", message, path, nodeid=nodeid)
     if now is not None:
@@ -188,22 +191,28 @@ def _losses(
 
 _LOOSE = re.compile(
     r" (>=?|<=?|is not|!=) | in [\[({]|\bisinstance\(|\.__class__ "
-    r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9])"
+    r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9](?![\d.]*e-))"
     r"|\b(raises|assertRaises)\(\(?([\w.]+, )*(Base)?Exception\b(?!.*match=)"
+    r"|^(len|type|bool)\(.* == (len|type|bool)\("
+    r"|\bassert(Not\w+|Greater\w*|Less\w*|In|IsNotNone|IsInstance|\w*Regex)\("
+    # A part or a property of a result that was compared as a whole.
+    r"|^(?!.* == )(?!\w*assert\w*\().*( in |\.(startswith|endswith|search|match|issubset|is[a-z]+)\()"
 )
 """Checks that many wrong results pass, too."""
-_EXACT = re.compile(r" == |\b(raises|assertRaises)\(")
+_CLOSE = re.compile(r"^abs\((.*)\) <=? (\d[\d.]*e-\d+|0?\.0\d*)$")
+"""Equality of floating-point numbers."""
+_EXACT = re.compile(r" == |\b(raises|assertRaises|assert\w*Equals?)\(")
 
 
 def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
     """Return whether equalities gave way to checks that many wrong results of the same calls pass."""
 
     def called(texts: Iterable[str]) -> set[str]:
-        return {name for text in texts for name in re.findall(r"\b(\w+)\(", text)}
+        return {name for text in texts for name in re.findall(r"\b(?!len\b|type\b|bool\b)(\w+)\(", text)}
 
     exact = [text for text in missing if _EXACT.search(text) and not _LOOSE.search(text)]
-    loose = [text for text in extra if _LOOSE.search(text)]
-    kept = [text for text in extra if not _LOOSE.search(text)]
+    loose = [text for text in extra if _LOOSE.search(_CLOSE.sub(" == ", text))]
+    kept = [text for text in extra if text not in loose]
     return bool(called(exact) & called(loose) - called(kept) or (exact and loose and not kept))
 
 
@@ -250,9 +259,12 @@ def _tests_of(
             # A class with a base may be a unittest.TestCase, which is collected under any name.
             if each.name.startswith("Test") or each.bases:
                 yield from _tests_of(module, each.body, f"{owner}{each.name}::", marks)
-        elif each.name.startswith("test") and not _fixture_decorator(each, module):
-            marks |= _marks(each.body, module)
+        elif not _fixture_decorator(each, module):
+            is_helper = not each.name.startswith("test")
             checks = list(_checks(each, module))
+            if is_helper and (owner or not checks):
+                continue
+            marks |= _marks(each.body, module)
             unreached = {node for statement in _unreached(each.body) for node in ast.walk(statement)}
             local = {node.name for node in ast.walk(each) if isinstance(node, FUNCTIONS)}
             assigned = [
@@ -269,10 +281,14 @@ def _tests_of(
                 for name, value in assigned
                 if isinstance(value, ast.Lambda) or "Mock" in ast.unparse(value)
             }
+            canned = _canned_answers(each)
             void = frozenset(
                 text
                 for node, text in checks
-                if node in unreached or _always_holds(node, local) or stand_ins & _names_in(node)
+                if node in unreached
+                or _always_holds(node, local)
+                or stand_ins & _names_in(node)
+                or _asks_stand_in(node, canned)
             )
             # A test of nothing but that equal calls have equal results tests no result.
             called = {name: ast.unparse(value) for name, value in assigned if isinstance(value, ast.Call)}
@@ -286,7 +302,8 @@ def _tests_of(
             burdens |= {"assertion-swallowed": frozenset(_swallowers(each, module)), "assertion-void": void}
             effective = Counter(text for _, text in checks if text not in void)
             shaped = shape(ast.Module(body=each.body, type_ignores=[]))
-            yield owner + each.name, _TestUnit(each, shaped, effective, burdens, _cases(each, module))
+            cases = _cases(each, module)
+            yield owner + each.name, _TestUnit(each, shaped, effective, burdens, cases, is_helper)
 
 
 def _cases(function: Function, module: Module) -> int:
@@ -387,6 +404,39 @@ def _has_equal_sides(check: ast.AST, called: Mapping[str, str]) -> bool:
     return len({called.get(side, side) for side in sides}) == 1
 
 
+def _canned_answers(test: Function) -> set[tuple[str, str]]:
+    """Return the answers that a test gives to mocks, as pairs of the mock's name and the answer."""
+    found: set[tuple[str, str]] = set()
+    for node in ast.walk(test):
+        calls = [node] if isinstance(node, ast.Call) else []
+        names = [name_of(node.targets[0])] if isinstance(node, ast.Assign) else []
+        if names and isinstance(node, ast.Assign):
+            calls = [node.value] if isinstance(node.value, ast.Call) else []
+            # mock.return_value = answer
+            owner = getattr(node.targets[0], "value", None)
+            found |= (
+                {(name_of(owner), ast.unparse(node.value))}
+                if names == ["return_value"] and owner
+                else set()
+            )
+        for call in calls:
+            # patch("package.module.name", return_value=answer), patch.object(module, "name", …)
+            names += [
+                str(each.value).rpartition(".")[2] for each in call.args if isinstance(each, ast.Constant)
+            ]
+            answers = [ast.unparse(each.value) for each in call.keywords if each.arg == "return_value"]
+            found |= {(name, answer) for name in names for answer in answers}
+    return found
+
+
+def _asks_stand_in(check: ast.AST, canned: set[tuple[str, str]]) -> bool:
+    """Return whether a check compares what a mock returns with what the mock was told to return."""
+    test = check.test if isinstance(check, ast.Assert) else None
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Call):
+        return False
+    return (name_of(test.left.func), ast.unparse(test.comparators[0])) in canned
+
+
 def _calls_a_check(node: Function, module: Module) -> bool:
     """Return whether a test calls a helper with assertions, or a function of another test module."""
     helpers = {name for name, each in module.functions.items() if _holds_check([each], module)}
@@ -422,7 +472,7 @@ def _swallowers(function: Function, module: Module) -> Iterator[str]:
         if isinstance(node, ast.Try) and _holds_check(node.body, module):
             for handler in node.handlers:
                 kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                fails = any(isinstance(each, ast.Raise) for each in ast.walk(handler))
+                fails = any(isinstance(each, ast.Raise) for each in handler.body)
                 is_wide = _CATCHES_FAILURES & {dotted(kind, module.aliases) for kind in kinds}
                 if is_wide and not fails and not _holds_check([handler], module):
                     yield f"except {ast.unparse(handler.type) if handler.type else ''}"

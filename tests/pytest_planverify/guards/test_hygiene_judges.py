@@ -93,8 +93,6 @@ LOSSES = {
         "wide tolerance": ("assert len(parts) == 2", "assert len(parts) == pytest.approx(2, rel=0.5)"),
         "any exception": ('raises(AttributeError, match="NoneType")', "raises(Exception)"),
         "cases removed": (', (80.4, "VIP", 60.3), (7, "NO", 7.5)', ""),
-    },
-    "assertion-lost": {
         "wider": ("abs=1e-9", "abs=10"),
     },
     "judge-changed": {
@@ -472,6 +470,58 @@ def test_a_wider_exception_is_less_for_a_failed_test() -> None:
     for wider in ("Exception", "BaseException", "(AttributeError, Exception)"):
         change = with_tests('raises(AttributeError, match="NoneType")', f"raises({wider})")
         assert of_red_tests(change) == {"assertions-fewer"}
+
+
+@pytest.mark.parametrize(
+    "looser",
+    ['"one" in parts', "len(parts) == len('ab')", "parts[0].startswith('o')", "parts[0].isalpha()"],
+)
+def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: str) -> None:
+    test = SIGN_TEST.replace("    assert len(parts) == 2\n", "")
+    tree = {**TREE, "tests/test_words.py": textwrap.dedent(TESTS).replace(SIGN_TEST, test)}
+    change: dict[str, str | None] = {
+        "tests/test_words.py": tree["tests/test_words.py"].replace(EQUAL, f"assert {looser}")
+    }
+    assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == {"assertions-fewer"}
+
+
+def test_a_small_difference_of_floats_is_an_equality() -> None:
+    change = with_tests("0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)", "abs(0.1 + 0.2 - 0.3) < 1e-9")
+    assert of_red_tests(change) == set()
+    change = with_tests("0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)", "abs(0.1 + 0.2 - 0.3) < 5")
+    assert of_red_tests(change) == {"assertions-fewer"}
+
+
+def test_helper_of_failed_tests_may_not_assert_less() -> None:
+    helper = "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n"
+    tree = {**TREE, "tests/helpers.py": helper}
+    for text, wanted in {
+        helper.replace("    assert found == wanted\n", ""): {"assertions-fewer"},
+        helper.replace("found == wanted", "found is not None"): {"assertions-fewer"},
+        helper.replace("same", "equal"): set[str](),
+    }.items():
+        change: dict[str, str | None] = {"tests/helpers.py": text}
+        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
+        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: False) == set()
+
+
+@pytest.mark.parametrize(
+    "stand_in",
+    [
+        'ask = Mock(wraps=split, return_value=["one", "two"])\n    assert ask("one;two") == ["one", "two"]',
+        'with patch("pkg.words.split", return_value=["one", "two"]):\n'
+        '        assert words.split("one;two") == ["one", "two"]',
+    ],
+)
+def test_asking_a_mock_for_its_answer_asserts_nothing(stand_in: str) -> None:
+    assert "assertion-void" in of_red_tests(with_tests(EQUAL, stand_in))
+
+
+def test_handler_that_raises_only_under_a_condition_swallows_failures() -> None:
+    handler = "try:\n        {}\n    except AssertionError:\n        {}raise"
+    assert of_red_tests(with_tests(EQUAL, handler.format(EQUAL, ""))) == set()
+    swallowed = handler.format(EQUAL, "if len(parts) < 2:\n            ")
+    assert of_red_tests(with_tests(EQUAL, swallowed)) == {"assertion-swallowed"}
 
 
 def test_tests_may_be_merged_into_one_with_as_many_cases() -> None:
