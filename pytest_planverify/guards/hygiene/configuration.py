@@ -1,20 +1,29 @@
-"""Changes of pytest's configuration that make it run fewer tests or weaken their failures.
+"""Changes of the configuration of pytest and of other tools that make them check less.
 
-The effective options are compared, not the text of the files: a project may move its configuration from one
-file to another, or reformat it.
+The effective options of pytest are compared, not the text of the files: a project may move its
+configuration from one file to another, or reformat it. Of other tools, only their exit status is known, so
+without permission their configuration has to stay as it was.
 """
 
 from __future__ import annotations
 
+import ast
 import fnmatch
+import json
 import posixpath
+import re
 import shlex
-from typing import TYPE_CHECKING, cast
+import tomllib
+from configparser import ConfigParser
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.baseline import JudgeKind
 from planner.planfile.discovery import INI_FILES, pytest_settings
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
-from pytest_planverify.guards.hygiene.changes import file_signal
+from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, WORK, file_signal
+from pytest_planverify.guards.hygiene.grants import Permission, configures
+from pytest_planverify.guards.hygiene.source import fold, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from planner.model.evidence import HygieneSignal
     from pytest_planverify.baseline.work_tree import Snapshot
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
+    from pytest_planverify.guards.hygiene.source import Module
 
 _NARROWING = frozenset(
     {"-k", "-m", "--deselect", "--ignore", "--ignore-glob", "--co", "--collect-only", "--collectonly",
@@ -43,6 +53,15 @@ _DEFAULTS: dict[str, tuple[str, ...]] = {
 }
 _STRICT = ("xfail_strict", "strict", "strict_xfail", "strict_markers")
 _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
+_RUNNERS = frozenset({"make", "just", "task", "tox", "nox", "npm", "pnpm", "yarn"})
+"""Tools whose configuration lists commands, so that more entries do not make the others check less."""
+_SILENCES = re.compile(
+    r"\s*(#|//|/\*)\s*(noqa|nosec|nolint|type: *ignore|pragma: no (cover|branch)"
+    r"|(pyright|mypy|ruff|pylint|flake8|eslint|biome|@ts)\W? ?\w*-?"
+    r"(ignore|disable|noqa|nocheck|expect-error)).*",
+    re.IGNORECASE,
+)
+"""Comments that keep a tool from reporting a line."""
 
 
 def configuration_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
@@ -76,6 +95,86 @@ def configuration_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         if b"pytest11" in (now.read(path) or b"") and b"pytest11" not in (before.read(path) or b""):
             message = "The project registers itself as a plugin of pytest"
             yield file_signal("pytest-entry-point", message, path)
+    yield from _findings_of_commands(changes)
+
+
+def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
+    """Yield changes that make the commands of criteria succeed, other than pytest."""
+    ungranted = [
+        path
+        for path in sorted(changes.changed)
+        if changes.grants.permission(path) is not Permission.GRANTED
+    ]
+    tools = sorted({tool for todo in changes.grants.todos for tool in todo.tools})
+    for tool in tools:
+        configured = any(
+            configures(path, tool) and _settings(path, changes.before.read(path), tool)
+            for path in changes.old
+        )
+        for path in ungranted if configured else ():
+            if not configures(path, tool):
+                continue
+            old, new = (_settings(path, tree.read(path), tool) for tree in (changes.before, changes.now))
+            if old != new and not (tool in _RUNNERS and _has_all(old, new)):
+                message = f"The configuration of {tool} was changed"
+                yield file_signal("configuration-narrowed", message, path)
+    for path in ungranted:
+        if any(path in todo.scripts for todo in changes.grants.todos):
+            before, now = (changes.module(path, now=now) for now in (False, True))
+            if before and now and _can_fail(before) and not _can_fail(now):
+                message = f"{path}, which a criterion runs, can no longer fail"
+                yield file_signal("assertion-void", message, path)
+    for path in changes.of_kind(*WORK, *PYTHON_JUDGES) if not _RUNNERS.issuperset(tools) else ():
+        old, new = (_lines(tree.read(path)) for tree in (changes.before, changes.now))
+        for at, line in enumerate(new, 1):
+            if _SILENCES.search(line) and line not in old and _SILENCES.sub("", line) in old:
+                message = "A comment keeps a tool from reporting this line"
+                yield file_signal("finding-silenced", message, path, line=at, after=line)
+
+
+def _settings(path: str, content: bytes | None, tool: str) -> Any:
+    """Return what a file sets for a tool, parsed as far as its format is known; false if nothing."""
+    text, name = (content or b"").decode("utf-8", "replace"), posixpath.basename(path)
+    with suppress(ValueError, KeyError, TypeError):
+        if name == "pyproject.toml":
+            return tomllib.loads(text)["tool"][tool]
+        if name == "package.json":
+            return json.loads(text)["scripts"]
+        if name.endswith((".toml", ".json")):
+            return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
+        if name in CONFIGURATIONS and name != f"{tool}.ini":
+            parser = ConfigParser(interpolation=None, strict=False, allow_no_value=True)
+            parser.read_string(text)
+            own = re.compile(rf"(tool:)?{re.escape(tool)}\b.*")
+            return {each: dict(parser.items(each)) for each in parser.sections() if own.fullmatch(each)}
+        return [line for line in _lines(content) if line and line[:1] != "#"]
+    return None
+
+
+def _has_all(old: Any, new: Any) -> bool:
+    """Return whether all commands, by name or line, are still as they were."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.items() <= new.items()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    rest = iter(cast("list[str]", new or ()))
+    return all(each in rest for each in cast("list[str]", old or ()))
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return [each.rstrip() for each in (content or b"").decode("utf-8", "replace").splitlines()]
+
+
+def _can_fail(script: Module) -> bool:
+    """Return whether a program raises an exception, asserts something, or exits with a status but 0."""
+    return any(
+        isinstance(each, ast.Raise | ast.Assert)
+        or (
+            isinstance(each, ast.Call)
+            and name_of(each.func) in ("exit", "SystemExit", "main")
+            and bool(each.args)
+            and bool(fold(each.args[0]))
+        )
+        for each in ast.walk(script.tree)
+    )
 
 
 def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[str, ...]] | None]:

@@ -7,6 +7,7 @@ criteria. Paths are relative to the plan's root.
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ class TodoReach:
     """Artifacts that it has to create."""
     scripts: tuple[str, ...] = ()
     """Scripts that its commands run."""
+    tools: tuple[str, ...] = ()
+    """Programs other than pytest that its commands run, such as ``ruff`` and ``make``."""
     contract: str | None = None
     folder: str = ""
     """Root of its own plan; empty if that is the root of the whole plan."""
@@ -58,10 +61,12 @@ class TodoReach:
     def depends_on(self, path: str) -> bool:
         """Return whether a judging file influences its verdict.
 
-        Files are its data and contract, the selected tests, conftests and configuration in folders above
-        them, and support files beside or below them.
+        Files are its data and contract, the configuration of its tools, the selected tests, conftests and
+        configuration in folders above them, and support files beside or below them.
         """
-        if path in self.data or path == self.contract:
+        if path in self.data or path in self.scripts or path == self.contract:
+            return True
+        if any(configures(path, tool) for tool in self.tools):
             return True
         folder, name = posixpath.split(path)
         for selection in self.selections:
@@ -163,9 +168,46 @@ def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> Tod
         data=tuple(_joined(folder, each) for each in data if each),
         artifacts=tuple(_joined(folder, each.path) for each in artifacts),
         scripts=tuple(_joined(folder, word) for word in words if word.endswith(".py")),
+        tools=tuple(dict.fromkeys(each for one in criteria for each in _tools_of(one))),
         contract=_joined(folder, todo.contract_path) if todo.contract_path else None,
         folder=folder,
     )
+
+
+_ALSO_READS = {
+    "npm": "package",
+    "pnpm": "package",
+    "yarn": "package",
+    "tsc": "tsconfig",
+    "lint-imports": "importlinter",
+}
+"""Names of the configuration files of tools that are not called like the tool."""
+
+
+def configures(path: str, tool: str) -> bool:
+    """Return whether a file may configure a tool: its own file, or one for several tools.
+
+    Files are called like their tools: ``ruff.toml``, ``.coveragerc``, ``Makefile``, ``eslint.config.js``.
+    """
+    name = posixpath.basename(path)
+    stem = re.escape(_ALSO_READS.get(tool, tool))
+    own = re.fullmatch(rf"(GNU|\.)?{stem}(file|rc|config|-config|\.config)?(\.\w+)?", name, re.IGNORECASE)
+    return (
+        name in CONFIGURATIONS
+        or (own is not None and not re.search(r"\.(py|md|rst|txt)$", name))
+        or (tool == "nox" and name == "noxfile.py")
+    )
+
+
+def _tools_of(criterion: Criterion) -> Iterator[str]:
+    """Yield the names of the tools whose findings decide a command, except pytest."""
+    command = criterion.command
+    if command is None:
+        return
+    if command.pytest is None and command.script is None:
+        yield command.tool.name
+    elif any(word.startswith("--cov") for word in command.argv):
+        yield "coverage"
 
 
 def _selected(criterion: Criterion, folder: str) -> Iterator[str]:

@@ -89,6 +89,51 @@ def test_removed_strictness_options_are_a_signal() -> None:
     assert "configuration-narrowed" in signs({"pytest.toml": '[pytest]\naddopts = "-ra"\n'}, tree=toml)
 
 
+RUFF = '[tool.ruff.lint]\nselect = ["E", "F"]\n'
+MAKE = "check:\n\tpython check.py\n"
+CHECKER = "import sys\n\nbad = [each for each in LINKS if not found(each)]\nsys.exit(bool(bad))\n"
+TOOLS: dict[str, tuple[str, str, str, str | None]] = {
+    "fewer rules": ("ruff", "pyproject.toml", RUFF, "configuration-narrowed"),
+    "the rules of another tool": ("mypy", "pyproject.toml", RUFF, None),
+    "a file of its own": ("ruff", ".ruff.toml", 'select = ["E", "F"]\n', "configuration-narrowed"),
+    "a section": ("coverage", "setup.cfg", '[coverage:run]\nselect = "E", "F"\n', "configuration-narrowed"),
+}
+
+
+@pytest.mark.parametrize(("tool", "path", "text", "sign"), TOOLS.values(), ids=TOOLS)
+def test_configuration_of_a_tool_that_a_command_runs_needs_permission(
+    tool: str, path: str, text: str, sign: str | None
+) -> None:
+    todo, tree = TodoReach(todo_id="a", tools=(tool,)), {**TREE, path: text}
+    change: dict[str, str | None] = {path: text.replace(', "F"', "")}
+    assert signs(change, tree=tree, grants=Grants(todos=(todo,))) == ({sign} if sign else set())
+    assert signs(change, tree=tree, grants=Grants(todos=(todo,), protected=())) == set()
+
+
+def test_targets_may_be_added_to_a_makefile_but_not_changed() -> None:
+    grants, tree = Grants(todos=(TodoReach(todo_id="a", tools=("make",)),)), {**TREE, "Makefile": MAKE}
+    assert signs({"Makefile": f"{MAKE}docs:\n\tmkdocs build\n"}, tree=tree, grants=grants) == set()
+    for text in (MAKE.replace("\tpython", "\t-python"), MAKE.replace("check.py", "-c pass")):
+        assert signs({"Makefile": text}, tree=tree, grants=grants) == {"configuration-narrowed"}
+
+
+def test_script_of_a_criterion_must_stay_able_to_fail() -> None:
+    grants = Grants(todos=(TodoReach(todo_id="a", scripts=("ci/check.py",)),))
+    tree = {**TREE, "ci/check.py": CHECKER}
+    silent = CHECKER.replace("bool(bad)", "0")
+    assert signs({"ci/check.py": silent}, tree=tree, grants=grants) == {"assertion-void"}
+    other = CHECKER.replace("bool(bad)", "1 if bad else 0")
+    assert signs({"ci/check.py": other}, tree=tree, grants=grants) == set()
+
+
+@pytest.mark.parametrize("comment", ["# noqa: F401", "# type: ignore[import]", "# pragma: no cover"])
+def test_comment_that_silences_a_tool_on_a_line_from_before_is_found(comment: str) -> None:
+    grants = Grants(todos=(TodoReach(todo_id="a", tools=("ruff",)),))
+    tree = {**TREE, "pkg/a.py": "import os\n"}
+    assert signs({"pkg/a.py": f"import os  {comment}\n"}, tree=tree, grants=grants) == {"finding-silenced"}
+    assert signs({"pkg/a.py": f"import os\nimport re  {comment}\n"}, tree=tree, grants=grants) == set()
+
+
 def test_pytest_entry_points_in_setup_files_are_found() -> None:
     tree = {**TREE, "setup.cfg": "[metadata]\nname = pkg\n", "setup.py": "setup()\n"}
     cfg = "[metadata]\nname = pkg\n[options.entry_points]\npytest11 =\n    mine = pkg.plugin\n"
