@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from importlib import import_module
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.guards.hygiene.changes import (
@@ -363,9 +364,17 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         value = fold(node, site.module.constants)
         text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
+        if "*" in text and "/" in text and _finds_data(text, changes):
+            return f"Product code searches {value!r}"
         if _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes):
             return f"Product code names {value!r}"
     return None
+
+
+def _finds_data(pattern: str, changes: TreeDifferences) -> bool:
+    """Return whether a pattern of paths matches data of tests, and no other file."""
+    found = {path for path in changes.new if PurePosixPath(path).match(pattern.lstrip("./"))}
+    return bool(found) and found <= changes.data
 
 
 def _is_data(text: str, changes: TreeDifferences) -> bool:

@@ -69,6 +69,7 @@ _GUARD_VALUES = frozenset(map(repr, (True, False, None, "", 0, -1)))
 _WORD = re.compile(r"['\"](.{0,2}|[./-]{0,2}[A-Za-z_]\w*([.-]\w+|/(?!\d+\b)\w+)*/?)['\"]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _BETWEEN_CELLS = re.compile(r"[;=|\t\n]")
+_BETWEEN_VALUES = re.compile(r"[,;]\s*")
 _BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
 _BETWEEN_PARTS = re.compile(r"[^\w.]+|_")
 _ENCODED = re.compile(r"[!-~]{40,}")
@@ -292,7 +293,7 @@ def _parts(text: str) -> Iterator[Tokens]:
     """Yield the tokens in a text: as JSON, as cells, and as words."""
     with suppress(ValueError, RecursionError), usual_depth():
         yield frozenset(map(_token, _scalars(json.loads(text))))
-    for between in (_BETWEEN_CELLS, _BETWEEN_WORDS, _BETWEEN_PARTS):
+    for between in (_BETWEEN_CELLS, _BETWEEN_VALUES, _BETWEEN_WORDS, _BETWEEN_PARTS):
         yield frozenset(_token(each) for each in between.split(text) if each)
 
 
@@ -452,6 +453,7 @@ class _Examples:
                 messages.append(self.answers_in(piece, place))
             if isinstance(node, FUNCTIONS):
                 messages.append(self._returns_expected(node, before, is_free=site.owner is None))
+                messages.append(self._enumerates_inputs(node, module, before))
             if isinstance(node, ast.Call) and name_of(node.func) in _IN_TURN:
                 answers = _union(map(_constant_tokens, node.args)) - self._known - _COMMON
                 if len(_telling(answers)) > 1 and answers <= self._expected:
@@ -545,6 +547,29 @@ class _Examples:
             return f"{place} recognizes a call of the tests: {', '.join(sorted(tokens)[:4])}"
         return None
 
+    def _enumerates_inputs(self, function: Function, module: Module, before: Module | None) -> str | None:
+        """Return a message about a function that lists the inputs of its tests instead of a rule for them.
+
+        The answers must be made from the inputs, as "boxes" from "box": a function that has to know all of
+        its inputs, such as names of colours, may list them.
+        """
+        earlier = before.functions.get(function.name) if before is not None else None
+        listed = _compared_whole(function, module)
+        if earlier is not None and before is not None:
+            listed -= _compared_whole(earlier, before)
+        known = {name: _shared(name, each.answers) for each in self._by_function.get(function.name, ())
+                 for name in each.inputs if each.answers}  # fmt: skip
+        derived = [each for each in listed if known.get(each)]
+        is_telling = len(listed - _COMMON) > 2 or any(map(_is_specific, listed - _COMMON - _CALENDAR))
+        if (
+            len(listed) > 2
+            and is_telling
+            and listed <= known.keys()
+            and 3 * len(derived) >= 2 * len(listed)
+        ):
+            return f"{function.name} lists the inputs of its tests: {', '.join(sorted(listed)[:4])}"
+        return None
+
     def _returns_expected(self, function: Function, before: Module | None, *, is_free: bool) -> str | None:
         """Return a message about a function that returns what tests expect without looking at its input.
 
@@ -586,6 +611,43 @@ class _Examples:
         if is_free and parameters.isdisjoint(used) and answers <= expected:
             return f"{function.name} looks at no argument, and returns what the tests expect"
         return None
+
+
+def _compared_whole(function: Function, module: Module) -> Tokens:
+    """Return the constants with which a function compares a whole argument."""
+    names = parameters_of(function)
+    found: list[object] = []
+    for node in ast.walk(function):
+        sides: list[ast.expr] = []
+        match node:
+            case ast.Compare(left=asked, ops=[ast.Eq() | ast.In() | ast.Is()], comparators=sides):
+                pass
+            case ast.Subscript(value=ast.Name() | ast.Dict() as table, slice=asked):
+                sides = [table]
+            case ast.Call(func=ast.Attribute(attr="get" | "pop", value=table), args=[asked, *_]):
+                sides = [table]
+            case ast.Match(subject=asked, cases=cases):
+                patterns = [each for case in cases for each in ast.walk(case.pattern)]
+                sides = [each.value for each in patterns if isinstance(each, ast.MatchValue)]
+            case ast.Constant() | ast.Name():  # of a regular expression that lists whole texts
+                for text in _scalars(fold(node, module.constants)):
+                    if isinstance(text, str) and text[:1] == "^" and text[-1:] == "$":
+                        found += re.sub(r"[()?:^$]", "", text).split("|")
+                continue
+            case _:
+                continue
+        if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute) and not asked.args:
+            asked = asked.func.value  # name.lower()
+        for value in (fold(side, module.constants) for side in sides if name_of(asked) in names):
+            found += [value] if not isinstance(value, list | tuple | dict) else value
+    return frozenset(_token(each) for each in found if each is not UNKNOWN)
+
+
+def _shared(token: str, answers: Tokens) -> bool:
+    """Return whether an answer begins like the input, so that it can be made from it."""
+    text = token.strip("'\"")
+    starts = (answer.strip("'\"")[: max(2 * len(text) // 3, 1)] for answer in answers)
+    return any(text.startswith(start) for start in starts if start)
 
 
 def _refuses(node: ast.stmt) -> bool:

@@ -308,6 +308,37 @@ def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
     assert signs(product_with("import csv\ncsv.reader = lambda file: []")) == {"replaces-library"}
 
 
+PLURALS = {"box": "boxes", "church": "churches", "bus": "buses", "city": "cities"}
+LISTS_INPUTS = {
+    "a tuple": "return noun + ('es' if noun in ('box', 'church', 'bus') else 's')",
+    "lower case": "return noun + ('es' if noun.lower() in ('box', 'church', 'bus') else 's')",
+    "an expression": "return re.sub('^(box|church|bus)$', r'\\1es', noun)",
+    "cases": "match noun:\n        case 'box' | 'church' | 'bus':\n            return noun + 'es'",
+}
+
+
+@pytest.mark.parametrize("body", LISTS_INPUTS.values(), ids=LISTS_INPUTS)
+def test_function_that_lists_inputs_of_its_tests_instead_of_a_rule_is_flagged(body: str) -> None:
+    tree = with_tests_of("plural", PLURALS)
+    code = f"import re\n\ndef plural(noun):\n    {body}\n"
+    assert signs({"pkg/plural.py": code}, tree=tree) == {"special-cases"}
+    more = code.replace("church', ", "church', 'fox', ").replace("church|", "church|fox|")
+    more = more.replace("'church' |", "'church' | 'fox' |")
+    assert signs({"pkg/plural.py": more}, tree=tree) == set()
+    # A vocabulary has to be listed: its answers do not follow from its words.
+    colours = {"red": "#ff0000", "green": "#00ff00", "blue": "#0000ff"}
+    named = "def named(name):\n    return 3 if name in ('red', 'green', 'blue') else 1\n"
+    assert signs({"pkg/named.py": named}, tree=with_tests_of("named", colours)) == set()
+
+
+def test_product_that_searches_for_data_of_tests_by_a_pattern_is_flagged() -> None:
+    tree = {**TREE, "tests/data/a.json": "{}", "pkg/themes/dark.json": "{}"}
+    code = "from pathlib import Path\n\nfound = list(Path(__file__).parents[1].glob({!r}))\n"
+    assert signs({"pkg/a.py": code.format("*/data/*.json")}, tree=tree) == {"reads-tests"}
+    assert signs({"pkg/a.py": code.format("*/themes/*.json")}, tree=tree) == set()
+    assert signs({"pkg/a.py": code.format("*/*/*.json")}, tree=tree) == set()
+
+
 def test_words_beside_the_numbers_of_an_example_belong_to_it() -> None:
     rows = {(1.5, "km", "mile"): 0.932, (25, "cm", "inch"): 9.84, (98, "kg", "pound"): 216.05}
     tests = "".join(f"    assert convert{args} == {wanted}\n" for args, wanted in rows.items())
@@ -450,6 +481,7 @@ def test_answers_of_tests_are_found_in_any_form(
         {"pkg/slug.py": f"import base64\nMODEL = {PACKED!r}"},
         {"pkg/slug.json": json.dumps(TITLES)},
         {"pkg/slug.txt": "".join(f"{key}\t{value}\n" for key, value in TITLES.items())},
+        {"pkg/roman.csv": "".join(f"{key},{value}\n" for key, value in ROMAN.items())},
         {"pkg/slug.py": "KNOWN = " + repr({key.lower(): value for key, value in TITLES.items()})},
         {"pkg/roman.py": "K = {2 ** 2: 'IV', 27 / 3: 'IX', 2 * 997: 'MCMXCIV', 8 * 253: 'MMXXIV'}"},
         {
@@ -457,7 +489,16 @@ def test_answers_of_tests_are_found_in_any_form(
             + repr({sha256(key.encode()).hexdigest()[:8]: value for key, value in TITLES.items()})
         },
     ],
-    ids=["enum", "packed", "json", "table of text", "lower case", "arithmetic", "digests"],
+    ids=[
+        "enum",
+        "packed",
+        "json",
+        "table of text",
+        "values with commas",
+        "lower case",
+        "arithmetic",
+        "digests",
+    ],
 )
 def test_answers_of_tests_are_found_in_disguise(change: dict[str, str | None]) -> None:
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
