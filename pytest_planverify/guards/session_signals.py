@@ -191,6 +191,18 @@ class SessionComparison:
                     for name in dict.fromkeys(map(_function, was.tests))
                     if not accepted and name not in present and name.partition("::")[0] not in unread
                 )
+                # Fewer cases of a test that failed, whether its table, its data or a hook lists them.
+                before, now = (
+                    Counter(map(_function, tests)) for tests in (was.tests, (t.nodeid for t in check.tests))
+                )
+                fewer = (
+                    below(self._flat, todo_id, name)
+                    for name in dict.fromkeys(map(_function, filter(self._was_red, was.tests)))
+                    if not accepted and 0 < now[name] < before[name]
+                )
+                for file, names in _by_file(fewer):
+                    message = f"{_are(names, f' of {check.id} of {todo_id}')} collected with fewer cases"
+                    yield _signal("test-vanished", message, path=file, nodeid=names[0])
                 idle = (
                     below(self._flat, todo_id, test.nodeid)
                     for test in check.tests

@@ -235,7 +235,7 @@ OTHER_REASONS: dict[str, tuple[Check, dict[str, Any]]] = {
     "another command": (check("pytest x", a__u="passed"), {}),
     "file not collected": (check(a__u="passed"), {"session": UNREAD}),
     "no test at all": (check(), {}),
-    "other parameters": (check(**{"a__u": "passed", "a__t[3]": "passed"}), {}),
+    "other parameters": (check(**{"a__u": "passed", "a__t[3]": "passed", "a__t[4]": "passed"}), {}),
 }
 
 
@@ -245,6 +245,13 @@ def test_missing_test_with_another_reason_is_not_a_signal(
 ) -> None:
     baseline = with_tests(flat, **{"a__t[1]": "failed", "a__t[2]": "passed", "a__u": "passed"})
     assert judge(flat, None, seen, baseline=baseline, **more) == []
+
+
+def test_failed_test_may_not_lose_cases(flat: FlatPlan) -> None:
+    seen = check(**{"a__u": "passed", "a__t[2]": "passed"})
+    for was, wanted in (("failed", ["test-vanished"]), ("passed", [])):
+        baseline = with_tests(flat, **{"a__t[1]": was, "a__t[2]": "passed", "a__u": "passed"})
+        assert [each.sign for each in judge(flat, None, seen, baseline=baseline)] == wanted
 
 
 @pytest.mark.parametrize(
