@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import io
 import os
 import sys
@@ -376,6 +377,7 @@ def _start_worker(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
         _redirect(spec.log)
     os.environ.update(spec.env)
     sys.argv[:] = [sys.argv[0], *spec.args]
+    importlib.invalidate_caches()  # earlier commands may have changed folders and archives on sys.path
     journal = steps.journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
     board.open(spec.board, spec.slot)
     shelf.hand_out(
