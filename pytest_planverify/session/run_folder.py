@@ -254,12 +254,16 @@ _PROCESS_VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID"
 
 
 def _packages() -> str:
-    """Return a digest of the installed distributions and their versions."""
+    """Return a digest of the installed distributions, their versions and when they were installed."""
     # By the names of their metadata folders, which contain the version; reading metadata takes much longer.
-    names: set[str] = set()
+    # A reinstallation replaces the folder. Modules without metadata are files beside it.
+    found: set[str] = set()
     for entry in sys.path:
-        with suppress(OSError):
-            names |= {
-                name for name in os.listdir(entry or ".") if name.endswith((".dist-info", ".egg-info"))
-            }
-    return sha256("\n".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest()
+        endings: tuple[str, ...] = (".dist-info", ".egg-info")
+        if entry.endswith("-packages"):  # the project's own modules may lie in other folders
+            endings += (".py", ".pth", ".egg-link")
+        with suppress(OSError), os.scandir(entry or ".") as files:
+            for each in files:
+                if each.name.endswith(endings):
+                    found.add(f"{each.name} {each.stat(follow_symlinks=False).st_mtime_ns}")
+    return sha256("\n".join(sorted(found)).encode("utf-8", "surrogateescape")).hexdigest()

@@ -392,6 +392,21 @@ def test_verdicts_are_not_reused_in_another_environment(tmp_path: Path, monkeypa
     assert last(tmp_path).held
 
 
+@pytest.mark.parametrize("installed", ["thing-1.0.dist-info", "thing.py", "__editable__.thing.pth"])
+def test_verdicts_are_not_reused_after_a_reinstallation_of_the_same_version(
+    installed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    site = tmp_path.with_name(f"{tmp_path.name}_site-packages")
+    (site / installed).mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(site))
+    Killed(tmp_path).judged("a")
+    assert last(tmp_path).held
+
+    os.utime(site / installed, (1e9, 1e9))
+
+    assert why(tmp_path) == f"not the same installed packages as in run {FIRST}"
+
+
 def test_verdicts_are_not_reused_for_an_unreadable_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     killed = Killed(tmp_path).judged("a")
     with monkeypatch.context() as patch:
