@@ -127,7 +127,7 @@ def become_planner(
     main: Callable[[], object] = cli.main,
     env: Mapping[str, str] | None = None,
 ) -> NoReturn:
-    """Run the command in this process, with these descriptors as its standard streams, and exit; ``env`` adds variables."""
+    """Run the command here with these descriptors as standard streams, and exit; `env` adds variables."""
     status = 70
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
