@@ -89,6 +89,7 @@ def _record_state(setup: RunSetup, log: Path) -> OutcomeDocument | None:
     _refuse_or_save(setup, log.stem)
     snapshots, progress = Snapshots(setup.root, log.stem), setup.progress
     snapshots.unlock()
+    snapshots.include_tracked()
     # Before the baseline is recorded, which runs the project's tests: they may write files.
     snapshots.take(BEFORE_RUN)
     progress.phase("recording the state before the run")

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 from planner.errors import PlannerError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, make_home
-from pytest_planverify.baseline.repository import GitFailed, git
+from planner.planfile.project_files import is_cache_or_report
+from pytest_planverify.baseline.repository import GitFailed, ask, git
 from pytest_planverify.baseline.worktrees import delete_folder
 
 if TYPE_CHECKING:
@@ -133,6 +134,17 @@ class Snapshots:
             self._last = (tree, self._commit(tree, label, *parents))
         self._git("update-ref", f"{self._refs}/{label}", self._last[1])
         return self._last[1]
+
+    def include_tracked(self) -> None:
+        """Store from now on also files that the project's repository tracks although its rules ignore them.
+
+        Only before a run: later, an agent could add files of the user that undo would then remove.
+        """
+        listing = ask(self._root, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard") or b""
+        paths = [path for path in os.fsdecode(listing).split("\0") if path and not is_cache_or_report(path)]
+        if paths := [path for path in paths if os.path.lexists(self._root / path)]:
+            words = ("add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul")
+            self._git("--literal-pathspecs", *words, stdin=os.fsencode("\0".join(paths)))
 
     def _add_all(self) -> str:
         """Update the index from the work tree; return the id of its tree."""

@@ -235,6 +235,25 @@ def test_new_gitignore_that_ignores_itself_hides_no_file_beside_known_ones(tmp_p
     assert (tmp_path / "cache/new.txt").exists()
 
 
+def test_files_that_are_tracked_although_ignored_are_kept_and_restored(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / ".gitignore").write_text("*.log\n__pycache__\n")
+    (tmp_path / "__pycache__").mkdir()
+    for name in ("kept.log", "other.log", "__pycache__/a.pyc"):
+        (tmp_path / name).write_text("1")
+    git(tmp_path, "add", "--force", "kept.log", "__pycache__")
+    snapshots = Snapshots(tmp_path, "shop")
+    snapshots.include_tracked()
+    before = snapshots.take("before")
+    git(tmp_path, "add", "--force", "other.log")
+    git(tmp_path, "rm", "--quiet", "--cached", "kept.log")
+    (tmp_path / "kept.log").unlink()
+
+    assert snapshots.compare(before, snapshots.take("after", since=before)).changed == ("kept.log",)
+    snapshots.restore(before)
+    assert [(tmp_path / name).read_text() for name in ("kept.log", "other.log")] == ["1", "1"]
+
+
 @pytest.mark.parametrize("rules", ["*\n", "", None])
 def test_edited_gitignore_neither_hides_new_files_nor_gives_up_ignored_ones(
     tmp_path: Path, rules: str | None
