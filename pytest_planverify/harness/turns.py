@@ -192,7 +192,9 @@ def _archive(root: Path, known: frozenset[str]) -> bytes:
     records = (file.relative_to(root).as_posix() for file in files)
     packed, remaining = io.BytesIO(), MOST_CARRIED
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in chain(records, (path for path in walk(root) if path not in known)):
+        # Without .git of linked work trees and submodules, which would make the copy one of the original.
+        unknown = (path for path in walk(root) if path not in known and not f"/{path}".endswith("/.git"))
+        for path in chain(records, unknown):
             try:
                 remaining -= (root / path).lstat().st_size
                 if remaining < 0:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import shlex
 import shutil
 import sys
+import tarfile
 import threading
 from collections.abc import Generator
 from datetime import UTC, datetime
@@ -418,6 +420,15 @@ def test_invalid_field_of_an_agent_report_hides_no_other(tmp_path: Path) -> None
     report = run_turn(agents, turn, prompt="")
 
     assert (report.tokens, report.message) == (900, None)
+
+
+def test_turn_in_a_linked_work_tree_or_submodule_carries_no_link_to_its_repository(tmp_path: Path) -> None:
+    (tmp_path / "module").mkdir()
+    for name in (".git", "module/.git", "module/ignored.env"):
+        (tmp_path / name).write_text("gitdir: elsewhere")
+
+    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:  # pyright: ignore[reportPrivateUsage]
+        assert archive.getnames() == ["module/ignored.env"]
 
 
 def sent(todo_id: str) -> SentTurn:
