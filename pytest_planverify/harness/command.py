@@ -79,8 +79,9 @@ def run_command(plan: Path, options: RunOptions) -> int:
         seen = None if options.resume else _record_state(setup, log)
         try:
             return _carry_out(setup, log, seen)
-        except KeyboardInterrupt:
-            progress.line(f"interrupted; resume with: {options.to_continue(setup.shown)}")
+        except (KeyboardInterrupt, BrokenPipeError):  # a closed pipe interrupts the work, too
+            with suppress(OSError):
+                progress.line(f"interrupted; resume with: {options.to_continue(setup.shown)}")
             return INTERRUPTED
 
 

@@ -325,6 +325,21 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
     assert (project / path).read_text() == work
 
 
+def test_a_run_whose_output_is_closed_is_interrupted_and_not_completed(project: Path):
+    process = subprocess.Popen(
+        planverify_words("run", "plan.yaml", *PRICE, "--agent", agent(project, HONEST)),
+        cwd=project,
+        env=surroundings(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=120) == 130
+
+
 def test_one_run_at_a_time_works_in_a_project(project: Path):
     (project / "other.yaml").write_text(PLAN.replace("todo_list_id: ", "todo_list_id: other_", 1))
     words = (*PRICE, "--agent", agent(project, HONEST))
