@@ -215,7 +215,8 @@ KINDS_OF_RED = {
     ),
     "the_test_is_wrong": ("def act(): return 1", "act()\n    assert undefined == 1"),
 }
-
+ALONE = ("endless_loop", "left", "now_red_now_green")
+"""Kinds that end their session, or that only a command of their own decides."""
 
 BROKEN_FIXTURE = """\
 import pytest, sys
@@ -248,16 +249,18 @@ NOT_RECORDING = (
 
 
 def outcomes_of_every_kind(root: Path, plugin: str) -> dict[str, dict[str, Any]]:
-    """Return the outcome of each kind of failure, verified with the plugin."""
+    """Return the outcomes of all kinds of failures, verified with the plugin."""
     example = Example(root, {"recording.py": plugin})
-    todos: list[dict[str, Any]] = []
+    names = " ".join(f"tests/test_{kind}.py" for kind in KINDS_OF_RED if kind not in ALONE)
+    todos = [todo("together", f"python -m pytest {names}")]
     for kind, (product, test) in KINDS_OF_RED.items():
         head = f"import sys; sys.path.insert(0, '.')\nfrom {kind} import act\n"
         tests = f"{head}def test_red():\n    {test}\ndef test_other(): pass\n"
         example.write({f"{kind}.py": f"{product}\n", f"tests/test_{kind}.py": tests})
-        seconds = 1 if kind == "endless_loop" else 30
-        command = {"cmd": f"python -m pytest tests/test_{kind}.py", "timeout_seconds": seconds}
-        todos.append(todo(kind, command))
+        if kind in ALONE:
+            seconds = 1 if kind == "endless_loop" else 30
+            command = {"cmd": f"python -m pytest tests/test_{kind}.py", "timeout_seconds": seconds}
+            todos.append(todo(kind, command))
     example.plan(*todos)
     return example.verify("-p", "recording", "plan.yaml", as_module=True, measured=False).outcomes
 
@@ -266,7 +269,8 @@ def test_recording_does_not_change_verdict_or_category(tmp_path: Path):
     recorded = outcomes_of_every_kind(tmp_path / "recorded", "")
     plain = outcomes_of_every_kind(tmp_path / "plain", NOT_RECORDING)
 
-    assert recorded.keys() == plain.keys() == KINDS_OF_RED.keys()
+    assert recorded.keys() == plain.keys() == {"together", *ALONE}
+    assert len(plain["together"]["failures"]) == len(KINDS_OF_RED) - len(ALONE)
     assert {kind: _decision(each) for kind, each in recorded.items()} == {
         kind: _decision(each) for kind, each in plain.items()
     }
