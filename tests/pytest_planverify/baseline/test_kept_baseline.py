@@ -309,9 +309,9 @@ def commit(project: Example, shop: str) -> None:
     commit_all(project.root)
 
 
-def verify(project: Example) -> tuple[bool, list[tuple[str, str, int]], dict[str, Any]]:
+def verify(project: Example, *options: str) -> tuple[bool, list[tuple[str, str, int]], dict[str, Any]]:
     """Return whether the todo passed, its changed hunks (path, function, line), and its evidence."""
-    outcome = project.verify().outcomes["t"]
+    outcome = project.verify(*options).outcomes["t"]
     failure = outcome["failure_evidence"] or {}
     found = [each["hunk"] for each in failure.get("candidates", ()) if each["hunk"]]
     return outcome["success"], [(each["path"], each["function"], each["line"]) for each in found], failure
@@ -320,7 +320,7 @@ def verify(project: Example) -> tuple[bool, list[tuple[str, str, int]], dict[str
 def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: Example):
     state = project.root / ".planverify/plans/example/green.json"
     commit(project, RED)
-    assert verify(project)[1] == []
+    assert verify(project, "--planverify-confirm=0")[1] == []
     assert not state.exists(), "the todo was never green"
     commit(project, SHOP)
     assert verify(project)[0]
@@ -335,7 +335,8 @@ def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: E
     brief = planner("next", "plan.yaml", "--brief", "t_branch_01", cwd=project.root)
     assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief
     state.unlink()
-    assert verify(project)[1] == [("shop.py", "name", 10)], "the last commit is compared"
+    hunks = verify(project, "--planverify-confirm=0")[1]
+    assert hunks == [("shop.py", "name", 10)], "the last commit is compared"
 
 
 def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):

@@ -67,7 +67,7 @@ def test_installed_plugin_decides_category_and_role_but_not_the_verdict(
     plan = {"todo_list_id": "p", "items": [plain, routed]}
     pytester.path.joinpath("plan.yaml").write_text(json.dumps(plan))
 
-    result = pytester.runpytest_subprocess("--planverify")
+    result = pytester.runpytest_subprocess("--planverify", "--planverify-confirm=0")
 
     assert result.ret == 1, result.stdout.str()
     outcomes = json.loads(pytester.path.joinpath(".planverify/outcomes.json").read_text())["outcomes"]
