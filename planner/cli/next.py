@@ -62,6 +62,9 @@ limits are counted across runs. Outcomes named with --outcomes are used alone.
 MOST_TODOS = 20
 """The most todos of each kind that are shown; ``--json`` has all of them."""
 
+_LONGEST_QUESTION = 3
+"""The most lines of a question, about."""
+
 _LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "facts", "plan_digest", "digest"))
 """Fields of actions that ``--json`` leaves out unless ``--full`` asks for them."""
 
@@ -220,12 +223,19 @@ def failure_facts(run: PlanRun, record: TodoRecord, outcome: Outcome | None = No
     facts = {
         "category": failure.category,
         "owner": failure.owner,
-        "failed": f"{tests[0]}{more}" if tests else failure.check_id,
+        "failed": f"{tests[0]}{more}" if tests else _criterion(failure, outcome),
         "says": failure.stack_trace_head,
         "where": _where(failure),
         "edit": edit.replace("`", ""),
     }
     return {key: str(value) for key, value in facts.items() if value}
+
+
+def _criterion(failure: Failure, outcome: Outcome | None) -> str | None:
+    """Return the id of the failing criterion, with its command or file."""
+    checks = () if outcome is None else outcome.checks
+    found = next((each.cmd or each.title for each in checks if each.id == failure.check_id), None)
+    return f"{failure.check_id}: {found}" if found else failure.check_id
 
 
 def outcome_of(run: PlanRun, todo_id: str) -> Outcome | None:
@@ -436,7 +446,11 @@ class _NextScreen(Screen):
         """Add a question: the reason, the failure if it is not shown above, and the command to answer."""
         record = self._records.get(question.todo_id)
         self._title(self.glyphs.testing, question.todo_id or "the plan", "waits for a person", "warn")
-        self.paragraph(question.question, first="  ask    ", indent=9)
+        room = _LONGEST_QUESTION * (self.width - 9)
+        text = self.one_line(question.question)
+        if len(text) > room:  # planner status TODO shows all of it
+            text = f"{text[: room - 1]}…"
+        self.paragraph(text, first="  ask    ", indent=9)
         self.clipped("  why    ", f"{question.because} [{question.rule}]")
         if record is not None and question.kind is not QuestionKind.ANSWER and not shown_above:
             self._failure(failure_facts(self._run, record))
@@ -504,6 +518,8 @@ class _NextScreen(Screen):
         checks = () if found is None else found.checks
         if why := next((each.reason for each in checks if each.verdict is Verdict.NOT_RUN), None):
             self.clipped("    not run: ", why)
+            verify = f"pytest --planverify {shlex.quote(f'{self._plan}::{action.todo_id}')}"
+            self.clipped("    verify: ", verify)
 
     def _waiting(self) -> Iterator[str]:
         """Yield the todos that wait for a failed todo, for files, for a free place, or another branch."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from planner_command import Command, Ran, done, failed, pending, with_test
+from planner_command import Command, Ran, done, failed, pending, undecided, with_test
 from sample_documents import run_info
 
 from planner.model.taxonomy import Category, Owner
@@ -99,6 +99,15 @@ def test_all_failing_tests_of_a_todo_are_counted(command: Command):
     assert "  failed tests/test_a.py::test_a (+2)\n" in command("next", "plan.yaml").out
 
 
+def test_a_criterion_that_fails_without_a_test_is_named_with_its_command(command: Command):
+    command.plan(with_test("a"))
+    outcome = failed("a", "LINT_ERROR", tests=[], top_failing_tests=[], check_id="tests[0]")
+    outcome["checks"][0]["cmd"] = "ruff check shop"
+    command.outcomes(outcome)
+
+    assert "  failed tests[0]: ruff check shop\n" in command("next", "plan.yaml").out
+
+
 def test_a_failure_is_shown_whose_repair_begins_with_another_step(command: Command):
     command.plan(with_test("a"))
     for says in ("once", "again"):
@@ -154,6 +163,7 @@ def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Co
     out = command("next", "plan.yaml").out
 
     assert "    not run: not selected in this run; a.py has changed since run 1\n" in out
+    assert "    verify: pytest --planverify plan.yaml::a\n" in out
 
 
 def test_selecting_one_todo_hides_the_others(command: Command):
@@ -515,3 +525,18 @@ def test_unusual_outcomes_never_cause_a_traceback(
     assert ran.status in DOCUMENTED, ran.err
     assert "Traceback" not in ran.err
     assert command("next", "plan.yaml", *words) == ran
+
+
+def test_a_todo_with_a_long_question_has_at_most_eight_lines(command: Command):
+    item = with_test("a")
+    item["acceptance_criteria"]["manual"] = [{"question": "Is every word of it right? " * 40}]
+    command.plan(item)
+    open_ = undecided("a", "passed")
+    check = {"id": "manual[0]", "kind": "manual", "verdict": "needs_human", "title": "Is it right?"}
+    command.outcomes({**open_, "checks": [*open_["checks"], check]})
+
+    lines = command("next", "plan.yaml").out.splitlines()
+
+    assert lines[2].startswith("? a  waits for a person")
+    assert len(lines[2:]) <= 8
+    assert lines[-1] == "  answer planner answer plan.yaml a yes # or no, or a reason"
