@@ -110,7 +110,7 @@ def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
         if tests == "all":  # one file that fails to import must not prevent the verdict on all others
             yield name, _command("pytest --continue-on-collection-errors")
         elif tests:
-            yield name, _command(" ".join(["pytest", *map(shlex.quote, tests)]))
+            yield name, _command(pytest_command(*tests))
 
 
 def command_criterion(where: str, spec: CommandSpec, tools: tuple[ToolSpec, ...] = ()) -> Criterion:
@@ -120,10 +120,11 @@ def command_criterion(where: str, spec: CommandSpec, tools: tuple[ToolSpec, ...]
     return Criterion(id=where, kind=kind, spec=spec, command=command)
 
 
-def pytest_command(path: str) -> str:
-    """Return the pytest command for one test file."""
+def pytest_command(*tests: str) -> str:
+    """Return the pytest command for test files or node ids."""
     # pytest would parse a path with a leading dash as an option.
-    return f"pytest {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
+    paths = (f"./{each}" if each.startswith("-") else each for each in tests)
+    return f"pytest {shlex.join(paths)}"
 
 
 def conventional_command(todo: Todo) -> str:

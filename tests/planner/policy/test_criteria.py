@@ -22,6 +22,7 @@ def test_a_pytest_command_is_a_test_criterion_and_any_other_a_command_criterion(
     assert found["test_file"].command is not None
     assert found["test_file"].command.argv == ("pytest", "b c.py")
     assert pytest_command("-p.py") == "pytest ./-p.py", "it is not taken for an option"
+    assert pytest_command("a.py", "-p.py::test a") == "pytest a.py './-p.py::test a'"
 
 
 def test_a_recipe_expands_to_its_commands() -> None:
