@@ -160,7 +160,7 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
         # With the root of the file system as boundary: the plan may have been revised from elsewhere.
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
-        for version in sorted((root / PLANS).glob("*/versions/[0-9]*.json"), reverse=True):
+        for version in sorted((root / PLANS).glob("*/versions/[0-9]*.json"), key=_rank, reverse=True):
             top, files = _read_version(version, root)
             if real not in (top, *files):
                 continue
@@ -186,6 +186,11 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
     )
 
 
+def _rank(version: Path) -> tuple[int, str]:
+    """Return a key that sorts versions by number, also those with more digits than usual."""
+    return len(version.stem), version.stem
+
+
 def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
     """Write all files or none, keeping what they replace; files that do not change are not written."""
     new = {Path(os.path.realpath(each.path)): each.text.encode() for each in texts}
@@ -201,7 +206,7 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
     ]
     if files:
         folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).versions
-        kept = sorted(folder.glob("[0-9]*.json"))
+        kept = sorted(folder.glob("[0-9]*.json"), key=_rank)
         # Not the count, which stays the same once old versions are removed.
         number = int(kept[-1].stem) + 1 if kept else 1
         # Stored before the files are written, so that an interruption cannot lose contents.
