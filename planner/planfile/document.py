@@ -59,6 +59,7 @@ _YAML_REMEDIES = {
     "undefined alias": "write &name before *name",
     "another document": "keep one plan in one file",
 }
+_CHECK_BOX = re.compile(r"^\s*[-*+] \[[ xX]\] ", re.MULTILINE)
 _YAML_REMEDY = "indent the lines of a list or mapping equally, and put unusual text in quotes"
 
 _TOO_DEEP = (
@@ -399,6 +400,8 @@ def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
         return at, _TOO_DEEP
     if text[at : at + 1] == "\t":
         return at, "invalid YAML: a tab cannot indent; use spaces"
+    if "items:" not in text and _CHECK_BOX.search(text):
+        return at, "a Markdown list is no plan in YAML; make one of it: planverify init --from FILE"
     remedies = (remedy for part, remedy in _YAML_REMEDIES.items() if part in message)
     message = f"{context}: {message}" if context else message
     return at, f"invalid YAML: {message}; {next(remedies, _YAML_REMEDY)}"

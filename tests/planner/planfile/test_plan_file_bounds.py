@@ -49,6 +49,10 @@ def fault_of_bytes(folder: Path, data: bytes, name: str = "plan.yaml") -> str:
             ":2:1: invalid YAML: while parsing a flow sequence: did not find expected ',' or ']'; "
             "close the bracket, or put a comma between its parts",
         ),
+        (
+            b"# Release\n- [ ] Parse *all*\n",
+            ":2:7: a Markdown list is no plan in YAML; make one of it: planverify init --from FILE",
+        ),
     ],
 )
 def test_a_file_that_is_not_plan_text_is_refused_with_a_reason(
