@@ -40,7 +40,9 @@ def plan_of_repository(repository: RepositoryFacts, *, root: str = ".") -> Plan:
     taken: set[str] = set()
     todos: list[dict[str, Any]] = []
     for group in repository.tests:
-        title = "The tests pass" if group.place == "." else f"{group.place} passes"
+        is_file = group.place.endswith(".py")
+        title = f"{group.place} passes" if is_file else f"The tests in {group.place} pass"
+        title = "The tests pass" if group.place in (".", "tests", "test") else title
         todos.append(_todo(fresh_id(group.name, taken), title, [group.cmd]))
     by_purpose: defaultdict[Purpose, list[str]] = defaultdict(list)
     for check in repository.checks:
