@@ -250,14 +250,14 @@ class Planner:
 
         If its description has paths, these are the targets. Else each module that it names, or the domain,
         contributes the files that its documents name, or its existing Python files, or its folder. What its
-        constraints mention, such as "Do not change cart.py", is no target.
+        constraints mention, such as "Do not change cart.py", is no target, unless they say "only".
         """
         found = [each for each in _paths_in(gap.description) if not _is_outside(each)]
         if not _paths_in(gap.description):
             for folder in _module_folders(gap.description, state):
                 files = self._files_of_spec(folder) or matching(state.files, f"{folder}*.py")
                 found += files or [folder]
-        kept = _paths_in(*gap.constraints)
+        kept = _paths_in(*(each for each in gap.constraints if not re.search(r"\bonly\b", each.lower())))
         return [each for each in dict.fromkeys(found) if each not in kept]
 
     def _files_of_spec(self, folder: str) -> list[str]:
@@ -356,9 +356,9 @@ def _module_folders(description: str, state: ProjectState) -> list[str]:
 def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: str = ".") -> Plan:
     """Return the plan that ``pytest --planverify`` verifies for an iteration; it has one todo.
 
-    Its criteria are the gap's own commands and those of ``tools``: ``ruff check`` and ``pyright``, if they
-    are installed. Where the gap names no usable command, the tests of its target folders must pass, or else
-    a new test file. The files that no iteration may change are protected.
+    Its criteria are the gap's own commands and those of ``tools``: ``ruff check`` and ``pyright``, if the
+    project uses them. Where the gap names no usable command, the tests of its target folders must pass, or
+    else a new test file. The files that no iteration may change are protected.
     """
     description = iteration.gap.description
     todo_id = fresh_id(description, set())
@@ -381,7 +381,7 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: s
     todo: dict[str, Any] = {
         "id": todo_id,
         "title": short_title(description),
-        "intent": _instructions(iteration, tools),
+        "intent": _instructions(iteration),
         "acceptance_criteria": {"tests": checks, "expected_artifacts": made},
         "risk_level": iteration.estimated_risk.upper(),
     }
@@ -391,9 +391,9 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: s
     return make_plan(description, [todo], root=root, todo_list_id=iteration.iteration_id, metadata=policy)
 
 
-def _instructions(iteration: IterationPlan, tools: Sequence[str]) -> str:
+def _instructions(iteration: IterationPlan) -> str:
     """Return the todo's intent: the actions, and what no command checks."""
-    unchecked = (each for each in iteration.acceptance_criteria if TOOL_CRITERIA.get(each) not in tools)
+    unchecked = (each for each in iteration.acceptance_criteria if each not in TOOL_CRITERIA)
     return "\n".join(
         [
             *(f"{shown_action(each)}: {each.description}" for each in iteration.actions),

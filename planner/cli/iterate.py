@@ -8,7 +8,6 @@ how that iteration ended.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +30,7 @@ from planner.authoring.iterations import (
     shown_action,
     write_log,
 )
+from planner.authoring.repository import read_repository
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
@@ -139,8 +139,9 @@ def iterate(
         complain("there are no gaps" if gap is None else f"'{gap.description}' {only_protected}")
         return Status.FOUND
     path = output or FOLDER / f"{found.iteration_id}.yaml"
-    # A criterion whose tool is missing could never pass.
-    tools = [each for each in TOOL_CRITERIA.values() if shutil.which(each.split()[0])]
+    # A criterion whose tool is missing could never pass; one that the project does not use is no demand.
+    used = {each.tool for each in read_repository(root).checks if each.is_installed}
+    tools = [each for each in TOOL_CRITERIA.values() if each.split()[0] in used]
     made = plan_of_iteration(found, tools=tools, root=root_for(root / path, root))
     write_file(
         path, plan_text(made, [f"Made by planner iterate. Verify it: planverify verify {path}"]), mode=None
