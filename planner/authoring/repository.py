@@ -118,7 +118,7 @@ def read_repository(folder: Path) -> RepositoryFacts:
     packages = (f"{each}/**" for each in _packages(folder))
     return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
-        tests=tuple(_group_tests(files, runner)),
+        tests=(*_group_tests(files, runner), *_doctests(folder, runner)),
         test_files=len(files),
         checks=tuple(_checks(folder, pyproject, with_tests=not files)),
         sources=("src/**",) if (folder / "src").is_dir() else (*packages, *_modules(folder)),
@@ -196,6 +196,12 @@ def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
             place,
             " ".join([runner, *map(shlex.quote, selection)]),
         )
+
+
+def _doctests(folder: Path, runner: str) -> Iterator[TestGroup]:
+    """Yield a group of all tests if the settings of pytest add doctests, which are in any file."""
+    if any(each.startswith("--doctest-") for each in project_root(folder).words("addopts")):
+        yield TestGroup("doctests", ".", runner)
 
 
 # --- checks

@@ -107,6 +107,13 @@ def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(tm
     assert commands(plan_of(tmp_path)) == {"shop": ["pytest tests/test_shop.py"]}
 
 
+@pytest.mark.parametrize("option", ["--doctest-modules", "--doctest-glob='*.rst'"])
+def test_all_tests_are_a_todo_if_doctests_are_among_them(tmp_path: Path, option: str) -> None:
+    written(tmp_path, {"tests/test_it.py": TEST, "pytest.ini": f"[pytest]\naddopts = -q {option}\n"})
+
+    assert commands(plan_of(tmp_path)) == {"it": ["pytest tests/test_it.py"], "doctests": ["pytest"]}
+
+
 @pytest.mark.usefixtures("tools")
 def test_each_tool_that_the_repository_runs_becomes_one_check(tmp_path: Path) -> None:
     written(
