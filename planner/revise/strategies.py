@@ -95,8 +95,11 @@ _NO_NAME = re.compile(
     r"cannot import name '(?P<name>[^']+)' from (?:partially initialized module )?"
     r"'(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)'"
 )
-_MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "requirements/**", "*.lock")
-"""Files that declare dependencies of Python."""
+_MANIFESTS = (
+    *(f"**/{name}" for name in ("pyproject.toml", "setup.cfg", "setup.py", "requirements/**")),
+    *("requirements*.txt", "*.lock"),
+)
+"""Files that declare dependencies of Python, also those of a package in a repository with several."""
 
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
 """Diagnosis rules for tests that exist but prove nothing."""
@@ -386,7 +389,7 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
             return
         if path is None:
             top = quoted(module.partition(".")[0])
-            because = f"{what} cannot be imported, and does not seem to belong to the project"
+            because = f"{what} cannot be imported, and was not found in the project's folders of sources"
             title = f"Declare and install the package of {top}"
             hint = (
                 f"Declare the distribution that provides the module {top}"

@@ -55,6 +55,7 @@ from planner.revise.strategies import (
     revise,
     set_apart,
 )
+from planner.text.glob_patterns import allowed
 
 RSI = "tests/test_rsi.py::test_values"
 BANDS = "tests/test_rsi.py::test_bands"
@@ -499,7 +500,10 @@ def test_a_third_party_module_is_declared_without_an_invented_command() -> None:
     assert "module yaml" in task.hint
     assert "install" in task.hint
     assert "pip" not in task.hint
-    assert "pyproject.toml" in step.allowed_files
+    # Also in those of a package, of a repository with several.
+    for path in ("pyproject.toml", "packages/b/pyproject.toml", "docs/requirements.txt"):
+        assert allowed(path, step.allowed_files)
+    assert not allowed("packages/b/b.py", step.allowed_files)
     installed = "/x/numpy/linalg.py"
     newer = import_step("cannot import name 'x' from 'numpy.linalg'", name="numpy.linalg", path=installed)
     assert "in a version that has x of numpy.linalg" in newer.controller_task_spec.hint
