@@ -374,7 +374,10 @@ def _restore_removed(failure: Failure, evidence: Evidence, tree: FailureContext)
     if failure.category is _C.ARTIFACT_MISSING and evidence.artifact is None and place:
         gone.append(place)
     for removed in (path for path in gone if path and tree.exists(path) is False):
-        yield Instruction(f"Restore {code(removed)}, which was removed or renamed.", makes=(removed,))
+        name = code(removed)
+        restore = f"Restore {name}, which was removed or renamed."
+        text = restore if removed in changed else f"Write {name}, or restore it if it was removed."
+        yield Instruction(text, makes=(removed,))
         yield Instruction(f"Report that {code(removed)} is missing: you may not restore that file.")
 
 

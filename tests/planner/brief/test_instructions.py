@@ -311,6 +311,6 @@ def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
     fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
     tree = FailureContext(todo_id="t1", absent=(at.path,))
 
-    restore = "Restore `tests/data/rows.json`, which was removed or renamed."
+    restore = "Write `tests/data/rows.json`, or restore it if it was removed."
     assert next_action(failure, fact, EditScope(tests=True), tree=tree) == restore
     assert next_action(failure, fact, EditScope(), tree=tree).startswith("Report that")
