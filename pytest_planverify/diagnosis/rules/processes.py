@@ -59,7 +59,8 @@ def both_answers(case: Case) -> Hit:
 def memory_asked_for(case: Case) -> Hit | None:
     """Memory ran out each time that it was run, or in product code that was changed."""
     # A single failure may come from a machine short of memory; repeated ones from an excessive request.
-    is_again = case.happened_again and not case.nothing_changed
+    is_unchanged = case.changed is not None and not any(case.is_changed(each.path) for each in case.frames)
+    is_again = case.happened_again and not is_unchanged
     if not is_again and not (case.in_product and case.raised_in_changed):
         return None
     return Hit(

@@ -135,6 +135,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("fixture, removed", seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
     ("undefined name", seen(UNDEFINED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("memory, unchanged", seen(error("MemoryError", "", TEST, PRODUCT), confirmations=({"where": "alone", "passed": False},) * 2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
+    ("memory, another change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/b.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
     ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
