@@ -35,8 +35,8 @@ _MOST_UNMET = 200
 _NOT_FOUND, _NAME_NOT_FOUND = "builtins.ModuleNotFoundError", "builtins.ImportError"
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
 _SETUP_ARGUMENTS = ("install_requires", "tests_require", "extras_require")
-NATIVE_SOURCES = (".pyx", ".c", ".cpp", ".rs")
-"""Suffixes of sources from which a build makes an extension module."""
+NATIVE_SOURCES = (".pyx", ".c", ".cpp", ".cc", ".rs", ".pxd", ".h", ".hpp")
+"""Suffixes of sources and headers from which a build makes an extension module."""
 NATIVE_MODULES = (".so", ".pyd")
 
 
