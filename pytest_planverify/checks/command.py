@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,7 @@ def _judge(
         reason = f"it exited with 0, but that proves nothing: {proof}"
         vacuous = "all_skipped" if "skipped" in proof else "nothing_collected"
     findings = _relative(read_findings(tool, process.stdout, process.stderr), root)
+    process = replace(process, stdout=_below(root, process.stdout), stderr=_below(root, process.stderr))
     more = {"vacuous": vacuous, "limit_seconds": timeout_seconds}
     return _not_passed(command, Verdict.FAILED, reason, check_id, process, findings, **more)
 
@@ -199,14 +201,16 @@ def _headline(
 
 def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:
     """Return the findings with paths relative to the root where they lie below it."""
+    paths = (each.path and _below(root, each.path).removeprefix("./") for each in findings)
+    return tuple(each.model_copy(update={"path": path}) for each, path in zip(findings, paths, strict=True))
+
+
+def _below(root: Path, text: str) -> str:
+    """Return a text with paths relative to the root where they lie below it."""
     # Tools print paths as they were given the root, or resolved.
-    bases = tuple(dict.fromkeys((f"{root.absolute()}/", f"{root.resolve()}/")))
-    shown: list[Finding] = []
-    for finding in findings:
-        base = next((base for base in bases if finding.path and finding.path.startswith(base)), None)
-        relative = finding.path[len(base) :] if base and finding.path else finding.path
-        shown.append(finding.model_copy(update={"path": relative and relative.removeprefix("./")}))
-    return tuple(shown)
+    for base in dict.fromkeys((f"{root.absolute()}/", f"{root.resolve()}/")):
+        text = text.replace(f"file://{base}", "").replace(base, "")
+    return text
 
 
 # -- success that proves nothing ------------------------------------------------------------------------

@@ -12,11 +12,13 @@ import pytest
 
 from planner.catalog import parse_command
 from planner.model.evidence import CommandFact
+from planner.model.outcome import Location
 from planner.model.plan import ToolSpec
 from planner.model.verdicts import Verdict
 from pytest_planverify.checks import command as module
 from pytest_planverify.checks.command import find_program, run_command
 from pytest_planverify.checks.result import Judgement
+from pytest_planverify.diagnosis import diagnose
 
 
 def run(cmd: str, root: Path, timeout_seconds: float = 60, **options: object) -> Judgement:
@@ -149,6 +151,18 @@ def test_output_of_real_tools_is_parsed(command: str, text: str, headline: str, 
 
     assert result.verdict is Verdict.FAILED
     assert result.evidence[0].headline.startswith(headline)
+
+
+def test_paths_in_output_are_relative_to_the_root(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "cart.py").write_text("def total():\n    return {}['price']\n")
+    (tmp_path / "check.py").write_text("from shop.cart import total\n\ntotal()\n")
+
+    result = run("python check.py", tmp_path)
+
+    found = diagnose(result.evidence[0])
+    assert found.location == Location(path="shop/cart.py", line=2, function="total")
+    assert str(tmp_path) not in result.evidence[0].model_dump_json()
 
 
 def test_skipped_unittests_are_vacuous(tmp_path: Path) -> None:
