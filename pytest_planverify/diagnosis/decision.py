@@ -136,6 +136,9 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         frame = frame or case.raised_at
         own = [each for each in candidates if each.hunk is None or each.hunk.side is not Side.TEST]
         first = own[0] if own else None
+        # The failing assertion of a command's test shows what is wrong, not where.
+        shows_other = owner is Owner.PRODUCT and case.evidence.kind in _OF_RESULTS
+        shows_other = shows_other and (frame is None or frame.side is Side.TEST)
         if hit.holder is not None and owner is Owner.PRODUCT:
             removals = (
                 each for each in candidates if each.hunk is not None and each.score > _REMOVAL_SCORE
@@ -144,8 +147,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
             location = Location(path=hit.holder) if first is None else location_of(first)
         elif first is not None and owner is Owner.PRODUCT and case.evidence.kind in _OF_TESTS:
             location = location_of(first)
-        elif owner is Owner.PRODUCT and frame is None and case.evidence.kind in _OF_RESULTS:
-            location = _only_change(own)
+        elif shows_other and (change := _only_change(own)) is not None:
+            location = change
         elif owner is Owner.TEST and candidates and is_data(candidates[0].path):
             location = location_of(candidates[0])
         elif frame is not None:

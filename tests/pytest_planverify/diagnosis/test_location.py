@@ -219,6 +219,12 @@ def test_only_changed_file_of_the_product_is_the_place_of_a_command_that_names_n
 
     assert place(one, test) == Location(path="ops.c", line=3)
     assert place(one, other) is place(test) is place() is None
+    failed = (
+        'Traceback (most recent call last):\n  File "tests/test_ops.py", line 4, in test\nAssertionError: 1'
+    )
+    evidence = evidence.model_copy(update={"command": command.model_copy(update={"output_tail": failed})})
+    assert place(one) == Location(path="ops.c", line=3)
+    assert place(one, other) == Location(path="tests/test_ops.py", line=4, function="test")
 
 
 CART, CONTRACT = "shop/cart.py", "contracts/cart.json"
