@@ -47,7 +47,7 @@ class RestsOn(ReadValue):
     files: dict[str, str] = Field(default_factory=dict[str, str])
     """Digests of the files that were read, computed when the verdict was reached."""
     native: bool = False
-    """Native code took part, which may have read any data file."""
+    """Code took part that may have read any data file unnoticed, or looked at its size."""
 
 
 class CheckRun(ReadValue):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import threading
 from contextlib import suppress
@@ -218,6 +219,7 @@ others.
 
 _LIBRARIES = (".so", ".dylib", ".dll", ".pyd")
 _PYTHON = (".py", ".pyi")
+_EXAMINING = re.compile(rb"\b(l?stat|st_\w+|get(size|[acm]time)|readlink|filecmp)\b")
 _CLOCK_TICK = 0.01
 """Granularity, in seconds, by which a file's change time may precede the actual change."""
 
@@ -230,6 +232,7 @@ class FileDigests:
         self._root = root
         self._known: dict[str, tuple[tuple[int, ...], str]] = {}
         self._names: dict[str, str] = {}
+        self._examining: dict[str, bool] = {}
 
     def of(self, name: str) -> str:
         """Return the digest of a file."""
@@ -249,6 +252,14 @@ class FileDigests:
             known = self._known[name] = stamp, digest_of(self._root / name, follow=True)
         return known[1], facts.st_ctime
 
+    def _examines_files(self, name: str) -> bool:
+        """Return whether a module may look at files without opening them, which raises no audit event."""
+        digest = self.of(name)
+        if name.endswith(_PYTHON) and digest not in self._examining:
+            with suppress(OSError):
+                self._examining[digest] = _EXAMINING.search((self._root / name).read_bytes()) is not None
+        return self._examining.get(digest, False)
+
     def _name_of(self, path: str) -> str:
         name = self._names.get(path)
         if name is None:
@@ -267,7 +278,8 @@ class FileDigests:
         read = (*map(str, facts.get("files", ())), *(path for path in more if path is not None))
         seen = {name: self._digest_and_change(name) for name in sorted(map(self._name_of, read))}
         rests_on = RestsOn(
-            files={name: digest for name, (digest, _) in seen.items()}, native=bool(facts.get("native"))
+            files={name: digest for name, (digest, _) in seen.items()},
+            native=bool(facts.get("native")) or any(map(self._examines_files, seen)),
         )
         # A file changed while the worker ran may have been read before: the verdict is not of its digest.
         began = record.launched_at - _CLOCK_TICK

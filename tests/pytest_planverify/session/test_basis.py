@@ -15,7 +15,7 @@ from module_project import write_files
 from planner.model.journal import RestsOn
 from planner.model.verdicts import Side
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.session.last_verdicts import FileDigests, difference, read_tree
+from pytest_planverify.session.last_verdicts import HAS_CHANGED, FileDigests, difference, read_tree
 from pytest_planverify.session.outcomes import MOST_CHANGED, changed_files
 from pytest_planverify.session.records import WorkerRecord
 
@@ -80,6 +80,27 @@ def test_basis_of_a_worker_is_the_files_read_and_the_files_named(tmp_path: Path)
     assert basis.files.keys() == {"a.py", "none.py", "pytest.ini"}
     assert basis.files["none.py"] == "gone"
     assert basis.native
+
+
+@pytest.mark.parametrize(
+    ("code", "examines"),
+    [
+        ("assert os.path.getsize(FILE) < 10", True),
+        ("assert file.stat().st_size", True),
+        ("assert filecmp.cmp(a, b)", True),
+        ("def status(state): ...", False),
+    ],
+)
+def test_code_that_looks_at_sizes_of_files_depends_on_all_data_files(
+    code: str, examines: bool, tmp_path: Path
+):
+    write_files(tmp_path, {"a.py": code, "data.csv": "1"})
+    record = worker(files=[str(tmp_path / "a.py")])
+
+    basis, _ = FileDigests(tmp_path).basis(record, [])
+
+    assert (FileDigests(tmp_path).why_stale(basis, {"data.csv": HAS_CHANGED}) is not None) == examines
+    assert FileDigests(tmp_path).why_stale(basis, {"b.py": HAS_CHANGED}) is None
 
 
 def test_file_changed_during_a_worker_invalidates_its_basis(tmp_path: Path):
