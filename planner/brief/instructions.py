@@ -57,7 +57,8 @@ _CHANGES = re.compile(
 _IMPERATIVE = re.compile(
     # The message of an exception asks for nothing: "NameError: name 'x' is not defined".
     r"(?:^|(?<!Error)[.:;,] (?:or |and |then )?)"
-    r"(?:add|allow|ask|avoid|change|check|choose|close|correct|declare|drop|find|fix|give|grant|import|install|keep|let|look|make|move|name|pass|pin|put|raise|read|register|"
+    r"(?:add|allow|ask|avoid|change|check|choose|close|correct|declare|drop|find|fix|give|grant|import|"
+    r"install|keep|let|look|make|move|name|pass|pin|put|raise|read|register|"
     r"remove|rename|replace|report|resolve|restore|revert|run|see|set|settle|start|stop|take|use|wait|widen|wrap|write)\b",
     re.IGNORECASE,
 )
@@ -368,11 +369,11 @@ def _make_missing(evidence: Evidence, tree: FailureContext) -> Iterator[Instruct
 def _restore_removed(failure: Failure, evidence: Evidence, tree: FailureContext) -> Iterator[Instruction]:
     """Yield actions against a change that removed a file which is still used."""
     changed = {each.path for each in evidence.changed or ()}
-    place = failure.location.path if failure.location else None
+    shown = failure.location.path if failure.location else None
     # An artifact, and a module that cannot be imported, may never have existed.
-    gone = [path for path in (*module_paths(evidence), place) if path in changed]
-    if failure.category is _C.ARTIFACT_MISSING and evidence.artifact is None and place:
-        gone.append(place)
+    gone = [path for path in (*module_paths(evidence), shown) if path in changed]
+    if failure.category is _C.ARTIFACT_MISSING and evidence.artifact is None and shown:
+        gone.append(shown)
     for removed in (path for path in gone if path and tree.exists(path) is False):
         name = code(removed)
         restore = f"Restore {name}, which was removed or renamed."
