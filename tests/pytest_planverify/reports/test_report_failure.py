@@ -17,7 +17,11 @@ from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, 
 from planner.model.outcome import Cause, CauseTodo, FailureReport, Location, PlanRef, TestResult
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.failure_report import failure_report, write_failure_report
+from pytest_planverify.reports.failure_report import (
+    failure_report,
+    remove_failure_report,
+    write_failure_report,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,6 +150,24 @@ def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) ->
     assert json.loads(path.read_text(encoding="utf-8")) == data
     assert write_failure_report(data, root=plan.root, name="t2_indicators") == path
     assert {entry.name for entry in path.parent.iterdir()} == {".gitignore", path.name}
+
+
+@pytest.mark.parametrize("other", [None, "notes.txt", ".gitignore"])
+def test_folder_made_for_reports_is_removed_with_the_last_one_unless_it_has_other_content(
+    plan: LoadedPlan, other: str | None
+) -> None:
+    outcome = samples.indicator_todo()
+    data = failure_report(outcome, [evidence()], plan=plan)
+    folder = write_failure_report(data, root=plan.root, name="a").parent
+    write_failure_report(data, root=plan.root, name="b")
+    if other is not None:
+        (folder / other).write_text("of the user")
+
+    remove_failure_report(plan.plan.todo_list_id, outcome, root=plan.root, name="a")
+    assert (folder / "b_failure_report.json").exists()
+    remove_failure_report(plan.plan.todo_list_id, outcome, root=plan.root, name="b")
+
+    assert [other] == [path.name for path in folder.glob(other)] if other else not folder.exists()
 
 
 def test_symbolic_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
