@@ -173,6 +173,7 @@ def verdict(outcome: dict[str, Any]) -> tuple[str, str]:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Return a project with a baseline. Tests must copy it, not change it."""
     project = Project(tmp_path_factory.mktemp("baseline") / "calc")
+    project.env["PYTEST_ADDOPTS"] = UNCONFIRMED
     project.said = project.planverify("baseline", "plan.yaml")  # type: ignore[attr-defined]
     return project
 

@@ -11,6 +11,7 @@ from outcome_samples import document, outcome, results
 from planner.model.evidence import Evidence
 from planner.model.outcome import Check, Outcome, TestResult
 from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, TodoState, Verdict
+from planner.testing import create_sample_todo, sample_failure
 from pytest_planverify.baseline import record
 from pytest_planverify.baseline.comparison import BaselineComparison, count_since
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
@@ -160,6 +161,21 @@ def test_todos_and_tests_are_recorded_as_the_run_found_them(
     assert (todo_id, held.state, held.checks["tests[0]"].verdict) == ("t", state, verdict)
     assert held.checks["tests[0]"].tests == ("t.py::test",)
     assert (nodeid, recorded.outcome, recorded.flaky) == ("t.py::test", test, False)
+
+
+@pytest.mark.parametrize(("category", "is_flaky"), [("FLAKY_TEST", True), ("TEST_REGRESSION", False)])
+def test_a_test_that_its_confirmation_found_to_be_flaky_is_recorded_as_flaky(
+    tmp_path: Path, category: str, is_flaky: bool
+) -> None:
+    flat = flat_plan(tmp_path)
+    red = results("t.py", "test", outcome=TestOutcome.FAILED)
+    found = Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.FAILED, tests=red)
+    failure = sample_failure(create_sample_todo("t"), category, tests=["t.py::test"])
+    run = document(outcome("t", "T", TodoState.TEST_FAILED, found, plan="p", failures=(failure,)))
+
+    ((_, recorded),) = record.tests_of(flat, run)
+
+    assert (recorded.outcome, recorded.flaky) == (TestOutcome.FAILED, is_flaky)
 
 
 def test_unreadable_journal_has_no_records(tmp_path: Path) -> None:
