@@ -49,15 +49,6 @@ def outside(run: Verified) -> str | None:
     return checks["allowlist"]["reason"] if "allowlist" in checks else None
 
 
-def test_allowed_changes_are_no_violation(project: Example):
-    project.write({"a/x.py": "x = 2\n", "a/deep/new.py": "", "a/__pycache__/x.pyc": "", ".coverage": ""})
-
-    first = project.verify()
-
-    assert first.exit_code == 0, str(first)
-    assert {"a/deep/new.py", "a/x.py"} <= set(first.outcomes["a"]["touched_files"])
-
-
 def test_files_written_by_planverify_or_left_by_tests_are_not_attributed_to_a_todo(project: Example):
     reports = ("--planverify-report", "junit=reports.xml", "--junitxml=own.xml")
     for words in (["init", "--agents"], ["gaps", "-o", "gaps.json"]):
@@ -81,8 +72,9 @@ def written(project: Example, *words: str) -> None:
     assert done.status in (0, 1), f"{words}: {done.out}{done.err}"
 
 
-def test_changes_outside_allowed_files_halt_the_run_and_are_listed(project: Example):
+def test_only_changes_outside_allowed_files_halt_the_run_and_are_listed(project: Example):
     git(project.root, "mv", "b/y.py", "c.py")
+    project.write({"a/x.py": "x = 2\n", "a/deep/new.py": "", "a/__pycache__/x.pyc": "", ".coverage": ""})
     project.write({"a/secret.py": "", "tests/test_all.py": "def test_all(): pass\n"})
 
     run = project.verify()
@@ -93,6 +85,7 @@ def test_changes_outside_allowed_files_halt_the_run_and_are_listed(project: Exam
         "a/secret.py, b/y.py, c.py changed, but not in the allowed_files of any todo; "
         "tests/test_all.py changed, but protected by the plan"
     )
+    assert {"a/deep/new.py", "a/x.py"} <= set(run.outcomes["a"]["touched_files"])
     assert run.check("a")["verdict"] == "passed"
     assert run.states == {"a": "test_failed", "b": "done", "c": "blocked"}
     assert "No todo may change" in run.output
