@@ -11,17 +11,13 @@ MEASURED = frozenset(
     {
         "test_baseline",
         "test_debugger",
-        "test_exit_statuses",
         "test_init",
         "test_mcp",
-        "test_narrowed_runs",
         "test_parallel_turns",
         "test_qualification",
         "test_reporters",
         "test_run_with_agents",
         "test_stop_hook",
-        "test_witnessed_hygiene",
-        "test_workers",
     }
 )
 """Modules whose processes are measured for coverage. Measurement adds half of the run time, and the other

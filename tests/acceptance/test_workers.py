@@ -51,9 +51,9 @@ def an_example(folder: Path) -> Example:
 def test_xdist_workers_give_the_same_verdicts_and_recorded_values(tmp_path: Path):
     example = an_example(tmp_path)
 
-    one = example.verify(UNCONFIRMED, measured=False)
+    one = example.verify(UNCONFIRMED)
     two = example.verify(*XDIST, "-n", "2")
-    stealing = example.verify(*XDIST, "-n2", "--dist", "each", UNCONFIRMED, measured=False)
+    stealing = example.verify(*XDIST, "-n2", "--dist", "each", UNCONFIRMED)
 
     assert one.verdicts == two.verdicts == stealing.verdicts, f"{one}\n{two}\n{stealing}"
     assert one.verdicts["green"] == {"tests[0]": "passed", "metrics[0]": "passed", "metrics[1]": "passed"}
@@ -67,7 +67,7 @@ def test_option_of_the_run_takes_no_word_of_a_command(tmp_path: Path):
     example = Example(tmp_path, {"test_a.py": test, "test_b.py": "def test_b(): assert 0\n"})
     example.plan(todo("a", "pytest test_a.py"))
 
-    run = example.verify("--debug", measured=False)
+    run = example.verify("--debug")
 
     assert run.exit_code == 0, str(run)
     assert (tmp_path / "test_a.py").read_text() == test
@@ -84,7 +84,7 @@ def test_workers_at_the_same_time_empty_no_common_basetemp(tmp_path: Path):
     example = Example(tmp_path, {f"test_{name}.py": waiting for name in "abc"})
     example.plan(*(todo(name, f"pytest test_{name}.py") for name in "abc"))
 
-    run = example.verify(*XDIST, "-n", "3", "--basetemp=scratch/tmp", measured=False)
+    run = example.verify(*XDIST, "-n", "3", "--basetemp=scratch/tmp")
 
     assert run.exit_code == 0, str(run)
     assert len(list((tmp_path / "scratch/tmp").iterdir())) == 3
