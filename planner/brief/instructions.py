@@ -58,8 +58,9 @@ _IMPERATIVE = re.compile(
     # The message of an exception asks for nothing: "NameError: name 'x' is not defined".
     r"(?:^|(?<!Error)[.:;,] (?:or |and |then )?)"
     r"(?:add|allow|ask|avoid|change|check|choose|close|correct|declare|drop|find|fix|give|grant|import|"
-    r"install|keep|let|look|make|move|name|pass|pin|put|raise|read|register|"
-    r"remove|rename|replace|report|resolve|restore|revert|run|see|set|settle|start|stop|take|use|wait|widen|wrap|write)\b",
+    r"install|keep|let|look|make|move|name|pass|pin|put|raise|read|register|remove|rename|replace|report|"
+    r"resolve|restore|revert|run|see|set|settle|start|stop|take|use|wait|widen|wrap|write)\b"
+    r"(?! \()",  # a function with its place: "drop (shop/cart.py:3) raises"
     re.IGNORECASE,
 )
 """Matches a clause of a diagnosis that asks somebody to do something, by its imperative."""
@@ -406,6 +407,8 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
         edit = "Correct {place}, which the failing tests read."
     elif is_regression and evidence and any(each.type == _UNWRITTEN for each in evidence.exceptions):
         edit = f"Implement {{place}}, or what it calls, instead of raising {_UNWRITTEN}."
+    elif failure.category is _C.ARTIFACT_MISSING and evidence and evidence.artifact is None:
+        edit = "Correct {place}, which needs a file that does not exist, or write that file."
     elif failure.category is _C.TYPE_ERROR and evidence and evidence.command is None:
         edit = "Correct {place}, or what gives it a value that does not fit."
     yield Instruction(edit.replace("{place}", place(location)), changes=(location.path,))

@@ -203,6 +203,7 @@ def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
         ("test_rate gave both answers. Look for time, randomness or threads in it.", True),
         ("Give the function a value.", True),
         ("total (shop/cart.py:3) raises NameError: name 'net' is not defined at `net`.", False),
+        ("drop (shop/cart.py:3) returned 1 where test_drop expects 2.", False),
     ],
 )
 def test_statements_of_fact_are_distinguished_from_requests_for_work(said: str, asks: bool):
@@ -241,6 +242,11 @@ def test_a_change_of_a_test_is_not_shown_as_the_cause_of_a_product_fault() -> No
             Category.TYPE_ERROR,
             "AttributeError",
             "Correct `shop/tax.py:4`, or what gives it a value that does not fit.",
+        ),
+        (
+            Category.ARTIFACT_MISSING,
+            "FileNotFoundError",
+            "Correct `shop/tax.py:4`, which needs a file that does not exist, or write that file.",
         ),
     ],
 )
