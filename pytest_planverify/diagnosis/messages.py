@@ -38,11 +38,14 @@ MOST_TOLD = 50
 
 
 def place(frame: Frame | None, unknown: str = "the code") -> str:
-    """Return function and position of a frame: ``compute_rsi (indicators/rsi.py:31)``."""
+    """Return function and position of a frame: ``compute_rsi (indicators/rsi.py:31)``.
+
+    At module level the position alone.
+    """
     if frame is None:
         return unknown
-    name = "module level" if frame.function == "<module>" else frame.function.replace(".<locals>", "")
-    return f"{name} ({frame.path}:{frame.line})"
+    at = f"{frame.path}:{frame.line}"
+    return at if frame.function == "<module>" else f"{frame.function.replace('.<locals>', '')} ({at})"
 
 
 def quote(text: str, limit: int = 160) -> str:

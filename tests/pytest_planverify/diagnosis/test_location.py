@@ -23,7 +23,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.location import MOST_CANDIDATES, candidates_of, plain_name
-from pytest_planverify.diagnosis.messages import MOST_TOLD, who_changed
+from pytest_planverify.diagnosis.messages import MOST_TOLD, place, who_changed
 
 TEST = frame("tests/test_shop.py", "test_total", 5, source="assert total(x) == 3")
 
@@ -374,3 +374,8 @@ def test_mismatched_constructor_names_the_file_of_its_class() -> None:
     found = diagnose(failed_call(message, subjects=subjects))
     assert found.suggestion.startswith("Cart (shop/cart.py:3) cannot be called as test_total")
     assert " Since the last commit shop/cart.py changed" in found.suggestion
+
+
+def test_code_at_module_level_is_named_by_its_position_alone() -> None:
+    assert place(frame("shop/net.py", "<module>", 2)) == "shop/net.py:2"
+    assert place(frame("shop/net.py", "outer.<locals>.inner", 2)) == "outer.inner (shop/net.py:2)"
