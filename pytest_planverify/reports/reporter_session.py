@@ -364,7 +364,7 @@ def report_criteria(
     return ReportingResult(
         exit_status=status if status > 0 else int(pytest.ExitCode.INTERNAL_ERROR),
         text=text,
-        reason=f"the session of the reporters {what} before it finished; its output shows why",
+        reason=f"plugins that report the tests could not: their pytest {what}, and its output shows why",
     )
 
 
@@ -411,7 +411,7 @@ class _Replay:
             return None
         if status == getattr(pytest.ExitCode, "MAX_WARNINGS_ERROR", 6):
             return "there are more warnings than --max-warnings allows"
-        return f"a plugin ended the session of the reporters with status {status}"
+        return f"a plugin that reports the tests ended its pytest with status {status}"
 
     # Last, as pytest registers these plugins in the same hook.
     @pytest.hookimpl(trylast=True)
