@@ -58,15 +58,16 @@ class Fault:
 class PlanFileError(PlannerError):
     """The plan file cannot be used.
 
-    ``faults`` has one line for each fault, position first. The message has at most 20 of them.
+    ``faults`` has one line for each fault, position first. The message has at most 20 of them, below a
+    heading if there are several.
     """
 
     def __init__(self, path: str, faults: tuple[str, ...]) -> None:
         self.path = path
         self.faults = faults
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        heading = [f"{path}: the plan cannot be used ({len(faults)} faults)"] if len(faults) != 1 else []
         rest = [f"… and {len(faults) - 20} more"] if len(faults) > 20 else []
-        super().__init__("\n".join([f"{path}: the plan cannot be used ({count})", *faults[:20], *rest]))
+        super().__init__("\n".join([*heading, *faults[:20], *rest]))
 
 
 class PlanTreeError(PlannerError):

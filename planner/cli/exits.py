@@ -122,17 +122,13 @@ def _status_of(error: Exception) -> int:
     """Print the message of an error and return its exit status; re-raise what Typer handles itself."""
     import traceback
 
-    from planner.errors import PlanFileError, PlannerError
+    from planner.errors import PlannerError
 
     if type(error).__module__.split(".")[0] in ("typer", "click"):
         raise error  # the library's own way to end a command
     if isinstance(error, UsageMistake):
         complain(str(error))
         return Status.USAGE
-    # The whole message has a heading, which a single fault does not need.
-    if isinstance(error, PlanFileError) and len(error.faults) == 1:
-        complain(error.faults[0])
-        return Status.UNREADABLE
     if isinstance(error, PlannerError):
         complain(str(error), many=True)
         return Status.UNREADABLE

@@ -227,7 +227,7 @@ def test_the_default_boundary_is_the_current_directory(
     assert load_plan(Path("plans/plan.yaml")).root == tmp_path
     assert load_plan(path).path == path
     monkeypatch.chdir(tmp_path / "plans")
-    assert faults_of(path).startswith("plan.yaml: ")
+    assert faults_of(path).startswith("plan.yaml:1:7 root: ")
 
 
 @pytest.mark.parametrize(
