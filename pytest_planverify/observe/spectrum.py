@@ -42,6 +42,10 @@ _LARGEST = 1 << 20
 """Number of bytes of a source file that are searched."""
 _FAILURE_RENDERERS = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
 """Modules that render the values of a failed assertion; calls from there do not belong to the test."""
+_REPRESENTATIONS = frozenset(
+    ("_saferepr", "_should_repr_global_name", "_format_assertmsg", "_format_boolop", "_call_reprcompare")
+)
+"""Functions of the rewriter that do so; its others handle an import, after which the test continues."""
 
 
 class Ran(NamedTuple):
@@ -166,7 +170,8 @@ class _Probe:
     def _begin(self, code: CodeType, frame: FrameType) -> Ran | None:
         """Note the first call of a function; return its entry if it belongs to the product and the test."""
         if code.co_filename.endswith(_FAILURE_RENDERERS):
-            self._has_failed = True
+            is_rewriter = code.co_filename.endswith("rewrite.py")
+            self._has_failed |= not is_rewriter or code.co_name in _REPRESENTATIONS
         if self._has_failed or not self._is_product(code.co_filename):
             return None
         if id(code) not in self._found:

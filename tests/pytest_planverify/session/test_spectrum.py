@@ -92,18 +92,24 @@ def test_tracer_set_by_a_test_is_kept(untraced: None):
     assert sys.gettrace() is ignore
 
 
-def test_assertion_rendering_is_not_recorded(total: Callable[[list[int]], int], untraced: None):
+@pytest.mark.parametrize(
+    ("file", "function", "is_recorded"),
+    [("util.py", "render", False), ("rewrite.py", "_saferepr", False), ("rewrite.py", "find_spec", True)],
+)
+def test_what_runs_after_an_import_is_recorded_but_not_the_rendering_of_an_assertion(
+    total: Callable[[list[int]], int], untraced: None, file: str, function: str, is_recorded: bool
+):
     names: dict[str, Any] = {}
-    exec(compile("def render(call):\n    call([])", "/lib/_pytest/assertion/util.py", "exec"), names)
+    source = f"def {function}(call):\n    call([])"
+    exec(compile(source, f"/lib/_pytest/assertion/{file}", "exec"), names)
     probe = module.probe_of(only_shop)
 
     probe.start()
     total([1])
-    names["render"](total)
+    names[function](total)
     ran = {each.code.co_name: each for each in probe.stop()}
 
-    assert "_empty" not in ran
-    assert 3 not in ran["total"].lines
+    assert ("_empty" in ran, 3 in ran["total"].lines) == (is_recorded, is_recorded)
 
 
 def result(name: str, outcome: TestOutcome = TestOutcome.PASSED, ms: int = 1) -> TestResult:
