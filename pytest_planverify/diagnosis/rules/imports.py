@@ -136,7 +136,7 @@ def library_differs(case: Case) -> str | None:
 
 @LOADING_RULES.rule(C.COMPILATION_ERROR, 0.97, "SyntaxError")
 def source_does_not_parse(case: Case) -> Hit | None:
-    """A source file of the project is not Python."""
+    """A source file of the project does not parse."""
     error, side = case.error, _side_of_source(case.error)
     if side not in PROJECT_SIDES or error.path is None:
         return None

@@ -131,6 +131,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_command("test", findings=(NOT_OK,)), C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "of four: failed at test/price.test.js:5"),
     ({**_command("test", findings=(NOT_OK,)), "changed": _changed("test/price.test.js")}, C.TEST_REGRESSION, Owner.TEST, "test-command-failed", "of four: failed"),
     ({**_command("test", findings=(NOT_OK,)), "changed": _changed("test/price.test.js", "price.js")}, C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "of four: failed"),
+    (_command("build", "    sphinx.errors.ExtensionError: Could not import extension copy (exception: No module named 'copy')\n"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tool-set-up-wrongly", "Could not import extension copy"),
     (_command("validate", "refused"), C.SPEC_MISMATCH, Owner.PRODUCT, "validation-failed", "tool x"),
     (_command("test", "1 failing"), C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "1 failing"),
     (_command("other", "refused"), C.TEST_REGRESSION, Owner.UNKNOWN, "command-failed", "tool x"),
