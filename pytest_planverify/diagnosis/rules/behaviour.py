@@ -260,11 +260,15 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
         expects = right if is_unittest else f"anything but {right}"
     # Of ``len(total(x)) == 2`` the function returned what ``len`` was applied to, not the compared value.
     clipped = left.strip("…") if "…" in left else None
-    maker = dict(origins_of_values(case.error)).get(left, "The product")
+    # That the product took part is known if the test names a part of it, or executed one.
+    unknown = "The product" if case.evidence.subjects or case.evidence.executed else ""
+    maker = dict(origins_of_values(case.error)).get(left, unknown)
     is_returned = given in (None, left) or (clipped is not None and clipped in (given or ""))
     is_called = maker.startswith(f"{given}(")  # an object that can be called, such as a cache
     giver = place(function, maker) if is_returned or is_called else maker
     awaited = ", which was not awaited," if left.startswith("<coroutine object") else ""
+    if not giver:
+        return f"{test} got {left}{awaited} where it expects {expects}."
     return f"{giver} returned {left}{awaited} where {test} expects {expects}."
 
 
