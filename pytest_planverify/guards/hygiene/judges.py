@@ -143,23 +143,36 @@ def _python_findings(
     more_cases = sum(max(new[name].cases - 1, 0) for name in new.keys() - old.keys())
     gone = [name for name in old.keys() - new.keys() if not old[name].is_helper]
     is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(gone)
+    moved = sum((new[name].checks for name in new.keys() - old.keys()), Counter[str]())
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
         if now is not None and name in new:
-            yield from _losses(nodeid, test, new[name], now, changes)
+            yield from _losses(
+                nodeid, test, new[name], now, changes, moved, before.aliases if before else ()
+            )
         elif not (is_rewritten or test.is_helper or {test.node.name, test.body} & added):
             message = f"The test {name} is gone, or no longer collected"
             yield file_signal("test-deleted", message, path, nodeid=nodeid)
     if now is not None:
         yield from _hook_findings(before, now)
+        yield from _replaced_subjects(changes, before, now)
         if changes.kind(path) is JudgeKind.CONFTEST:
             yield from _fixture_findings(changes, before, now)
 
 
 def _losses(
-    nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module, changes: TreeDifferences
+    nodeid: str,
+    was: _TestUnit,
+    unit: _TestUnit,
+    now: Module,
+    changes: TreeDifferences,
+    moved: Counter[str],
+    imported: Collection[str],
 ) -> Iterator[HygieneSignal]:
-    """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks."""
+    """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks.
+
+    ``moved`` are the checks of new tests, ``imported`` the names that its module imported before.
+    """
 
     def finding(
         sign: str, problem: str, after: Iterable[str] = (), before: str | None = None
@@ -168,9 +181,14 @@ def _losses(
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
-    missing, extra = was.checks - unit.checks, unit.checks - was.checks
+    missing, extra = was.checks - unit.checks - moved, unit.checks - was.checks
     if missing:  # they may have moved to a helper
         extra += _checks_of_helpers(was.node, unit.node, changes)
+    # A test that calls a function of its own module instead of an imported one tests itself.
+    replaced = [name for name in now.functions if name in imported and name not in now.aliases]
+    for name in replaced if missing or replaced else ():
+        if re.search(rf"\b{name}\(", "\n".join(unit.checks)):
+            yield finding("assertion-void", f"asks {name} of its own file instead of the imported one")
     for sign, problem in _DISARMED.items():
         new = unit.burdens[sign] - was.burdens[sign]
         # A check that always holds is a loss only if it took the place of another one: a new comparison of
@@ -182,7 +200,9 @@ def _losses(
         yield finding("assertion-void", "no longer asserts anything")
     if 0 < unit.cases < was.cases:
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
-    is_less = extra.total() < missing.total() and not _compares_whole(missing, extra)
+    is_less = extra.total() < missing.total() and not (
+        _compares_whole(missing, extra) or _is_table(unit.node, missing, extra)
+    )
     if is_less or _is_looser(missing, extra):
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
     elif missing:
@@ -201,7 +221,9 @@ _LOOSE = re.compile(
 """Checks that many wrong results pass, too."""
 _CLOSE = re.compile(r"^abs\((.*)\) <=? (\d[\d.]*e-\d+|0?\.0\d*)$")
 """Equality of floating-point numbers."""
-_EXACT = re.compile(r" == |\b(raises|assertRaises|assert\w*Equals?)\(")
+_EXACT = re.compile(
+    r" == |\b(raises|assertRaises|assert(\w*Equals?|True|False|Is|IsNone))\(|^(not )?[\w.]+\([^()]*\)$"
+)
 
 
 def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
@@ -225,12 +247,26 @@ def _compares_whole(missing: Counter[str], extra: Counter[str]) -> bool:
     return all(by_check) and all(each in whole for each in parts) and len("".join(parts)) <= len(whole)
 
 
+def _is_table(test: Function, missing: Counter[str], extra: Counter[str]) -> bool:
+    """Return whether the values of several equalities became a table that one equality checks in a loop."""
+    listed = {_literal(each.value) for each in ast.walk(test) if isinstance(each, ast.Constant)}
+    values = {each for text in missing for each in _literals(text)}
+    is_loop = any(isinstance(each, ast.For | ast.comprehension) for each in ast.walk(test))
+    exact = any(_EXACT.search(text) and not _LOOSE.search(text) for text in extra)
+    return is_loop and exact and bool(values) and values <= listed
+
+
+def _literal(value: object) -> str:
+    """Return a text, or another constant between blanks."""
+    return value if isinstance(value, str) else f" {value} "
+
+
 def _literals(check: str) -> list[str]:
     """Return the texts in a check, and its numbers between blanks, except indexes."""
     nodes = list(ast.walk(ast.parse(check, mode="eval")))
     indexes = {part for each in nodes if isinstance(each, ast.Subscript) for part in ast.walk(each.slice)}
     values = [each.value for each in nodes if isinstance(each, ast.Constant) and each not in indexes]
-    return [each if isinstance(each, str) else f" {each} " for each in values]
+    return [_literal(each) for each in values]
 
 
 def _read_tests(module: Module | None) -> dict[str, _TestUnit]:
@@ -579,6 +615,34 @@ def _fixture_findings(
             text = f"The fixture {node.name} is overridden for tests that may not be changed"
             line, after = node.lineno, now.line(node)
             yield file_signal("fixture-overridden", text, now.path, line=line, after=after)
+
+
+def _replaced_subjects(
+    changes: TreeDifferences, before: Module | None, now: Module
+) -> Iterator[HygieneSignal]:
+    """Yield new statements outside of functions that replace a function of the product for all tests."""
+    known = before.statements if before is not None else frozenset[str]()
+    for node in now.tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and len(node.value.args) > 2:
+            call = node.value
+            if name_of(call.func) == "setattr" and isinstance(name := fold(call.args[1]), str):
+                targets = [ast.Attribute(call.args[0], name)]
+        for target in targets if shape(node) not in known else ():
+            owner, _, name = dotted(target, now.aliases).rpartition(".")
+            if owner and any(
+                f"/{path}".endswith(
+                    (f"/{owner.replace('.', '/')}.py", f"/{owner.replace('.', '/')}/__init__.py")
+                )
+                and changes.kind(path) is JudgeKind.PRODUCT
+                and (module := changes.module(path, now=True)) is not None
+                and name in {*module.functions, *module.aliases}
+                for path in changes.new
+            ):
+                message = f"{owner}.{name} is replaced for its tests"
+                yield file_signal(
+                    "subject-replaced", message, now.path, line=node.lineno, after=now.line(node)
+                )
 
 
 def _fixtures(module: Module | None) -> list[Function]:

@@ -524,6 +524,39 @@ def test_handler_that_raises_only_under_a_condition_swallows_failures() -> None:
     assert of_red_tests(with_tests(EQUAL, swallowed)) == {"assertion-swallowed"}
 
 
+def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
+    several = "def test_title():\n    assert title('a b') == 'A B'\n    assert title('  x ') == 'X'\n"
+    split = several.replace("    assert title('  x", "\n\ndef test_blanks():\n    assert title('  x")
+    table = (
+        "def test_title():\n    for text, wanted in [('a b', 'A B'), ('  x ', 'X')]:\n"
+        "        assert title(text) == wanted\n"
+    )
+    tree = {**TREE, "tests/test_title.py": several}
+    for text, wanted in {
+        split: set[str](),
+        table: set[str](),
+        table.replace(", ('  x ', 'X')", ""): {"assertions-fewer"},
+        split.replace("== 'X'", "== 'Y'"): {"assertions-fewer"},
+    }.items():
+        change: dict[str, str | None] = {"tests/test_title.py": text}
+        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
+
+
+def test_a_failed_test_that_asks_a_function_of_its_own_file_asserts_nothing() -> None:
+    own = with_tests(
+        "from pkg.words import split\n", "def split(text, sign=','):\n    return ['one', 'two']\n"
+    )
+    assert "assertion-void" in of_red_tests(own)
+
+
+def test_function_of_the_product_must_not_be_replaced_for_all_tests() -> None:
+    for line in ("pkg.words.split = lambda text: []", "setattr(pkg.words, 'split', lambda text: [])"):
+        change = conftest_with(f"import pkg.words\n\n{line}\n")
+        assert "subject-replaced" in signs(change, grants=GRANTED)
+    change = conftest_with("import pkg.words\n\npkg.words.LIMIT = 3\n")
+    assert signs(change, grants=GRANTED) == set()
+
+
 def test_tests_may_be_merged_into_one_with_as_many_cases() -> None:
     one = "def test_mean():\n    assert mean([1.25, 2.5, 8.625]) == 4.125\n"
     two = f"{one}\ndef test_mean_of_one():\n    assert mean([0.1]) == 0.1\n"
