@@ -55,6 +55,8 @@ _STRICT = ("xfail_strict", "strict", "strict_xfail", "strict_markers")
 _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
 _RUNNERS = frozenset({"make", "just", "task", "tox", "nox", "npm", "pnpm", "yarn"})
 """Tools whose configuration lists commands, so that more entries do not make the others check less."""
+_CHECKERS = ("ruff", "mypy", "pyright", "flake8", "pylint", "coverage", "eslint", "tsc")
+"""Tools that runners run."""
 _SILENCES = re.compile(
     r"\s*(#|//|/\*)\s*(noqa|nosec|nolint|type: *ignore|pragma: no (cover|branch)"
     r"|(pyright|mypy|ruff|pylint|flake8|eslint|biome|@ts)\W? ?\w*-?"
@@ -105,8 +107,12 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         for path in sorted(changes.changed)
         if changes.grants.permission(path) is not Permission.GRANTED
     ]
-    tools = sorted({tool for todo in changes.grants.todos for tool in todo.tools})
-    for tool in tools:
+    tools = {tool for todo in changes.grants.todos for tool in todo.tools}
+    for runner in tools & _RUNNERS:
+        files = [path for path in changes.old if configures(path, runner)]
+        commands = str([_settings(path, changes.before.read(path), runner) for path in files])
+        tools |= {tool for tool in _CHECKERS if tool in commands}
+    for tool in sorted(tools):
         configured = any(
             configures(path, tool) and _settings(path, changes.before.read(path), tool)
             for path in changes.old

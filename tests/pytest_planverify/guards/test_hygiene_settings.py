@@ -89,12 +89,12 @@ def test_removed_strictness_options_are_a_signal() -> None:
     assert "configuration-narrowed" in signs({"pytest.toml": '[pytest]\naddopts = "-ra"\n'}, tree=toml)
 
 
-RUFF = '[tool.ruff.lint]\nselect = ["E", "F"]\n'
+RULES = '[tool.ruff.lint]\nselect = ["E", "F"]\n'
 MAKE = "check:\n\tpython check.py\n"
 CHECKER = "import sys\n\nbad = [each for each in LINKS if not found(each)]\nsys.exit(bool(bad))\n"
 TOOLS: dict[str, tuple[str, str, str, str | None]] = {
-    "fewer rules": ("ruff", "pyproject.toml", RUFF, "configuration-narrowed"),
-    "the rules of another tool": ("mypy", "pyproject.toml", RUFF, None),
+    "fewer rules": ("ruff", "pyproject.toml", RULES, "configuration-narrowed"),
+    "the rules of another tool": ("mypy", "pyproject.toml", RULES, None),
     "a file of its own": ("ruff", ".ruff.toml", 'select = ["E", "F"]\n', "configuration-narrowed"),
     "a section": ("coverage", "setup.cfg", '[coverage:run]\nselect = "E", "F"\n', "configuration-narrowed"),
 }
@@ -115,6 +115,14 @@ def test_targets_may_be_added_to_a_makefile_but_not_changed() -> None:
     assert signs({"Makefile": f"{MAKE}docs:\n\tmkdocs build\n"}, tree=tree, grants=grants) == set()
     for text in (MAKE.replace("\tpython", "\t-python"), MAKE.replace("check.py", "-c pass")):
         assert signs({"Makefile": text}, tree=tree, grants=grants) == {"configuration-narrowed"}
+
+
+def test_configuration_of_tools_that_a_makefile_runs_needs_permission() -> None:
+    grants = Grants(todos=(TodoReach(todo_id="a", tools=("make",)),))
+    for text, wanted in (("lint:\n\truff check pkg\n", {"configuration-narrowed"}), (MAKE, set[str]())):
+        tree = {**TREE, "Makefile": text, "pyproject.toml": RULES}
+        change: dict[str, str | None] = {"pyproject.toml": RULES.replace(', "F"', "")}
+        assert signs(change, tree=tree, grants=grants) == wanted
 
 
 def test_script_of_a_criterion_must_stay_able_to_fail() -> None:
