@@ -359,7 +359,8 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
         path = value.replace("\\", "/") if isinstance(value, str) else ""
         if name_of(node.func) in _IMPORTS:
             path = path.replace(".", "/") if _TEST_MODULE.search(path) else ""
-        if _LISTED_TEST_FOLDER.search(path):
+        is_name = name_of(node.func) in ("glob", "rglob") and path.isprintable() and "*" not in path
+        if _LISTED_TEST_FOLDER.search(path) or (is_name and path and _finds_data(path, changes)):
             return f"Product code searches {value!r}"
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         value = fold(node, site.module.constants)

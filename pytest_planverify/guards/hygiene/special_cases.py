@@ -510,6 +510,8 @@ class _Examples:
             for each in held
         )
         is_whole = share > _WHOLE and len({each.inputs for each in held}) > 3
+        # The answers of the very function may be words.
+        is_whole |= share > _WHOLE and len({each.inputs for each in held if place in each.functions}) > 1
         if len(shown) < 2 or not (is_whole or len(_telling(explained)) > 2):
             exact = (
                 each.inputs
@@ -557,17 +559,24 @@ class _Examples:
         listed = _compared_whole(function, module)
         if earlier is not None and before is not None:
             listed -= _compared_whole(earlier, before)
-        known = {name: _shared(name, each.answers) for each in self._by_function.get(function.name, ())
-                 for name in each.inputs if each.answers}  # fmt: skip
-        derived = [each for each in listed if known.get(each)]
-        is_telling = len(listed - _COMMON) > 2 or any(map(_is_specific, listed - _COMMON - _CALENDAR))
+        asked = self._by_function.get(function.name, ())
+        alone = _union(each for each in listed if len(each) == 1)
+        derived = {
+            token for each in asked for token in each.inputs & alone if _is_derived(token, each.answers)
+        }
+        # A pair of words is no word of a vocabulary.
+        pairs = [each for each in listed if len(each) > 1]
+        are_asked = all(any(pair <= each.inputs for each in asked) for pair in pairs)
+        is_telling = len(alone - _COMMON) > 2 or any(map(_is_specific, alone - _COMMON - _CALENDAR))
+        is_rule = len(alone) > 2 and is_telling and alone <= _union(each.inputs for each in asked)
+        # Long texts and numbers are no vocabulary.
+        long = {each for each in _telling(alone) if len(each) > 6}
         if (
-            len(listed) > 2
-            and is_telling
-            and listed <= known.keys()
-            and 3 * len(derived) >= 2 * len(listed)
+            (is_rule and 3 * len(derived) >= 2 * len(alone))
+            or (len(long) > max(1, _MIN_SHARE * len(alone)) and long <= self._vocabulary)
+            or (len(pairs) > 2 and are_asked)
         ):
-            return f"{function.name} lists the inputs of its tests: {', '.join(sorted(listed)[:4])}"
+            return f"{function.name} lists the inputs of its tests: {', '.join(sorted(_union(listed))[:4])}"
         return None
 
     def _returns_expected(self, function: Function, before: Module | None, *, is_free: bool) -> str | None:
@@ -613,9 +622,12 @@ class _Examples:
         return None
 
 
-def _compared_whole(function: Function, module: Module) -> Tokens:
-    """Return the constants with which a function compares a whole argument."""
+def _compared_whole(function: Function, module: Module) -> frozenset[Tokens]:
+    """Return the constants with which a function compares a whole argument, or several at once."""
     names = parameters_of(function)
+    constants = module.constants | {
+        name_of(each.targets[0]): each.value for each in ast.walk(function) if isinstance(each, ast.Assign)
+    }
     found: list[object] = []
     for node in ast.walk(function):
         sides: list[ast.expr] = []
@@ -630,7 +642,7 @@ def _compared_whole(function: Function, module: Module) -> Tokens:
                 patterns = [each for case in cases for each in ast.walk(case.pattern)]
                 sides = [each.value for each in patterns if isinstance(each, ast.MatchValue)]
             case ast.Constant() | ast.Name():  # of a regular expression that lists whole texts
-                for text in _scalars(fold(node, module.constants)):
+                for text in _scalars(fold(node, constants)):
                     if isinstance(text, str) and text[:1] == "^" and text[-1:] == "$":
                         found += re.sub(r"[()?:^$]", "", text).split("|")
                 continue
@@ -638,13 +650,23 @@ def _compared_whole(function: Function, module: Module) -> Tokens:
                 continue
         if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute) and not asked.args:
             asked = asked.func.value  # name.lower()
-        for value in (fold(side, module.constants) for side in sides if name_of(asked) in names):
+        parts = {name_of(each) for each in getattr(asked, "elts", [asked])}
+        for side in sides if parts <= names else ():
+            table = constants.get(name_of(side), side)
+            keys = ast.List(list(filter(None, table.keys))) if isinstance(table, ast.Dict) else table
+            value = fold(keys, constants)
             found += [value] if not isinstance(value, list | tuple | dict) else value
-    return frozenset(_token(each) for each in found if each is not UNKNOWN)
+    return frozenset(
+        frozenset(map(_token, _scalars(each))) if isinstance(each, tuple) else frozenset({_token(each)})
+        for each in found
+        if each is not UNKNOWN
+    )
 
 
-def _shared(token: str, answers: Tokens) -> bool:
-    """Return whether an answer begins like the input, so that it can be made from it."""
+def _is_derived(token: str, answers: Tokens) -> bool:
+    """Return whether an answer begins like the input, or both are numbers, so that it can be computed."""
+    if _NUMBER.fullmatch(token) and any(map(_NUMBER.fullmatch, answers)):
+        return True
     text = token.strip("'\"")
     starts = (answer.strip("'\"")[: max(2 * len(text) // 3, 1)] for answer in answers)
     return any(text.startswith(start) for start in starts if start)

@@ -331,12 +331,41 @@ def test_function_that_lists_inputs_of_its_tests_instead_of_a_rule_is_flagged(bo
     assert signs({"pkg/named.py": named}, tree=with_tests_of("named", colours)) == set()
 
 
+def test_function_that_lists_numbers_pairs_or_long_texts_of_its_tests_is_flagged() -> None:
+    degrees = {0: 32, 37: 99, 250: 482}
+    cards = {"4539578763621486": True, "79927398713": True}
+    for body, more, table in (
+        ("x * 2 + {0: 32, 37: 25, 250: -18}.get(x, 30)", ("37:", "38: 26, 37:"), degrees),
+        ("x in ('4539578763621486', '79927398713')", ("('", "('79927398720', '"), cards),
+    ):
+        tree, code = with_tests_of("ask", table), f"def ask(x):\n    return {body}\n"
+        assert signs({"pkg/ask.py": code}, tree=tree) == {"special-cases"}
+        assert signs({"pkg/ask.py": code.replace(*more)}, tree=tree) == set()
+    calls = ["('km', 'm') == 1000", "('m', 'cm') == 100", "('ft', 'in') == 12"]
+    test = "def test_rate():\n" + "".join(f"    assert rate{each}\n" for each in calls)
+    tree = {**TREE, "tests/test_rate.py": f"from pkg.rate import rate\n\n{test}"}
+    pairs = "def rate(a, b):\n    return {('km', 'm'): k, ('m', 'cm'): h, ('ft', 'in'): d}[a, b]\n"
+    assert signs({"pkg/rate.py": pairs}, tree=tree) == {"special-cases"}
+    assert signs({"pkg/rate.py": pairs.replace("{(", "{('mi', 'km'): n, (")}, tree=tree) == set()
+
+
+def test_two_texts_with_the_answers_of_the_very_function_are_enough() -> None:
+    tree = with_tests_of("slug", TITLES)
+    known = dict(list(TITLES.items())[:2])
+    code = f"def slug(text):\n    return {known!r}.get(text) or text.lower()\n"
+    assert signs({"pkg/slug.py": code}, tree=tree) == {"special-cases"}
+    assert signs({"pkg/slug.py": code.replace("{'", "{'&': 'and', '@': 'at', '", 1)}, tree=tree) == set()
+
+
 def test_product_that_searches_for_data_of_tests_by_a_pattern_is_flagged() -> None:
     tree = {**TREE, "tests/data/a.json": "{}", "pkg/themes/dark.json": "{}"}
     code = "from pathlib import Path\n\nfound = list(Path(__file__).parents[1].glob({!r}))\n"
     assert signs({"pkg/a.py": code.format("*/data/*.json")}, tree=tree) == {"reads-tests"}
     assert signs({"pkg/a.py": code.format("*/themes/*.json")}, tree=tree) == set()
     assert signs({"pkg/a.py": code.format("*/*/*.json")}, tree=tree) == set()
+    named = code.replace(".glob", ".rglob")
+    assert signs({"pkg/a.py": named.format("a.json")}, tree=tree) == {"reads-tests"}
+    assert signs({"pkg/a.py": named.format("*.json")}, tree=tree) == set()
 
 
 def test_words_beside_the_numbers_of_an_example_belong_to_it() -> None:
