@@ -17,9 +17,11 @@ on in :attr:`~pytest_planverify.observe.spec.Start.modules`.
 from __future__ import annotations
 
 import builtins
+import gc
 import importlib
 import os
 import signal
+import socket
 import sys
 import threading
 import types
@@ -107,10 +109,11 @@ class ModuleShelf:
         loaded = frozenset(sys.modules)
         read: set[str] = set()
         with _Imports(self._needs, self._inner).noted(), _recording_environment(read):
-            state = _process_state()
+            state, library = _process_state(), _library_functions(loaded)
             for name in names:
                 if name in sys.modules:
                     continue
+                before = set(sys.modules)
                 with warnings.catch_warnings(record=True) as raised:
                     warnings.simplefilter("always")  # also those that were shown before
                     filters = list(warnings.filters)
@@ -127,6 +130,11 @@ class ModuleShelf:
                 for effect, value in state.items():
                     if now.get(effect) != value:
                         raise Unfit(name, effect)
+                if any(space.get(function) is not value for space, function, value in library):
+                    raise Unfit(name, "the standard library")
+                library += _library_functions(new := sys.modules.keys() - before)
+                if any(os.getpid() in _integers_of(each) for each in new):
+                    raise Unfit(name, "with the process id")
                 # Modules that code inserted into sys.modules by hand have bypassed the finders. No import
                 # makes them attributes of their package, so those that are have to stay.
                 for each in sys.modules.keys() - loaded - self._needs.keys():
@@ -307,13 +315,46 @@ def _module_of(value: object) -> str:
     return name if isinstance(name, str) else ""
 
 
+def _library_functions(names: Iterable[str]) -> list[tuple[dict[str, Any], str, object]]:
+    """Return the public functions and classes of those modules that are of the standard library.
+
+    Each as the namespace, the name in it, and the value. An import may replace them by others.
+    """
+    spaces = [
+        vars(sys.modules[name]) for name in names if name.partition(".")[0] in sys.stdlib_module_names
+    ]
+    kinds = (type, types.FunctionType, types.BuiltinFunctionType)
+    return [
+        (space, name, value)
+        for space in spaces
+        for name, value in list(space.items())
+        if isinstance(value, kinds) and not name.startswith("_")
+    ]
+
+
+def _integers_of(module: str) -> list[int]:
+    """Return the integers that are global in a module."""
+    values = list(getattr(sys.modules[module], "__dict__", {}).values())
+    return [value for value in values if type(value) is int]
+
+
 def _process_state() -> dict[str, object]:
     """Return the process-wide state that an import may change, by the words used in :class:`Unfit`."""
+    import decimal
     import locale
     import logging
     import random
 
+    os.umask(mask := os.umask(0o22))
+    processes, events = map(sys.modules.get, ("multiprocessing.context", "asyncio.events"))
     state: dict[str, object] = {
+        "the builtins": len(vars(builtins)),
+        "the garbage collection": (gc.isenabled(), *gc.get_threshold()),
+        "the permissions of new files": mask,
+        "the default timeout of sockets": socket.getdefaulttimeout(),
+        "the decimal context": repr(decimal.getcontext()),
+        "the start method of processes": processes and processes._default_context._actual_context,
+        "the policy of event loops": getattr(events, "_event_loop_policy", None),
         "the threads": [thread.name for thread in threading.enumerate()],
         "the environment": dict(os.environ),
         "sys.path": list(sys.path),
