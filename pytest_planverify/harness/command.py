@@ -40,7 +40,7 @@ from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, p
 from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import TurnPool
-from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN, DRIVER, refuse_while_running
+from pytest_planverify.harness.undo import AFTER_RUN, BASELINE, BEFORE_RUN, DRIVER, refuse_while_running
 from pytest_planverify.harness.verification import record_baseline
 
 if TYPE_CHECKING:
@@ -95,7 +95,10 @@ def _record_state(setup: RunSetup, log: Path) -> OutcomeDocument | None:
     snapshots.take(BEFORE_RUN)
     progress.phase("recording the state before the run")
     loaded = setup.tree.loaded
-    seen, problem = record_baseline(loaded.path, run_baseline(setup.root, loaded.plan.todo_list_id))
+    path = run_baseline(setup.root, loaded.plan.todo_list_id)
+    seen, problem = record_baseline(loaded.path, path)
+    if path.exists():
+        snapshots.keep(BASELINE, path.read_bytes())
     if problem:
         progress.line(f"without a baseline, tampering within the product is not detected: {problem}")
     return seen

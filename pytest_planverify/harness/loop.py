@@ -64,7 +64,7 @@ from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, 
 from pytest_planverify.harness.briefs import write_briefs
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
-from pytest_planverify.harness.undo import restore_command
+from pytest_planverify.harness.undo import BASELINE, restore_command
 from pytest_planverify.harness.verification import failed_outcome, verify, with_commands_for
 from pytest_planverify.session.outcomes import summary_of
 
@@ -273,6 +273,12 @@ class Loop:
         self._ending = None
         self.snapshots.unlock()
         self._show_remarks()
+        baseline = run_baseline(self.setup.root, self.setup.tree.loaded.plan.todo_list_id)
+        kept = self.snapshots.kept(BASELINE)
+        # An agent may have changed it before it killed this process.
+        if kept is not None and not (baseline.is_file() and baseline.read_bytes() == kept):
+            replace_file(baseline, kept)
+            self.progress.line("the baseline of the run was changed, and is restored")
         # Killed before the first event, or within it: the plan is submitted together with it.
         if self.session.state is None or self.state.plan_state is PlanState.READY:
             self.start()

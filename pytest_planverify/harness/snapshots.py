@@ -238,6 +238,15 @@ class Snapshots:
         """Remove a label, if it exists."""
         self._git("update-ref", "-d", f"{self._refs}/{label}")
 
+    def keep(self, label: str, content: bytes) -> None:
+        """Store a content under a label."""
+        blob = self._git("hash-object", "-w", "--stdin", stdin=content).strip()
+        self._git("update-ref", f"{self._refs}/{label}", blob)
+
+    def kept(self, label: str) -> bytes | None:
+        """Return the content that was stored under a label, or ``None``."""
+        return ask(self._root, f"--git-dir={self.store}", "cat-file", "blob", f"{self._refs}/{label}")
+
     def compare(self, before: str, after: str) -> FileChanges:
         """Return the files that differ between two snapshots; a renamed file is a deleted and a new one."""
         fields = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after).split("\0")

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BEFORE_RUN = "before-run"
 AFTER_RUN = "after-run"
 UNDONE = "undone"
+BASELINE = "baseline"
+"""Label of the content of the baseline that a run has recorded."""
 DRIVER = "driver.json"
 """File in the folder of all runs that names the process of the current one, its start time and its run."""
 _SNAPSHOT = re.compile(r"[0-9a-f]{7,64}")

@@ -317,8 +317,12 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
         with pytest.raises(ProcessLookupError):
             os.kill(int((project.parent / "agent.py.pid").read_text()), 0)
 
-    (project / ".planverify/harness/shop/plan.yaml").write_text("forged")
+    baseline = project / ".planverify/plans/shop/run-baseline.json"
+    recorded = baseline.read_bytes()
+    for path in (project / ".planverify/harness/shop/plan.yaml", baseline):
+        path.write_text("forged")
     done = run(project, *words, "--resume")
+    assert baseline.read_bytes() == recorded
     assert done.exit_code == 0, str(done)
     assert f"{todo}: a turn was interrupted; the files are as before it" in first + done.output
     assert ("works on price" in done.output) is (todo == "price")
