@@ -7,7 +7,7 @@ from pathlib import Path
 import coverage
 import pytest
 from example_project import Example, Verified, todo
-from real_command import WORKER, run_pytest
+from real_command import LEAN_TERMINAL, WORKER, run_pytest
 from real_planner import planner
 
 PLUGIN = '''
@@ -267,7 +267,7 @@ def test_a_coverage_limit_in_addopts_fails_a_command_as_it_does_alone(tmp_path: 
     example = Example(tmp_path, {**FILES, "pytest.ini": ini})
     example.plan(todo("price", "pytest tests/test_price.py"))
 
-    alone = run_pytest("-p", "pytest_cov", "tests/test_price.py", cwd=tmp_path)
+    alone = run_pytest("-p", "pytest_cov", "tests/test_price.py", cwd=tmp_path, env=LEAN_TERMINAL)
     run = example.verify("-p", "pytest_cov", "--planverify-confirm=0")
 
     assert (alone.exit_code, run.verdicts) == (1, {"price": "failed"}), f"{alone}\n{run}"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 from example_project import Example, todo
-from real_command import LEAN_TERMINAL, planverify, run_pytest, wait_until
+from real_command import LEAN_TERMINAL, planverify, wait_until
 from real_planner import planner
 
 from pytest_planverify.cli import app
@@ -134,7 +134,7 @@ def test_in_a_subfolder_the_planner_finds_the_plan_that_pytest_verifies(
         verified.write({"pytest.ini": "[pytest]\nplanverify_plan = plans/mine.yaml\n"})
         mine = todo("draw", "pytest test_red.py")
         verified.plan(mine, path="plans/mine.yaml", root="..", todo_list_id="mine")
-        assert run_pytest("--planverify", "--planverify-confirm=0", cwd=here).exit_code == 1
+        assert verified.verify("--planverify-confirm=0", cwd=here).exit_code == 1
 
     for words in (("status",), ("next",), ("validate",)):
         ran = planner(*words, cwd=here)
