@@ -11,7 +11,6 @@ MEASURED = frozenset(
     {
         "test_baseline",
         "test_debugger",
-        "test_init",
         "test_mcp",
         "test_parallel_turns",
         "test_qualification",
