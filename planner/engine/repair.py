@@ -22,6 +22,7 @@ from planner.model.edits import (
     AddBranch,
     AddContext,
     AddTodoBefore,
+    AssignRole,
     NarrowFiles,
     QuarantineTest,
     RaiseLimit,
@@ -242,16 +243,16 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
             is_step = step.todo.is_temporary and not step.todo.requires_testing
             if is_step and step.life is TodoLife.ACTIVE:
                 tx.done(step, verified=False)
-    before = record.signature
+    before, old = record.signature, record.failure
     record = tx.update(record, run_id=event.run_id, **_findings(record, event, own[0]))
     if branch is not None and is_attempt:
         _to_testing(tx, branch)
-        _apply_failure(tx, tx.update(branch, run_id=event.run_id), event)
+        _apply_failure(tx, tx.update(branch, run_id=event.run_id, failure=branch.failure or old), event)
     # An open proposal is for the failure before, and so are the files of a branch.
     elif before != record.signature:
         tx.changed.append(record.id)
         if branch is not None and not branch.life.is_final:
-            _refit_files(tx, tx.records[branch.id], record)
+            _refit(tx, tx.records[branch.id], record, old)
 
 
 def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:
@@ -326,6 +327,7 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
     )
     same = record.same + 1 if unchanged and is_same_failure else 1
     flaky = record.flaky + 1 if is_flaky else 0
+    old = record.failure or (tx.records[record.parent_id].failure if record.parent_id else None)
     record = tx.red(record, **findings, same=same, flaky=flaky, waited=0)
     _stop_on_streak(tx, record, failure)
     if record.parent_id is not None:
@@ -333,7 +335,7 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
         primary = tx.records[record.parent_id]
         tx.update(primary, signature=record.signature, diff_hash=record.diff_hash, same=same)
         if not is_same_failure:
-            record = _refit_files(tx, record, record)
+            record = _refit(tx, record, record, old)
         attempt_failed(tx, record, f"{record.id} still fails")
         return
     waits = bool(preexisting) and _move_preexisting(tx, record, preexisting)
@@ -799,10 +801,11 @@ def _situation(tx: Transaction, primary: TodoRecord, red: TodoRecord, branch: To
     )
 
 
-def _refit_files(tx: Transaction, branch: TodoRecord, red: TodoRecord) -> TodoRecord:
-    """Let a branch change the files of its new cause, within those that it was granted; return its record.
+def _refit(tx: Transaction, branch: TodoRecord, red: TodoRecord, old: Failure | None) -> TodoRecord:
+    """Let a branch follow its new cause; return its record.
 
-    ``red`` holds the failure by the new cause.
+    It may change the files of the cause, within those that it was granted, and gets its role, unless a
+    person has chosen another. ``red`` holds the failure by the new cause, ``old`` is the one before.
     """
     assert branch.parent_id is not None
     primary, granted = tx.records[branch.parent_id], branch.granted
@@ -813,9 +816,21 @@ def _refit_files(tx: Transaction, branch: TodoRecord, red: TodoRecord) -> TodoRe
     todo = branch.todo.model_copy(update={"allowed_files": granted})
     revised = revise(_situation(tx, primary, red, todo))
     files = next((edit.allowed_files for edit in revised if isinstance(edit, NarrowFiles)), granted)
-    if files == branch.todo.allowed_files:
-        return branch
-    rule, because = "files-follow-cause", f"{branch.id} fails for another cause than before"
-    edit = NarrowFiles(rule=rule, because=because, todo_id=branch.todo.id, allowed_files=files)
-    publish(tx, branch.within, (edit,), rule, because)
+    because = f"{branch.id} fails for another cause than before"
+    edits: list[Edit] = []
+    if files != branch.todo.allowed_files:
+        rule = "files-follow-cause"
+        edits.append(NarrowFiles(rule=rule, because=because, todo_id=todo.id, allowed_files=files))
+    failure = failure_of(red)
+    role = role_for(failure, primary.todo)
+    if old is not None and todo.agent_role is role_for(old, primary.todo) is not role:
+        rule = "role-follows-cause"
+        edits.append(AssignRole(rule=rule, because=because, todo_id=todo.id, role=role))
+    # What was proposed against the cause before is no longer of use.
+    question = tx.questions.get(primary.question or "")
+    is_of_edits = question is not None and question.kind is QuestionKind.APPROVE_EDITS
+    if is_of_edits and old is not None and old.category is not failure.category:
+        tx.withdraw(primary.question)
+    if edits:
+        publish(tx, branch.within, edits, edits[0].rule, because)
     return tx.records[branch.id]

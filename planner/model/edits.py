@@ -9,6 +9,7 @@ from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.plan import CommandSpec, Id, Line, RelativePath, Seconds, Text, Todo
+from planner.model.taxonomy import Role
 
 
 class _Edit(ReadValue):
@@ -43,6 +44,14 @@ class AddDependency(_Edit):
     edit: Literal["add_dependency"] = "add_dependency"
     todo_id: Id
     on: Id
+
+
+class AssignRole(_Edit):
+    """Gives a branch to another role."""
+
+    edit: Literal["assign_role"] = "assign_role"
+    todo_id: Id
+    role: Role
 
 
 class NarrowFiles(_Edit):
@@ -124,6 +133,7 @@ Edit: TypeAlias = Annotated[
     AddBranch
     | AddTodoBefore
     | AddDependency
+    | AssignRole
     | NarrowFiles
     | AddCheck
     | Isolate

@@ -18,6 +18,7 @@ from planner.model.edits import (
     AddContext,
     AddDependency,
     AddTodoBefore,
+    AssignRole,
     Edit,
     Isolate,
     NameArtifact,
@@ -102,6 +103,8 @@ class _PlanEditor:
                     self._refuse(f"it depends on '{edit.on}' already", "remove the edit")
                 self._check_order(todo, (edit.on,))
                 return _with(todo, dependencies=(*todo.dependencies, edit.on))
+            case AssignRole():
+                return _with(todo, agent_role=edit.role, target_agent_role=edit.role)
             case NarrowFiles():
                 # The files of a branch follow the cause of its failure.
                 held = (self._todo(todo.parent_id or "") or todo).allowed_files

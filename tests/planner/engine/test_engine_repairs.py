@@ -11,7 +11,16 @@ from engine_telling import START, Told, chain, plan_of, todo
 
 from planner.engine import Engine
 from planner.engine.state import current_plan
-from planner.model.actions import AskHuman, Finish, Implement, LoadSubPlan, Notify, PublishPlan, Verify
+from planner.model.actions import (
+    AskHuman,
+    Finish,
+    Implement,
+    LoadSubPlan,
+    Notify,
+    PublishPlan,
+    QuestionKind,
+    Verify,
+)
 from planner.model.edits import AddDependency, AddTodoBefore, Edit, NarrowFiles, RaiseLimit
 from planner.model.events import BranchChanges, Decision, PlanRevised
 from planner.model.plan import AcceptanceCriteria, Todo
@@ -373,6 +382,28 @@ def test_a_branch_may_change_the_files_of_its_latest_cause(granted: tuple[str, .
     assert branch_files(run) == ("src/b/**",)
     (action,) = run.last_of(Implement)
     assert action.bounds.allowed_files == ("src/b/**",)
+
+
+def test_the_role_of_its_latest_cause_works_on_a_branch_without_what_was_proposed_before():
+    run = Told(todo(allowed_files=("src/**",)))
+    run.is_red(category=Category.SPEC_MISMATCH, **FIRST)
+    assert run.record("t1_branch_01").todo.agent_role is Role.ARCHITECT
+    assert run.asked().kind is QuestionKind.APPROVE_EDITS
+
+    run.is_red("t1_branch_01", Category.TEST_REGRESSION, **SECOND)
+
+    branch = run.record("t1_branch_01").todo
+    assert (branch.agent_role, branch.target_agent_role) == (Role.CODER, Role.CODER)
+    assert not run.state.questions
+
+
+def test_a_role_that_a_person_has_chosen_stays_whatever_the_cause():
+    run = Told(todo(), auto_fix_mode=False)
+    run.is_red(category=Category.TEST_CRASH, **FIRST)
+    run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges(role=Role.ARCHITECT))
+    run.is_red("t1_branch_01", Category.TEST_REGRESSION, **SECOND)
+
+    assert run.record("t1_branch_01").todo.agent_role is Role.ARCHITECT
 
 
 def test_a_branch_whose_new_cause_names_no_file_may_change_the_files_of_its_parent():
