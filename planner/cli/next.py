@@ -510,7 +510,12 @@ class _NextScreen(Screen):
             self.clipped("    may write ", listed(action.bounds.allowed_files, 4))
         found = outcome_of(self._run, action.todo_id)
         if found is not None and (failure := found.failure_evidence) is not None:
-            self.clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
+            said = failure.stack_trace_head or failure.category
+            # Its own work may be as it was: it fails because of another todo.
+            reds = (each for each in self._records.values() if each.failure and not each.parent_id)
+            if shared := next((each.id for each in reds if each.signature == failure.signature), None):
+                said = f"it fails as {shared} does, which is repaired first: {said}"
+            self.clipped("    not begun: ", said)
             if failure.category is Category.TEST_NOT_FOUND:
                 facts = failure_facts(self._run, self._records[action.todo_id], found)
                 self.clipped("    edit ", facts["edit"])

@@ -154,6 +154,15 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
+def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_work(command: Command):
+    command.plan(with_test("a", status="claimed"), with_test("b"))
+    command.outcomes(failed("a", "IMPORT_ERROR"), failed("b", "IMPORT_ERROR"))
+
+    out = command("next", "plan.yaml").out
+
+    assert "    not begun: it fails as a does, which is repaired first: AssertionError" in out
+
+
 def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Command):
     command.plan(with_test("a"))
     left_out = pending("a")
