@@ -330,7 +330,9 @@ class Recorder(ComparedValues):
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self, excrepr: object) -> None:
         """Record an error of pytest itself or of a plugin, clipped at its beginning."""
-        self.write("internal_error", text=str(excrepr)[-20_000:])
+        # Relative to the root as in all evidence: else the place of the error seems to be outside of it.
+        text = str(excrepr).replace(f"{self.project.root}{os.sep}", "")
+        self.write("internal_error", text=text[-20_000:])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:

@@ -98,6 +98,17 @@ def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(project: Exa
     assert [each.name for each in (project.root / ".planverify/logs").iterdir()] == ["example.jsonl"]
 
 
+def test_code_that_ends_pytest_is_to_be_corrected_at_its_place_in_the_project(project: Example):
+    (project.root / "shop.py").write_text("import sys\n\nsys.exit(3)\n")
+    project.plan(todo("price", "pytest test_shop.py::test_price", status="claimed"))
+    project.verify(UNCONFIRMED)
+
+    out = said(project, "next", "plan.yaml")
+
+    assert "where  shop.py:3" in out
+    assert "edit   Find what ends the process in shop.py:3 " in out
+
+
 def test_an_answer_after_a_run_requires_another_verification(project: Example):
     manual = [
         {"question": "Is it readable?", "role": "human"},
