@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import re
+import signal
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -38,6 +40,8 @@ MAX_JSON_BYTES = 64 * 1024 * 1024
 """Size of a JSON file above which it is refused unread."""
 MAX_SCHEMA_ERRORS = 100
 """Number of schema errors among which the one nearest to the top is reported."""
+MAX_SCHEMA_SECONDS = 10
+"""Time for the comparison of a document with its schema, whose patterns may backtrack without end."""
 MAX_FAULTS = 20
 """Number of faulty matches that are reported."""
 
@@ -244,6 +248,25 @@ def _read_json(path: str, file: Path) -> Any:
         raise _Fault("not_json", path, actual=str(error)) from error
 
 
+@contextmanager
+def _time_limit(seconds: float) -> Generator[None]:
+    """Raise :class:`TimeoutError` in the body after a time, where the system can interrupt a match."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> NoReturn:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
     """Return a function that raises :class:`_Fault` for documents that violate the schema.
 
@@ -281,7 +304,10 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
     def validate(path: str, document: Any) -> None:
         try:
             # References and patterns are only resolved while a document is validated.
-            errors: list[Any] = list(islice(validator.iter_errors(document), MAX_SCHEMA_ERRORS))
+            with _time_limit(MAX_SCHEMA_SECONDS):
+                errors: list[Any] = list(islice(validator.iter_errors(document), MAX_SCHEMA_ERRORS))
+        except TimeoutError as error:
+            raise bad(f"it takes more than {MAX_SCHEMA_SECONDS} s; simplify its patterns") from error
         except Unresolvable as unresolvable:
             raise bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
         except re.error as error:

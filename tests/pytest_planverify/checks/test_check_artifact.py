@@ -179,6 +179,16 @@ def test_unusable_schema_fails(root: Path, schema: str, said: str) -> None:
     assert said in (result.reason or "")
 
 
+def test_pattern_that_backtracks_without_end_fails_in_time(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_planverify.checks.artifact.MAX_SCHEMA_SECONDS", 0.1)
+    (root / "text.json").write_text(f'"{"a" * 60}!"')
+    (root / "slow.json").write_text('{"pattern": "^(a+)+$"}')
+
+    assert "takes more than 0.1 s" in (check(root, "text.json", schema="slow.json").reason or "")
+
+
 def test_too_large_json_file_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_JSON_BYTES", 5)
     (root / "true.json").write_text("true")
