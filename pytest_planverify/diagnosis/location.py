@@ -179,7 +179,12 @@ def ranking(
 ) -> list[tuple[float, Suspect]]:
     """Return the suspects with their scores, most suspicious first; arguments as of :func:`suspects_of`."""
     scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, fault, holder)]
-    return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
+    return sorted(scored, key=lambda each: (-each[0], each[1].path, -_nesting(each[1]), each[1].line))
+
+
+def _nesting(suspect: Suspect) -> int:
+    """Return how many functions enclose it: of equals, a view precedes the function that defines it."""
+    return suspect.executed.function.count("<locals>") if suspect.executed else 0
 
 
 def score(suspect: Suspect, evidence: Evidence) -> float:

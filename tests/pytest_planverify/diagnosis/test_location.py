@@ -379,3 +379,8 @@ def test_mismatched_constructor_names_the_file_of_its_class() -> None:
 def test_code_at_module_level_is_named_by_its_position_alone() -> None:
     assert place(frame("shop/net.py", "<module>", 2)) == "shop/net.py:2"
     assert place(frame("shop/net.py", "outer.<locals>.inner", 2)) == "outer.inner (shop/net.py:2)"
+
+
+def test_of_equally_suspicious_functions_the_enclosed_one_precedes_the_enclosing_one() -> None:
+    executed = (ran("create_app"), ran("create_app.<locals>.view"))
+    assert ranked(failure(executed=executed)) == ["create_app.view", "create_app"]
