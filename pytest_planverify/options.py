@@ -315,7 +315,8 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
     if not found:
         raise pytest.UsageError(
             "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
-            f"planverify_plan in the ini file, or write {' or '.join(PLAN_NAMES)} in {config.rootpath}"
+            f"planverify_plan in the ini file, or write {' or '.join(PLAN_NAMES)} in {config.rootpath}, as "
+            "planverify init does"
         )
     return tuple(
         PlanArgument(

@@ -45,6 +45,7 @@ def test_a_missing_plan_is_a_usage_error_with_a_remedy(tmp_path: Path):
 
     assert run.exit_code == 4, str(run)
     assert "there is no plan to verify" in run.output
+    assert "planverify init" in run.output
     assert "planverify_plan" in run.output
     assert not (tmp_path / ".planverify").exists()
 
