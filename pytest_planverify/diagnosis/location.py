@@ -213,11 +213,13 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     if is_part or not (evidence.executed or is_import):
         return min(0.5 + 0.5 * value, 1.0)
     # Class and module bodies run at import, so their execution is not recorded: a changed body counts if
-    # the test executed a function in it.
+    # the test executed a function in it, or if it has constants only, as far as is known.
     inside = f"{suspect.function}." if suspect.function else ""
     near = [each for each in evidence.executed if each.path == suspect.path]
     if any((plain_name(each.function) or "").startswith(inside) for each in near):
         return 0.52
+    if (suspect.function or "A").rpartition(".")[2].lstrip("_")[:1].isupper():
+        return 0.5
     return 0.3 if near else UNRELATED
 
 

@@ -198,6 +198,18 @@ def test_other_changes_may_explain_a_type_error_but_not_a_lint_error(
     assert ranked(evidence) == functions
 
 
+@pytest.mark.parametrize(
+    ("function", "first"), [(None, "limits.py"), ("Kind", "limits.py"), ("unused", "shop.py")]
+)
+def test_changed_constants_precede_unchanged_functions(function: str | None, first: str):
+    ran = ExecutedFunction(path="shop.py", line=3, function="total", red=1, green=0)
+    constants = hunk(function, path="limits.py")
+
+    found = candidates_of(failed(executed=(ran,), red_tests=1, hunks=(constants,)))
+
+    assert found[0].path == first
+
+
 def test_changed_file_of_no_side_explains_a_failed_command_if_nothing_else_changed():
     page = Hunk(path="docs/index.md", line=3, added=1, removed=1)
     command = CommandFact(argv=("mkdocs", "build"), tool="mkdocs", purpose="build")
