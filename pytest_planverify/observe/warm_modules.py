@@ -344,10 +344,13 @@ def _process_state() -> dict[str, object]:
     import locale
     import logging
     import random
+    import tempfile
 
+    names = cast("Any", tempfile)._get_candidate_names()
     os.umask(mask := os.umask(0o22))
     processes, events = map(sys.modules.get, ("multiprocessing.context", "asyncio.events"))
     state: dict[str, object] = {
+        "the temporary files": hash(names.rng.getstate()),
         "the builtins": len(vars(builtins)),
         "the garbage collection": (gc.isenabled(), *gc.get_threshold()),
         "the permissions of new files": mask,

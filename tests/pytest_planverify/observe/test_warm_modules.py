@@ -134,6 +134,7 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
         ("stream = open(__file__)", "open files"),
         ("import sys\nsys.excepthook = print", "excepthook"),
         ("import sys\nsys.setrecursionlimit(12_345)", "recursion limit"),
+        ("import tempfile\nfolder = tempfile.mkdtemp()", "temporary files"),
         ("import json\njson.loads = print", "standard library"),
         ("import builtins\nbuiltins.heavy = 1", "builtins"),
         ("import gc\ngc.disable()", "garbage collection"),
