@@ -37,7 +37,7 @@ from pytest_planverify.observe.read_files import new_modules
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
 MOST_MODULES = 5_000
 """Number of modules that a worker reports at most."""
@@ -108,7 +108,8 @@ class ModuleShelf:
         """
         loaded = frozenset(sys.modules)
         read: set[str] = set()
-        with _Imports(self._needs, self._inner).noted(), _recording_environment(read):
+        imports = _Imports(self._needs, self._inner)
+        with imports.noted(), _recording_environment(read):
             state, library = _process_state(), _library_functions(loaded)
             for name in names:
                 if name in sys.modules:
@@ -132,6 +133,8 @@ class ModuleShelf:
                         raise Unfit(name, effect)
                 if any(space.get(function) is not value for space, function, value in library):
                     raise Unfit(name, "the standard library")
+                if imports.have_grown_another_package(name):
+                    raise Unfit(name, "another package")
                 library += _library_functions(new := sys.modules.keys() - before)
                 if any(os.getpid() in _integers_of(each) for each in new):
                     raise Unfit(name, "with the process id")
@@ -386,6 +389,46 @@ class _Imports:
     def __init__(self, needs: dict[str, set[str]], inner: set[str]) -> None:
         """``needs`` and ``inner`` are filled, as described at :class:`ModuleShelf`."""
         self._needs, self._inner = needs, inner
+        self._seen = set(sys.modules)
+        self._fresh: set[str] = set()
+        """Top-level packages of which modules were loaded since their registries were measured."""
+        self._registries: dict[str, list[tuple[Any, int]]] = {}
+        """By top-level package, the global dicts, lists and sets of its modules, with their lengths."""
+
+    def have_grown_another_package(self, name: str) -> bool:
+        """Return whether the import of ``name`` has registered something with a package of others.
+
+        That package would have it in each worker, even in one that does not import ``name``.
+        """
+        top = name.partition(".")[0]
+        grown = any(
+            len(registry) != length
+            for package, registries in self._registries.items()
+            if package not in {top, *self._fresh}
+            for registry, length in registries
+        )
+        self._fresh.add(top)
+        self._measure(frozenset())
+        return grown
+
+    def _measure(self, executing: Collection[str]) -> None:
+        """Measure the registries of packages with new modules, except for those still ``executing``."""
+        new = sys.modules.keys() - self._seen
+        self._seen |= new
+        self._fresh |= {each.partition(".")[0] for each in new} - sys.stdlib_module_names
+        for top in self._fresh.difference(executing):
+            self._fresh.discard(top)
+            spaces = [
+                getattr(module, "__dict__", {})
+                for each, module in list(sys.modules.items())
+                if each.partition(".")[0] == top
+            ]
+            self._registries[top] = [
+                (value, len(value))
+                for space in spaces
+                for key, value in list(space.items())
+                if type(value) in (dict, list, set) and not key.startswith("__")
+            ]
 
     @contextmanager
     def noted(self) -> Generator[None]:
@@ -428,6 +471,8 @@ class _Imports:
             full = resolve_name("." * level + name, package or "")
             if (importer := next(self._importers(), None)) is not None:
                 self._needs[importer].update([full, *(f"{full}.{each}" for each in names)])
+                if importer.partition(".")[0] != full.partition(".")[0]:
+                    self._measure({each.partition(".")[0] for each in self._importers()})
 
     def _importers(self) -> Iterator[str]:
         """Yield the modules whose top-level code is executing, innermost first."""

@@ -160,6 +160,27 @@ def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world:
     assert effect in reason
 
 
+@pytest.mark.parametrize(
+    ("extension", "module"),
+    [
+        ("import heavy\nheavy.NAMES['x'] = 1\n", "extension"),
+        ("import heavy.part\nheavy.NAMES['x'] = 1\n", "extension"),
+        ("import heavy\nheavy.part\n", None),
+    ],
+)
+def test_module_that_registers_something_with_another_package_is_unfit(
+    extension: str, module: str | None, world: World
+):
+    own = "NAMES = {}\nfrom heavy import part\nNAMES['own'] = 1\n"
+    world.install({"heavy/__init__.py": own, "heavy/part.py": "import json\n", "extension.py": extension})
+
+    def unfit() -> str | None:
+        found = world.unfit("extension", "heavy", "heavy.part")
+        return found and found.module
+
+    assert in_fork(unfit) == module
+
+
 PROXY = """\
 import sys
 
