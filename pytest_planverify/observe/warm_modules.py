@@ -471,7 +471,8 @@ class _Imports:
             full = resolve_name("." * level + name, package or "")
             if (importer := next(self._importers(), None)) is not None:
                 self._needs[importer].update([full, *(f"{full}.{each}" for each in names)])
-                if importer.partition(".")[0] != full.partition(".")[0]:
+                top = full.partition(".")[0]
+                if top != importer.partition(".")[0] and top not in sys.stdlib_module_names:
                     self._measure({each.partition(".")[0] for each in self._importers()})
 
     def _importers(self) -> Iterator[str]:
