@@ -82,7 +82,7 @@ def _unprotected(flat: FlatPlan) -> str | None:
     if "protected_files" in policy.model_fields_set:
         open_to_change = "protected_files is empty, so changed tests are not detected"
     else:
-        open_to_change = "without a baseline, changed tests or plans are not detected"
+        open_to_change = "changed tests and plans are only detected after planverify baseline"
     return f"{counted(count, 'todo')} {verb} no allowed_files: {open_to_change}"
 
 

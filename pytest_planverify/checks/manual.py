@@ -76,7 +76,7 @@ def check_manual(
         evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{question} {reason}")
         return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))
     # The summary of a run finds the command behind "answer: ", see reports.terminal.
-    words = ["planner", "answer", shown_path(loaded.path), todo_id, "yes"]
+    words = ["planverify", "answer", shown_path(loaded.path), todo_id, "yes"]
     words += [] if alone else ["--check", check_id]  # without it, the answer is to the only question
     how = f"answer: {shlex.join(words)} # or no, or a reason"
     if given:

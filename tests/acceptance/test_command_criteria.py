@@ -246,7 +246,7 @@ def test_an_open_question_waits_for_a_human(asked: tuple[Example, Verified]):
     assert run.verdicts["chart_0"] == {"tests[0]": "passed", "manual[0]": "needs_human"}, str(run)
     assert run.states["chart_0"] == "testing"
     assert run.exit_code == 11
-    assert "planner answer plan.yaml chart_0 yes # or no, or a reason" in run.output
+    assert "planverify answer plan.yaml chart_0 yes # or no, or a reason" in run.output
 
 
 def test_an_answer_to_another_question_decides_nothing(asked: tuple[Example, Verified]):
@@ -262,7 +262,7 @@ def test_the_answer_of_a_person_decides_a_manual_criterion(asked: tuple[Example,
         told = planner("answer", f"chart_{number}", said, "--by", "Ada", cwd=example.root)
         assert told.status == 0, told.err
         assert "next: planner next plan.yaml" in told.out
-    assert "planner answer plan.yaml two yes --check 'manual[0]' # or no, or a reason" in asked[1].output
+    assert "planverify answer plan.yaml two yes --check 'manual[0]' # or no, or a reason" in asked[1].output
     told = planner("answer", "two", "yes", "--check", "manual[0]", "--by", "Ada", cwd=example.root)
     assert told.status == 0, told.err
 

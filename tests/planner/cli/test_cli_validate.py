@@ -75,7 +75,7 @@ def test_at_most_three_findings_per_rule_are_shown(
     assert len(command("validate", "plan.yaml", "--json").json["findings"]) == 10
 
 
-UNLIMITED = "name no allowed_files: without a baseline, changed tests or plans are not detected"
+UNLIMITED = "name no allowed_files: changed tests and plans are only detected after planverify baseline"
 
 
 @pytest.mark.parametrize(
