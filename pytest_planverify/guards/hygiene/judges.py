@@ -201,7 +201,10 @@ def _losses(
     if 0 < unit.cases < was.cases:
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
     is_less = extra.total() < missing.total() and not (
-        _compares_whole(missing, extra) or _is_table(unit.node, missing, extra)
+        _compares_whole(missing, extra)
+        or _is_table(unit.node, missing, extra)
+        # A helper gets what it compares as arguments, so that one equality may replace several checks.
+        or (unit.is_helper and any(_EXACT.search(text) for text in extra))
     )
     if is_less or _is_looser(missing, extra):
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
@@ -213,7 +216,7 @@ _LOOSE = re.compile(
     r" (>=?|<=?|is not|!=) | in [\[({]|\bisinstance\(|\.__class__ "
     r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9](?![\d.]*e-))"
     r"|\b(raises|assertRaises)\(\(?([\w.]+, )*(Base)?Exception\b(?!.*match=)"
-    r"|^(len|type|bool)\(.* == (len|type|bool)\("
+    r"|^(len|type|bool)\(.* == (len|type|bool)\(|\[[\w-]*:[\w-]*\] == .*\[[\w-]*:[\w-]*\]$"
     r"|\bassert(Not\w+|Greater\w*|Less\w*|In|IsNotNone|IsInstance|\w*Regex)\("
     # A part or a property of a result that was compared as a whole.
     r"|^(?!.* == )(?!\w*assert\w*\().*( in |\.(startswith|endswith|search|match|issubset|is[a-z]+)\()"
@@ -232,6 +235,10 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
     def called(texts: Iterable[str]) -> set[str]:
         return {name for text in texts for name in re.findall(r"\b(?!len\b|type\b|bool\b)(\w+)\(", text)}
 
+    # Any message is looser than a certain one.
+    raised = [[text for text in texts if "raises(" in text.lower()] for texts in (missing, extra)]
+    if all(raised) and any("match=" in text for text in raised[0]) and "match=" not in str(raised[1]):
+        return True
     exact = [text for text in missing if _EXACT.search(text) and not _LOOSE.search(text)]
     loose = [text for text in extra if _LOOSE.search(_CLOSE.sub(" == ", text))]
     kept = [text for text in extra if text not in loose]
@@ -251,7 +258,10 @@ def _is_table(test: Function, missing: Counter[str], extra: Counter[str]) -> boo
     """Return whether the values of several equalities became a table that one equality checks in a loop."""
     listed = {_literal(each.value) for each in ast.walk(test) if isinstance(each, ast.Constant)}
     values = {each for text in missing for each in _literals(text)}
-    is_loop = any(isinstance(each, ast.For | ast.comprehension) for each in ast.walk(test))
+    is_loop = any(
+        isinstance(each, ast.For | ast.comprehension) or getattr(each, "attr", "") == "parametrize"
+        for each in ast.walk(test)
+    )
     exact = any(_EXACT.search(text) and not _LOOSE.search(text) for text in extra)
     return is_loop and exact and bool(values) and values <= listed
 

@@ -467,14 +467,25 @@ def test_comparison_with_a_whole_may_replace_checks_of_its_parts() -> None:
 def test_a_wider_exception_is_less_for_a_failed_test() -> None:
     assert of_red_tests(with_tests("raises(AttributeError", "raises(Exception")) == set()
     assert of_red_tests(with_tests("raises(AttributeError", "raises(TypeError")) == set()
-    for wider in ("Exception", "BaseException", "(AttributeError, Exception)"):
+    for wider in (
+        "Exception",
+        "BaseException",
+        "(AttributeError, Exception)",
+        "(AttributeError, KeyError)",
+    ):
         change = with_tests('raises(AttributeError, match="NoneType")', f"raises({wider})")
         assert of_red_tests(change) == {"assertions-fewer"}
 
 
 @pytest.mark.parametrize(
     "looser",
-    ['"one" in parts', "len(parts) == len('ab')", "parts[0].startswith('o')", "parts[0].isalpha()"],
+    [
+        "parts[:1] == ['one', 'two'][:1]",
+        '"one" in parts',
+        "len(parts) == len('ab')",
+        "parts[0].startswith('o')",
+        "parts[0].isalpha()",
+    ],
 )
 def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: str) -> None:
     test = SIGN_TEST.replace("    assert len(parts) == 2\n", "")
@@ -499,6 +510,7 @@ def test_helper_of_failed_tests_may_not_assert_less() -> None:
         helper.replace("    assert found == wanted\n", ""): {"assertions-fewer"},
         helper.replace("found == wanted", "found is not None"): {"assertions-fewer"},
         helper.replace("same", "equal"): set[str](),
+        "def same(found, wanted):\n    assert list(found) == list(wanted)\n": set[str](),
     }.items():
         change: dict[str, str | None] = {"tests/helpers.py": text}
         assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
@@ -535,6 +547,8 @@ def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
     for text, wanted in {
         split: set[str](),
         table: set[str](),
+        '@pytest.mark.parametrize("text, wanted", [("a b", "A B"), ("  x ", "X")])\n'
+        "def test_title(text, wanted):\n    assert title(text) == wanted\n": set[str](),
         table.replace(", ('  x ', 'X')", ""): {"assertions-fewer"},
         split.replace("== 'X'", "== 'Y'"): {"assertions-fewer"},
     }.items():
