@@ -569,8 +569,13 @@ class _Examples:
         are_asked = all(any(pair <= each.inputs for each in asked) for pair in pairs)
         is_telling = len(alone - _COMMON) > 2 or any(map(_is_specific, alone - _COMMON - _CALENDAR))
         is_rule = len(alone) > 2 and is_telling and alone <= _union(each.inputs for each in asked)
-        # Long texts and numbers are no vocabulary.
-        long = {each for each in _telling(alone) if len(each) > 6}
+        # Long texts and numbers are no vocabulary, and neither are several that are no words.
+        telling = _telling(alone)
+        long = (
+            telling
+            if len(telling) > 1 and len(alone) > 2 and alone <= self._vocabulary
+            else {each for each in telling if len(each) > 6 or (len(each) > 3 and each.isdigit())}
+        )
         if (
             (is_rule and 3 * len(derived) >= 2 * len(alone))
             or (len(long) > max(1, _MIN_SHARE * len(alone)) and long <= self._vocabulary)
@@ -632,7 +637,9 @@ def _compared_whole(function: Function, module: Module) -> frozenset[Tokens]:
     for node in ast.walk(function):
         sides: list[ast.expr] = []
         match node:
-            case ast.Compare(left=asked, ops=[ast.Eq() | ast.In() | ast.Is()], comparators=sides):
+            case ast.Compare(
+                left=asked, ops=[ast.Eq() | ast.NotEq() | ast.In() | ast.NotIn()], comparators=sides
+            ):
                 pass
             case ast.Subscript(value=ast.Name() | ast.Dict() as table, slice=asked):
                 sides = [table]
@@ -650,6 +657,8 @@ def _compared_whole(function: Function, module: Module) -> frozenset[Tokens]:
                 continue
         if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute) and not asked.args:
             asked = asked.func.value  # name.lower()
+        if isinstance(asked, ast.Call) and name_of(asked.func) in ("frozenset", "tuple") and asked.args:
+            asked = asked.args[0]
         parts = {name_of(each) for each in getattr(asked, "elts", [asked])}
         for side in sides if parts <= names else ():
             table = constants.get(name_of(side), side)
@@ -657,7 +666,9 @@ def _compared_whole(function: Function, module: Module) -> frozenset[Tokens]:
             value = fold(keys, constants)
             found += [value] if not isinstance(value, list | tuple | dict) else value
     return frozenset(
-        frozenset(map(_token, _scalars(each))) if isinstance(each, tuple) else frozenset({_token(each)})
+        frozenset(map(_token, _scalars(each)))
+        if isinstance(each, tuple | list)
+        else frozenset({_token(each)})
         for each in found
         if each is not UNKNOWN
     )

@@ -336,6 +336,7 @@ def test_function_that_lists_numbers_pairs_or_long_texts_of_its_tests_is_flagged
     cards = {"4539578763621486": True, "79927398713": True}
     for body, more, table in (
         ("x * 2 + {0: 32, 37: 25, 250: -18}.get(x, 30)", ("37:", "38: 26, 37:"), degrees),
+        ("x % 4 == 0 and x not in (1900, 2100)", ("(1", "(1800, 1500, 1"), {1900: 0, 2100: 0, 1996: 1}),
         ("x in ('4539578763621486', '79927398713')", ("('", "('79927398720', '"), cards),
     ):
         tree, code = with_tests_of("ask", table), f"def ask(x):\n    return {body}\n"
