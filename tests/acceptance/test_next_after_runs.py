@@ -193,7 +193,7 @@ def test_a_preparatory_step_is_skipped_when_its_todo_passes(unformatted: Example
     after = told(unformatted)
 
     assert after.status == 0, after.err
-    assert "completed: 2 of 2 todos done" in after.out
+    assert "completed: 1 of 1 todo done" in after.out
     assert "style_step_01" not in after.out
     branch = planner("status", "style_branch_01", cwd=unformatted.root).out
     assert "skipped" in branch, branch
