@@ -496,7 +496,7 @@ class Loop:
         """Record a turn's changes, and compare them with its limits; return both.
 
         The first of these violations is returned: changed records, protected files, files outside of the
-        allowlist, links out of the root. ``None`` if the turn stayed within its limits.
+        allowlist, links out of the root in place of files. ``None`` if the turn stayed within its limits.
         """
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))

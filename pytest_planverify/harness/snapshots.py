@@ -88,7 +88,7 @@ class FileChanges:
     new: tuple[str, ...] = ()
     """New files; also part of ``changed``."""
     escaping: tuple[str, ...] = ()
-    """Links that are new or changed, and lead out of the root; also part of ``changed``."""
+    """Links out of the root in the place of files or folders; also part of ``changed``."""
 
 
 class Snapshots:
@@ -252,18 +252,21 @@ class Snapshots:
         fields = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after).split("\0")
         # Each path follows its facts: old mode, new mode, old blob, new blob, kind of the change.
         pairs = [(facts.split(), path) for facts, path in zip(fields[::2], fields[1::2], strict=False)]
-        return FileChanges(
-            changed=tuple(path for _, path in pairs),
-            new=tuple(path for facts, path in pairs if facts[4] == "A"),
-            escaping=tuple(
-                path for facts, path in pairs if facts[1] == _LINK and self._escapes(path, facts[3])
-            ),
-        )
+        new = tuple(path for facts, path in pairs if facts[4] == "A")
+        changed = tuple(path for _, path in pairs)
+        # Other links may lead out of the root, such as that of a virtual environment to its interpreter.
+        known = [path for path in changed if path not in new]
+        replaced = {*known, *(parent.as_posix() for path in known for parent in Path(path).parents)}
+        # The old mode follows a colon.
+        links = ((path, facts[3]) for facts, path in pairs if facts[1] == _LINK != facts[0][1:])
+        escaping = (path for path, blob in links if path in replaced and self._escapes(path, blob))
+        return FileChanges(changed=changed, new=new, escaping=tuple(escaping))
 
     def _escapes(self, path: str, blob: str) -> bool:
         """Return whether a link leads out of the root; ``blob`` has its target."""
         target = self._root / Path(path).parent / self._git("cat-file", "blob", blob)
-        return not Path(os.path.normpath(target)).is_relative_to(self._root)
+        shown, real = Path(os.path.normpath(target)), Path(os.path.realpath(target))
+        return not (shown.is_relative_to(self._root) or real.is_relative_to(os.path.realpath(self._root)))
 
     def diff(self, before: str, after: str) -> str:
         """Return the unified diff between two snapshots."""

@@ -77,7 +77,9 @@ def test_answer_to_a_reworded_question_is_stale(tmp_path: Path) -> None:
 def test_open_question_shows_the_command_to_answer_it(tmp_path: Path) -> None:
     for result in (judge(tmp_path), answered(tmp_path)):
         assert result.verdict is Verdict.NEEDS_HUMAN
-        assert (result.reason or "").endswith("answer: planverify answer plan.yaml t yes # or no, or a reason")
+        assert (result.reason or "").endswith(
+            "answer: planverify answer plan.yaml t yes # or no, or a reason"
+        )
 
 
 @pytest.mark.parametrize(

@@ -317,18 +317,24 @@ def test_private_and_read_only_files_are_restored_as_such(tmp_path: Path, wholly
     assert {name: (tmp_path / name).stat().st_mode & 0o777 for name in modes} == modes
 
 
-def test_only_new_and_changed_links_out_of_the_root_are_listed(tmp_path: Path) -> None:
+def test_links_out_of_the_root_in_place_of_files_and_folders_are_listed(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
+    (root / "folder/file").touch()
+    (root / "file").touch()
+    (root / "inside").touch()
     (root / "old").symlink_to("../outside")
     snapshots = Snapshots(root, "shop")
     before = snapshots.take("before")
-    (root / "folder/inside").symlink_to("../folder")
-    (root / "folder/absolute").symlink_to(root / "folder")
-    (root / "folder/new").symlink_to("../../outside")
-    (root / "other").symlink_to("/usr/lib")
+    (root / "folder/file").unlink()
+    (root / "folder").rmdir()
+    (root / "folder").symlink_to("../outside")
+    for name, target in (("file", "/usr/lib"), ("inside", root / "old"), ("old", "../other")):
+        (root / name).unlink()
+        (root / name).symlink_to(target)
+    (root / "python").symlink_to("/usr/bin/python3")
 
-    assert snapshots.compare(before, snapshots.take("after")).escaping == ("folder/new", "other")
+    assert snapshots.compare(before, snapshots.take("after")).escaping == ("file", "folder")
 
 
 def test_files_of_nested_repositories_are_kept_and_restored(tmp_path: Path):
