@@ -391,7 +391,7 @@ def find_outcomes(
             green.note([one.todo_id for one in made if one.success and one.verified], changes)
         found += results
     share_places(found)
-    found = list(map(_without_wrong_suggestions, found))
+    found = list(map(_with_right_suggestions, found))
     causes = root_causes(found)
     if not recording:
         write_reports(found, run_id, causes)
@@ -425,20 +425,24 @@ def share_places(results: list[Assembled]) -> None:
         )
 
 
-def _without_wrong_suggestions(result: Assembled) -> Assembled:
-    """Remove suggestions that contradict the file tree or the todo's permissions."""
+def _with_right_suggestions(result: Assembled) -> Assembled:
+    """Name the todo in suggestions, and remove those that contradict the file tree or its permissions."""
     outcome, todo = result.outcome, result.todo
     if not outcome.failures:
         return result
     # Imported late: a passing run needs no suggestions.
     from planner.brief.instructions import read_instruction, right_suggestion
     from planner.planfile.source_excerpts import look_up
+    from pytest_planverify.diagnosis.rules.criteria import ACCEPT
 
     files = RootedFiles(result.root)
+    accept = ACCEPT.replace("TODO", shlex.quote(outcome.todo_id))
     protected = result.flat.loaded.plan.metadata.protected_files
 
     def checked(failure: Failure) -> Failure:
-        instruction = read_instruction(failure.suggestion or "")
+        suggestion = (failure.suggestion or "").replace(ACCEPT, accept)
+        failure = failure.model_copy(update={"suggestion": suggestion or None})
+        instruction = read_instruction(suggestion)
         if not (instruction.makes or instruction.changes):
             return failure
         context = look_up(files, todo.id, failure, result.evidence)

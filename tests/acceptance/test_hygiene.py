@@ -124,7 +124,7 @@ def test_an_accepted_change_is_no_violation(runs: dict[str, Verified]) -> None:
     assert run.verdicts["adds"] == "passed", str(run)
     assert run.verdicts["shouts"] == {"tests[0]": "passed", "hygiene": "failed"}
     assert run.exit_code == 13
-    assert "baseline accept TODO --file text.py --reason" in hygiene_failure(run, "shouts")["suggestion"]
+    assert "baseline accept shouts --file text.py --reason" in hygiene_failure(run, "shouts")["suggestion"]
 
 
 def test_a_suspected_file_of_the_product_can_be_accepted(runs: dict[str, Verified]) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from planner.model.evidence import ContractFact
     from pytest_planverify.diagnosis.case import Case
 
+ACCEPT = "planverify baseline accept TODO"
+"""Command in a suggestion. A diagnosis does not know its todo, so the outcome names it."""
+
 _SHOWN = 5
 """Limit of file names in a suggestion."""
 _LONGEST = 130
@@ -59,7 +62,7 @@ def judge_tampered(case: Case) -> Hit | None:
     return Hit(
         suggestion=(
             f"Restore the earlier state{of}{more}, or let a person accept the change: "
-            f"planverify baseline accept TODO{named} --reason '…'."
+            f"{ACCEPT}{named} --reason '…'."
         ),
         location=Location(path=first.path, line=first.line) if first.path else None,
     )

@@ -132,10 +132,11 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
                 yield file_signal("assertion-void", message, path)
     for path in changes.of_kind(*WORK, *PYTHON_JUDGES) if not _RUNNERS.issuperset(tools) else ():
         old, new = (_lines(tree.read(path)) for tree in (changes.before, changes.now))
-        for at, line in enumerate(new, 1):
-            if _SILENCES.search(line) and line not in old and _SILENCES.sub("", line) in old:
-                message = "A comment keeps a tool from reporting this line"
-                yield file_signal("finding-silenced", message, path, line=at, after=line)
+        added = [(at, line) for at, line in enumerate(new, 1) if line not in old]
+        # Beside other changes of the file, such a comment mostly has a reason.
+        if added and all(_SILENCES.search(line) and _SILENCES.sub("", line) in old for _, line in added):
+            message, (at, line) = "Only comments that keep a tool from reporting lines were added", added[0]
+            yield file_signal("finding-silenced", message, path, line=at, after=line)
 
 
 def _settings(path: str, content: bytes | None, tool: str) -> Any:

@@ -454,25 +454,22 @@ def _canned_answers(test: Function) -> set[tuple[str, str]]:
     """Return the answers that a test gives to mocks, as pairs of the mock's name and the answer."""
     found: set[tuple[str, str]] = set()
     for node in ast.walk(test):
-        calls = [node] if isinstance(node, ast.Call) else []
-        names = [name_of(node.targets[0])] if isinstance(node, ast.Assign) else []
-        if names and isinstance(node, ast.Assign):
-            calls = [node.value] if isinstance(node.value, ast.Call) else []
-            # mock.return_value = answer
-            owner = getattr(node.targets[0], "value", None)
-            found |= (
-                {(name_of(owner), ast.unparse(node.value))}
-                if names == ["return_value"] and owner
-                else set()
-            )
-        for call in calls:
-            # patch("package.module.name", return_value=answer), patch.object(module, "name", …)
-            names += [
-                str(each.value).rpartition(".")[2] for each in call.args if isinstance(each, ast.Constant)
-            ]
-            answers = [ast.unparse(each.value) for each in call.keywords if each.arg == "return_value"]
-            found |= {(name, answer) for name in names for answer in answers}
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr="return_value", value=mock), *_], value=answer):
+                found.add((name_of(mock), ast.unparse(answer)))
+            case ast.Assign(targets=[target, *_], value=ast.Call() as call):  # name = Mock(return_value=…)
+                found |= {(name_of(target), answer) for answer in _return_values(call)}
+            case ast.Call():
+                # patch("package.module.name", return_value=…), patch.object(module, "name", return_value=…)
+                names = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+                found |= {(each.rpartition(".")[2], it) for each in names for it in _return_values(node)}
+            case _:
+                pass
     return found
+
+
+def _return_values(call: ast.Call) -> list[str]:
+    return [ast.unparse(each.value) for each in call.keywords if each.arg == "return_value"]
 
 
 def _asks_stand_in(check: ast.AST, canned: set[tuple[str, str]]) -> bool:

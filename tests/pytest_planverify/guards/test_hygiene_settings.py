@@ -135,11 +135,12 @@ def test_script_of_a_criterion_must_stay_able_to_fail() -> None:
 
 
 @pytest.mark.parametrize("comment", ["# noqa: F401", "# type: ignore[import]", "# pragma: no cover"])
-def test_comment_that_silences_a_tool_on_a_line_from_before_is_found(comment: str) -> None:
+def test_change_of_nothing_but_comments_that_silence_a_tool_is_found(comment: str) -> None:
     grants = Grants(todos=(TodoReach(todo_id="a", tools=("ruff",)),))
     tree = {**TREE, "pkg/a.py": "import os\n"}
     assert signs({"pkg/a.py": f"import os  {comment}\n"}, tree=tree, grants=grants) == {"finding-silenced"}
-    assert signs({"pkg/a.py": f"import os\nimport re  {comment}\n"}, tree=tree, grants=grants) == set()
+    for text in (f"import os\nimport re  {comment}\n", f"import os  {comment}\nimport re\n"):
+        assert signs({"pkg/a.py": text}, tree=tree, grants=grants) == set()
 
 
 def test_pytest_entry_points_in_setup_files_are_found() -> None:
