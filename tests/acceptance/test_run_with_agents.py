@@ -319,8 +319,8 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
 
     baseline = project / ".planverify/plans/shop/run-baseline.json"
     recorded = baseline.read_bytes()
-    for path in (project / ".planverify/harness/shop/plan.yaml", baseline):
-        path.write_text("forged")
+    for file in (project / ".planverify/harness/shop/plan.yaml", baseline):
+        file.write_text("forged")
     done = run(project, *words, "--resume")
     assert baseline.read_bytes() == recorded
     assert done.exit_code == 0, str(done)

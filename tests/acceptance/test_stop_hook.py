@@ -74,7 +74,9 @@ def test_the_hook_stops_blocking_after_its_limit_and_notifies_a_person(shop: Exa
     ]
     assert [each.status for each in calls] == [2, 2, 0]
     message = calls[-1].json["systemMessage"]
-    assert message.startswith("planverify: not done, although the agent was told 2 times: plan.yaml: ")
+    assert message.startswith(
+        "planverify: not done, although the agent was told 2 times: plan.yaml:2:8 items: "
+    )
     again = stops_with_a_broken_plan(shop.root, stop_hook_active=False)
     assert again.status == 2, "a person has prompted the agent since"
 
