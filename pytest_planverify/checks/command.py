@@ -208,9 +208,9 @@ def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:
 def _below(root: Path, text: str) -> str:
     """Return a text with paths relative to the root where they lie below it."""
     # Tools print paths as they were given the root, or resolved.
-    for base in dict.fromkeys((f"{root.absolute()}/", f"{root.resolve()}/")):
-        text = text.replace(f"file://{base}", "").replace(base, "")
-    return text
+    bases = {re.escape(f"{each}/") for each in (root.absolute(), root.resolve())}
+    # Not in the middle of another path: ``/home/app/`` is no folder of ``/app``.
+    return re.sub(rf"(?<![\w./~-])(?:file://)?(?:{'|'.join(sorted(bases))})", "", text)
 
 
 # -- success that proves nothing ------------------------------------------------------------------------

@@ -165,6 +165,14 @@ def test_paths_in_output_are_relative_to_the_root(tmp_path: Path) -> None:
     assert str(tmp_path) not in result.evidence[0].model_dump_json()
 
 
+def test_path_that_only_ends_like_the_root_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text(f"raise SystemExit('/home{tmp_path}/a.py, file://{tmp_path}/b.py')")
+
+    result = run("python check.py", tmp_path)
+
+    assert f"/home{tmp_path}/a.py, b.py" in result.evidence[0].model_dump_json()
+
+
 def test_skipped_unittests_are_vacuous(tmp_path: Path) -> None:
     (tmp_path / "test_s.py").write_text(f"{UNITTEST}    @unittest.skip('x')\n    def test(self): pass\n")
     result = run("python -m unittest test_s", tmp_path)
