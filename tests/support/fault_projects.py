@@ -75,8 +75,7 @@ FAULTS: dict[str, Fault] = {
         category="TEST_REGRESSION",
     ),
     "c_stack": Fault(
-        code="import ctypes, sys\nsys.setrecursionlimit(10**8)\n"
-        "again = ctypes.CFUNCTYPE(None)(lambda: again())\nagain()",
+        code="import faulthandler\nfaulthandler._stack_overflow()",
         signal="SIGSEGV",
     ),
     "close_stdout": Fault(code="import os, sys\nsys.stdout.close()\nos.close(1)"),

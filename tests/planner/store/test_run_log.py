@@ -276,7 +276,7 @@ def test_an_overlong_line_is_refused_without_being_read_whole(
         ("pipe", "not a regular file"),
         ("link", "Too many levels of symbolic links"),
         ("no/such/folder", "No such file or directory"),
-        ("a\0b", "null byte"),
+        ("a\0b", "embedded null"),
     ],
 )
 def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path, name: str, problem: str) -> None:
