@@ -323,9 +323,9 @@ def _library_functions(names: Iterable[str]) -> list[tuple[dict[str, Any], str, 
 
     Each as the namespace, the name in it, and the value. An import may replace them by others.
     """
-    spaces = [
-        vars(sys.modules[name]) for name in names if name.partition(".")[0] in sys.stdlib_module_names
-    ]
+    own = (name for name in names if name.partition(".")[0] in sys.stdlib_module_names)
+    # A plugin may have blocked a module by ``None``.
+    spaces = [getattr(sys.modules[name], "__dict__", {}) for name in own]
     kinds = (type, types.FunctionType, types.BuiltinFunctionType)
     return [
         (space, name, value)

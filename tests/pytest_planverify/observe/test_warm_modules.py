@@ -226,6 +226,16 @@ def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World)
     in_fork(work)
 
 
+def test_modules_are_preloaded_although_one_of_the_standard_library_is_blocked(world: World):
+    world.install({"heavy.py": ""})
+
+    def work() -> Unfit | None:
+        sys.modules["readline"] = None  # type: ignore[assignment]
+        return world.unfit("heavy")
+
+    assert in_fork(work) is None
+
+
 def test_module_that_cannot_be_preloaded_is_left_to_the_worker(world: World):
     def work() -> bool:
         world.shelf.fill(["no_such_module"])
