@@ -15,6 +15,7 @@ import re
 import shlex
 import tomllib
 from configparser import ConfigParser
+from configparser import Error as ConfigError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -131,7 +132,7 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
                 message = f"{path}, which a criterion runs, can no longer fail"
                 yield file_signal("assertion-void", message, path)
     for path in changes.of_kind(*WORK, *PYTHON_JUDGES) if not _RUNNERS.issuperset(tools) else ():
-        old, new = (_lines(tree.read(path)) for tree in (changes.before, changes.now))
+        old, new = {*_lines(changes.before.read(path))}, _lines(changes.now.read(path))
         added = [(at, line) for at, line in enumerate(new, 1) if line not in old]
         # Beside other changes of the file, such a comment mostly has a reason.
         if added and all(_SILENCES.search(line) and _SILENCES.sub("", line) in old for _, line in added):
@@ -142,7 +143,7 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
 def _settings(path: str, content: bytes | None, tool: str) -> Any:
     """Return what a file sets for a tool, parsed as far as its format is known; false if nothing."""
     text, name = (content or b"").decode("utf-8", "replace"), posixpath.basename(path)
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, KeyError, TypeError, ConfigError, RecursionError):
         if name == "pyproject.toml":
             return tomllib.loads(text)["tool"][tool]
         if name == "package.json":
@@ -161,9 +162,12 @@ def _settings(path: str, content: bytes | None, tool: str) -> Any:
 def _has_all(old: Any, new: Any) -> bool:
     """Return whether all commands, by name or line, are still as they were."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return old.items() <= new.items()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    rest = iter(cast("list[str]", new or ()))
-    return all(each in rest for each in cast("list[str]", old or ()))
+        commands = cast("dict[str, object]", new)
+        return all(commands.get(name) == each for name, each in cast("dict[str, object]", old).items())
+    if not (isinstance(old, list) and isinstance(new, list)):
+        return not old
+    rest = iter(cast("list[str]", new))
+    return all(each in rest for each in cast("list[str]", old))
 
 
 def _lines(content: bytes | None) -> list[str]:

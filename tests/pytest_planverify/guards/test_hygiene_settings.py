@@ -125,6 +125,26 @@ def test_configuration_of_tools_that_a_makefile_runs_needs_permission() -> None:
         assert signs(change, tree=tree, grants=grants) == wanted
 
 
+@pytest.mark.parametrize(
+    ("tool", "path", "text"),
+    [
+        ("flake8", "setup.cfg", "no heading"),
+        ("npm", "package.json", '{"scripts": 5}'),
+        ("npm", "package.json", "[" * 100_000),
+        ("ruff", "pyproject.toml", "tool = " + "[" * 10_000),
+    ],
+    ids=["no section", "no mapping", "deep JSON", "deep TOML"],
+)
+def test_configuration_that_became_unreadable_is_a_change(tool: str, path: str, text: str) -> None:
+    old = {
+        "setup.cfg": "[flake8]\nselect = E\n",
+        "package.json": '{"scripts": {"a": "b"}}',
+        "pyproject.toml": RULES,
+    }
+    grants = Grants(todos=(TodoReach(todo_id="a", tools=(tool,)),))
+    assert "configuration-narrowed" in signs({path: text}, tree={**TREE, path: old[path]}, grants=grants)
+
+
 def test_script_of_a_criterion_must_stay_able_to_fail() -> None:
     grants = Grants(todos=(TodoReach(todo_id="a", scripts=("ci/check.py",)),))
     tree = {**TREE, "ci/check.py": CHECKER}
