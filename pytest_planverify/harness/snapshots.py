@@ -255,7 +255,7 @@ class Snapshots:
         new = tuple(path for facts, path in pairs if facts[4] == "A")
         changed = tuple(path for _, path in pairs)
         # Other links may lead out of the root, such as that of a virtual environment to its interpreter.
-        known = [path for path in changed if path not in new]
+        known = [path for facts, path in pairs if facts[4] != "A"]
         replaced = {*known, *(parent.as_posix() for path in known for parent in Path(path).parents)}
         # The old mode follows a colon.
         links = ((path, facts[3]) for facts, path in pairs if facts[1] == _LINK != facts[0][1:])
