@@ -198,7 +198,7 @@ class _Summary:
             _write_row(row._replace(tail="") if is_repeated else row, columns, self._screen)
             if self._verbose:
                 self._write_checks(outcome.checks)
-            detailed = standing(outcome).is_open and (self._verbose or not _is_told(outcome))
+            detailed = standing(outcome).is_open and (self._verbose or not _is_known(outcome))
             if detailed:
                 self._write_details(outcome)
             else:
@@ -347,8 +347,8 @@ class _Summary:
         because = ""
         for cause in shown:
             # Neighbours have their places for one reason, which is shown with the first of them only.
-            told, because = because, cause.because
-            reason = "" if because == told else because
+            before, because = because, cause.because
+            reason = "" if because == before else because
             self._write_cause(cause, str(cause.rank).rjust(len(str(shown[-1].rank))), reason)
         if left := len(causes) - len(shown):
             text = f"and {counted(left, 'cause')} more; -v shows {'it' if left == 1 else 'them'}"
@@ -469,7 +469,7 @@ def _rows_of(outcomes: Sequence[Outcome], screen: ReportScreen) -> list[_Row]:
     return rows
 
 
-def _is_told(outcome: Outcome) -> bool:
+def _is_known(outcome: Outcome) -> bool:
     """Return whether an earlier run has shown why the todo fails, and this one ran none of its commands."""
     checks = outcome.checks
     is_carried = all(check.taken_from for check in checks if check.cmd)

@@ -77,16 +77,16 @@ def test_the_wheel_registers_the_plugin_and_has_its_metadata(wheel: Path) -> Non
     with zipfile.ZipFile(wheel) as archive:
         (info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
         entry_points = archive.read(f"{info}/entry_points.txt").decode()
-        said = email.message_from_bytes(archive.read(f"{info}/METADATA"))
+        fields = email.message_from_bytes(archive.read(f"{info}/METADATA"))
         licenses = [name for name in archive.namelist() if name.startswith(f"{info}/licenses/")]
 
     assert "[pytest11]\nplanverify = pytest_planverify.plugin" in entry_points
-    assert said["Name"] == "pytest-planverify"
-    assert said["License-Expression"] == "MIT"
-    assert said["Requires-Python"] == ">=3.11"
-    assert "pandas>=2.2; extra == 'examples'" in said.get_all("Requires-Dist", [])
-    assert {"Framework :: Pytest", "Typing :: Typed"} <= set(said.get_all("Classifier", []))
-    assert said.get_payload().startswith("# pytest-planverify")
+    assert fields["Name"] == "pytest-planverify"
+    assert fields["License-Expression"] == "MIT"
+    assert fields["Requires-Python"] == ">=3.11"
+    assert "pandas>=2.2; extra == 'examples'" in fields.get_all("Requires-Dist", [])
+    assert {"Framework :: Pytest", "Typing :: Typed"} <= set(fields.get_all("Classifier", []))
+    assert fields.get_payload().startswith("# pytest-planverify")
     assert licenses == [f"{info}/licenses/LICENSE"]
 
 
