@@ -282,7 +282,9 @@ class Index:
             # The update comes first: it locks before anything is read, so that writers do not interleave.
             connection.execute(INDEX.update().values(version=VERSION))
             for table in (*OF_SOURCES, SOURCES):
-                connection.execute(table.delete().where(table.c.source.in_(made)))
+                # One value a statement: databases limit the parameters of one, SQLite to 32,766.
+                old = table.delete().where(table.c.source == sql.bindparam("old"))
+                connection.execute(old, [{"old": key} for key in made])
                 name = table.name.removeprefix("planverify_")
                 rows = [_storable(table, key, row) for key in made for row in made[key].get(name, ())]
                 if rows:
@@ -299,15 +301,15 @@ class Index:
         """Return the runs of a plan, or of all plans, newest first, with their branches and questions."""
         at = RUNS.c
         wanted = sql.select(RUNS).order_by(at.opened.desc(), at.run_id.desc(), at.source.desc())
-        found = self._rows(_of_plan(wanted, RUNS, plan_id).limit(limit))
+        wanted = _of_plan(wanted, RUNS, plan_id).limit(limit)
+        by_source = {run["source"]: run | {"branches": [], "questions": []} for run in self._rows(wanted)}
         # One query for each table, not for each run.
-        by_source: dict[str, Found] = {}
-        for run in found:
-            by_source[run["source"]] = run | {"branches": [], "questions": []}
+        sources = sql.select(wanted.subquery().c.source)
         for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
-            wanted = sql.select(table).where(table.c.source.in_(by_source)).order_by(table.c.id)
+            wanted = sql.select(table).where(table.c.source.in_(sources)).order_by(table.c.id)
             for row in self._rows(wanted):
-                if row.get("branch_id", "") is not None:  # a retry is no branch
+                # A retry is no branch; a run may have been added since the first query.
+                if row.get("branch_id", "") is not None and row["source"] in by_source:
                     by_source[row["source"]][key].append(row)
         for run in by_source.values():
             run["average_resolution_seconds"] = mean_resolution(run["branches"])
