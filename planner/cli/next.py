@@ -30,8 +30,8 @@ from planner.model.verdicts import PlanState, TodoLife, Verdict
 from planner.planfile.loader import shown_path
 from planner.policy.dependencies import waves
 from planner.policy.outcomes import failures_of
-from planner.store.lines import action_text
 from planner.store.plan_run import PlanRun
+from planner.store.run_log import action_text
 from planner.text.display import counted, listed
 from planner.text.markdown import safe
 

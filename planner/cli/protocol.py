@@ -22,8 +22,7 @@ from planner.cli.screen import Screen
 from planner.errors import IllegalTransition, LogError, PlannerError, RefusedEvent
 from planner.model.verdicts import TodoLife
 from planner.store.chain import one_line
-from planner.store.lines import MAX_EVENT_BYTES, action_text, logged_actions, read_event
-from planner.store.run_log import RunLog
+from planner.store.run_log import MAX_EVENT_BYTES, RunLog, action_text, logged_actions, read_event
 from planner.store.run_log import replay as decide_again
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted

@@ -31,8 +31,7 @@ from planner.planfile.loader import shown_path
 from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, SubPlanNotFound, load_tree
 from planner.store.chain import log_error, one_line
-from planner.store.lines import without_secrets
-from planner.store.run_log import RunLog, Step, log_to_continue, make_log_folder
+from planner.store.run_log import RunLog, Step, log_to_continue, make_log_folder, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

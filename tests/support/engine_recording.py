@@ -23,7 +23,7 @@ from text_bundles import write_bundle
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Implement, Notify, Verify
 from planner.store.chain import GENESIS, chained
-from planner.store.lines import body, event_text
+from planner.store.run_log import body, event_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,8 +10,7 @@ from simulation import Watcher
 
 from planner.cli.explain import tell
 from planner.store.chain import GENESIS, chained
-from planner.store.lines import body
-from planner.store.run_log import Step
+from planner.store.run_log import Step, body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

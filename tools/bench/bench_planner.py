@@ -33,8 +33,7 @@ from planner.planfile.writer import dump_plan
 from planner.policy.dependencies import waves
 from planner.store.chain import GENESIS, chained
 from planner.store.index import open_index
-from planner.store.lines import body
-from planner.store.run_log import FOLDER
+from planner.store.run_log import FOLDER, body
 from planner.web.app import create_app
 from pytest_planverify.reports.cases import ReportInput
 from pytest_planverify.reports.formats import FORMATS, render

@@ -37,7 +37,7 @@ from planner.model.taxonomy import Category, Owner, Repeatability
 from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, TodoState, Verdict
 from planner.policy.criteria import criterion_ids
 from planner.store.chain import GENESIS, chained, check_link
-from planner.store.lines import action_text, body, event_text, logged_actions, parse_event, parse_line
+from planner.store.run_log import action_text, body, event_text, logged_actions, parse_event, parse_line
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RED_EVERY = 7

@@ -16,7 +16,7 @@ from planner.errors import RefusedEvent
 from planner.model.edits import RetargetCheck
 from planner.model.events import Decision, PlanRevised, SubPlanLoaded
 from planner.model.plan import Policy
-from planner.store.lines import read_event
+from planner.store.run_log import read_event
 from planner.store.session import RunSession, RunSettings
 
 

@@ -15,7 +15,7 @@ from planner.engine import State, start, step
 from planner.model.actions import Action
 from planner.model.events import Event, PlanSubmitted
 from planner.store.chain import GENESIS, chained, check_link
-from planner.store.lines import action_text, body, event_text, parse_event, parse_line
+from planner.store.run_log import action_text, body, event_text, parse_event, parse_line
 
 SEEDS = 150
 

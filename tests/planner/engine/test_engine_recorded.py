@@ -13,7 +13,7 @@ from planner.engine import fold, start, step
 from planner.errors import RefusedEvent
 from planner.model.events import PlanSubmitted
 from planner.store.chain import GENESIS, check_link
-from planner.store.lines import action_text, logged_actions, parse_event, parse_line
+from planner.store.run_log import action_text, logged_actions, parse_event, parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

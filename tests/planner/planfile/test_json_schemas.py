@@ -13,7 +13,7 @@ from simulation import Simulation
 
 from planner.planfile import schemas
 from planner.planfile.schemas import schema
-from planner.store.lines import action_text, event_text
+from planner.store.run_log import action_text, event_text
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 

@@ -26,9 +26,17 @@ from planner.planfile.tree import load_tree
 from planner.policy.limits import lowered
 from planner.store import session as session_module
 from planner.store.index import open_index
-from planner.store.lines import MAX_EVENT_BYTES, logged_actions, parse_event, read_event
 from planner.store.plan_run import PlanRun
-from planner.store.run_log import RunLog, make_log_folder, plan_logs, replay
+from planner.store.run_log import (
+    MAX_EVENT_BYTES,
+    RunLog,
+    logged_actions,
+    make_log_folder,
+    parse_event,
+    plan_logs,
+    read_event,
+    replay,
+)
 from planner.store.session import EventCompleter, RunSession, RunSettings
 from planner.testing import simulate_failure, simulate_success
 
