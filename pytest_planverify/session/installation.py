@@ -1,4 +1,4 @@
-"""Facts that the parent adds to a failure: installed packages, nearby modules, actual signatures."""
+"""Facts that the parent adds to a failure: installed packages, nearby modules, promised signatures."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from planner.text.sanitizing import clean
 from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from planner.model.evidence import Evidence, ExceptionFact, Frame
+    from planner.model.evidence import Evidence, ExceptionFact
 
 _MOST_UNMET = 200
 """Limit of unmet requirements in evidence; a compiled requirements file may list more than a hundred."""
@@ -233,83 +233,33 @@ MAX_SIGNATURE = 500
 
 
 def with_promise(evidence: Evidence, root: Path) -> Evidence:
-    """Return the evidence of a failed call with the promised and the actual signature, where known.
+    """Return the evidence of a failed call with the signature that the todo's contract promises.
 
-    The promise is read from the todo's contract, the actual signature from the product's source. Other
-    evidence is returned unchanged.
+    With it comes the signature in the product's source, which is read, never executed, unless the source
+    is inconclusive. Other evidence is returned unchanged.
     """
     # Only the first exception is examined, and only if it reports arguments that do not fit.
     first = evidence.exceptions[0] if evidence.exceptions else None
     is_call = first is not None and first.qualified == "builtins.TypeError"
     callee = callee_of(first.message) if first is not None and is_call else None
-    if callee is None:
+    if callee is None or evidence.contract_path is None:
         return evidence
-    signatures = {
-        "promised": _promised(callee, evidence.contract_path, root),
-        "actual_signature": actual_signature(callee, evidence.subjects, root),
-    }
-    return evidence.model_copy(update=signatures) if any(signatures.values()) else evidence
-
-
-def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:
-    if contract_path is None:
-        return None
     # Imported late: only such a failure needs contracts.
-    from planner.contracts.comparison import render_signature
+    from planner.contracts.comparison import compare_contract, render_signature
     from planner.contracts.file import read_contract_file
     from planner.errors import ContractFileError
 
     try:
-        contract = read_contract_file(Path(contract_path), root=root)
-    except ContractFileError:
-        return None  # reported by the criterion that compares the contract
+        contract = read_contract_file(Path(evidence.contract_path), root=root)
+        differences = compare_contract(contract, root)
+    except (ContractFileError, OSError):
+        return evidence  # reported by the criterion that compares the contract
     functions = {each.name: each for each in contract.functions}
-    methods = {f"{each.name}.{one.name}": one for each in contract.classes for one in each.methods}
-    promised = {**functions, **methods}.get(callee)
-    if promised is None:
-        return None
-    return clean(f"{callee}{render_signature(promised)}", limit=MAX_SIGNATURE)
-
-
-def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str | None:
-    """Return a signature as in the product's source, for example ``compute_rsi(series, period=14)``.
-
-    The source is read, never executed. ``subjects`` are the definitions that the test used: their files
-    are searched, those of functions or classes with the callee's name first. ``None`` if the source is
-    inconclusive: no such definition, a conditional one, or a decorator that may change the signature.
-    """
-    from griffe import Kind
-
-    from planner.contracts.comparison import render_signature
-    from planner.contracts.source import (
-        ModuleProblem,
-        ModuleReader,
-        bound_signature,
-        members,
-        strange_decorator,
-        uncertainty,
-    )
-
-    *classes, name = callee.split(".")
-    first = (*classes, name)[0]
-    named = sorted(subjects, key=lambda frame: frame.function.split(".")[0] != first)
-    reader = ModuleReader(root)
-    for path in dict.fromkeys(frame.path for frame in named):
-        module = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        try:
-            owner: Any = reader.read(module)
-        except (ModuleProblem, OSError):
-            continue
-        for each in classes:
-            owner = None if owner is None or uncertainty(owner, each) else owner.members.get(each)
-            owner = owner if owner is not None and owner.is_class else None
-        if owner is None or uncertainty(owner, name):
-            continue
-        if name in members(owner, Kind.CLASS):
-            return f"{callee}()"  # a class without a constructor
-        if name in members(owner, Kind.FUNCTION):
-            found = owner.members[name]
-            if strange_decorator(found) is not None:
-                return None
-            return clean(f"{callee}{render_signature(bound_signature(found))}", limit=MAX_SIGNATURE)
-    return None
+    functions |= {f"{each.name}.{one.name}": one for each in contract.classes for one in each.methods}
+    if callee not in functions:
+        return evidence
+    promised = clean(f"{callee}{render_signature(functions[callee])}", limit=MAX_SIGNATURE)
+    # A difference that is of no other function may be of the whole module, and so of this one.
+    found = [each for each in differences if each.name not in functions.keys() - {callee}]
+    actual = next((each.actual for each in found if each.name == callee), None) if found else promised
+    return evidence.model_copy(update={"promised": promised, "actual_signature": actual})
