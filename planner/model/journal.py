@@ -11,7 +11,6 @@ from pydantic import Field
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
 from planner.model.outcome import Check, PlanRef
-from planner.model.verdicts import TodoState
 
 
 class JournalRecord(ReadValue):
@@ -67,13 +66,6 @@ class CheckJudged(JournalRecord, CheckRun):
     todo_id: str
     final: bool = False
     """No rerun is pending: a failure was confirmed, or a pass needs no confirmation."""
-
-
-class TodoJudged(JournalRecord):
-    """The state of a todo at the end of the run."""
-
-    todo_id: str
-    state: TodoState
 
 
 class RunUnexplained(JournalRecord):

@@ -76,7 +76,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
     for each, part in zip(runs, parts, strict=True):
         # Last, so that a journal that has its end record has all of its files.
-        each.journal.close(part)
+        each.journal.close(part.run)
     if report is not None and report.text:
         facts.tw.line(report.text)
     if not settings.recording:

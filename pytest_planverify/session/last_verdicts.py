@@ -13,15 +13,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from planner.errors import FileWriteError
 from planner.model.base import ReadValue
 from planner.model.journal import RestsOn
 from planner.model.verdicts import CheckKind, Verdict
@@ -231,7 +230,6 @@ class FileDigests:
         """Names are relative to ``root``, the plan's."""
         self._root = root
         self._known: dict[str, tuple[tuple[int, ...], str]] = {}
-        self._names: dict[str, str] = {}
         self._examining: dict[str, bool] = {}
 
     def of(self, name: str) -> str:
@@ -260,12 +258,6 @@ class FileDigests:
                 self._examining[digest] = _EXAMINING.search((self._root / name).read_bytes()) is not None
         return self._examining.get(digest, False)
 
-    def _name_of(self, path: str) -> str:
-        name = self._names.get(path)
-        if name is None:
-            name = self._names[path] = os.path.relpath(path, self._root)
-        return name
-
     def basis(self, record: WorkerRecord, more: Iterable[str | None]) -> tuple[RestsOn | None, bool]:
         """Return the files that a worker's verdict depends on, and whether none changed while it ran.
 
@@ -275,8 +267,9 @@ class FileDigests:
         facts = record.files_read
         if facts is None or facts.get("unknown") or not _is_complete(record):
             return None, True
-        read = (*map(str, facts.get("files", ())), *(path for path in more if path is not None))
-        seen = {name: self._digest_and_change(name) for name in sorted(map(self._name_of, read))}
+        read = {*map(str, facts.get("files", ())), *(path for path in more if path is not None)}
+        names = sorted(os.path.relpath(path, self._root) for path in read)
+        seen = {name: self._digest_and_change(name) for name in names}
         rests_on = RestsOn(
             files={name: digest for name, (digest, _) in seen.items()},
             native=bool(facts.get("native")) or any(map(self._examines_files, seen)),
@@ -448,43 +441,29 @@ def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def _is_own(path: Path, name: str, began: float, ended: float) -> bool:
-    """Return whether a new file was written by the run itself, judged by its ctime (nobody can set it).
+    """Return whether a new file, code excepted, was written by the run itself.
 
-    Files of outcomes always count as its own, code never does.
+    Judged by its ctime, which nobody can set.
     """
-    if _is_outcome_file(path):
-        return True
     try:
         return not is_code(name) and began <= path.lstat().st_ctime <= ended
     except OSError:
         return False
 
 
-class TreeWatch:
-    """Reads the state in a thread while the run starts, and writes it once there is a verdict."""
+def start_reading(roots: Sequence[Path], apart: Sequence[Path] = ()) -> Future[TreeState | None]:
+    """Read the state in a thread, while the run starts; arguments and result as of :func:`read_tree`."""
+    reading: Future[TreeState | None] = Future()
 
-    def __init__(
-        self, roots: Sequence[Path], apart: Sequence[Path] = (), known: TreeState | None = None
-    ) -> None:
-        """``known`` is the state if it was read already."""
-        self._state = known
-        self._thread = threading.Thread(
-            target=self._read, args=(tuple(roots), tuple(apart)), name="planverify-tree", daemon=True
-        )
-        if known is None:
-            self._thread.start()
+    def read() -> None:
+        try:
+            reading.set_result(read_tree(roots, apart))
+        except BaseException as error:  # of any kind: else the reader would wait for ever
+            reading.set_exception(error)
 
-    def keep(self, path: Path) -> None:
-        """Write the state. If it is unknown or cannot be written, the run cannot be resumed."""
-        if self._thread.ident is not None:  # it was started
-            self._thread.join()
-        if self._state is not None:
-            with suppress(FileWriteError):
-                self._state.write(path)
-
-    def _read(self, roots: tuple[Path, ...], apart: tuple[Path, ...]) -> None:
-        with suppress(OSError):
-            self._state = read_tree(roots, apart)
+    # A daemon, so that a git that hangs does not keep this process from ending.
+    threading.Thread(target=read, name="planverify-tree", daemon=True).start()
+    return reading
 
 
 def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
@@ -513,13 +492,3 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
 
 _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
 """Number of fields before the path, by kind of entry in ``git status --porcelain=v2``."""
-
-
-def _is_outcome_file(path: Path) -> bool:
-    """Return whether a file holds outcomes, which no verdict depends on."""
-    with suppress(OSError):
-        if path.suffix == ".json" and stat.S_ISREG(path.lstat().st_mode):
-            with open(path, "rb") as file:
-                head = file.read(400)
-            return head.lstrip(b"{ \n").startswith(b'"schema_version"') and b'"todo_list_id"' in head
-    return False

@@ -56,8 +56,7 @@ from pytest_planverify.session.last_verdicts import (
     FileDigests,
     LastVerdicts,
     Present,
-    TreeWatch,
-    read_tree,
+    start_reading,
     verdicts_to_keep,
 )
 from pytest_planverify.session.plans import reference_of, todos_in_scope
@@ -124,24 +123,20 @@ class SessionRun:
         self.changes = _changes(flat, own, self.baseline)
         """What the work has changed, by the root of the plan and of each sub-plan."""
         self.reference = reference_of(flat, chosen.shown)
-        self._last_verdicts, watch = LastVerdicts(), None
+        self._last_verdicts, reading = LastVerdicts(), None
         if not settings.collect_only:
-            roots = [part.root for part in flat.parts]
-            # Read now only if last verdicts may be kept; otherwise a thread reads it while workers start.
-            tree = None
+            reading = start_reading([part.root for part in flat.parts], own)
             if settings.resume or settings.may_stop_or_narrow or len(asked) < len(self.todos):
-                tree = read_tree(roots, own)
                 now = Present(
                     flat=flat,
                     settings=settings,
                     reference=self.reference,
-                    tree=tree,
+                    tree=reading.result(),
                     apart=own,
                     baseline=self.baseline,
                 )
                 self._last_verdicts = verdicts_to_keep(now, [todo.id for todo in asked])
-            watch = TreeWatch(roots, own, tree)
-        self.journal = RunJournal(folder.journal, self.id, None if watch is None else watch.keep)
+        self.journal = RunJournal(folder.journal, self.id, reading)
         try:
             self.journal.open(
                 facts.run_id,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planner.catalog.pytest_arguments import split_options
+from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import JOURNAL, JOURNAL_VERSION, PARENT
 from planner.planfile.plan_folder import HOME, make_home
@@ -24,14 +25,16 @@ from planner.planfile.record_files import outcomes_text
 from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
+    from concurrent.futures import Future
     from pathlib import Path
 
     from planner.model.journal import CheckRun
-    from planner.model.outcome import OutcomeDocument, PlanRef
+    from planner.model.outcome import OutcomeDocument, PlanRef, RunInfo
     from planner.model.plan import Todo
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.options import Settings
+    from pytest_planverify.session.last_verdicts import TreeState
 
 KEPT_RUNS = 20
 _ABANDONED_SECONDS = 600
@@ -124,14 +127,11 @@ class RunJournal:
     to.
     """
 
-    def __init__(self, path: Path, plan_id: str, keep_tree: Callable[[Path], None] | None = None) -> None:
-        """``keep_tree`` writes the state of the tree, which a verdict needs to be reused, to that path.
-
-        It is called before the first verdict.
-        """
+    def __init__(self, path: Path, plan_id: str, tree: Future[TreeState | None] | None = None) -> None:
+        """``tree`` is the state of the files at the run's start, which a verdict needs to be kept later."""
         self._path = path
         self._plan_id = plan_id
-        self._keep_tree = keep_tree
+        self._tree = tree
 
     def open(
         self,
@@ -165,10 +165,13 @@ class RunJournal:
 
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
         """Record a verdict."""
-        # Before the verdict: without the state of the tree, nobody could tell what has changed since.
-        if self._keep_tree is not None:
-            self._keep_tree(self._path.with_name(TREE))
-            self._keep_tree = None
+        # The state is written before the first verdict: without it, nobody could tell what has changed
+        # since. If it is unknown or cannot be written, the run cannot be resumed.
+        if self._tree is not None:
+            with suppress(OSError, FileWriteError):
+                if (state := self._tree.result()) is not None:
+                    state.write(self._path.with_name(TREE))
+            self._tree = None
         self.append(
             "check_judged",
             plan=self._plan_id,
@@ -190,18 +193,10 @@ class RunJournal:
         finally:
             journal.close()
 
-    def close(self, document: OutcomeDocument) -> None:
-        """Write the last records: state of each todo and exit status.
-
-        The outcome file beside the journal is written before.
-        """
-        plan, run = self._plan_id, document.run
-        for each in document.outcomes:
-            if each.plan == plan:
-                facts = {"todo_id": each.todo_id, "state": each.state, "blocked_by": each.blocked_by}
-                self.append("todo_judged", plan=plan, **facts)
+    def close(self, run: RunInfo) -> None:
+        """Write the last record; the outcome file beside the journal is written before."""
         end = {"run_id": run.run_id, "exit_status": run.exit_status, "interrupted": run.interrupted}
-        self.append("run_finished", plan=plan, **end)
+        self.append("run_finished", plan=self._plan_id, **end)
 
 
 def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:

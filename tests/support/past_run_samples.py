@@ -14,7 +14,7 @@ from planner.model.verdicts import CheckKind, EvidenceKind, Verdict
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.observe.spec import Narrowing
 from pytest_planverify.options import PlanArgument, Settings
-from pytest_planverify.session.last_verdicts import TreeWatch
+from pytest_planverify.session.last_verdicts import start_reading
 from pytest_planverify.session.plans import ChosenPlan, load_plans, reference_of
 from pytest_planverify.session.run_folder import RunFolder, RunJournal
 
@@ -77,7 +77,7 @@ class Killed:
         self.folder = RunFolder(root, run_id)
         self.folder.create()
         self.own = (self.chosen.plan.path,)
-        self.journal = RunJournal(self.folder.journal, PLAN, TreeWatch([root], self.own).keep)
+        self.journal = RunJournal(self.folder.journal, PLAN, start_reading([root], self.own))
         self.todos = list(self.chosen.plan.plan.items)
         self.journal.open(
             run_id,

@@ -152,7 +152,7 @@ def test_finished_run_is_recovered_from_its_own_outcomes(interrupted: bool, tmp_
     done = samples.outcome("a", "A", TodoState.DONE, samples.check("tests[0]"), plan=PLAN)
     written = samples.document(done, exit_status=1, interrupted=interrupted)
     keep_outcomes(written, killed.folder.path / "outcomes.json")
-    killed.journal.close(written)
+    killed.journal.close(written.run)
 
     assert recovered(tmp_path) == written
 
@@ -354,9 +354,9 @@ def test_newest_run_with_a_verdict_counts(tmp_path: Path):
 
 def test_only_unfinished_runs_are_resumed(tmp_path: Path):
     ended = Killed(tmp_path, FIRST).judged("a")
-    ended.journal.close(samples.document())
+    ended.journal.close(samples.document().run)
     stopped = Killed(tmp_path, SECOND).judged("b")
-    stopped.journal.close(samples.document(interrupted=True, exit_status=2))
+    stopped.journal.close(samples.document(interrupted=True, exit_status=2).run)
 
     assert last(tmp_path, unfinished=True).held.keys() == {B}
     assert last(tmp_path).held.keys() == {A, B}

@@ -7,22 +7,26 @@ import subprocess
 import time
 from pathlib import Path
 
+import outcome_samples as samples
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from module_project import write_files
 
+from planner.model.journal import CheckRun
 from planner.planfile import project_files
 from planner.planfile.project_files import digest_of
 from pytest_planverify.baseline import repository
+from pytest_planverify.journal import read_journal
 from pytest_planverify.session import last_verdicts
 from pytest_planverify.session.last_verdicts import (
     TreeState,
-    TreeWatch,
     UnknownChangesError,
     difference,
     read_tree,
+    start_reading,
 )
+from pytest_planverify.session.run_folder import RunJournal
 
 
 def git(folder: Path, *args: str) -> None:
@@ -78,7 +82,6 @@ def test_unchanged_tree_has_no_difference(project: Path):
     if (project.parent / ".git").exists():
         write(project, "run.log", "build/lib.py")  # ignored, and not importable by location
     os.utime(project / "né w.txt", (1, 1))
-    write(project, "found.json", text='{\n  "schema_version": 1,\n  "plans": [{"todo_list_id": "a"}]}')
     assert changed(then, project) is None
 
 
@@ -242,15 +245,17 @@ def test_invalid_state_file_is_read_as_none(text: str | None, tmp_path: Path):
     assert TreeState.read(tmp_path / "tree.json") is None
 
 
-def test_state_is_saved_without_excluded_paths_if_known_and_writable(tmp_path: Path):
+def test_state_is_written_without_excluded_paths_before_the_first_verdict(tmp_path: Path):
     write(tmp_path, "root/a.py", "root/plan.yaml", "root/reports/a.json")
-    watched, apart = [tmp_path / "root"], [tmp_path / "root/plan.yaml", tmp_path / "root/reports"]
+    apart = [tmp_path / "root/plan.yaml", tmp_path / "root/reports"]
+    run = CheckRun(check=samples.check("tests[0]"))
 
-    TreeWatch(watched, apart).keep(tmp_path / "tree.json")
-    TreeWatch(watched, apart).keep(tmp_path / "no" / "tree.json")
+    for folder in ("there", "no"):  # a state that cannot be written costs no verdict
+        (tmp_path / "there").mkdir(exist_ok=True)
+        journal = RunJournal(tmp_path / folder / "journal", "p", start_reading([tmp_path / "root"], apart))
+        journal.check_judged("a", run, final=True)
 
-    kept = TreeState.read(tmp_path / "tree.json")
+    kept = TreeState.read(tmp_path / "there" / "tree.json")
     assert kept is not None
     assert set(kept.files) == {"a.py"}
-    TreeWatch([tmp_path / "nowhere"], known=kept).keep(tmp_path / "again.json")
-    assert TreeState.read(tmp_path / "again.json") == kept
+    assert len(read_journal(tmp_path / "there" / "journal")) == 1
