@@ -1,7 +1,7 @@
 """Recovery of outcomes from the journal of a killed run.
 
-Judged criteria keep their verdicts; all others count as not run. A run that finished returns the
-outcomes that it wrote itself.
+Judged criteria keep their verdicts; all others count as not run. A run that finished has written its
+outcomes itself.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.latest_outcomes import PastRun, past_runs
 from planner.planfile.plan_folder import LATEST, PlanFolder
-from planner.planfile.record_files import read_outcomes
-from planner.planfile.tree import FlatPlan, load_tree
+from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
@@ -34,6 +33,7 @@ from pytest_planverify.session.schedule import run_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
 KILLED = "not reached: the run was killed before"
@@ -45,40 +45,37 @@ class RecoveryError(PlannerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """The outcomes of a past run."""
+    """The outcomes of a killed run."""
 
     document: OutcomeDocument
     flat: FlatPlan
     run: PastRun
-    results: Sequence[Assembled] = ()
-    """For a killed run, the assembled outcomes."""
+    results: Sequence[Assembled]
 
 
 def recover(plan: Path) -> Recovered:
-    """Return the outcomes of the plan's last run.
+    """Return the outcomes of the plan's last run, which was killed.
 
-    Raises :class:`planner.errors.PlannerError` if the plan cannot be loaded, there is no run, or the plan
-    has changed since.
+    Raises :class:`planner.errors.PlannerError` if the plan cannot be loaded or has changed since, and if
+    there is no run or it has finished.
     """
     boundary = plan_boundary(plan)
     loaded = load_tree(plan, boundary=boundary).loaded
-    run = next(past_runs(loaded.root, loaded.plan.todo_list_id), None)
+    plan_id = loaded.plan.todo_list_id
+    run = next(past_runs(loaded.root, plan_id), None)
     if run is None:
         where = RunFolder(loaded.root, "").path
+        raise RecoveryError(f"{plan}: there is no run of '{plan_id}' in {where}; verify the plan first")
+    if run.finished is not None:
         raise RecoveryError(
-            f"{plan}: there is no run of '{loaded.plan.todo_list_id}' in {where}; verify the plan first"
+            f"{run.run_id}: the run finished and has written its outcomes itself; nothing was changed"
         )
-    if run.finished is not None:  # the outcomes were written before the end record
-        document = read_outcomes(RunFolder(loaded.root, run.folder.name).outcomes)
-        return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run)
     # With the boundary of that run, which may have been started in another folder.
-    tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
-    flat = tree.flat()
+    flat = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all().flat()
     _require_same_plan(run, flat, plan)
     baseline = _baseline_of_run(run, flat)
     results = _assembled(run, flat, baseline)
     outcomes = tuple(each.outcome for each in results)
-    plan_id = loaded.plan.todo_list_id
     document = OutcomeDocument(
         plans=() if run.started.reference is None else (run.started.reference,),
         run=_run_info(run, baseline),
@@ -95,23 +92,16 @@ def recover_command(plan: Path) -> int:
 
     try:
         found = recover(plan)
-        if found.run.finished is not None:
-            raise RecoveryError(
-                f"{found.run.run_id}: the run finished and has written its outcomes itself; nothing was "
-                "changed"
-            )
-        loaded = found.flat.loaded
+        document, loaded, folder = found.document, found.flat.loaded, found.run.folder
         place = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
-        keep_outcomes(found.document, place)
-        keep_outcomes(found.document, RunFolder(loaded.root, found.run.folder.name).outcomes)
-        runs = (each.name for each in found.run.folder.parent.iterdir() if each.is_dir())
+        keep_outcomes(document, place)
+        keep_outcomes(document, RunFolder(loaded.root, folder.name).outcomes)
+        runs = (each.name for each in folder.parent.iterdir() if each.is_dir())
         if max(runs).partition(".")[0] == found.run.run_id:  # no other plan was verified since
-            keep_outcomes(found.document, loaded.root / LATEST)
-        write_reports(found.results, found.run.run_id, found.document.causes)
-        render_summary(
-            TerminalWriter(), found.document, plans=[loaded], outcomes_path=os.path.relpath(place)
-        )
-        return found.document.run.exit_status
+            keep_outcomes(document, loaded.root / LATEST)
+        write_reports(found.results, found.run.run_id, document.causes)
+        render_summary(TerminalWriter(), document, plans=[loaded], outcomes_path=os.path.relpath(place))
+        return document.run.exit_status
     except PlannerError as error:
         print(error, file=sys.stderr)
         return ExitStatus.USAGE_ERROR

@@ -11,11 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from example_project import Example, Verified, processes_of, todo
+from example_project import Example, processes_of, todo
 from killing import Killing
 from real_command import FULL, wait_until
-
-from pytest_planverify.session.recovery import recover_command
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="elsewhere processes may outlive a run that was killed"
@@ -68,35 +66,15 @@ def test_processes_of_a_killed_run_end(
     wait_until(lambda: not processes_of(mark), seconds=30)  # on their own, they end after 61 s or more
 
 
-@pytest.fixture(scope="module")
-def resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Verified]:
-    """Return a project and its first run, which had no earlier one to resume."""
-    example = Example(tmp_path_factory.mktemp("resumed"), {"test_it.py": "def test_it(): pass\n"})
+def test_resume_without_an_earlier_run_runs_everything_and_notes_why(tmp_path: Path):
+    example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
     example.plan(todo("it", "pytest test_it.py"))
-    return example, example.verify("--planverify-resume")
 
+    run = example.verify("--planverify-resume")
 
-def test_resume_without_an_earlier_run_runs_everything_and_notes_why(resumed: tuple[Example, Verified]):
-    _, run = resumed
     assert run.exit_code == 0, str(run)
     assert run.document is not None
     assert run.document["run"]["notes"] == [
         "nothing was resumed, and everything ran: there is no earlier run of the plan"
     ]
     assert run.check("it")["taken_from"] is None
-
-
-def test_recover_leaves_a_finished_run_unchanged(
-    resumed: tuple[Example, Verified], capsys: pytest.CaptureFixture[str]
-):
-    example, _ = resumed
-    example.outcome_file.write_text("a later word")
-    kept = [example.outcome_file, *(run / "outcomes.json" for run in example.runs)]
-    before = [path.read_bytes() for path in kept]
-
-    assert recover_command(example.root / "plan.yaml") == 4
-
-    printed = capsys.readouterr()
-    assert "the run finished and has written its outcomes itself; nothing was changed" in printed.err
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert before == [path.read_bytes() for path in kept]

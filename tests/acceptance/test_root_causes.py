@@ -10,9 +10,6 @@ from baseline_samples import commit_all
 from example_project import Example, Verified, todo
 from real_command import planverify
 
-from planner.model.outcome import OutcomeDocument
-from pytest_planverify.session.recovery import recover
-
 FILES = {
     "shop.py": "def rate():\n    return 7\n\ndef total(:\n    return 1\n",
     "prices.py": "def price():\n    return 3\n",
@@ -67,14 +64,6 @@ def test_the_failure_report_of_a_todo_lists_its_causes(example: Example, verifie
     report = json.loads(path.read_text(encoding="utf-8"))
     assert [each["rank"] for each in report["causes"]] == [2, 3]
     assert {each["phase"] for each in report["failures"]} == {"setup", "call"}
-
-
-def test_a_finished_run_is_recovered_with_its_causes(
-    example: Example, verified: Verified, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(example.root)
-    written = OutcomeDocument.model_validate(verified.document)
-    assert recover(Path("plan.yaml")).document.causes == written.causes
 
 
 def test_failures_of_one_cause_share_the_location_of_the_product_code(

@@ -183,7 +183,9 @@ class Killing:
             assert _parses(line), f"a line before the last cannot be read: {line[:200]!r}"
         try:
             found = recover(self.example.root / "plan.yaml")
-        except RecoveryError:
+        except RecoveryError as error:
+            if "the run finished" in str(error):
+                return {}
             assert not lines[0], "nothing could be recovered"
             return before
         document = json.loads(found.document.model_dump_json())
@@ -195,9 +197,6 @@ class Killing:
             if judged.final and judged.check.cmd is not None
         }
         self.verdicts_found += len(final)
-        if found.run.has_finished:
-            assert document["outcomes"] == self._document()["outcomes"]
-            return {}
         assert document["run"]["exit_status"] == 2, "a killed run is not interrupted"
         return before | final
 

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed, plan_in, settings
 
-from planner.errors import OutcomeFileError
 from planner.model.baseline import Baseline
 from planner.model.outcome import OutcomeDocument
 from planner.model.verdicts import Since, TodoState
@@ -27,7 +26,7 @@ from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts, read_tree
 from pytest_planverify.session.plans import reference_of
 from pytest_planverify.session.recovery import KILLED, RecoveryError, recover, recover_command
-from pytest_planverify.session.run_folder import baseline_digest, keep_outcomes
+from pytest_planverify.session.run_folder import baseline_digest
 
 FIRST, SECOND = "20260101T000000-1-a", "20260102T000000-1-b"
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
@@ -146,19 +145,17 @@ def test_truncated_journal_never_yields_a_new_pass(
         assert found["c", "tests[0]"] in ("blocked", "inconclusive")
 
 
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_finished_run_is_recovered_from_its_own_outcomes(interrupted: bool, tmp_path: Path):
+def test_finished_run_is_left_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     killed = Killed(tmp_path).judged("a")
-    done = samples.outcome("a", "A", TodoState.DONE, samples.check("tests[0]"), plan=PLAN)
-    written = samples.document(done, exit_status=1, interrupted=interrupted)
-    keep_outcomes(written, killed.folder.path / "outcomes.json")
-    killed.journal.close(written.run)
+    killed.journal.close(samples.document(exit_status=1, interrupted=True).run)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
-    assert recovered(tmp_path) == written
+    assert recover_command(tmp_path / "plan.yaml") == 4
 
-    (killed.folder.path / "outcomes.json").unlink()
-    with pytest.raises(OutcomeFileError):
-        recovered(tmp_path)
+    printed = capsys.readouterr()
+    assert "the run finished and has written its outcomes itself; nothing was changed" in printed.err
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
 def test_failed_verdict_wins_over_a_passed_one_on_the_same_criterion(tmp_path: Path):
