@@ -110,30 +110,6 @@ class ReportScreen:
             self.tw.write(span.text, **span.style.markup)
         self.tw.line()
 
-    def fitting(
-        self,
-        head: Sequence[StyledText],
-        rest: Sequence[StyledText],
-        prose: str = "",
-        *,
-        indent: int = 0,
-        below: int = 0,
-    ) -> None:
-        """Write spans and prose on one line if they fit, else each of ``rest`` and the prose below it.
-
-        ``below`` is the indentation of these lines. Only prose is wrapped; empty texts are left out.
-        """
-        rest = [span for span in rest if span.text]
-        more = [*rest, StyledText(prose, Style.QUIET)] if prose else rest
-        spans = [*head, *(part for span in more for part in (StyledText(GAP), span))]
-        if indent + sum(cells(span.text) for span in spans) <= self.width:
-            self.line(*spans, indent=indent)
-            return
-        self.line(*head, indent=indent)
-        for span in rest:
-            self.line(span, indent=below)
-        self.paragraph(prose, style=Style.QUIET, indent=below)
-
     def paragraph(self, text: str, *, style: Style = Style.PLAIN, indent: int = 0) -> None:
         """Write text wrapped at words."""
         for part in wrapped(text, self.width - indent):

@@ -1,8 +1,8 @@
 """The summary of a run on the terminal: one line for each todo, details of what is open, root causes.
 
 The lines of the todos have columns, whose widths are computed for all todos of a plan before the first is
-written. No text is truncated: prose is wrapped at words, and node ids, commands and paths are never broken,
-so that they can be copied.
+written. No text is truncated: prose is wrapped at words, but a line with a node id, a command or a path is
+not, so that these can be copied.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, Since, TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
@@ -61,12 +61,6 @@ MOST_CAUSES = 4
 
 _COUNTS = ("checks", "tests", "time")
 """Right-aligned columns, which are empty for a todo that was not run."""
-
-_ISOLATIONS: Mapping[Isolation, str] = {
-    Isolation.WORKER: "worker",
-    Isolation.COLD: "new interpreter",
-    Isolation.SPAWNED: "own process",
-}
 
 EXIT_WORDS: Mapping[int, tuple[str, Style]] = {
     0: ("", Style.GOOD),
@@ -179,7 +173,7 @@ class _Summary:
         for plan_id, outcomes in todos.items():
             name = StyledText(screen.text(names.get(plan_id) or plan_id), Style.STRONG)
             path = StyledText(screen.text(known.get(plan_id, "")), Style.QUIET)
-            screen.fitting([name], [path])
+            screen.line(name, StyledText(GAP), path)
             self._write_todos(outcomes)
             screen.blank()
 
@@ -223,7 +217,7 @@ class _Summary:
             where = f"; every node id is in {self._outcomes_path}" if self._outcomes_path else ""
             self._prose("", f"and {count} more{where}")
         if is_new:
-            self._whole("rerun", failures[0].rerun or "", style=Style.COMMAND)
+            self._line("rerun", failures[0].rerun or "", Style.COMMAND)
 
     def _write_failure(self, failure: Failure, todo_id: str) -> bool:
         """Write one failure: why, which test, the message, where, what changed, the remedy, who acts.
@@ -243,12 +237,12 @@ class _Summary:
         if self._verbose:
             self._prose("rule", facts.get("rule", ""))
             self._prose("or", facts.get("or", ""))
-            self._whole("more", f"planverify explain {failure.rule}" if failure.rule else "")
+            self._line("more", f"planverify explain {failure.rule}" if failure.rule else "")
         if not self._write_tests(failure):
             self._prose("check", failure.check_id or "")
         self._write_message(failure.stack_trace_head or "")
         if place := failure.location:
-            self._whole("where", place.shown, f"in {place.function}" if place.function else "")
+            self._line("where", place.shown + (f" in {place.function}" if place.function else ""))
         # A failure from before the work is not due to its changes.
         changed = () if failure.since is Since.PRE_EXISTING else failure.changed_candidates
         for hunk in [each.hunk for each in changed if each.hunk is not None][:MOST_CHANGES]:
@@ -264,7 +258,7 @@ class _Summary:
         tests = failure.top_failing_tests or failure.tests
         if tests:
             more = max(len(set(failure.tests)), len(set(tests))) - 1
-            self._whole("test", tests[0], f"and {more} more" if more > 0 else "")
+            self._line("test", tests[0] + (f" and {more} more" if more > 0 else ""))
         return bool(tests)
 
     def _write_message(self, message: str) -> None:
@@ -314,7 +308,7 @@ class _Summary:
         # From the end, as the question may contain the word, too.
         problem, opening, command = (check.reason or "").rpartition("answer: ")
         self._prose("", problem.partition(question)[0].rpartition("; ")[0] if opening else command)
-        self._whole("answer", command if opening else "")
+        self._line("answer", command if opening else "")
 
     def _write_checks(self, checks: Sequence[Check]) -> None:
         """Write every check with its verdict, for ``-v``."""
@@ -327,8 +321,9 @@ class _Summary:
                 StyledText(padded(word.shown(screen.glyphs), words) + GAP, word.style),
                 StyledText(padded(screen.text(check.id), ids)),
             )
-            text = StyledText(screen.text(check.title or check.cmd or ""))
-            screen.fitting(head, [text], GAP.join(_facts(check)), indent=INDENT, below=INDENT * 2)
+            text = screen.text(check.title or check.cmd or "")
+            facts = StyledText("".join(GAP + fact for fact in _facts(check)), Style.QUIET)
+            screen.line(*head, StyledText(text and GAP + text), facts, indent=INDENT)
             # A question is written with its command instead.
             remark = "" if check.verdict is Verdict.NEEDS_HUMAN else check.reason
             if check.exit_code and not check.reason:
@@ -366,12 +361,11 @@ class _Summary:
         todos = f"'{cause.todos[0].todo_id}'" if len(cause.todos) == 1 else todos
         found = ((cause.tests, "test"), (cause.files, "test file"))
         extent = " and ".join(counted(count, noun) for count, noun in found if count)
-        facts = [
-            StyledText(screen.text(cause.location.shown if cause.location else "")),
-            StyledText(screen.text(f"{extent} in {todos}".strip()), Style.STRONG),
-        ]
+        if cause.location:
+            head.append(StyledText(GAP + screen.text(cause.location.shown)))
+        head.append(StyledText(GAP + screen.text(f"{extent} in {todos}".strip()), Style.STRONG))
+        screen.line(*head)
         indent = CAUSE_LABEL + len(head[1].text)
-        screen.fitting(head, facts, below=indent)
         screen.paragraph(screen.text(cause.headline), style=Style.QUOTE, indent=indent)
         screen.paragraph(screen.text(because), style=Style.QUIET, indent=indent)
 
@@ -403,23 +397,11 @@ class _Summary:
             text = self._screen.text(text)
             self._screen.labelled(label, text, style=style, indent=INDENT, column=LABEL)
 
-    def _whole(self, label: str, text: str, rest: str = "", *, style: Style = Style.PLAIN) -> None:
-        """Write a label, a text that is never broken, and ``rest``, below it if there is no room."""
-        text, rest = self._screen.text(text), self._screen.text(rest)
-        room = self._screen.width - INDENT - LABEL
-        if text and cells(f"{text} {rest}".strip()) <= room:
-            self._line(label, f"{text} {rest}", style)
-        elif text:
-            fits = cells(text) <= room
-            self._line(label, text if fits else "", style)
-            if not fits:
-                self._screen.line(StyledText(text, style), indent=INDENT)
-            self._screen.paragraph(rest, indent=INDENT + LABEL)
-
     def _line(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
-        """Write a label and a text without wrapping."""
-        spans = (StyledText(label.ljust(LABEL), Style.QUIET), StyledText(self._screen.text(text), style))
-        self._screen.line(*spans, indent=INDENT)
+        """Write a label and a text without wrapping, nothing without a text."""
+        if text:
+            spans = StyledText(label.ljust(LABEL), Style.QUIET), StyledText(self._screen.text(text), style)
+            self._screen.line(*spans, indent=INDENT)
 
 
 # -- the lines of the todos -----------------------------------------------------------------------
@@ -484,43 +466,44 @@ def _above(todo_id: str) -> list[str]:
 
 def _fitted(rows: Sequence[_Row], screen: ReportScreen) -> dict[str, int]:
     """Return the columns that fit, with their widths; without a terminal all fit."""
-    every = {
+    found = {
         name: widest([row.cells[name].text for row in rows if name in row.cells])
         for name in ("word", "id", "title", *_COUNTS)
     }
-    every = {name: width for name, width in every.items() if width}
+    every = {name: width for name, width in found.items() if width}
     title = every.get("title", 0)
     # A path in a title is not broken.
     word = widest([part for row in rows for part in row.cells["title"].text.split()])
-    # The title is narrowed and wrapped in its column, then the count of tests is left out, and at last
-    # title and counts move below the line.
-    for columns in (every, {name: width for name, width in every.items() if name != "tests"}):
+    # The title is narrowed and wrapped in its column, then the count of tests is left out, and at last the
+    # title moves below the line.
+    for left_out in ("", "tests"):
+        columns = {name: width for name, width in every.items() if name != left_out}
         total = sum(columns.values()) + len(GAP) * (len(columns) - 1)
         room = title + (screen.columns or total) - total
         if room >= max(min(title, SHORTEST_TITLE), word):
             return columns | {"title": min(title, room)} if title else columns
-    return {name: width for name, width in every.items() if name in ("word", "id", "time")}
+    return {name: width for name, width in every.items() if name != "title"}
 
 
 def _write_row(row: _Row, columns: Mapping[str, int], screen: ReportScreen) -> None:
     """Write the line of one todo, and below it the texts that do not fit."""
-    title, *titles = wrapped(row.cells["title"].text, columns.get("title", 1)) or [""]
-    shown = row.cells | {"title": row.cells["title"]._replace(text=title)}
+    title, below = row.cells["title"], [row.tail]
+    # A title has as many lines as its column needs, or is below the line if there is no such column.
+    first, *others = wrapped(title.text, columns.get("title", 1)) or [""]
+    shown = row.cells | {"title": title._replace(text=first)}
     line = [
         StyledText(padded(cell.text, columns[name], right=name in _COUNTS) + GAP, cell.style)
         for name, cell in shown.items()
         if name in columns
     ]
-    is_narrow = "title" not in columns and "checks" not in columns
-    below = [cell.text.strip() for name, cell in row.cells.items() if is_narrow and name not in columns]
-    used = sum(cells(span.text) for span in line)
-    if not any(below) and used + cells(row.tail) <= (screen.columns or sys.maxsize):
+    if title.text and "title" not in columns:
+        below, others = [title.text, row.tail], []
+    elif sum(cells(span.text) for span in line) + cells(row.tail) <= (screen.columns or sys.maxsize):
         line.append(StyledText(row.tail, Style.QUIET))
-    else:
-        below.append(row.tail)
+        below = []
     screen.line(*line)
-    for text in titles if "title" in columns else ():
-        screen.line(StyledText(text, shown["title"].style), indent=columns["word"] + columns["id"] + 4)
+    for text in others:
+        screen.line(StyledText(text, title.style), indent=columns["word"] + columns["id"] + 4)
     screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
 
 
@@ -576,8 +559,6 @@ def _facts(check: Check) -> Iterator[str]:
         yield duration(check.duration_ms)
     if check.taken_from:
         yield f"from run {check.taken_from}"
-    elif check.isolation in _ISOLATIONS:  # else it is evaluated by the parent
-        yield _ISOLATIONS[check.isolation]
 
 
 def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:

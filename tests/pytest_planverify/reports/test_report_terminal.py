@@ -69,30 +69,28 @@ def test_failed_todo_shows_reasons_and_next_steps() -> None:
         """)
 
 
-def test_narrow_terminal_moves_title_and_counts_below_and_breaks_no_name() -> None:
+def test_narrow_terminal_moves_titles_below_and_breaks_no_name() -> None:
     shown = summary(samples.red_document(), width=40)
     assert shown.startswith(
         dedent("""\
 
-        workflow_momentum_001
-        examples/momentum/plan.yaml
-        ✓ done     t1_data_integration  0.21s
-            Data Integration Adapter, 3 checks,
-            3 tests, rows_min=250 (>= 10)
-        ✗ failed   t2_indicators        0.10s
-            Indicator & Candle Patterns, 1/3
-            checks, 2/5 tests, signals=3 (>= 5)
+        workflow_momentum_001  examples/momentum/plan.yaml
+        ✓ done     t1_data_integration    3 checks    3 tests  0.21s
+            Data Integration Adapter,
+            rows_min=250 (>= 10)
+        ✗ failed   t2_indicators        1/3 checks  2/5 tests  0.10s
+            Indicator & Candle Patterns,
+            signals=3 (>= 5)
         """)
     )
-    assert "    test\n    tests/test_indicators.py::test_rsi_values\n           and 2 more\n" in shown
-    assert "    where  indicators/rsi.py:31\n           in compute_rsi\n" in shown
+    assert "    test   tests/test_indicators.py::test_rsi_values and 2 more\n" in shown
     assert shown.endswith("\n= 1 done, 1 failed, 2 blocked in 1.24s =\n")
 
 
 def test_title_with_a_word_wider_than_its_column_moves_below_the_line() -> None:
     path = f"packages/alpha/{'tests/' * 4}test_core.py"
     shown = summary(document(outcome("packages-alpha", f"{path} passes", TodoState.DONE)), width=60)
-    assert f"✓ done  packages-alpha  0.21s\n    {path}\n    passes, no checks\n" in shown
+    assert f"✓ done  packages-alpha  no checks  0.21s\n    {path}\n    passes\n" in shown
 
 
 def test_todo_line_is_not_wrapped_without_a_terminal() -> None:
@@ -176,29 +174,18 @@ def test_quiet_summary_has_one_line_per_failed_todo_and_a_final_line() -> None:
     ]
 
 
-def test_verbose_summary_shows_every_check_with_isolation_and_rule() -> None:
+def test_verbose_summary_shows_every_check_and_rule() -> None:
     shown = summary(samples.red_document(), verbosity=1, width=100)
     lines = [line.strip() for line in shown.splitlines()]
-    first = lines.index(
-        "✓ passed  tests[0]               pytest tests/test_adapter.py -q  3 tests  0.19s  worker"
-    )
+    first = lines.index("✓ passed  tests[0]               pytest tests/test_adapter.py -q  3 tests  0.19s")
     assert lines[first + 1 : first + 3] == [
         "✓ passed  expected_artifacts[0]  data/ohlcv.csv  1ms",
         "✓ passed  metrics[0]             rows_min >= 10",
     ]
-    assert "    ✓ passed  tests[1]    ruff check indicators  0.02s  own process\n" in shown
+    assert "    ✓ passed  tests[1]    ruff check indicators  0.02s\n" in shown
     assert "    rule   assertion-in-test: an assertion of the test compared a value" in shown
     assert "    or     SPEC_MISMATCH (2%)\n" in shown
     assert "PASSED" not in shown
-
-
-def test_long_command_is_printed_below_its_check() -> None:
-    shown = summary(document(samples.data_todo()), verbosity=1, width=40)
-    assert (
-        "    ✓ passed  tests[0]\n        pytest tests/test_adapter.py -q\n        3 tests  0.19s  worker\n"
-    ) in shown
-    wider = summary(samples.red_document(), verbosity=1, width=60)
-    assert "        pytest tests/test_indicators.py -q --json-report\n" in wider
 
 
 def test_traceback_is_shown_once_and_only_when_verbose() -> None:
@@ -238,8 +225,16 @@ def test_colour_adds_only_escape_sequences() -> None:
         (document(samples.narrowed_todo(), exit_status=0), "1 not run in 1.24s", "\x1b[33m"),
         (document(exit_status=5, duration_ms=7), "nothing to verify in 7ms", "\x1b[33m"),
         (document(exit_status=0), "no todos in 1.24s", "\x1b[32m"),
-        (document(samples.data_todo(), exit_status=2), "interrupted, 1 done in 1.24s", "\x1b[31m"),
-        (document(samples.data_todo(), exit_status=77), "exit status 77, 1 done in 1.24s", "\x1b[31m"),
+        (
+            document(samples.data_todo(), exit_status=2),
+            "interrupted, 1 done in 1.24s",
+            "\x1b[31m",
+        ),
+        (
+            document(samples.data_todo(), exit_status=77),
+            "exit status 77, 1 done in 1.24s",
+            "\x1b[31m",
+        ),
     ],
 )
 def test_final_line_has_counts_and_one_colour(shown: OutcomeDocument, text: str, colour: str) -> None:
@@ -275,13 +270,13 @@ LONG_COMMAND = "pytest --planverify " + "a" * 200 + ".yaml::t2"
 @pytest.mark.parametrize(
     ("todo", "copied"),
     [
-        (outcome("a" * 90, "Title", TodoState.DONE), f"✓ done  {'a' * 90}  0.21s\n    Title, no checks\n"),
+        (outcome("a" * 90, "Title", TodoState.DONE), f"✓ done  {'a' * 90}  no checks  0.21s\n    Title\n"),
         (
             of_rsi(location=Location(path=LONG_PATH, line=7, function="f")),
-            f"    where\n    {LONG_PATH}:7\n           in f\n",
+            f"    where  {LONG_PATH}:7 in f\n",
         ),
-        (of_rsi(top_failing_tests=(LONG_ID,), tests=(LONG_ID,)), f"    test\n    {LONG_ID}\n"),
-        (of_rsi(rerun=LONG_COMMAND), f"    rerun\n    {LONG_COMMAND}\n"),
+        (of_rsi(top_failing_tests=(LONG_ID,), tests=(LONG_ID,)), f"    test   {LONG_ID}\n"),
+        (of_rsi(rerun=LONG_COMMAND), f"    rerun  {LONG_COMMAND}\n"),
     ],
 )
 def test_text_to_be_copied_is_never_truncated(todo: Outcome, copied: str) -> None:

@@ -153,15 +153,6 @@ def test_parent_line_shows_its_progress() -> None:
     assert final_line(document(*PHASES))[0].startswith("4 done, 1 failed, 1 in progress in")
 
 
-@pytest.mark.parametrize("width", [50, 60, 70])
-def test_narrow_terminal_shows_the_progress_of_a_parent(width: int) -> None:
-    lines = lines_of(*PHASES, width=width)
-    first = next(number for number, line in enumerate(lines) if "in progress" in line)
-
-    assert "(2/3)" in " ".join(lines[first : first + 2])
-    assert all(len(line) <= width for line in lines)
-
-
 def test_parent_without_a_title_shows_its_progress() -> None:
     shown = lines_of(parent("p", "p", DONE, Verdict.PASSED), child("p/a"))
 
