@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import outcome_samples as samples
@@ -32,42 +33,32 @@ def plan(tmp_path: Path) -> LoadedPlan:
     return momentum_plan(tmp_path)
 
 
-def tree(plan: LoadedPlan, *, width: int = 80, encoding: str = "utf-8", verbosity: int = 0) -> str:
-    return screen_text(
-        lambda tw: render_tree(tw, plan, SELECTED, PROBLEMS, verbosity=verbosity),
-        width=width,
-        encoding=encoding,
-    )
+def tree(plan: LoadedPlan, *, verbosity: int = 0) -> str:
+    return screen_text(lambda tw: render_tree(tw, plan, SELECTED, PROBLEMS, verbosity=verbosity), width=40)
 
 
 def test_the_tree_shows_todos_criteria_and_tests(plan: LoadedPlan) -> None:
-    assert tree(plan) == (
-        "Momentum Strategy with RSI  (2 todos, 3 tests)\n"
-        "├─ t1_data_integration  Data Integration Adapter  (2 criteria, 2 tests)\n"
-        "│  ├─ tests[0]  pytest tests/test_adapter.py -q  (2 tests)\n"
-        "│  │    tests/test_adapter.py::test_rows\n"
-        "│  │    tests/test_adapter.py::test_types\n"
-        "│  └─ metrics[0]  rows_min >= 10\n"
-        "└─ t2_indicators  Indicator & Candle Patterns  (5 criteria, 2 tests)\n"
-        "   ├─ tests[0]  pytest tests/test_indicators.py -q  (2 tests)\n"
-        "   │    tests/test_indicators.py::test_rsi_values\n"
-        "   │    tests/test_adapter.py::test_rows\n"
-        "   ├─ tests[1]  ruff check indicators\n"
-        "   │    ! ruff is not installed: install it, or take the criterion out\n"
-        "   ├─ expected_artifacts[0]  indicators/rsi.py\n"
-        "   ├─ manual[0]  Does the chart look right?\n"
-        "   └─ contract_path  contracts/indicator_contract.json\n"
-    )
-
-
-def test_narrow_ascii_tree_does_not_truncate_commands(plan: LoadedPlan) -> None:
-    lines = tree(plan, width=40, encoding="ascii").splitlines()
-    assert lines[0] == "Momentum Strategy with RSI  (2 todos, 3 tests)"
-    assert lines[2] == "|  |- tests[0]  pytest tests/test_adapter.py -q  (2 tests)"
+    assert tree(plan) == dedent("""\
+        Momentum Strategy with RSI  (2 todos, 3 tests)
+          t1_data_integration  Data Integration Adapter  (2 criteria, 2 tests)
+            tests[0]  pytest tests/test_adapter.py -q  (2 tests)
+              tests/test_adapter.py::test_rows
+              tests/test_adapter.py::test_types
+            metrics[0]  rows_min >= 10
+          t2_indicators  Indicator & Candle Patterns  (5 criteria, 2 tests)
+            tests[0]  pytest tests/test_indicators.py -q  (2 tests)
+              tests/test_indicators.py::test_rsi_values
+              tests/test_adapter.py::test_rows
+            tests[1]  ruff check indicators
+              ! ruff is not installed: install it, or take the criterion out
+            expected_artifacts[0]  indicators/rsi.py
+            manual[0]  Does the chart look right?
+            contract_path  contracts/indicator_contract.json
+    """)
 
 
 def test_quiet_tree_prints_each_node_id_once(plan: LoadedPlan) -> None:
-    assert tree(plan, verbosity=-1, width=24).splitlines() == [ROWS, TYPES, RSI]
+    assert tree(plan, verbosity=-1).splitlines() == [ROWS, TYPES, RSI]
 
 
 def test_tree_shows_only_the_requested_todos(plan: LoadedPlan) -> None:
@@ -75,7 +66,7 @@ def test_tree_shows_only_the_requested_todos(plan: LoadedPlan) -> None:
     shown = screen_text(lambda tw: render_tree(tw, plan, selected, todo_ids={"t2_indicators"}))
     assert shown.splitlines()[:2] == [
         "Momentum Strategy with RSI  (1 todo, 1 test)",
-        "└─ t2_indicators  Indicator & Candle Patterns  (5 criteria, 1 test)",
+        "  t2_indicators  Indicator & Candle Patterns  (5 criteria, 1 test)",
     ]
 
 
@@ -87,20 +78,20 @@ def test_todos_of_a_sub_plan_are_shown_below_their_parent(tmp_path: Path) -> Non
 
     shown = screen_text(lambda tw: render_tree(tw, flat.loaded, {}, todo_ids=names.split()))
 
-    assert shown == (
-        "A small editor in three phases  (6 todos, 0 tests)\n"
-        "├─ phase-1/text-impl  Lines of a text  (1 criterion)\n"
-        "│  └─ tests[0]  pytest tests/test_text.py -q  (0 tests)\n"
-        "├─ phase-2  Phase 2: Buffer Management  (1 todo, 1 criterion)\n"
-        "│  ├─ tests[0]  pytest tests/test_integration.py -q  (0 tests)\n"
-        "│  └─ buffer-impl  The buffer  (2 criteria)\n"
-        "│     ├─ tests[0]  pytest tests/test_text.py -q  (0 tests)\n"
-        "│     └─ metrics[0]  lines >= 3\n"
-        "└─ phase-3  Phase 3: Navigation  (1 todo)\n"
-        "   └─ cursor  The cursor  (1 todo)\n"
-        "      └─ up-down  Up and down  (1 criterion)\n"
-        "         └─ tests[0]  pytest tests/test_cursor.py -q -k 'up or down'  (0 tests)\n"
-    )
+    assert shown == dedent("""\
+        A small editor in three phases  (6 todos, 0 tests)
+          phase-1/text-impl  Lines of a text  (1 criterion)
+            tests[0]  pytest tests/test_text.py -q  (0 tests)
+          phase-2  Phase 2: Buffer Management  (1 todo, 1 criterion)
+            tests[0]  pytest tests/test_integration.py -q  (0 tests)
+            buffer-impl  The buffer  (2 criteria)
+              tests[0]  pytest tests/test_text.py -q  (0 tests)
+              metrics[0]  lines >= 3
+          phase-3  Phase 3: Navigation  (1 todo)
+            cursor  The cursor  (1 todo)
+              up-down  Up and down  (1 criterion)
+                tests[0]  pytest tests/test_cursor.py -q -k 'up or down'  (0 tests)
+    """)
 
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
