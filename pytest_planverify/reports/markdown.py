@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import Problem, ReportInput
 
 MOST_PROBLEMS = 25
-MOST_TODOS = 200
 MOST_ANNOTATIONS = 10
 """The number of error annotations that GitHub shows for one step."""
 
@@ -28,17 +27,9 @@ _MARKS = {Standing.DONE: "✅", Standing.FAILED: "❌", Standing.FLAKY: "❌", S
 
 
 def render(data: ReportInput) -> str:
-    """Return the report: one line if the run is accepted and every todo is done.
-
-    If there are more than :data:`MOST_TODOS` todos, those that are not done are shown first.
-    """
-    todos = list(data.document.outcomes)
-    still_open = [each for each in todos if standing(each) is not Standing.DONE]
-    if len(todos) > MOST_TODOS:
-        todos = sorted(todos, key=lambda each: standing(each) is Standing.DONE)[:MOST_TODOS]
-    return render_template(
-        "report.md", data, open_todos=still_open, todos=todos, marks=_MARKS, most_problems=MOST_PROBLEMS
-    )
+    """Return the report: one line if the run is accepted and every todo is done."""
+    is_done = all(standing(each) is Standing.DONE for each in data.document.outcomes)
+    return render_template("report.md", data, is_done=is_done, marks=_MARKS, most_problems=MOST_PROBLEMS)
 
 
 def error_commands(data: ReportInput) -> Iterator[str]:

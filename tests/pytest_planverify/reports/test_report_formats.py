@@ -294,10 +294,8 @@ def test_a_finding_that_repeats_the_message_is_left_out() -> None:
 
 def test_long_markdown_report_counts_omitted_entries() -> None:
     found = red(*failures(30))
-    done = [outcome(f"d{number}", "D", TodoState.DONE, check("c")) for number in range(300)]
-    text = rendered("markdown", found.model_copy(update={"outcomes": (*done, *found.outcomes)}))
+    text = rendered("markdown", found)
     assert "and 5 more causes" in text
-    assert "and 103 more todos" in text
     assert "❌ `tax`" in text
     assert "exit status 10" in rendered("markdown", only(CheckKind.COMMAND, Verdict.INCONCLUSIVE, 10))
     gone = only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")
