@@ -122,8 +122,7 @@ def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str) ->
 def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: str) -> None:
     """Remove the report of a todo that passes now, if it was written by this plugin for this plan and todo.
 
-    With the last report, the folder that was created for it is removed. Anything that is no such report, or
-    cannot be read or removed, is left alone.
+    Anything that is no such report, or cannot be read or removed, is left alone.
     """
     path = root.resolve() / FOLDER / f"{name}{SUFFIX}"
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
@@ -132,10 +131,6 @@ def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: s
                 report: Any = json.load(file)
             if (report["plan"]["todo_list_id"], report["todo"]["id"]) == (plan_id, outcome.todo_id):
                 path.unlink()
-                ignore = path.parent / ".gitignore"
-                if [*path.parent.iterdir()] == [ignore] and ignore.read_text(encoding="utf-8") == IGNORED:
-                    ignore.unlink()
-                    path.parent.rmdir()
 
 
 def _reported_todo(todo: Todo) -> ReportedTodo:

@@ -151,22 +151,18 @@ def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) ->
     assert {entry.name for entry in path.parent.iterdir()} == {".gitignore", path.name}
 
 
-@pytest.mark.parametrize("other", [None, "notes.txt", ".gitignore"])
-def test_folder_made_for_reports_is_removed_with_the_last_one_unless_it_has_other_content(
-    plan: LoadedPlan, other: str | None
-) -> None:
+def test_only_the_report_of_the_same_plan_and_todo_is_removed(plan: LoadedPlan) -> None:
     outcome = samples.indicator_todo()
     data = failure_report(outcome, [evidence()], plan=plan)
-    folder = write_failure_report(data, root=plan.root, name="a").parent
-    write_failure_report(data, root=plan.root, name="b")
-    if other is not None:
-        (folder / other).write_text("of the user")
+    path = write_failure_report(data, root=plan.root, name="a")
 
+    remove_failure_report("another_plan", outcome, root=plan.root, name="a")
+    assert path.exists()
     remove_failure_report(plan.plan.todo_list_id, outcome, root=plan.root, name="a")
-    assert (folder / "b_failure_report.json").exists()
-    remove_failure_report(plan.plan.todo_list_id, outcome, root=plan.root, name="b")
-
-    assert [other] == [path.name for path in folder.glob(other)] if other else not folder.exists()
+    assert not path.exists()
+    path.write_text("of the user")
+    remove_failure_report(plan.plan.todo_list_id, outcome, root=plan.root, name="a")
+    assert path.exists()
 
 
 def test_symbolic_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
