@@ -62,7 +62,7 @@ def raised(*frames: Frame, **rest: Any) -> ExceptionFact:
 
 
 def report(plan: LoadedPlan, *facts: Evidence) -> FailureReport:
-    return FailureReport.model_validate(failure_report(samples.indicator_todo(), facts, plan=plan))
+    return FailureReport.model_validate(failure_report(samples.TODOS["t2_indicators"], facts, plan=plan))
 
 
 def test_report_contains_failures_and_evidence_unchanged(plan: LoadedPlan) -> None:
@@ -101,14 +101,14 @@ def test_equal_evidence_is_listed_once_and_unrelated_evidence_last(plan: LoadedP
 
 def test_names_that_are_not_utf8_can_be_written(plan: LoadedPlan) -> None:
     odd = evidence("test_\udce9.py::test_x", tests=("test_\udce9.py::test_x",))
-    data = failure_report(samples.indicator_todo(), [odd], plan=plan)
+    data = failure_report(samples.TODOS["t2_indicators"], [odd], plan=plan)
     path = write_failure_report(data, root=plan.root, name="t2")
     assert "test_\N{REPLACEMENT CHARACTER}.py::test_x" in path.read_text("utf-8")
 
 
 def test_only_red_tests_of_a_criterion_are_named(plan: LoadedPlan) -> None:
     green = TestResult(nodeid="tests/a.py::b", outcome=TestOutcome.PASSED)
-    outcome = samples.indicator_todo()
+    outcome = samples.TODOS["t2_indicators"]
     first = outcome.checks[0]
     checks = (first.model_copy(update={"tests": (*first.tests, green)}), *outcome.checks[1:])
     found = failure_report(outcome.model_copy(update={"checks": checks}), [], plan=plan)
@@ -124,7 +124,7 @@ def test_secrets_are_redacted_but_identifiers_are_kept(plan: LoadedPlan) -> None
         "commit 4237bcea260702",
     )
     found = evidence(stdout_tail="\n".join(lines), headline="token: s3cr3t99", command=command)
-    data = failure_report(samples.indicator_todo(), [found], plan=plan, run_id="20260101T000000-ab12")
+    data = failure_report(samples.TODOS["t2_indicators"], [found], plan=plan, run_id="20260101T000000-ab12")
 
     text = json.dumps(data)
     assert not [secret for secret in ("hunter2", "abcdef123456", "s3cr3t99") if secret in text]
@@ -142,7 +142,7 @@ def test_secrets_are_redacted_but_identifiers_are_kept(plan: LoadedPlan) -> None
 
 
 def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) -> None:
-    data = failure_report(samples.indicator_todo(), [evidence()], plan=plan)
+    data = failure_report(samples.TODOS["t2_indicators"], [evidence()], plan=plan)
     path = write_failure_report(data, root=plan.root, name="t2_indicators")
     assert path == plan.root.resolve() / "diagnostics" / "t2_indicators_failure_report.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -152,7 +152,7 @@ def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) ->
 
 
 def test_only_the_report_of_the_same_plan_and_todo_is_removed(plan: LoadedPlan) -> None:
-    outcome = samples.indicator_todo()
+    outcome = samples.TODOS["t2_indicators"]
     data = failure_report(outcome, [evidence()], plan=plan)
     path = write_failure_report(data, root=plan.root, name="a")
 
@@ -257,5 +257,7 @@ def test_control_characters_in_a_headline_are_removed() -> None:
 def test_report_lists_the_causes_of_its_failures(tmp_path: Path) -> None:
     own = cause(2, "t2_indicators", signatures=("0" * 12, SIGNATURE))
     other = cause(3, "other")
-    data = failure_report(samples.indicator_todo(), [], plan=momentum_plan(tmp_path), causes=(own, other))
+    data = failure_report(
+        samples.TODOS["t2_indicators"], [], plan=momentum_plan(tmp_path), causes=(own, other)
+    )
     assert FailureReport.model_validate(data).causes == (own,)

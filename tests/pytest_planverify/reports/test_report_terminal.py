@@ -220,18 +220,18 @@ def test_colour_adds_only_escape_sequences() -> None:
     [
         (samples.green_document(), "4 done in 1.24s", "\x1b[32m"),
         (samples.red_document(), "1 done, 1 failed, 2 blocked in 1.24s", "\x1b[31m"),
-        (document(samples.human_todo(), exit_status=11), "1 needs human in 1.24s", "\x1b[33m"),
+        (document(samples.TODOS["t5_review"], exit_status=11), "1 needs human in 1.24s", "\x1b[33m"),
         (document(outcome("t", "T", TodoState.TEST_FAILED, FLAKY)), "1 flaky in 1.24s", "\x1b[33m"),
-        (document(samples.narrowed_todo(), exit_status=0), "1 not run in 1.24s", "\x1b[33m"),
+        (document(samples.TODOS["t7_exit"], exit_status=0), "1 not run in 1.24s", "\x1b[33m"),
         (document(exit_status=5, duration_ms=7), "nothing to verify in 7ms", "\x1b[33m"),
         (document(exit_status=0), "no todos in 1.24s", "\x1b[32m"),
         (
-            document(samples.data_todo(), exit_status=2),
+            document(samples.TODOS["t1_data_integration"], exit_status=2),
             "interrupted, 1 done in 1.24s",
             "\x1b[31m",
         ),
         (
-            document(samples.data_todo(), exit_status=77),
+            document(samples.TODOS["t1_data_integration"], exit_status=77),
             "exit status 77, 1 done in 1.24s",
             "\x1b[31m",
         ),
