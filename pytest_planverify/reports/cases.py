@@ -19,8 +19,8 @@ from planner.policy.outcomes import GREEN, failures_of
 from planner.text.display import counted, listed
 from planner.text.markdown import fence, inline
 from planner.text.redaction import redact_and_clip
-from pytest_planverify.reports.terminal import EXIT_WORDS, final_line
-from pytest_planverify.reports.words import WORDS, duration, facts_of, headline, standing
+from pytest_planverify.reports.terminal import final_line
+from pytest_planverify.reports.words import EXIT_WORDS, WORDS, duration, facts_of, headline, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

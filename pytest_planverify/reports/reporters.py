@@ -3,8 +3,9 @@
 Every criterion runs in a worker of its own, and a failed one again to confirm the failure. A reporter that
 writes one file at the end of a session must therefore run exactly once, in the reporting session
 (:mod:`.reporter_session`), wherever it was requested: on the command line, in ``addopts`` of the ini file,
-or in ``PYTEST_ADDOPTS``. A table lists the options of the known reporters. Unknown options are passed to
-all processes; as the reporting session runs last, a file that each of them writes in the end has all tests.
+or in ``PYTEST_ADDOPTS``. ``reporters.toml`` lists the options of the known reporters. Unknown options are
+passed to all processes; as the reporting session runs last, a file that each of them writes in the end has
+all tests.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.pytest_arguments import PATH_OPTIONS, GivenOption, close_options, split_options
+from planner.catalog.tables import load_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,73 +25,22 @@ if TYPE_CHECKING:
 
 
 _WORKER, _CONFIRMATION, _REPORTING = "wcr"
-"""Kinds of process that an option can be passed to; the table has strings of these letters."""
+"""Kinds of process that an option can be passed to; ``reporters.toml`` has strings of these letters."""
 
-_TABLE = (
-    # Read by a reporter at the end of a session.
-    (
-        _REPORTING,
-        "-r --report-chars --no-fold-skipped --force-short-summary --durations --durations-min "
-        "--pastebin --max-warnings --junitxml --junit-xml --junitprefix --junit-prefix --html "
-        "--self-contained-html --css --json-report --json-report-file --json-report-summary "
-        "--json-report-indent --json-report-verbosity --report-log "
-        "--report-log-exclude-logs-on-passed-tests --ctrf --exclude-warning-annotations --cov-report "
-        "--cov-fail-under --cov-append --no-cov-on-fail --cov-precision",
-    ),
-    # Measures in the first run of each criterion, and reports at the end.
-    (
-        _WORKER + _REPORTING,
-        "--cov --cov-reset --cov-branch --cov-config --cov-context --no-cov --json-report-omit "
-        "--hypothesis-show-statistics",
-    ),
-    # Writes while tests run.
-    (_WORKER, "--alluredir --allure-no-capture"),
-    # Empties the folder that all results are merged into, after the last worker.
-    ("", "--clean-alluredir"),
-    # Selects tests or how they run.
-    (
-        _WORKER + _CONFIRMATION,
-        "-n --numprocesses --dist --maxprocesses --max-worker-restart --tx --px -d -f --rsyncdir "
-        "--rsyncignore --maxschedchunk --testrunuid --looponfail -x --exitfirst --maxfail -k -m "
-        "--deselect --co --collect-only --collectonly --lf --last-failed --ff --failed-first --nf "
-        "--new-first --lfnf --last-failed-no-failures --sw --stepwise --sw-skip --stepwise-skip "
-        "--sw-reset --stepwise-reset --cache-clear --pdb --trace --pdbcls --basetemp --log-file "
-        "--log-file-mode --debug --setup-show --setup-only --setup-plan",
-    ),
-)
-_PROCESSES = {name: letters for letters, names in _TABLE for name in names.split()}
+_TABLE = load_table("reporters", "pytest_planverify.reports")
+_PROCESSES = {name: letters for letters, names in _TABLE["processes"].items() for name in names.split()}
 
-_IN_WORKERS = {
-    # Reporters that add data to the reports of a worker, but only if they are active there.
-    "--junitxml": ("--junitxml={unused}",),
-    "--junit-xml": ("--junitxml={unused}",),
-    "--json-report": ("--json-report", "--json-report-file=none"),
-    "--ctrf": ("--ctrf={unused}",),
-    # One file for each test, merged at the end.
-    "--alluredir": ("--alluredir={allure}",),
-}
+_IN_WORKERS: dict[str, list[str]] = _TABLE["in_workers"]
 """The words that replace an option in a worker."""
 
-_SUMMARY_SECTIONS = frozenset({"-r", "--report-chars", "--durations", "--durations-min"})
-"""Sections of pytest's terminal summary. The summary of the run replaces them, unless they are requested
-on the command line."""
-
-_DECIDING = frozenset({"--max-warnings", "--cov-fail-under", "--cov-precision"})
-"""Options that can fail a session. In the command of a plan they are part of the command's verdict."""
-
-_WRITING = frozenset({"--json-report-omit", "--log-file", "--log-file-mode"})
-"""Options that only concern a file, beside those that the table passes to a single kind of process."""
+_SUMMARY_SECTIONS, _DECIDING, _WRITING, _QUIET_PLUGINS = (
+    frozenset(_TABLE["sets"][name].split()) for name in ("summary", "deciding", "writing", "quiet_plugins")
+)
 
 ANNOTATIONS = "pytest_github_actions_annotate_failures"
 """A plugin without an option: it reports whenever the environment is that of GitHub Actions."""
 
 _REPORTING_HOOKS = ("pytest_runtest_logreport", "pytest_runtest_logfinish", "pytest_terminal_summary")
-_QUIET_PLUGINS = frozenset(
-    {"_pytest", "pytest_planverify", "xdist", "pytest_rerunfailures", "_hypothesis_pytestplugin"}
-    | {ANNOTATIONS}
-)
-"""Packages of plugins that implement reporting hooks in every session, but report only what an option of
-theirs requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
+    EXIT_WORDS,
     TESTS_SINCE,
     UNCOUNTED,
     WORDS,
@@ -61,20 +62,6 @@ MOST_CAUSES = 4
 
 _COUNTS = ("checks", "tests", "time")
 """Right-aligned columns, which are empty for a todo that was not run."""
-
-EXIT_WORDS: Mapping[int, tuple[str, Style]] = {
-    0: ("", Style.GOOD),
-    1: ("", Style.BAD),
-    2: ("interrupted", Style.BAD),
-    3: ("internal error", Style.BAD),
-    4: ("usage error", Style.BAD),
-    5: ("nothing to verify", Style.WARN),
-    10: ("", Style.WARN),
-    11: ("", Style.WARN),
-    12: ("budget exceeded", Style.BAD),
-    13: ("violation", Style.BAD),
-}
-"""Word that an exit status adds to the final line, and the colour of that line."""
 
 
 def render_summary(
