@@ -1,9 +1,10 @@
 """Removal of secrets from untrusted text.
 
-Secrets are keys and tokens of known shapes (``secrets.toml``), and literals that are assigned to names like
-``password``. Each is replaced by a mark with its kind, ``[redacted: github token]``, so that a reader knows
-what was there. Code that only mentions secrets stays unchanged. No pattern backtracks over text that it has
-matched: the time is linear in the length of the text, even for hostile text.
+Secrets are keys and tokens of known shapes, and literals that are assigned to names like ``password``;
+``secrets.toml`` lists the shapes and names. Each is replaced by a mark with its kind, ``[redacted: github
+token]``, so that a reader knows what was there. Code that only mentions secrets stays unchanged. No pattern
+backtracks over text that it has matched: the time is linear in the length of the text, even for hostile
+text.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ def redact(text: str) -> str:
     return _without_assigned(text)
 
 
+_TABLE = tomllib.loads((pkgutil.get_data("planner.text", "secrets.toml") or b"").decode())
 _SHAPES = tuple(
     (
         row["hints"].split(),
         row["pattern"] if row.get("inside") else rf"(?<![A-Za-z0-9]){row['pattern']}",
         row.get("keep", "") + MARK.format(kind=row["kind"]),
     )
-    for row in tomllib.loads((pkgutil.get_data("planner.text", "secrets.toml") or b"").decode())["shapes"]
+    for row in _TABLE["shapes"]
 )
-"""Rows of ``secrets.toml``: hints, pattern and replacement of each shape. A text without any of the hints
-cannot match."""
+"""Hints, pattern and replacement of each shape. A text without any of the hints cannot match."""
 
 _REQUEST = re.compile(r"\b(?:curl|wget) [^\n]*+")
 _USER_OPTION = re.compile(
@@ -165,18 +166,9 @@ def _without_assigned(text: str) -> str:
     return "".join([*pieces, text[done:]]) if done else text
 
 
-_KINDS: tuple[tuple[str, str], ...] = (
-    ("password", r"pass(?:word|wd|phrase|code)|(?<![a-z])pwd|(?<=_)pass"),
-    ("connection string", r"connection[_-]?string"),
-    ("api key", r"api[_-]?key"),
-    ("key", r"(?:access|private|account|encryption|signing|shared[_-]?access)[_-]?key"),
-    ("secret", r"secret(?:[_-]?key)?|(?<=[?&])sig"),
-    ("access token", r"(?:auth|access|refresh|api|bearer|session|bot)[_-]?token"),
-    ("token", r"token"),
-    ("credential", r"credential"),
-)
+_KINDS: tuple[tuple[str, str], ...] = tuple(_TABLE["names"].items())
 _STEMS = ("pass", "pwd", "string", "key", "secret", "sig", "token", "credential")
-"""Each word above contains one of these: a text without them needs no search by pattern."""
+"""Each name of a secret contains one of these: a text without them needs no search by pattern."""
 _WORDS = "|".join(f"(?P<k{index}>{words})" for index, (_, words) in enumerate(_KINDS))
 
 _HEAD = re.compile(
@@ -212,13 +204,7 @@ _EXPRESSION = re.compile(
     r"[A-Za-z_]\w{0,100}+(?:\.[A-Za-z_]\w{0,100}+)*+[(\[]|[A-Za-z_]\w{0,100}+(?:\.[A-Za-z_]\w{0,100}+)++$"
 )
 _PLACEHOLDER = re.compile(r"[{$<%(\[]|\*+$|\.{3}|…|x{3,}$|-{3,}|/|\\n|[|>&*!][-\w]*$", re.IGNORECASE)
-_NOTHING = re.compile(
-    r"none|null|nil|true|false|yes|no|str|bytes|int|float|bool|object|any|optional|secretstr|string|text"
-    r"|bytearray|undefined|empty|missing|required|invalid|wrong|incorrect|expected|unset|self|args|kwargs"
-    r"|value|val|raw|data|line|arg|is|was|the|a|an|to|for|of|in|and|or|not|must|option|flag|argument",
-    re.IGNORECASE,
-)
-"""Words that may follow a name of a secret without being its value: types, constants, prose."""
+_NOTHING = re.compile("|".join(_TABLE["no_values"].split()), re.IGNORECASE)
 _SENSITIVE = re.compile(r"pass|pwd|secret|token|key|cred", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?[\d_.]+")
 
