@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import griffe
 
+from planner.catalog.tables import load_table
 from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
@@ -447,23 +448,11 @@ def _ends(name: str) -> str:
     return f"{name.partition('.')[0]}.{name.rpartition('.')[2]}"
 
 
-_BARE = (
-    "Any Optional Union Literal Annotated Self Final NoReturn List Dict Set FrozenSet Tuple Type Text "
-    "Callable Iterable Iterator Sequence Mapping MutableMapping Awaitable"
-)
-_MODULES = "collections datetime decimal numpy pandas pathlib polars torch typing"
-
-_CUSTOMARY = {
-    **{name: name for name in _MODULES.split()},
-    **{name: f"typing.{name}" for name in _BARE.split()},
-    "pd": "pandas",
-    "np": "numpy",
-    "pl": "polars",
-    "plt": "matplotlib.pyplot",
-    "tf": "tensorflow",
-    "t": "typing",
-    "Path": "pathlib.Path",
-    "Decimal": "decimal.Decimal",
+_TABLE = load_table("names", "planner.contracts")
+_CUSTOMARY: dict[str, str] = {
+    **{name: name for name in _TABLE["modules"].split()},
+    **{name: f"typing.{name}" for name in _TABLE["typing"].split()},
+    **_TABLE["customary"],
 }
 """Usual meanings of names in contracts, for names that the module does not bind."""
 
@@ -471,9 +460,5 @@ _SAME_AS = {
     f"typing.{name}": f"{origin.__module__}.{origin.__qualname__}".removeprefix("builtins.")
     for name, value in vars(typing).items()
     if isinstance(origin := getattr(value, "__origin__", None), type)
-} | {
-    "typing.Text": "str",
-    "pandas.core.series.Series": "pandas.Series",
-    "pandas.core.frame.DataFrame": "pandas.DataFrame",
-}
+} | _TABLE["same_as"]
 """Canonical names of types with several names; aliases of :mod:`typing` have it in ``__origin__``."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import griffe
 
+from planner.catalog.tables import load_table
 from planner.model.contract import ContractDifference, FunctionContract, ParameterContract
 from planner.planfile.project_files import Confinement
 from planner.text.python_text import dotted_name
@@ -44,13 +45,7 @@ MAX_SIBLINGS = 5_000
 
 Scope: TypeAlias = griffe.Module | griffe.Class
 
-_KNOWN_DECORATORS = {
-    *("staticmethod", "classmethod", "abc.abstractmethod", "abstractmethod"),
-    *("functools.lru_cache", "functools.cache", "functools.singledispatch"),
-    *("typing.final", "typing.override", "typing.no_type_check"),
-    *("typing_extensions.override", "typing_extensions.final", "typing_extensions.deprecated"),
-    *("warnings.deprecated", "numba.jit", "numba.njit"),
-}
+_KNOWN_DECORATORS = frozenset(load_table("names", "planner.contracts")["decorators"].split())
 """Decorators that do not change the signature."""
 
 _TYPE_CHECKING = frozenset({"TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"})
