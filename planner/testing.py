@@ -16,12 +16,13 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner.catalog.tables import load_table
 from planner.engine import start, step
 from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Implement
 from planner.model.events import ApprovalGiven, PlanSubmitted, RunPolicy, RunResumed, RunStarted, Verified
 from planner.model.outcome import Check, Failure, Outcome
-from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
+from planner.model.plan import AcceptanceCriteria, CommandSpec, Plan, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 from planner.policy.branches import route
@@ -97,23 +98,9 @@ def create_sample_plan(**policy: Any) -> Plan:
 
     ``policy`` sets fields of :class:`planner.model.plan.Policy`.
     """
-    first = AcceptanceCriteria(
-        tests=(CommandSpec(cmd="pytest tests/test_adapter.py::test_fetch -q", timeout_seconds=30),),
-        metrics=(MetricSpec.model_validate({"name": "rows_min", "operator": ">=", "value": 10}),),
-    )
-    return Plan(
-        todo_list_id="workflow_sample_001",
-        workflow_name="A sample in four steps",
-        metadata=Policy.model_validate({"auto_fix_mode": True} | policy),
-        items=(
-            create_sample_todo("t1_data_integration", acceptance_criteria=first, priority=1),
-            create_sample_todo(
-                "t2_indicators", agent_role="architect", dependencies=("t1_data_integration",), priority=2
-            ),
-            create_sample_todo("t3_entry_conditions", dependencies=("t2_indicators",), priority=3),
-            create_sample_todo("t4_exit_conditions", dependencies=("t3_entry_conditions",), priority=4),
-        ),
-    )
+    sample = load_table("sample_plan", "planner")
+    sample["items"] = tuple(create_sample_todo(**fields) for fields in sample["items"])
+    return Plan.model_validate(sample | {"metadata": {"auto_fix_mode": True} | policy})
 
 
 def category_of(error_type: ErrorType) -> Category:
