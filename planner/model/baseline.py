@@ -67,14 +67,6 @@ class BaselineTodo(ReadValue):
     checks: dict[str, BaselineCheck] = Field(default_factory=dict[str, BaselineCheck])
 
 
-class HookUse(ReadValue):
-    """A hook of pytest that a file of the project, or an installed plugin, implements."""
-
-    hook: str
-    file: str
-    """Relative to the plan's root if it is below it; for installed plugins, their module."""
-
-
 class JudgePatch(ReadValue):
     """An object that verdicts depend on, such as a builtin, that was replaced by another one."""
 
@@ -86,7 +78,6 @@ class JudgePatch(ReadValue):
 class SessionInventory(ReadValue):
     """Inventory of a session: everything that could influence its verdicts."""
 
-    hooks: tuple[HookUse, ...] = ()
     patched: tuple[JudgePatch, ...] = ()
     bodies_elsewhere: bool = False
     """There were passed tests whose body was not executed in the process that reported them."""

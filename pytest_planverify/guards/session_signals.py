@@ -1,13 +1,12 @@
 """Tampering signals in the sessions of a run, compared with the baseline.
 
 The comparison of trees (:mod:`pytest_planverify.guards.hygiene`) reads source code. This module evaluates
-what happened: hooks that were registered, judging functions that were replaced, tests that were no longer
-collected, sessions that contradict themselves. Facts that the baseline shows as well are no signal.
+what happened: judging functions that were replaced, tests that were no longer collected, sessions that
+contradict themselves. Facts that the baseline shows as well are no signal.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +16,6 @@ from planner.model.verdicts import Hardness, TestOutcome
 from planner.text.display import listed
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.record import inventory_of
-from pytest_planverify.guards.hygiene.changes import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.tamper_observer import environment_files
 
@@ -29,14 +27,6 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.guards.hygiene.grants import Grants
-
-_DECIDING = re.compile(
-    r"pytest_(runtest|pyfunc_call|collect|ignore_collect|pycollect|make_collect_report|deselected|itemcollected"
-    r"|generate_tests|fixture|sessionfinish|report_teststatus|report_to_|report_from_|assertrepr_compare"
-    r"|exception_interact|internalerror|keyboard_interrupt|cmdline_main|load_initial_conftests|plugin_registered)"
-    r"\w*"
-)
-"""Hooks that can change which tests run, or how they are reported."""
 
 
 class SessionSeen(Protocol):
@@ -89,7 +79,6 @@ class SessionComparison:
         records = [each for session in result.records for each in session.inventories]
         now = inventory_of(records, self._flat.loaded.root)
         yield from _contradictions(result.records, self._kept.document.inventory)
-        yield from self._hooks(now)
         yield from self._patches(now)
         if not narrowed:
             yield from self._missing_tests(result)
@@ -128,27 +117,6 @@ class SessionComparison:
         )
 
     # -- signals ---------------------------------------------------------------------------------
-
-    def _hooks(self, now: SessionInventory) -> Iterator[HygieneSignal]:
-        """Yield hooks that can decide results, in product or forbidden files that did not implement them.
-
-        A hook that moved from another file is no signal, nor is one in a file that is unchanged or
-        accepted. Files outside of the root are ignored, because users may load plugins from anywhere.
-        """
-        hooks = self._kept.document.inventory.hooks
-        before = {(each.hook, _without_location(each.file)) for each in hooks}
-        files = {(each.hook, _without_location(each.file)): each.file for each in now.hooks}
-        # A hook that moved is missing in its old file: as many new implementations are no signal.
-        moved = Counter(hook for hook, _ in before - files.keys())
-        for hook, place in sorted(files.keys() - before):
-            file = files[hook, place]
-            if moved[hook]:
-                moved[hook] -= 1
-            elif _DECIDING.fullmatch(hook) and not file.startswith("/") and not self._is_settled(file):
-                is_product = self._kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
-                if is_product or self._grants.permission(file) is Permission.FORBIDDEN:
-                    message = f"{file} implements the hook {hook}, unlike at the baseline"
-                    yield _signal("hook-added", message, path=file)
 
     def _patches(self, now: SessionInventory) -> Iterator[HygieneSignal]:
         """Yield judging functions that were replaced.
@@ -244,7 +212,7 @@ def _contradictions(sessions: Sequence[SessionSeen], before: SessionInventory) -
         and all(one.get("incomplete") for one in each.inventories)
         for each in sessions
     ):
-        yield _signal("witness-silenced", "a session ended without reporting its plugins and hooks")
+        yield _signal("witness-silenced", "a session ended without reporting what was replaced in it")
     for each in sessions if not before.status_overturned else ():
         red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
         if red and each.exit_status == 0:
@@ -259,12 +227,6 @@ def _contradictions(sessions: Sequence[SessionSeen], before: SessionInventory) -
         if names := [nodeid for nodeid in without_body if nodeid in green]:
             message = f"passed without being called: {listed(names)}"
             yield _signal("body-not-run", message, path=names[0].partition("::")[0], nodeid=names[0])
-
-
-def _without_location(file: str) -> str:
-    """Return a path below the root unchanged, of another file the name only."""
-    # The location of other files depends on the machine, and a baseline may be from another one.
-    return file.rpartition("/")[2] if file.startswith(("/", "../")) else file
 
 
 def _by_file(nodeids: Iterable[str]) -> Iterable[tuple[str, list[str]]]:

@@ -1,8 +1,8 @@
 """Observation of tampering inside a worker.
 
-The module records which code can influence verdicts (hook implementations, replaced functions of pytest,
-unittest and the interpreter), and whether the reports of a test agree with what its body raised. Observing
-and judging are separate: the facts go into the ``session_inventory`` record of the journal, and
+The module records which functions of pytest, unittest and the interpreter were replaced, and whether the
+reports of a test agree with what its body raised. A hook that changes results needs no record of its own:
+its effects are observed. The facts go into the ``session_inventory`` record of the journal, and
 :mod:`pytest_planverify.guards.session_signals` compares them with the baseline, in the parent process.
 
 Code under test runs in the same interpreter and may replace anything. :class:`ObservedJudges` therefore
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from pytest_planverify.journal import JournalWriter
 
 
-_UNKNOWN = "<unknown>"
-
-
 @cache
 def environment_files() -> Callable[[str], bool]:
     """Return a predicate: whether a path belongs to the interpreter, to an installed package or to us."""
@@ -49,26 +46,7 @@ def environment_files() -> Callable[[str], bool]:
     return is_environment
 
 
-def defining_file(function: object, holder: object = None) -> str:
-    """Return the file that defines a function; for generated code, the file that generated it.
-
-    ``holder`` is the object that the function is an attribute of, such as a plugin. Its file is returned
-    if the function itself has none. Returns ``"<unknown>"`` if neither has one.
-    """
-    function = innermost_function(function)
-    code = getattr(function, "__code__", None)
-    file = getattr(code, "co_filename", None)
-    if isinstance(file, str) and (not file.startswith("<") or file.startswith("<frozen")):
-        return file
-    space = getattr(function, "__globals__", None)
-    known = cast("dict[str, Any]", space).get("__file__") if isinstance(space, dict) else None
-    if isinstance(known, str):
-        return known
-    # An object without code is an instance with __call__: the module of its class defines it.
-    return (code is None and file_of_module(function)) or file_of_module(holder) or _UNKNOWN
-
-
-def innermost_function(function: object) -> object:
+def _innermost_function(function: object) -> object:
     """Return the function inside methods, properties and ``partial`` objects; other values unchanged."""
     while True:
         if isinstance(function, MethodType | classmethod | staticmethod):
@@ -79,21 +57,6 @@ def innermost_function(function: object) -> object:
             function = cast("partial[Any]", function).func
         else:
             return function
-
-
-def file_of_module(thing: object) -> str | None:
-    """Return the file of a module, or of the module that defines a class or an object's class.
-
-    Returns ``None`` for built-in modules.
-    """
-    if thing is None:
-        return None
-    module: object = thing
-    if not isinstance(thing, ModuleType):
-        kind: type[Any] = thing if isinstance(thing, type) else type(thing)
-        module = sys.modules.get(kind.__module__)
-    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return file if isinstance(file, str) else None
 
 
 # Modules whose functions decide verdicts. Those of _JUDGES_IF_IMPORTED are watched only if the process has
@@ -151,7 +114,7 @@ class _Namespace:
         self._functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__)
             for each in self._values.values()
-            if isinstance(function := innermost_function(each), FunctionType)
+            if isinstance(function := _innermost_function(each), FunctionType)
         ]
 
     def _read(self) -> dict[str, Any]:
@@ -256,15 +219,20 @@ def _decides(value: object) -> bool:
 
 
 def _file_of(value: object) -> str:
-    """Return the file that defines a value; empty if it has none."""
-    value = innermost_function(value)
-    if isinstance(value, type):
-        return file_of_module(value) or ""
-    return defining_file(value) if isinstance(value, FunctionType) else ""
+    """Return the file that defines a function or class, for generated code its module's; else empty."""
+    value = _innermost_function(value)
+    space: Mapping[str, Any] = {}
+    if isinstance(value, FunctionType):
+        file = value.__code__.co_filename
+        if not file.startswith("<") or file.startswith("<frozen"):
+            return file
+        space = value.__globals__
+    elif isinstance(value, type) and isinstance(module := sys.modules.get(value.__module__), ModuleType):
+        space = vars(module)
+    file = space.get("__file__")
+    return file if isinstance(file, str) else ""
 
 
-MOST_HOOKS = 2_000
-"""Limit of reported hooks."""
 MOST_FIXTURE_SETS = 100
 """Limit of comparisons before test bodies."""
 MOST_BODIES = 200
@@ -285,22 +253,9 @@ class TamperingObserver:
 
     def __init__(self) -> None:
         self.judges = judges_at_start()
-        self._is_environment = environment_files()
-        self._hooks: dict[tuple[str, str], None] = {}
-        """Hook names with the project files that implement them."""
         self._fixture_sets: set[object] = set()
         self._without_body: list[str] = []
         self._written = False
-
-    def pytest_plugin_registered(self, plugin: object, manager: pytest.PytestPluginManager) -> None:
-        """Record a plugin's hooks at once, as the plugin may be unregistered before the session ends."""
-        home = file_of_module(plugin)
-        if home is not None and self._is_environment(home) and isinstance(plugin, ModuleType):
-            return  # the hooks of an installed module are installed, too, and need no inspection
-        for caller in manager.get_hookcallers(plugin) or ():
-            for implementation in caller.get_hookimpls():
-                if implementation.plugin is plugin:
-                    self._add_hook(caller.name, implementation)
 
     def pytest_collection_finish(self) -> None:
         """Compare the judges once all conftests and test files have been imported."""
@@ -324,7 +279,7 @@ class TamperingObserver:
         if is_plain and len(self._without_body) < MOST_BODIES:
             self._without_body.append(nodeid)
 
-    def write(self, journal: JournalWriter, worker: str, manager: pytest.PytestPluginManager) -> None:
+    def write(self, journal: JournalWriter, worker: str) -> None:
         """Write the ``session_inventory`` record at the end of the session; later calls do nothing.
 
         A record that is missing, or marked ``incomplete`` because the facts could not be read, is a signal
@@ -334,29 +289,11 @@ class TamperingObserver:
             return
         self._written = True
         try:
-            facts = self._facts(manager)
+            self.judges.compare("session")
+            facts: dict[str, Any] = {"patched": self.judges.facts(), "without_body": self._without_body}
         except Exception:  # replaced objects may raise anything
             facts = {"incomplete": True}
         journal.write("session_inventory", worker=worker, **facts)
-
-    def _facts(self, manager: pytest.PytestPluginManager) -> dict[str, Any]:
-        """Compare the judges a last time, scan all hooks, and return the members of the record."""
-        self.judges.compare("session")
-        for hook, caller in list(vars(manager.hook).items()):
-            find = getattr(caller, "get_hookimpls", None)
-            if not hook.startswith("_") and find is not None:
-                for implementation in find():
-                    self._add_hook(hook, implementation)
-        return {
-            "hooks": [list(each) for each in sorted(self._hooks)][:MOST_HOOKS],
-            "patched": self.judges.facts(),
-            "without_body": self._without_body,
-        }
-
-    def _add_hook(self, hook: str, implementation: Any) -> None:
-        file = defining_file(implementation.function, implementation.plugin)
-        if not self._is_environment(file):
-            self._hooks[hook, file] = None
 
 
 class FailureTally:

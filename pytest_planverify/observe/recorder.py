@@ -347,7 +347,7 @@ class Recorder(ComparedValues):
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
         """Record the end of the session after all other plugins, with the final exit status."""
         yield
-        self.tampering.write(self.journal, self.worker, session.config.pluginmanager)
+        self.tampering.write(self.journal, self.worker)
         stopped = session.shouldstop or session.shouldfail
         self.write(
             "session_finished",

@@ -23,7 +23,6 @@ from planner.model.baseline import (
     BaselineFile,
     BaselineTest,
     BaselineTodo,
-    HookUse,
     JudgeKind,
     JudgePatch,
     Remake,
@@ -43,7 +42,7 @@ def any_of(model: type[ReadValue]) -> st.SearchStrategy[Any]:
 
 
 PARTS = (BaselineCheck, BaselineTodo, BaselineTest, BaselineFile, Acceptance, Remake)
-for part in (*PARTS, SessionInventory, HookUse, JudgePatch):
+for part in (*PARTS, SessionInventory, JudgePatch):
     st.register_type_strategy(part, any_of(part))
 
 

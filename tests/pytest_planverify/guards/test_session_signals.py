@@ -16,7 +16,6 @@ from planner.model.baseline import (
     BaselineFile,
     BaselineTest,
     BaselineTodo,
-    HookUse,
     JudgeKind,
     JudgePatch,
     SessionInventory,
@@ -97,8 +96,7 @@ def judge(
     digests = {path: "0" if path in UNCHANGED else "1" for path in KINDS}
     session = session or ended()
     if now is not None:
-        shown = {"hooks": [[each.hook, each.file] for each in now.hooks]}
-        shown["patched"] = [[each.name, each.file] for each in now.patched]
+        shown = {"patched": [[each.name, each.file] for each in now.patched]}
         session.inventories = [{"record": "session_inventory", **shown}]
     runs = {each.id: SimpleNamespace(check=each) for each in checks}
     compared = SessionComparison(flat, baseline or kept(flat, before), Grants.of(flat), digests)
@@ -108,43 +106,6 @@ def judge(
 
 def signs(found: list[HygieneSignal]) -> list[tuple[str, str, str | None]]:
     return [(each.sign, each.hardness.value, each.path) for each in found]
-
-
-def hooks(*uses: tuple[str, str]) -> SessionInventory:
-    return SessionInventory(hooks=tuple(HookUse(hook=hook, file=file) for hook, file in uses))
-
-
-@pytest.mark.parametrize(
-    ("hook", "file", "hardness"),
-    [
-        ("pytest_runtest_makereport", "conftest.py", "hard"),
-        ("pytest_configure", "conftest.py", None),
-        ("pytest_runtest_makereport", "prod/a.py", "hard"),
-        ("pytest_runtest_makereport", "prod/pytest_plugin.py", None),
-        ("pytest_report_header", "conftest.py", None),
-        ("pytest_runtest_makereport", "tests/own/conftest.py", None),
-        ("pytest_configure", "tests/own/conftest.py", None),
-        ("pytest_runtest_makereport", "/elsewhere/plugin.py", None),
-        ("pytest_runtest_makereport", "../conftest.py", "hard"),
-        ("pytest_runtest_makereport", "prod/kept.py", None),
-        ("pytest_runtest_makereport", "tests/conftest.py", None),
-    ],
-)
-def test_hardness_of_a_new_hook_depends_on_hook_and_file(
-    flat: FlatPlan, hook: str, file: str, hardness: str | None
-) -> None:
-    expected = [] if hardness is None else [("hook-added", hardness, file)]
-    assert signs(judge(flat, hooks((hook, file)))) == expected
-
-
-def test_moved_hook_is_not_new(flat: FlatPlan) -> None:
-    name = "pytest_collection_modifyitems"
-    before = hooks((name, "conftest.py"))
-    assert judge(flat, hooks((name, "moved/conftest.py")), before=before) == []
-    above = hooks((name, "/repository/shared.py"))
-    assert judge(flat, hooks((name, "/tmp/worktree/shared.py")), before=above) == []
-    twice = hooks((name, "moved/conftest.py"), (name, "other/conftest.py"))
-    assert signs(judge(flat, twice, before=before)) == [("hook-added", "hard", "other/conftest.py")]
 
 
 @pytest.mark.parametrize(
@@ -280,10 +241,7 @@ def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:
     baseline = with_tests(flat, a__t="failed", a__u="passed")
     document = baseline.document.model_copy(update={"accepted": accepted})
     blessed = KeptBaseline(flat.loaded.root, document, path=baseline.path)
-    now = SessionInventory(
-        hooks=(HookUse(hook="pytest_runtest_call", file="conftest.py"),),
-        patched=(JudgePatch(name="builtins.all", file="conftest.py"),),
-    )
+    now = SessionInventory(patched=(JudgePatch(name="builtins.all", file="conftest.py"),))
     assert judge(flat, now, check(a__u="passed"), baseline=blessed) == []
 
 
@@ -295,16 +253,19 @@ def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> N
     records: list[dict[str, Any]] = [
         {
             "record": "session_inventory",
-            "hooks": [["h", real], ["up", f"{tmp_path}/conftest.py"], ["h"], 3],
-            "patched": "no",
+            "patched": [["p", real], ["up", f"{tmp_path}/conftest.py"], ["p"], 3],
         },
+        {"record": "session_inventory", "patched": "no"},
         {"record": "session_inventory", "patched": [["builtins.all", ""]], "without_body": ["t"]},
         {"record": "test_finished", "session": "s1", "outcome": "failed", "pen": "1", "number": 1},
         {"record": "session_ended", "session": "s1", "exit_status": 0, "pen": "1", "number": 3},
     ]
     found = inventory_of(records, link)
-    assert found.hooks == (HookUse(hook="h", file="a.py"), HookUse(hook="up", file="../conftest.py"))
-    assert found.patched == (JudgePatch(name="builtins.all"),)
+    assert [(each.name, each.file) for each in found.patched] == [
+        ("builtins.all", ""),
+        ("p", "a.py"),
+        ("up", "../conftest.py"),
+    ]
     assert (found.bodies_elsewhere, found.status_overturned, found.records_lost) == (True, True, True)
 
 

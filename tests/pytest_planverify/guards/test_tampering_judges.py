@@ -7,7 +7,6 @@ import math
 import os
 import sys
 import unittest
-from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -16,7 +15,6 @@ from unittest.mock import MagicMock
 
 import _pytest.main
 import pytest
-from _pytest.config import PytestPluginManager
 from _pytest.reports import TestReport
 from _pytest.runner import CallInfo
 from pluggy import HookCaller
@@ -25,7 +23,6 @@ from pytest_planverify.guards import tamper_observer
 from pytest_planverify.guards.tamper_observer import (
     ObservedJudges,
     TamperingObserver,
-    defining_file,
     environment_files,
 )
 
@@ -178,80 +175,16 @@ def test_late_imported_judges_are_watched_from_then_on(
     assert names(judges) == {"numpy.testing.assert_allclose"}
 
 
-class Plugin:
-    def pytest_runtest_logreport(self, report: Any) -> None: ...
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, object, object]:
-        return (yield)
-
-
-class Caller:
-    def __call__(self, report: Any) -> None: ...
-
-
-def pytest_sessionfinish() -> None: ...
-
-
-@pytest.fixture
-def manager() -> PytestPluginManager:
-    return PytestPluginManager()
-
-
-def hooks_of(observer: TamperingObserver, manager: PytestPluginManager) -> list[list[str]]:
-    return [each for each in observer._facts(manager)["hooks"] if each[1] == __file__]
-
-
-def register(
-    observer: TamperingObserver, manager: PytestPluginManager, plugin: object, name: str | None = None
+def test_generated_code_belongs_to_the_file_that_generated_it(
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manager.register(plugin, name)
-    observer.pytest_plugin_registered(plugin, manager)
-
-
-def test_registered_object_is_identified_by_the_file_of_its_class(
-    manager: PytestPluginManager,
-) -> None:
-    observer = TamperingObserver()
-    register(observer, manager, Plugin(), "140022")
-    assert hooks_of(observer, manager) == [
-        ["pytest_runtest_logreport", __file__],
-        ["pytest_runtest_makereport", __file__],
-    ]
-
-
-def test_unregistered_plugin_is_still_reported(manager: PytestPluginManager) -> None:
-    observer = TamperingObserver()
-    plugin = Plugin()
-    register(observer, manager, plugin, "gone")
-    manager.unregister(plugin)
-    assert ["pytest_runtest_logreport", __file__] in hooks_of(observer, manager)
-
-
-def test_plugin_registered_without_notice_is_found_at_the_end(manager: PytestPluginManager) -> None:
-    observer = TamperingObserver()
-    manager.register(SimpleNamespace(pytest_sessionfinish=pytest_sessionfinish))
-    assert hooks_of(observer, manager) == [["pytest_sessionfinish", __file__]]
-
-
-def test_hooks_of_installed_modules_are_not_reported(manager: PytestPluginManager) -> None:
-    import _pytest.runner
-
-    observer = TamperingObserver()
-    register(observer, manager, _pytest.runner, "runner")
-    assert observer._facts(manager)["hooks"] == []
-
-
-def test_generated_code_belongs_to_the_file_that_generated_it() -> None:
     space: dict[str, Any] = {"__file__": "/work/conftest.py"}
     exec("def made(): ...", space)
-    assert defining_file(space["made"]) == "/work/conftest.py"
-    assert defining_file(partial(partial(pytest_sessionfinish))) == __file__
-    assert defining_file(Plugin().pytest_runtest_logreport) == __file__
-    assert defining_file(Caller()) == __file__
+    monkeypatch.setattr(builtins, "all", partial(partial(space["made"])))
+    judges.compare("session")
     del space["__file__"]
-    assert defining_file(space["made"], Plugin()) == __file__
-    assert defining_file(space["made"]) == "<unknown>"
+    judges.compare("session")
+    assert judges.facts() == [["builtins.all", "/work/conftest.py"], ["builtins.all", ""]]
 
 
 def test_installed_files_and_standard_library_are_the_environment(
@@ -264,18 +197,18 @@ def test_installed_files_and_standard_library_are_the_environment(
     assert environment_files()(os.__file__)
 
 
-def test_tampering_facts_are_written_once_or_marked_incomplete(
-    manager: PytestPluginManager,
-) -> None:
-    journal = MagicMock()
+def test_tampering_facts_are_written_once_or_marked_incomplete() -> None:
+    journal, broken = MagicMock(), TamperingObserver()
     observer = TamperingObserver()
-    observer.write(journal, "", manager)
-    observer.write(journal, "", manager)
-    TamperingObserver().write(journal, "gw0", SimpleNamespace(hook=None))  # type: ignore[arg-type]
+    observer.write(journal, "")
+    observer.write(journal, "")
+    broken.judges = MagicMock()
+    broken.judges.compare.side_effect = RuntimeError
+    broken.write(journal, "gw0")
 
     complete, incomplete = journal.write.call_args_list
     assert complete.args == ("session_inventory",)
-    assert complete.kwargs.keys() == {"worker", "hooks", "patched", "without_body"}
+    assert complete.kwargs.keys() == {"worker", "patched", "without_body"}
     assert incomplete.kwargs == {"worker": "gw0", "incomplete": True}
 
 
