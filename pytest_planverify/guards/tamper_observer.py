@@ -80,10 +80,6 @@ _OFTEN_PATCHED = frozenset(
     | {"breakpoint", "__build_info__"}
 )
 """Builtins that are often replaced, by consoles and tests, and have no influence on verdicts."""
-_MOCKED_BY_FIXTURES = (
-    "builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.", "sys.", "os."
-)  # fmt: skip
-"""Prefixes of names that fixtures may patch while a test runs; afterwards the patch must be undone."""
 _LEGACY_PATH = "_pytest/legacypath.py"
 """pytest itself adds legacy attributes to its classes when it is configured."""
 _MARKS = "pytest.mark"
@@ -165,24 +161,17 @@ class ObservedJudges:
         if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
-    def compare(self, during: str) -> None:
-        """Record all changes since the snapshot; those of earlier calls are kept, even if undone since.
-
-        ``during`` is the phase of the session: ``collection``, ``tests`` or ``session`` (its end). During
-        ``tests`` temporary mocks of some modules are ignored; the comparison at the end finds those that
-        stayed.
-        """
+    def compare(self) -> None:
+        """Record all changes since the snapshot; those of earlier calls are kept, even if undone since."""
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
                 self._found[f"sys.modules[{name!r}]", ""] = None
         for space in self._spaces:
             for name, value in space.changes():
-                full = f"{space.label}.{name}"
                 is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
-                is_mock = during == "tests" and full.startswith(_MOCKED_BY_FIXTURES)
                 file = _file_of(value)
-                if not is_harmless and not is_mock and not file.endswith(_LEGACY_PATH):
-                    self._found[full, file] = None
+                if not is_harmless and not file.endswith(_LEGACY_PATH):
+                    self._found[f"{space.label}.{name}", file] = None
         for name in _LATE:
             if name not in self._modules:
                 self._watch(name)
@@ -233,8 +222,6 @@ def _file_of(value: object) -> str:
     return file if isinstance(file, str) else ""
 
 
-MOST_FIXTURE_SETS = 100
-"""Limit of comparisons before test bodies."""
 MOST_BODIES = 200
 """Limit of reported tests whose body did not run."""
 
@@ -253,24 +240,12 @@ class TamperingObserver:
 
     def __init__(self) -> None:
         self.judges = judges_at_start()
-        self._fixture_sets: set[object] = set()
         self._without_body: list[str] = []
         self._written = False
 
     def pytest_collection_finish(self) -> None:
         """Compare the judges once all conftests and test files have been imported."""
-        self.judges.compare("collection")
-
-    def body_begins(self, item: pytest.Item) -> None:
-        """Compare the judges when a test's fixtures are set up, once per file and set of fixtures.
-
-        The file is part of the key because fixtures of the same name, and hooks around tests, may differ
-        between files.
-        """
-        key = (item.path, tuple(getattr(item, "fixturenames", ())))
-        if key not in self._fixture_sets and len(self._fixture_sets) < MOST_FIXTURE_SETS:
-            self._fixture_sets.add(key)
-            self.judges.compare("tests")
+        self.judges.compare()
 
     def passed_without_body(self, item: pytest.Item, nodeid: str) -> None:
         """Record a test that was reported as passed although its function was never called."""
@@ -289,7 +264,7 @@ class TamperingObserver:
             return
         self._written = True
         try:
-            self.judges.compare("session")
+            self.judges.compare()
             facts: dict[str, Any] = {"patched": self.judges.facts(), "without_body": self._without_body}
         except Exception:  # replaced objects may raise anything
             facts = {"incomplete": True}

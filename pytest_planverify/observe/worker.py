@@ -322,7 +322,7 @@ def _fill_shelf(shelf: ModuleShelf, start: Start) -> None:
         raise CannotServe(Level.STARTED, str(unfit), unfit.module) from unfit
     note_modules()
     for _ in range(2):  # patches that plugins applied while they were configured are not the project's
-        judges_at_start().compare("session")
+        judges_at_start().compare()
 
 
 class Session:

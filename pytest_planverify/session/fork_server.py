@@ -293,7 +293,7 @@ def _warm_up() -> None:
         platform.platform()  # cached; the plugin calls it in every session, and it may run another program
     from pytest_planverify.guards.tamper_observer import judges_at_start
 
-    judges_at_start().compare("session")
+    judges_at_start().compare()
 
 
 # -- in a server of a group ---------------------------------------------------------------------------

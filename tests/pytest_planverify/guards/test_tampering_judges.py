@@ -8,9 +8,8 @@ import os
 import sys
 import unittest
 from functools import partial
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, cast
+from types import ModuleType
+from typing import Any
 from unittest.mock import MagicMock
 
 import _pytest.main
@@ -33,17 +32,13 @@ def agree(*_: object) -> bool:
     return True
 
 
-def answer(*_: object) -> int:
-    return 1
-
-
 @pytest.fixture
 def judges() -> ObservedJudges:
     return ObservedJudges()
 
 
-def names(judges: ObservedJudges, during: str = "session") -> set[str]:
-    judges.compare(during)
+def names(judges: ObservedJudges) -> set[str]:
+    judges.compare()
     return {name for name, *_ in judges.facts()}
 
 
@@ -74,7 +69,7 @@ REPLACEMENTS: dict[str, tuple[object, str, object]] = {
 def test_replaced_judge_is_named(judges: ObservedJudges, name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(*REPLACEMENTS[name], raising=False)
-        judges.compare("session")
+        judges.compare()
     assert name in {found for found, *_ in judges.facts()}
 
 
@@ -82,7 +77,7 @@ def test_removed_method_and_replaced_module_are_named(judges: ObservedJudges) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(HookCaller, "get_hookimpls")
         patch.setitem(sys.modules, "pytest", ModuleType("pytest"))
-        judges.compare("session")
+        judges.compare()
     assert {name for name, *_ in judges.facts()} == {
         f"{HookCaller.__module__}.HookCaller.get_hookimpls",
         "sys.modules['pytest']",
@@ -96,7 +91,7 @@ def test_restored_object_is_found_only_if_it_was_compared_while_replaced(
     monkeypatch.undo()
     assert names(judges) == set()
     monkeypatch.setattr(builtins, "any", agree)
-    judges.compare("collection")
+    judges.compare()
     monkeypatch.undo()
     assert names(judges) == {"builtins.any"}
 
@@ -118,15 +113,15 @@ def test_replacement_is_reported_once_with_its_file(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str, value: object, file: str
 ) -> None:
     monkeypatch.setattr(builtins, name, value)
-    judges.compare("collection")
-    judges.compare("session")
+    judges.compare()
+    judges.compare()
     monkeypatch.undo()
     assert judges.facts() == [[f"builtins.{name}", file]]
 
 
 def test_removed_judge_has_no_file(judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(builtins, "sorted")
-    judges.compare("session")
+    judges.compare()
     monkeypatch.undo()
     assert judges.facts() == [["builtins.sorted", ""]]
 
@@ -150,20 +145,6 @@ def test_changes_without_influence_on_verdicts_are_ignored(
     assert names(judges) == set()
 
 
-@pytest.mark.parametrize(
-    ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("math.isclose", False)]
-)
-def test_mock_of_a_fixture_is_found_during_tests_only_for_some_judges(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
-) -> None:
-    monkeypatch.setattr(name, answer)
-    found = names(judges, "tests")
-    left = names(judges)
-    monkeypatch.undo()
-    assert found == ({name} if is_found else set())
-    assert left == {name}
-
-
 def test_late_imported_judges_are_watched_from_then_on(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,9 +162,9 @@ def test_generated_code_belongs_to_the_file_that_generated_it(
     space: dict[str, Any] = {"__file__": "/work/conftest.py"}
     exec("def made(): ...", space)
     monkeypatch.setattr(builtins, "all", partial(partial(space["made"])))
-    judges.compare("session")
+    judges.compare()
     del space["__file__"]
-    judges.compare("session")
+    judges.compare()
     assert judges.facts() == [["builtins.all", "/work/conftest.py"], ["builtins.all", ""]]
 
 
@@ -210,19 +191,6 @@ def test_tampering_facts_are_written_once_or_marked_incomplete() -> None:
     assert complete.args == ("session_inventory",)
     assert complete.kwargs.keys() == {"worker", "patched", "without_body"}
     assert incomplete.kwargs == {"worker": "gw0", "incomplete": True}
-
-
-def test_fixture_patches_are_compared_once_per_file_and_fixture_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    observer = TamperingObserver()
-    looks: list[str] = []
-    monkeypatch.setattr(observer.judges, "compare", looks.append)
-    for name, fixtures in (("a.py", ["x"]), ("a.py", ["x"]), ("a.py", ["x", "y"]), ("b.py", ["x"])):
-        test = SimpleNamespace(path=Path(name), fixturenames=fixtures)
-        observer.body_begins(cast("pytest.Item", test))
-    observer.pytest_collection_finish()
-    assert looks == ["tests", "tests", "tests", "collection"]
 
 
 def test_bodies_of_unittest_tests_are_not_checked(request: pytest.FixtureRequest) -> None:
