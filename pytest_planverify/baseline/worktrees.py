@@ -1,8 +1,8 @@
-"""Temporary copies of a project, at a revision or as it is, to run checks in.
+"""Temporary copies of a project at a revision, to run checks in.
 
 The user's repository is not changed: no branch, no index, no file below the root. A copy contains the
-whole repository; the context managers return the plan's root in it. :func:`environment_for` makes processes
-import the copy's modules, even if the original is installed in editable mode.
+whole repository. :func:`environment_for` makes processes import the copy's modules, even if the original is
+installed in editable mode.
 """
 
 from __future__ import annotations
@@ -18,16 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError
-from planner.planfile.project_files import OWN_REPORTS, walk
+from planner.planfile.project_files import walk
 from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-
-MOST_FILES = 50_000
-"""Limit of files of a copy."""
-MOST_BYTES = 2 << 30
-"""Limit of a copy in bytes; a larger tree is refused."""
 
 _BUILT = frozenset({".so", ".pyd", ".dylib", ".py", ".pyi"})
 """Suffixes of ignored build products that imports need, such as extension modules and ``_version.py``."""
@@ -71,24 +66,6 @@ def checkout(repository: Repository, commit: str) -> Generator[Path]:
             yield inside
         finally:
             _remove(repository, tree)
-
-
-@contextmanager
-def copy_as_is(root: Path) -> Generator[Path]:
-    """Copy the current tree with uncommitted changes, and yield the root in the copy; deleted afterwards.
-
-    The copy contains all files of the repository, and is one without commits. Virtual environments, caches
-    and the verifier's own records are left out. Raises :class:`planner.errors.BaselineError` if the tree is
-    too large or a file is unreadable.
-    """
-    repository = Repository.around(root)
-    top = root if repository is None else repository.top
-    with _temporary_folder() as folder:
-        _copy_all(top, folder / top.name)
-        if repository is not None:
-            # Linters spare the files that git ignores, but only within a repository.
-            ask(folder / top.name, "init", "--quiet", "--template=")
-        yield folder / top.name / root.relative_to(top)
 
 
 def environment_for(tree: Path, root: Path) -> dict[str, str]:
@@ -187,39 +164,6 @@ def _copy_build_products(repository: Repository, tree: Path) -> None:
             with suppress(OSError):
                 shutil.copy2(repository.top / path, place, follow_symlinks=False)
     _link_node_modules(repository.top, tree)
-
-
-def _copy_all(top: Path, tree: Path) -> None:
-    """Copy all files that belong to the project.
-
-    Raises :class:`planner.errors.BaselineError` if there are too many or a file cannot be copied.
-    """
-    size = 0
-    for number, path in enumerate(_to_copy(top)):
-        place = tree / path
-        try:
-            size += os.lstat(top / path).st_size
-            if number >= MOST_FILES or size > MOST_BYTES:
-                raise BaselineError(
-                    f"{top} is too large to copy: it has more than {MOST_FILES} files or "
-                    f"{MOST_BYTES >> 30} GiB; remove what no check needs"
-                )
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(top / path, place, follow_symlinks=False)
-        except FileNotFoundError:  # deleted since it was listed
-            continue
-        except OSError as error:
-            if not os.path.isfile(top / path):  # sockets and pipes are not copied
-                continue
-            raise BaselineError(f"{top / path}: it cannot be copied: {error.strerror}") from None
-    _link_node_modules(top, tree)
-
-
-def _to_copy(top: Path) -> Iterator[str]:
-    """Yield the files of the project, and those in the folder of reports."""
-    # ``.git`` is a file in linked work trees, which must not replace the copy's own.
-    yield from (path for path in walk(top) if path != ".git")
-    yield from (f"{OWN_REPORTS}/{path}" for path in walk(top / OWN_REPORTS))
 
 
 def _link_node_modules(top: Path, tree: Path) -> None:

@@ -1,10 +1,10 @@
 """Built-in debugger: mechanical repairs, and the report of the failing test when it runs alone.
 
-It uses no language model, and experiments only in copies of the tree. It is called like any other agent,
-with the JSON brief of a turn as its argument, and proceeds in this order:
+It uses no language model. It is called like any other agent, with the JSON brief of a turn as its argument,
+and proceeds in this order:
 
-1. Repairs that need no understanding (a linter's own fixes, a missing ``__init__.py``) are applied to the
-   project if they make the check pass.
+1. Repairs that need no understanding (a linter's own fixes, a missing ``__init__.py``) are tried, and stay
+   if they make the check pass.
 2. The failing test is run alone, with variable values shown. If it passes, its order or another test is
    involved. Otherwise the end of its output is the result, for the coder or for a person.
 """
@@ -16,10 +16,11 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
 from planner.model.actions import Bounds
@@ -30,9 +31,8 @@ from planner.revise.situation import fixing_command
 from planner.text.glob_patterns import allowed
 from planner.text.markdown import block
 from planner.text.redaction import redact
-from pytest_planverify.baseline.work_tree import WorkTree
-from pytest_planverify.baseline.worktrees import copy_as_is, environment_for
 from pytest_planverify.checks.processes import run_process
+from pytest_planverify.harness.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,17 +51,15 @@ _NO_PACKAGE = ("attempted relative import with no known parent package", "import
 # A run counts as passing only if pytest reports a passed test: it also exits with 0 if all were skipped.
 _PASSED = re.compile(r"\b[1-9]\d* passed\b")
 
-Fix: TypeAlias = "Callable[[Path], object]"
-"""A repair, applied to the root of a tree."""
-
 
 class Debugger:
-    """One turn of the debugger."""
+    """One turn of the debugger. Whatever it tries in vain is undone by a snapshot of the tree."""
 
-    def __init__(self, brief: Mapping[str, Any], failure: Failure, root: Path) -> None:
+    def __init__(self, brief: Mapping[str, Any], failure: Failure, root: Path, index: Path) -> None:
         """Create the turn for ``failure``; ``brief`` is the turn's JSON brief.
 
-        Raises :class:`planner.errors.PlannerError` if the plan cannot be loaded.
+        ``index`` is a file for git. Raises :class:`planner.errors.PlannerError` if the plan cannot be
+        loaded or the tree cannot be kept.
         """
         self.root = root
         self.failure = failure
@@ -72,17 +70,19 @@ class Debugger:
         self.bounds = Bounds.model_validate(brief.get("bounds", {}))
         share = SHARE * float(brief["turn"]["timeout_seconds"])
         self._deadline = time.monotonic() + min(share, MOST_SECONDS)
+        self._snapshots = Snapshots(root, "debugger", index=index)
 
     def find(self) -> tuple[str, bool]:
         """Try repairs, then run the failing test; return the findings and whether a repair was applied."""
         if self.command is None:
             return "the failed criterion is not a command that could run again", False
         single, whole, name = _commands(self.command, self.failure)
+        before = self._snapshots.take("before")
         for description, fix in self._fixes(self.command):
-            if self._repair(fix, whole):
+            if self._repair(fix, whole, before):
                 return description, True
-        with copy_as_is(self.root) as tree:
-            ended = self._run(single, tree)
+        ended = self._run(single)
+        self._snapshots.restore(before)  # tests may write files
         print(ended.stdout, ended.stderr, flush=True)  # the whole of it, for the turn's output
         if ended.timed_out:
             return f"{name} did not end within the debugger's time.", False
@@ -91,7 +91,7 @@ class Debugger:
         output = redact(ended.stdout.strip() or ended.stderr.strip())
         return f"{name} fails alone, too:\n\n{block(output[-MOST_OUTPUT:])}", False
 
-    def _fixes(self, command: Command) -> Iterator[tuple[str, Fix]]:
+    def _fixes(self, command: Command) -> Iterator[tuple[str, Callable[[], object]]]:
         """Yield the mechanical repairs that fit the failure, with their descriptions."""
         fixing = fixing_command(command)
         if fixing is not None:
@@ -100,29 +100,23 @@ class Debugger:
             paths = [each.partition("::")[0] for each in self.failure.tests]
             paths += [self.failure.location.path] if self.failure.location is not None else []
             for path in dict.fromkeys(f"{PurePosixPath(each).parent}/__init__.py" for each in paths):
-                if not (self.root / path).exists():
-                    yield (
-                        f"Wrote {path}: without it, the folder is not a package.",
-                        partial(_write_empty, path),
-                    )
+                place = Path(os.path.realpath(self.root / path))
+                # Snapshots, which undo a repair in vain, have no files outside of the root.
+                if place.is_relative_to(os.path.realpath(self.root)) and place.parent.is_dir():
+                    yield f"Wrote {path}: without it, the folder is not a package.", place.touch
 
-    def _repair(self, fix: Fix, whole: Sequence[str]) -> bool:
-        """Apply a repair to the project if the check passes with it; return whether it was applied.
+    def _repair(self, fix: Callable[[], object], whole: Sequence[str], before: str) -> bool:
+        """Apply a repair if the check passes with it; return whether it was applied.
 
         All files that the repair changes must be allowed for the todo.
         """
-        with copy_as_is(self.root) as tree:
-            before = WorkTree(tree).digests()
-            fix(tree)
-            now = WorkTree(tree).digests()
-            changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
-            if not changed or not all(map(self._may_change, changed)):
-                return False
-            if not _is_green(self._run(whole, tree), whole):
-                return False
-            for path in changed:
-                write_file(self.root / path, (tree / path).read_bytes())
-        return True
+        fix()
+        now = self._snapshots.take("repaired")
+        changed = self._snapshots.compare(before, now).changed
+        is_repaired = changed != () and all(map(self._may_change, changed))
+        is_repaired = is_repaired and _is_green(self._run(whole), whole)
+        self._snapshots.restore(now if is_repaired else before)
+        return is_repaired
 
     def _may_change(self, path: str) -> bool:
         """Return whether the todo's allowlist grants a file and the plan does not protect it."""
@@ -130,13 +124,13 @@ class Debugger:
         is_granted = globs is None or allowed(path, globs)
         return is_granted and not allowed(path, self.bounds.protected_files)
 
-    def _run(self, argv: Sequence[str], tree: Path) -> ProcessResult:
-        """Run a command in a copy of the tree, in an environment that imports from the copy."""
+    def _run(self, argv: Sequence[str]) -> ProcessResult:
+        """Run a command in the tree, with the programs of this interpreter first on the path."""
         scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         own = () if self.command is None else self.command.env
-        env = {**os.environ, "PATH": scripts, **environment_for(tree, self.root), **dict(own)}
         left = max(self._deadline - time.monotonic(), 0.1)
-        return run_process(argv, cwd=tree, env=env, timeout_seconds=left)
+        env = {**os.environ, "PATH": scripts, **dict(own)}
+        return run_process(argv, cwd=self.root, env=env, timeout_seconds=left)
 
 
 def _is_green(ended: ProcessResult, argv: Sequence[str]) -> bool:
@@ -160,11 +154,6 @@ def _commands(command: Command, failure: Failure) -> tuple[list[str], list[str],
     return one, whole, test or command.text
 
 
-def _write_empty(path: str, tree: Path) -> None:
-    (tree / path).parent.mkdir(parents=True, exist_ok=True)
-    (tree / path).touch()
-
-
 def main(path: Path) -> int:
     """Perform the turn of the brief at ``path`` in the current folder, and write its result file.
 
@@ -175,7 +164,11 @@ def main(path: Path) -> int:
     notes, repaired = "nothing has failed yet", False
     try:
         if failure is not None:
-            notes, repaired = Debugger(brief, Failure.model_validate(failure), Path.cwd()).find()
+            # An index of its own, as git may be killed with the turn and leave a lock on the common one.
+            with tempfile.TemporaryDirectory() as folder:
+                index = Path(folder, "index")
+                seen = Failure.model_validate(failure)
+                notes, repaired = Debugger(brief, seen, Path.cwd(), index).find()
     except (PlannerError, OSError) as error:
         notes = str(error)
     print(notes, flush=True)

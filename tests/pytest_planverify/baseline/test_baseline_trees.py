@@ -17,7 +17,7 @@ from pytest_planverify.baseline import record, work_tree, worktrees
 from pytest_planverify.baseline.record import look, verify_apart
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import WorkTree, judges_of
-from pytest_planverify.baseline.worktrees import checkout, copy_as_is, counterpart, environment_for
+from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 
 
 def write(root: Path, *names: str) -> None:
@@ -241,7 +241,7 @@ def with_submodules(repository: Path, tmp_path: Path) -> Path:
     return repository
 
 
-def test_submodules_belong_to_the_tree_and_its_copies_but_to_no_checkout(with_submodules: Path) -> None:
+def test_submodules_belong_to_the_tree_but_to_no_checkout(with_submodules: Path) -> None:
     repository = with_submodules
     write(repository, "stray/own.py")
     git(repository / "stray", "init", "-q")
@@ -251,8 +251,6 @@ def test_submodules_belong_to_the_tree_and_its_copies_but_to_no_checkout(with_su
     } == nested
     assert not look(repository).dirty
     (repository / "vendor" / "lib" / "lib.py").write_text("changed\n")
-    with copy_as_is(repository) as root:
-        assert (root / "vendor" / "lib" / "lib.py").read_text() == "changed\n"
     said = "vendor/lib is a submodule, .* record a baseline instead"
     with pytest.raises(BaselineError, match=said), checkout_of(repository, "HEAD"):
         pass
@@ -264,42 +262,11 @@ def test_submodules_belong_to_the_tree_and_its_copies_but_to_no_checkout(with_su
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_copy_is_removed_after_any_exception(repository: Path, error: type[BaseException]) -> None:
     made: list[Path] = []
-    for copying in (checkout_of(repository, "HEAD"), copy_as_is(repository)):
-        with pytest.raises(error), copying as root:  # noqa: PT012  # the copy must not swallow it
-            made.append(root)
-            raise error
-    assert not any(root.exists() for root in made)
+    with pytest.raises(error), checkout_of(repository, "HEAD") as root:  # noqa: PT012  # must not swallow it
+        made.append(root)
+        raise error
+    assert not made[0].exists()
     assert git(repository, "worktree", "list").count("\n") == 0
-
-
-def test_copy_equals_the_working_tree(repository: Path) -> None:
-    write(repository, "new.py", "ignored/made.py", ".venv/pyvenv.cfg", "pkg/__pycache__/m.pyc")
-    (repository / "gone.py").unlink()
-    (repository / "link").symlink_to("pkg")
-    with copy_as_is(repository) as root:
-        assert {*WorkTree(root).digests()} == {*WorkTree(repository).digests()}
-        assert (root / "ignored" / "made.py").exists()
-        assert os.readlink(root / "link") == "pkg"
-        assert not (root / ".venv").exists()
-        (root / "pkg" / "mod.py").write_text("broken\n")
-    assert (repository / "pkg" / "mod.py").read_text() == "pkg/mod.py\n"
-
-
-def test_tree_without_git_or_commit_is_copied(tmp_path: Path) -> None:
-    write(tmp_path, "plain/a.py", "fresh/a.py")
-    git(tmp_path / "fresh", "init", "-q")
-    for name in ("plain", "fresh"):
-        with copy_as_is(tmp_path / name) as root:
-            assert (root / "a.py").read_text() == f"{name}/a.py\n"
-
-
-@pytest.mark.parametrize(("limit", "most"), [("MOST_FILES", 1), ("MOST_BYTES", 1)])
-def test_too_large_tree_is_not_copied(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
-) -> None:
-    monkeypatch.setattr(worktrees, limit, most)
-    with pytest.raises(BaselineError, match="too large"), copy_as_is(repository):
-        pass
 
 
 def test_commit_without_the_folder_cannot_be_checked_out(repository: Path) -> None:
@@ -350,7 +317,7 @@ def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("installed")
 def test_import_paths_of_a_copy_match_the_original(repository: Path) -> None:
-    with copy_as_is(repository / "sub" / "plan") as root:
+    with checkout_of(repository / "sub" / "plan", "HEAD") as root:
         top = root.parent.parent
         given = environment_for(root, repository / "sub" / "plan")["PYTHONPATH"].split(os.pathsep)
         assert given == [str(top / "extra"), str(top / "src"), str(top / "lib"), "/outside"]
@@ -363,7 +330,7 @@ def test_current_directory_is_not_an_import_path_of_the_copy(
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.chdir(repository)
-    with copy_as_is(repository) as root:
+    with checkout_of(repository, "HEAD") as root:
         assert environment_for(root, repository)["PYTHONPATH"] == ""
 
 
