@@ -140,10 +140,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """Plan, options and components that all rounds of a run share.
-
-    A run has a second round if its work did not survive the final verification.
-    """
+    """Plan, options and components of a run."""
 
     tree: PlanTree
     part: Plan
@@ -176,7 +173,7 @@ def plan_files(tree: PlanTree) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Loop:
-    """One round of carrying out a plan with agents. Not thread-safe; turns run in the pool's workers."""
+    """Carrying out of a plan with agents. Not thread-safe; turns run in the pool's workers."""
 
     setup: RunSetup
     folder: Path
@@ -199,12 +196,11 @@ class Loop:
     """Names of records that an agent or test changed; they are already restored."""
     _last_outcomes: OutcomeDocument | None = None
     """Outcomes of the last verification; ``None`` if its tests changed records."""
-    _seen_tree: str = ""
-    """Latest snapshot of the user's tree, while turns run in other trees."""
-    _clean_tree: str = ""
-    """Latest snapshot of the user's tree without stray changes, to restore after a violation."""
-    _stray_changes: set[str] = field(default_factory=set[str])
-    """Files of the user's tree that changed although all running turns have their own trees."""
+    _tree: str = ""
+    """Snapshot of the user's tree as it should be while all running turns have their own trees.
+
+    Any difference is a stray change, which counts against the next turn that is judged.
+    """
     _directory: Path = field(default_factory=Path.cwd)
     """Working directory of this process, which an agent may remove."""
 
@@ -491,16 +487,16 @@ class Loop:
         self._report_finished(turn, report, changes, violation)
 
     def _judge(
-        self, turn: Turn, report: TurnReport, before: str, after: str
+        self, turn: Turn, report: TurnReport, before: str, after: str, stray: tuple[str, ...] = ()
     ) -> tuple[FileChanges, str | None]:
-        """Record a turn's changes, and compare them with its limits; return both.
+        """Record a turn's changes, and compare them and stray ones with its limits; return both.
 
         The first of these violations is returned: changed records, protected files, files outside of the
         allowlist, links out of the root in place of files. ``None`` if the turn stayed within its limits.
         """
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
-        bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._stray_changes))
+        bounds, changed = turn.action.bounds, (*changes.changed, *stray)
         protected, free = (*self._protected, *bounds.protected_files), bounds.allowed_files
         outside = [each for each in changed if free is not None and not allowed(each, free)]
         rules = (
@@ -519,12 +515,10 @@ class Loop:
 
     def _send(self, turn: Turn, before: str) -> None:
         """Send a turn to the pool, where it starts from the snapshot ``before``."""
-        if self.pool.is_busy:
-            self._note_stray_changes()
-        else:
+        if not self.pool.is_busy:
             # While no turn is running, the records and the tree are accepted as they are.
             self._records.note()
-            self._seen_tree = self._clean_tree = before
+            self._tree = before
         job = make_job(
             self.setup.agents, turn, self.snapshots, before, self.folder, is_shared=self.pool.is_shared
         )
@@ -552,16 +546,15 @@ class Loop:
             (turn.folder / name).write_bytes(content)
         if result.bundle is not None:
             self.snapshots.unbundle(result.bundle)
-        ours = self._note_stray_changes()
-        changes, violation = self._judge(turn, result.report, result.before, result.after)
+        ours, stray = self._stray_changes()
+        changes, violation = self._judge(turn, result.report, result.before, result.after, stray)
         if violation is not None:
-            self._restore_clean_tree()
+            self._restore(self._tree)
             self._report_finished(turn, result.report, changes, violation)
             return
         # Merge inside git first, so that the user's tree never contains half of a turn.
         merged, clashing = self.snapshots.merge(result.before, ours, result.after)
-        self._stray_changes.clear()
-        self._seen_tree = self._clean_tree = ours if clashing else merged
+        self._tree = ours if clashing else merged
         if clashing:
             # The engine retries a failed turn, or has the todo verified: with the changes of the others, it
             # may even pass.
@@ -577,38 +570,24 @@ class Loop:
         self.snapshots.lay_out(merged)
         self._report_finished(turn, result.report, changes, None)
 
-    def _note_stray_changes(self) -> str:
-        """Record changes of the user's tree since the last look; return its snapshot.
-
-        While turns run in their own trees, nothing should change here. Such changes count against the next
-        turn that is judged.
-        """
+    def _stray_changes(self) -> tuple[str, tuple[str, ...]]:
+        """Return a snapshot of the user's tree, and the files in it that should not have changed."""
         now = self.snapshots.take("now")
-        if now != self._seen_tree:
-            self._stray_changes.update(self.snapshots.compare(self._seen_tree, now).changed)
-        self._seen_tree = now
-        return now
+        return now, self.snapshots.compare(self._tree, now).changed
 
     def _undo_stray_changes(self) -> None:
         """Restore the user's tree if the last turns wrote to it before they were terminated.
 
         No turn is judged after them, which such changes could count against.
         """
-        now = self._note_stray_changes()
-        if self._stray_changes:
-            files = ", ".join(sorted(self._stray_changes)[:5])
+        now, stray = self._stray_changes()
+        if stray:
             # A person may have made them, so they must not be lost.
             self.progress.line(
-                f"{files} changed although all turns had work trees of their own, and is as before; to get "
-                f"the changes back: {restore_command(self.setup.shown, now)}"
+                f"{', '.join(stray[:5])} changed although all turns had work trees of their own, and is as "
+                f"before; to get the changes back: {restore_command(self.setup.shown, now)}"
             )
-            self._restore_clean_tree()
-
-    def _restore_clean_tree(self) -> None:
-        self._restore(self._clean_tree)
-        # Without this the restored files would count as changes of the next turn.
-        self._seen_tree = self._clean_tree
-        self._stray_changes.clear()
+            self._restore(self._tree)
 
     def _restore(self, snapshot: str) -> None:
         """Restore all files of a snapshot, and enter the working directory again if it was removed."""
@@ -718,9 +697,8 @@ class Loop:
         Changes that its tests make to records are reverted, and remembered as tampering.
         """
         is_busy = self.pool.is_busy
-        if is_busy:
-            self._note_stray_changes()
-        else:
+        is_clean = is_busy and not self._stray_changes()[1]
+        if not is_busy:
             self._records.note()
         state, outcomes = self.session.state, self.folder / "outcomes.json"
         # Each turn is compared with the limits of its own todo. Here any todo may have been worked on, also
@@ -744,9 +722,8 @@ class Loop:
             document = with_commands_for(found.document, plan, self.setup.tree.loaded.path, own)
             found = replace(found, document=document)
         self._last_outcomes = None if self._tampered else found.document
-        if is_busy:  # files that the verification wrote are no stray changes of agents
-            self._seen_tree = self.snapshots.take("verified")
-            self._clean_tree = self._clean_tree if self._stray_changes else self._seen_tree
+        if is_clean:  # files that the verification wrote are no stray changes of agents
+            self._tree = self.snapshots.take("verified")
         return found
 
     # -- the engine ---------------------------------------------------------------------------------------
