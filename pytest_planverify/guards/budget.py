@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import EvidenceKind
+from planner.planfile.project_files import is_cache_or_report
+from planner.text.glob_patterns import matches
 from pytest_planverify.guards import Violation
-from pytest_planverify.guards.allowlist import is_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,6 +26,9 @@ MEMORY_SECONDS = 0.2
 
 FILES_SECONDS = 1.0
 """Minimum interval, in seconds, of searches for new files; it grows with the size of the tree."""
+
+_REPORTS = ("coverage.xml", "coverage.json", "coverage.lcov", ".report.json")
+"""Names of files that test tools write, beside the caches of all tools."""
 
 _MIB = 1024 * 1024
 _EXAMPLES = 5
@@ -138,6 +142,16 @@ class BudgetWatch:
         from planner.planfile.project_files import walk
 
         return (file for file in walk(self._root) if not is_expected(file, self._expected))
+
+
+def is_expected(file: str, expected: Iterable[str]) -> bool:
+    """Return whether a file is nobody's work: a tool's cache or report, or an artifact of the plan."""
+    return (
+        is_cache_or_report(file)
+        or ".egg-info/" in f"{file}/"
+        or file.rpartition("/")[2] in _REPORTS
+        or any(matches(file, pattern) for pattern in expected)
+    )
 
 
 def said_of(fact: BudgetFact) -> str:

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import time
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from planner.model.evidence import HygieneSignal
+from planner.model.evidence import Evidence, HygieneSignal
 from planner.model.plan import TodoStatus
-from planner.model.verdicts import Hardness
+from planner.model.verdicts import EvidenceKind, Hardness
 from planner.planfile.left_files import left_by_runs, remember_run
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.project_files import GONE, digest_of, open_regular
+from planner.text.display import listed
 from planner.text.glob_patterns import allowed
+from pytest_planverify.guards import Violation
+from pytest_planverify.guards.budget import is_expected, violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import BudgetFact
@@ -32,8 +36,6 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.changes import Changes
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.baseline.work_tree import WorkTree
-    from pytest_planverify.guards import Violation
-    from pytest_planverify.guards.allowlist import Author, Ground
     from pytest_planverify.guards.hygiene.compare import HygieneWatch
     from pytest_planverify.guards.session_signals import RunResult
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 UNCHECKED = "unchecked: no baseline"
 LOST = "unchecked: the baseline of earlier runs is gone"
 _WORST_FIRST = ("violated", "unchecked", "clean")
+MOST_NAMED = 3
+"""Number of files that a reason names."""
 
 
 def hygiene_of(reports: Iterable[str]) -> str:
@@ -98,8 +102,7 @@ class Guards:
         self._tree: WorkTree | None = None
         self._home = flat.loaded.root / ".planverify"
         self._started = time.time()
-        self._before: dict[Path, tuple[tuple[str, ...], set[str]]] = {}
-        self._touched: dict[Path, tuple[str, ...]] = {}
+        self._grounds: list[Ground] = []
         self.added: tuple[str, ...] = ()
         """Files added since the baseline, relative to the top root."""
         self.notes: list[str] = []
@@ -165,8 +168,6 @@ class Guards:
         """
         found = [*self._allowlist_violations()]
         if spent is not None:
-            from pytest_planverify.guards.budget import violation
-
             fact, todo_ids = spent
             found += [violation(todo_id, fact) for todo_id in todo_ids]
         tampered = list(self._hygiene_violations(result, narrowed))
@@ -221,14 +222,26 @@ class Guards:
             )
             self.notes.append(f"allowed_files and protected_files were not checked: {why}")
             return
-        left = left_by_runs(self._home, root, touched) if touched else set[str]()
-        # A command that writes where it is told could overwrite a protected file unnoticed.
-        left = {file for file in left if not allowed(file, self._protected(root))}
-        self._before[root] = touched, left
-        # Neither files that earlier runs wrote nor reformatted sources are the work of a todo.
-        self._touched[root] = tuple(
-            file for file in touched if file not in left and not self._is_reformatted(root, file)
+        parts = (part for part in self._flat.parts if part.root == root)
+        protected = tuple(glob for part in parts for glob in part.plan.metadata.protected_files)
+        expected = (
+            artifact.path
+            for todo in self._flat.loaded.plan.items
+            if self._flat.owner(todo.id).root == root
+            for artifact in todo.acceptance_criteria.expected_artifacts
         )
+        left = left_by_runs(self._home, root, touched) if touched else set[str]()
+        ground = Ground(
+            root=root,
+            changed=touched,
+            # A command that writes where it is told could overwrite a protected file unnoticed.
+            left=frozenset(file for file in left if not allowed(file, protected)),
+            # A source that differs from the baseline in formatting and comments only is nobody's work.
+            reformatted=frozenset(file for file in touched if self._is_reformatted(root, file)),
+            expected=(*changed.apart, *expected),
+            protected=protected,
+        )
+        self._grounds.append(ground)
 
     def _is_reformatted(self, root: Path, file: str) -> bool:
         """Return whether a source differs from the baseline in formatting and comments only."""
@@ -240,10 +253,12 @@ class Guards:
 
     def remember(self) -> None:
         """Store the new files that this run left, so that the next run blames no todo for them."""
-        for root, (before, left) in self._before.items():
-            after = self._changes[root].new_files()
-            if after or before:
-                remember_run(self._home, root, before, after, left=left, started=self._started)
+        for each in self._grounds:
+            after = self._changes[each.root].new_files()
+            if after or each.changed:
+                remember_run(
+                    self._home, each.root, each.changed, after, left=each.left, started=self._started
+                )
 
     def _limited_roots(self) -> set[Path]:
         """Return the roots with protected files; all roots if any possible author has an allowlist."""
@@ -254,19 +269,13 @@ class Guards:
 
     def _allowlist_violations(self) -> Iterator[Violation]:
         """Yield the violations of allowlists and protected files, for todos of the run."""
-        if not any(self._touched.values()):
-            return
-        from pytest_planverify.guards.allowlist import violations
-
-        present = {todo.id for todo in self._todos}
-        for violation in violations(self._authors(), self._grounds(), self._touched):
-            if violation.todo_id in present:
-                yield violation
+        if any(ground.changed for ground in self._grounds):
+            present = {todo.id for todo in self._todos}
+            found = outside_allowlist(self._authors(), self._grounds)
+            yield from (each for each in found if each.todo_id in present)
 
     def _authors(self) -> list[Author]:
         """Return the todos that may have done work: claimed or requested ones; if there are none, all."""
-        from pytest_planverify.guards.allowlist import Author
-
         items = self._flat.loaded.plan.items
         working = {todo.id for todo in items if todo.status is TodoStatus.CLAIMED} | self._requested()
         return [
@@ -290,25 +299,79 @@ class Guards:
                 pending += self._flat.children.get(name, ())
         return found
 
-    def _grounds(self) -> Iterator[Ground]:
-        """Yield each inspected root with its protected globs and the files that are nobody's work."""
-        from pytest_planverify.guards.allowlist import Ground
 
-        items = self._flat.loaded.plan.items
-        for root in self._touched:
-            expected = (
-                artifact.path
-                for todo in items
-                if self._flat.owner(todo.id).root == root
-                for artifact in todo.acceptance_criteria.expected_artifacts
-            )
-            apart = self._changes[root].apart
-            yield Ground(root=root, expected=(*apart, *expected), protected=self._protected(root))
+# -- the allowlist ----------------------------------------------------------------------------------
 
-    def _protected(self, root: Path) -> tuple[str, ...]:
-        """Return the globs of the files below a root that nobody may change."""
-        parts = (part for part in self._flat.parts if part.root == root)
-        return tuple(glob for part in parts for glob in part.plan.metadata.protected_files)
+
+class Author(NamedTuple):
+    """A todo that may have done work."""
+
+    todo_id: str
+    root: Path
+    """Root of its paths."""
+    allowed_files: tuple[str, ...] | None
+    """Globs of the files that it may change; ``None`` if it has no allowlist."""
+
+
+class Ground(NamedTuple):
+    """One root of the plan, with its changed and protected files, relative to it."""
+
+    root: Path
+    changed: Sequence[str]
+    left: Collection[str] = frozenset()
+    """Those of them that earlier runs left."""
+    reformatted: Collection[str] = frozenset()
+    """Those that differ in form only; neither these nor files that runs left are the work of a todo."""
+    expected: tuple[str, ...] = ()
+    """Globs of files that are nobody's work, such as the artifacts that todos have to create."""
+    protected: tuple[str, ...] = ()
+    """Globs of files that nobody may change."""
+
+
+def outside_allowlist(authors: Sequence[Author], grounds: Iterable[Ground]) -> Iterator[Violation]:
+    """Yield the violations; all of them have the same reason, on all files together.
+
+    A file that no allowlist grants may be the work of any author, so each author with an allowlist is
+    blamed, or each author if none has one.
+    """
+    outside: dict[str, None] = {}
+    protected: dict[str, None] = {}
+    for ground in grounds:
+        for file in ground.changed:
+            if file in ground.left or file in ground.reformatted:
+                continue
+            above = os.path.relpath(ground.root, authors[0].root) if authors else "."
+            shown = posixpath.normpath(f"{above}/{file}".replace(os.sep, "/"))
+            if ground.protected and allowed(file, ground.protected):
+                protected[shown] = None
+            elif not is_expected(file, ground.expected) and not _is_granted(ground.root / file, authors):
+                outside[shown] = None
+    parts = (
+        (outside, "changed, but not in the allowed_files of any todo"),
+        (protected, "changed, but protected by the plan"),
+    )
+    reason = "; ".join(f"{listed(files, MOST_NAMED)} {suffix}" for files, suffix in parts if files)
+    limited = [author for author in authors if author.allowed_files is not None]
+    for author in (limited or authors) if reason else ():
+        evidence = Evidence(
+            kind=EvidenceKind.ALLOWLIST,
+            headline=reason,
+            outside=(*protected, *outside),
+            granted=author.allowed_files or (),
+        )
+        yield Violation(author.todo_id, evidence)
+
+
+def _is_granted(file: Path, authors: Iterable[Author]) -> bool:
+    """Return whether any author may change a file; one without an allowlist may change every file."""
+    return any(
+        author.allowed_files is None
+        or (
+            file.is_relative_to(author.root)
+            and allowed(file.relative_to(author.root).as_posix(), author.allowed_files)
+        )
+        for author in authors
+    )
 
 
 # -- our own files -------------------------------------------------------------------------------------

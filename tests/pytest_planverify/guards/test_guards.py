@@ -21,10 +21,16 @@ from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.left_files import RECORD, left_by_runs, remember_run
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.guards.allowlist import Author, Ground, is_expected, violations
-from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
+from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, is_expected, violation
 from pytest_planverify.guards.hygiene.source import has_same_tree
-from pytest_planverify.guards.plan_guards import LOST, UNCHECKED, lost_baseline
+from pytest_planverify.guards.plan_guards import (
+    LOST,
+    UNCHECKED,
+    Author,
+    Ground,
+    lost_baseline,
+    outside_allowlist,
+)
 from pytest_planverify.guards.sandbox import MOST_EVENTS, hold
 from pytest_planverify.guards.sandbox_policy import (
     CONNECT,
@@ -120,8 +126,8 @@ def found(
     expected: tuple[str, ...] = (),
     protected: tuple[str, ...] = (),
 ) -> dict[str, tuple[str, ...]]:
-    ground = Ground(root=root, expected=expected, protected=protected)
-    return {each.todo_id: each.evidence.outside for each in violations(authors, [ground], {root: files})}
+    ground = Ground(root=root, changed=files, expected=expected, protected=protected)
+    return {each.todo_id: each.evidence.outside for each in outside_allowlist(authors, [ground])}
 
 
 def test_file_allowed_to_any_author_is_not_a_violation():
@@ -169,8 +175,8 @@ def test_changed_fields_of_a_class_are_more_than_format():
 
 
 def test_violation_evidence_names_the_files_and_is_diagnosed():
-    touched = {ROOT: [f"f{n}" for n in range(9)]}
-    (violation,) = violations([author("a", "a.py")], [Ground(root=ROOT)], touched)
+    ground = Ground(root=ROOT, changed=[f"f{n}" for n in range(9)])
+    (violation,) = outside_allowlist([author("a", "a.py")], [ground])
 
     reason = "f0, f1, f2 and 6 more changed, but not in the allowed_files of any todo"
     assert violation.evidence.headline == reason
