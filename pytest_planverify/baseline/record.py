@@ -11,10 +11,10 @@ manipulated sessions.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import platform
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -37,6 +37,8 @@ from planner.planfile.project_files import is_cache_or_report
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import load_tree
 from planner.policy.outcomes import GREEN
+from planner.text.redaction import redact
+from planner.text.sanitizing import one_line
 from pytest_planverify import verify_command
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, now
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
     from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
+    from pytest_planverify.checks.processes import ProcessResult
     from pytest_planverify.journal import Record
 
 LARGEST_COPY = 5 << 20
@@ -276,12 +279,45 @@ def _rows(value: Any) -> Iterator[tuple[str, str]]:
                 pass
 
 
-# -- runs of a plan that do not touch the user's outcomes ----------------------------------------------
+# -- runs of a plan in a process of its own --------------------------------------------------------------
 
+LIMIT_SECONDS = 86_400.0
+"""Limit for a hanging verifier; criteria have their own limits."""
 _GRACE_SECONDS = 20.0
 """Seconds that an interrupted run has to end its sessions."""
 
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
+
+
+def run_verifier(
+    words: Sequence[str], outcomes: Path, *, directory: Path, env: Mapping[str, str] | None = None
+) -> tuple[OutcomeDocument | None, ProcessResult]:
+    """Run ``pytest --planverify WORDS`` in a process of its own, so that the caller survives any test.
+
+    Returns the ``outcomes`` that it wrote, if any, and how it ended. ``directory`` is the working
+    directory, ``env`` is added to the environment.
+    """
+    # A verifier that crashes must not leave the outcomes of a previous run in place.
+    outcomes.unlink(missing_ok=True)
+    ended = run_process(
+        verify_command(*words, "--color=no", "--planverify-outcomes", str(outcomes)),
+        cwd=directory,
+        env={**os.environ, **(env or {})},
+        timeout_seconds=LIMIT_SECONDS,
+        grace_seconds=_GRACE_SECONDS,
+    )
+    with suppress(OutcomeFileError):
+        return read_outcomes(outcomes), ended
+    return None, ended
+
+
+def failure_reason(ended: ProcessResult) -> str:
+    """Return how a verifier ended, and the line of its output with the reason."""
+    lines = [line.strip() for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
+    # Without pytest's surrounding output, if it names an error.
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    reason = one_line(redact((errors or lines or ["it said nothing"])[-1]), limit=300)
+    return f"({ended.signal or f'status {ended.exit_code}'}): {reason}"
 
 
 def verify_apart(
@@ -289,8 +325,8 @@ def verify_apart(
 ) -> OutcomeDocument:
     """Verify every todo of a plan, ignoring dependencies and baseline, in a process of its own.
 
-    ``directory`` is the working directory, ``env`` is added to the environment. Outcomes go to a temporary
-    file among our own, where one that a killed process leaves does no harm. Raises
+    ``directory`` and ``env`` are those of :func:`run_verifier`. The outcomes go to a temporary file among
+    our own, where one that a killed process leaves does no harm. Raises
     :class:`planner.errors.BaselineError` if the run does not finish, and ``KeyboardInterrupt`` if it was
     interrupted.
     """
@@ -299,34 +335,19 @@ def verify_apart(
         outcomes = make_home(root) / f"recording-{os.getpid()}.json"
     except OSError as error:
         raise BaselineError(f"{root}: it is not writable ({error.strerror}); make it writable") from None
+    words = (os.path.relpath(flat.loaded.path, directory), "--planverify-recording")
     try:
-        argv = verify_command(os.path.relpath(flat.loaded.path, directory), "--planverify-recording")
-        argv += ["--planverify-keep-going", "--color=no"]
-        argv += ["--planverify-outcomes", str(outcomes)]
-        result = run_process(
-            argv,
-            cwd=directory,
-            env={**os.environ, **(env or {})},
-            timeout_seconds=math.inf,  # each criterion has its own limit
-            grace_seconds=_GRACE_SECONDS,
+        document, ended = run_verifier(
+            (*words, "--planverify-keep-going"), outcomes, directory=directory, env=env
         )
-        if result.exit_code == _INTERRUPTED or result.signal == "SIGINT":
-            raise KeyboardInterrupt
-        how = result.signal or f"status {result.exit_code}"
-        # Any other status is a result: failed tests and violations are recorded as they are.
-        if result.signal or result.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
-            # Only the line with the reason, without pytest's surrounding output.
-            output = f"{result.stdout}\n{result.stderr}".splitlines()
-            lines = [line.strip() for line in output if line.strip()]
-            errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-            reason = (errors or lines or ["it said nothing"])[-1]
-            raise BaselineError(f"the plan could not be verified ({how}): {reason}")
-        try:
-            return read_outcomes(outcomes)
-        except OutcomeFileError as error:
-            raise BaselineError(str(error)) from None
     finally:
         outcomes.unlink(missing_ok=True)
+    if ended.exit_code == _INTERRUPTED or ended.signal == "SIGINT":
+        raise KeyboardInterrupt
+    # Any other status is a result: failed tests and violations are recorded as they are.
+    if document is None or ended.signal or ended.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR):
+        raise BaselineError(f"the plan could not be verified {failure_reason(ended)}")
+    return document
 
 
 # -- baselines of git revisions ------------------------------------------------------------------------

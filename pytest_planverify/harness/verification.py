@@ -1,37 +1,26 @@
-"""Verifications of the loop: ``pytest --planverify`` in a child process, and its outcomes.
-
-The verifier runs in a process of its own, so that the loop survives whatever the project's tests do.
-"""
+"""Verifications of the loop: ``pytest --planverify`` in a child process, and its outcomes."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import OutcomeFileError, PlannerError
+from planner.errors import PlannerError
 from planner.model.outcome import Failure, Outcome, OutcomeDocument
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import replace_file
 from planner.planfile.loader import shown_path
-from planner.planfile.record_files import baseline_bytes, read_outcomes
+from planner.planfile.record_files import baseline_bytes
 from planner.planfile.tree import load_flat
-from planner.text.redaction import redact
-from planner.text.sanitizing import one_line
-from pytest_planverify import verify_command
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import keep_contents
-from pytest_planverify.baseline.record import look, make_baseline
-from pytest_planverify.checks.processes import run_process
+from pytest_planverify.baseline.record import failure_reason, look, make_baseline, run_verifier
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-LIMIT_SECONDS = 86_400.0
-"""Limit for a hanging verifier; criteria have their own limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,28 +86,13 @@ def verify(
     only need to know whether everything passes.
     """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
-    command = verify_command(target, f"--planverify-outcomes={outcomes}", "-q")
-    if worked:
-        command.append(f"--planverify-worked={','.join(worked)}")
-    if baseline is not None:
-        command.append(f"--planverify-baseline-file={baseline}")
-    if cold:
-        command.append("--planverify-isolate")
-    if not confirms:
-        command.append("--planverify-confirm=0")
-    # A verifier that crashes must not leave the outcomes of the previous run in place.
-    outcomes.unlink(missing_ok=True)
-    ended = run_process(command, cwd=Path.cwd(), env=os.environ, timeout_seconds=LIMIT_SECONDS)
-    try:
-        document = read_outcomes(outcomes)
-    except OutcomeFileError:
-        lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
-        last_line = one_line(redact(lines[-1]), limit=300) if lines else "it wrote nothing"
-        problem = (
-            f"the verifier ended with {ended.signal or ended.exit_code} and wrote no outcomes: {last_line}"
-        )
-        return VerificationRun(None, ended.exit_code, problem)
-    return VerificationRun(document, ended.exit_code)
+    words = [target, "-q", *(["--planverify-isolate"] if cold else [])]
+    words += [f"--planverify-worked={','.join(worked)}"] if worked else []
+    words += [f"--planverify-baseline-file={baseline}"] if baseline is not None else []
+    words += [] if confirms else ["--planverify-confirm=0"]
+    document, ended = run_verifier(words, outcomes, directory=Path.cwd())
+    problem = f"the verifier wrote no outcomes {failure_reason(ended)}" if document is None else None
+    return VerificationRun(document, ended.exit_code, problem)
 
 
 def with_commands_for(
