@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.tables import load_table
-from planner.lint.facts import LintFacts, LintFinding
+from planner.lint.facts import LintFacts, LintFinding, Project
 from planner.lint.rules import check
-from planner.lint.selection import Project
 from planner.model.findings import Severity
 
 if TYPE_CHECKING:

@@ -1,27 +1,226 @@
-"""Input of every rule: the plan, its criteria, and facts about the project that several rules need."""
+"""Input of every rule: the plan, its criteria, and facts about the project that several rules need.
+
+The implementation of :class:`Project` reads files; the rules do not. Test modules are never imported.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import ast
+import re
+import warnings
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from planner.lint.selection import TestSelector
+from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
+from planner.model.findings import PathKind
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
 from planner.policy.dependencies import reachable
 from planner.text.glob_patterns import is_glob, matches, plain
+from planner.text.python_text import dotted_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from planner.catalog import PytestInvocation
-    from planner.lint.selection import Project
     from planner.model.plan import Plan
     from planner.policy.criteria import Criterion
 
 Loc: TypeAlias = tuple[str | int, ...]
 """A location in the plan, by field names of the model and indices: ``("items", 2, "title")``."""
+
+
+class Project(Protocol):
+    """The files of one root. Paths are relative to it, with ``/``."""
+
+    def kind(self, path: str) -> PathKind: ...
+
+    def text(self, path: str) -> str | None:
+        """Return the text of a file, or ``None`` if it is no text file, or too large to be read."""
+        ...
+
+    def files(self, folder: str) -> tuple[str, ...]:
+        """Return the Python files in a folder and below it."""
+        ...
+
+    def glob_holds(self, pattern: str) -> bool:
+        """Return whether a glob matches an existing file."""
+        ...
+
+    def near(self, path: str) -> str | None:
+        """Return an existing path that is similar to a missing one, or ``None``."""
+        ...
+
+
+# -- the selected tests --------------------------------------------------------------------------------
+
+_CHANGES_SELECTION = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
+"""Options with which the selections of a command are not the test files of this root."""
+
+_GUARDS = re.compile(
+    r"seed|patch|mock|freez|travel|cassette|vcr|responses|stub|fake|server|transport", re.IGNORECASE
+)
+"""Matches names which indicate that randomness, clock or network are replaced.
+
+A module with such a name has no finding about impure calls.
+"""
+
+_LOCAL = re.compile(r"localhost|127\.\d|\[?::1\b|0\.0\.0\.0")
+"""Matches addresses of this machine, whose use is no network access."""
+
+_OTHER_TESTS = re.compile(r"import \*|\b(?:globals|exec|load_tests|pytest_collect_file|__getattr__)\b")
+"""Matches source that may have tests under names that do not occur in it."""
+
+
+class TestModule:
+    """A Python file of tests; any text is accepted."""
+
+    __test__ = False
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._words = frozenset(re.findall(r"\w+", source))
+        self.impure: list[tuple[str, str, int]] = []
+        """Calls by which a verdict depends on more than the code: kind, name and line of each."""
+        self.is_guarded = any(map(_GUARDS.search, self._words))
+        """It seems to replace randomness, clock or network."""
+        self.problem: str | None = None
+        """Why it cannot be parsed, as ``line: reason``."""
+        try:
+            # Of invalid escapes in the project's strings, which Python would print.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.impure += _impure_calls(list(ast.walk(ast.parse(source))))
+        except SyntaxError as error:
+            self.problem = f"{error.lineno or 1}: it cannot be parsed: {error.msg}"
+        # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
+        except (ValueError, RecursionError, MemoryError):
+            pass
+
+    def unknown(self, name: str) -> tuple[str, str | None] | None:
+        """Return the part of a node id that does not occur in the source, with the one probably meant.
+
+        ``None`` if all occur, or may come from elsewhere: from a base class, or generated.
+        """
+        if _OTHER_TESTS.search(self._source):
+            return None
+        parts = name.partition("[")[0].split("::")
+        # A class that has base classes may inherit its tests.
+        is_plain_class = re.search(rf"^class {re.escape(parts[0])}:", self._source, re.MULTILINE)
+        for part in parts[: 2 if is_plain_class else 1]:
+            if part and part not in self._words:
+                tests = sorted(word for word in self._words if word.lower().startswith("test"))
+                near = get_close_matches(part, tests, n=1)
+                return part, name.replace(part, near[0]) if near else None
+        return None
+
+
+@dataclass(slots=True)
+class Selected:
+    """The files and tests that one command selects."""
+
+    files: list[str] = field(default_factory=list[str])
+    """The selected Python files that exist, even if no test in them is selected."""
+    missing_files: list[str] = field(default_factory=list[str])
+    missing_tests: list[tuple[str, str, str | None]] = field(
+        default_factory=list["tuple[str, str, str | None]"]
+    )
+    """File, name, and the node id that was probably meant."""
+    broken: list[str] = field(default_factory=list[str])
+    """Files that cannot be parsed, each with the line and the reason."""
+    impure: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Calls in the selected files that are not repeatable, by kind."""
+
+
+class TestSelector:
+    """Finds the tests that the commands of one plan select; results and parsed modules are cached."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        # Per object, as a cache on a method would keep every object alive.
+        self._select = cache(self._selected)
+        self._module = cache(self._parsed)
+
+    def of(self, command: PytestInvocation) -> Selected:
+        """Return the tests that a pytest command selects by its paths and node ids."""
+        # Only pytest itself can apply -k and -m, so these are ignored.
+        is_uncertain = command.guessed or any(
+            word.partition("=")[0] in _CHANGES_SELECTION for word in command.args
+        )
+        return self._select(command.selections or (".",), is_uncertain)
+
+    def _selected(self, selections: tuple[str, ...], is_uncertain: bool) -> Selected:
+        """Evaluate the selections of a command."""
+        selected = Selected()
+        for place in selections:
+            path, _, name = place.partition("::")
+            path = plain(path) or "."
+            kind = self.project.kind(path)
+            if kind is PathKind.FILE:
+                self._add_file(path, name, selected)
+            elif kind is PathKind.FOLDER:
+                for file in self.project.files(path):
+                    if matches(file, "test_*.py") or matches(file, "*_test.py"):
+                        self._add_file(file, "", selected)
+            elif kind is PathKind.MISSING:
+                selected.missing_files.append(path)
+        if is_uncertain:
+            # What looks like a path may be an option's value, a package, or relative to another folder.
+            selected.missing_files, selected.missing_tests = [], []
+        return selected
+
+    def _add_file(self, path: str, name: str, selected: Selected) -> None:
+        """Add a file, and the test in it of which the command has the name, to ``selected``."""
+        # Such as a doctest in a text file, whose tests are not known here.
+        if not path.endswith(".py"):
+            return
+        selected.files.append(path)
+        module = self._module(path)
+        folders = path.split("/")[:-1]
+        conftests = ["/".join((*folders[:depth], "conftest.py")) for depth in range(len(folders) + 1)]
+        # Randomness, clock or network may also be replaced by a fixture of a conftest above.
+        if not any(each and each.is_guarded for each in map(self._module, (path, *conftests))):
+            for kind, call, line in module.impure if module else ():
+                selected.impure.setdefault(kind, []).append(f"{path}:{line} {call}()")
+        if module and module.problem is not None:
+            selected.broken.append(f"{path}:{module.problem}")
+        elif module and (unknown := module.unknown(name)) is not None:
+            selected.missing_tests.append((path, *unknown))
+
+    def _parsed(self, path: str) -> TestModule | None:
+        source = self.project.text(path)
+        return None if source is None else TestModule(source)
+
+
+def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
+    """Yield kind, name and line of calls by which a verdict depends on randomness, clock or network."""
+    aliases: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                aliases[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            aliases |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    # A parameter of the same name (a fixture, a mock) hides the imported module.
+    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            # Of random.Random().random(), the inner call is the impure one.
+            head, dot, rest = (dotted_name(node.func) or "").partition(".")
+            name = f"{aliases.get(head, head)}{dot}{rest}"
+            is_bare = name in GENERATORS and not node.args and not node.keywords
+            # Without a seed, a generator takes one from the system.
+            kind = "chance" if is_bare else IMPURE_CALLS.get(name)
+            first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
+            is_local = isinstance(first, str) and _LOCAL.search(first)
+            if kind is not None and not is_local and name.partition(".")[0] not in parameters:
+                yield kind, name, node.lineno
+
+
+# -- the plan ------------------------------------------------------------------------------------------
 
 
 class LintFinding(NamedTuple):

@@ -23,7 +23,6 @@ from planner.model.taxonomy import Role
 from planner.policy.criteria import criterion_place
 from planner.text.display import did_you_mean, listed
 from planner.text.glob_patterns import allowed, is_glob, plain
-from planner.text.python_text import uncalled_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +43,6 @@ TEMPLATE_KEY = "x-template"
 """Key under which a plan names the template from which it was created."""
 
 _WORD = re.compile(r"[a-z0-9]+")
-_GLUED = re.compile(r"[^/]\*\*|\*\*[^/]")
-"""Matches ``**`` beside other characters of a part, which :mod:`pathlib` refuses."""
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
@@ -71,11 +68,7 @@ def _globs(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield globs of ``protected_files`` that protect no file."""
     # Only of these: a glob of ``allowed_files`` may match no file yet, as the work can still make it.
     for index, pattern in enumerate(facts.plan.metadata.protected_files):
-        path = pattern.removeprefix("!")
-        # pathlib takes ``*.md`` for files of the root alone.
-        anywhere = f"**/{path}" if "*" in path and "/" not in path else path
-        is_known = path.rstrip("/") not in ("", ".") and not _GLUED.search(path)
-        if is_known and not facts.project.glob_holds(anywhere):
+        if not facts.project.glob_holds(pattern.removeprefix("!")):
             message = f"'{pattern}' of protected_files matches no file"
             loc = ("metadata", "protected_files", index)
             yield LintFinding("protected-nothing", loc, None, message)
@@ -86,17 +79,13 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
 
     The todos of a step have to come after those of the step before in the plan, and to depend on them.
     """
-    plan = facts.plan
-    is_outer = TEMPLATE_KEY in plan.extensions
-    named = (plan.extensions if is_outer else plan.metadata.extensions).get(TEMPLATE_KEY)
-    if named is None:
+    if TEMPLATE_KEY not in facts.plan.extensions:
         return
-    loc: Loc = (TEMPLATE_KEY,) if is_outer else ("metadata", TEMPLATE_KEY)
     # Below an extension key there may be any value.
-    name, templates = str(named)[:100], load_table("templates")
+    name, templates = str(facts.plan.extensions[TEMPLATE_KEY])[:100], load_table("templates")
     if name not in templates:
         fix = did_you_mean(name, templates, f"write one of {', '.join(templates)}")
-        yield LintFinding("template-mismatch", loc, None, f"unknown template '{name}'", fix)
+        yield LintFinding("template-mismatch", (TEMPLATE_KEY,), None, f"unknown template '{name}'", fix)
         return
     steps: list[dict[str, str]] = templates[name]["steps"]
     before: list[Todo] = []
@@ -104,12 +93,9 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
         found = [each for each in facts.primaries if _step_of(each, steps) is step]
         last = before[-1].id if before else ""
         if not found:
-            place = f"after '{last}', which it depends on" if before else "as the first todo"
             message = f"the template {name} has the step '{step['name']}', the plan has no such todo"
-            fix = (
-                f"add a todo '{step['title']}' ({step['role']}, verified by '{step['criterion']}') {place}"
-            )
-            yield LintFinding("template-mismatch", loc, None, message, fix)
+            fix = f"add a todo '{step['title']}' ({step['role']}, verified by '{step['criterion']}')"
+            yield LintFinding("template-mismatch", (TEMPLATE_KEY,), None, message, fix)
             continue
         for todo in found if before else ():
             waits = any(facts.waits_for(todo.id, each.id) for each in before)
@@ -121,16 +107,10 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _step_of(todo: Todo, steps: list[dict[str, str]]) -> dict[str, str] | None:
-    """Return the step to which a todo belongs, by the words of its title, else of its id.
-
-    ``None`` if none or several steps match equally.
-    """
-    for text in (todo.title, todo.id.replace("_", " ")):
-        words = _WORD.findall(text.lower())
-        hits = [sum(word.startswith(tuple(step["words"].split())) for word in words) for step in steps]
-        if max(hits) and hits.count(max(hits)) == 1:
-            return steps[hits.index(max(hits))]
-    return None
+    """Return the step to which a todo belongs by its title and id; ``None`` if none or several match."""
+    words = _WORD.findall(f"{todo.title} {todo.id.replace('_', ' ')}".lower())
+    hits = [sum(word.startswith(tuple(step["words"].split())) for word in words) for step in steps]
+    return steps[hits.index(max(hits))] if max(hits) and hits.count(max(hits)) == 1 else None
 
 
 def _routing(facts: LintFacts) -> Iterator[LintFinding]:
@@ -336,10 +316,11 @@ _OPTIONS = {
 """Options of pytest with which a pass proves nothing or is not repeatable; rule and phrase by option."""
 
 _IMPURE = {
-    "unseeded-random": ("draws unseeded random values", "seed it"),
-    "wall-clock": ("reads the wall clock", "pass the time in, or freeze it"),
-    "network-access": ("opens a network connection", "replace the connection by recorded answers"),
+    "chance": ("unseeded-random", "draws unseeded random values", "seed it"),
+    "clock": ("wall-clock", "reads the wall clock", "pass the time in, or freeze it"),
+    "network": ("network-access", "opens a network connection", "replace it by recorded answers"),
 }
+"""Rule, phrase and remedy by the kind of an impure call."""
 
 
 def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
@@ -354,11 +335,6 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             if (command := pytest_of(criterion)) is not None:
                 yield from _missing(facts, todo, criterion.id, command, unwritten)
                 yield from _unrepeatable(facts, todo, criterion, command)
-                continue
-            script = None if criterion.command is None else criterion.command.script
-            if script is not None and uncalled_tests(facts.project.text(script) or ""):
-                loc, message = criterion_place(criterion.id), f"python runs no test of {script}"
-                yield facts.finding("command-hollow", todo, loc, message, f"write pytest {script}")
 
 
 def _missing(
@@ -402,10 +378,9 @@ def _missing(
                 yield facts.finding("test-missing", todo, loc, message, fix)
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
-            message = f"{path} contains no test '{name}'" if name else f"{path} contains no test"
             fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"
             fix = f"did you mean {path}::{near}? else {fix}" if near else fix
-            yield facts.finding("test-missing", todo, loc, message, fix)
+            yield facts.finding("test-missing", todo, loc, f"{path} contains no test '{name}'", fix)
     for problem in selected.broken:
         yield facts.finding("unreadable-test", todo, loc, problem)
 
@@ -424,8 +399,8 @@ def _unrepeatable(
     # The data, or a seed in the command, may be what makes the calls repeatable.
     if spec is None or spec.fixture is not None or "seed" in spec.cmd.lower():
         return
-    for rule, places in facts.selector.of(command).impure.items():
-        what, instead = _IMPURE[rule]
+    for kind, places in facts.selector.of(command).impure.items():
+        rule, what, instead = _IMPURE[kind]
         message = f"the selected test code {what}: {listed(places, 3)}"
         fix = f"{instead}, or name the data: fixture: fixtures/{todo.id}_cases.json"
         yield facts.finding(rule, todo, loc, message, fix)

@@ -11,24 +11,25 @@ import stat
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.catalog import Purpose, parse_command
 from planner.errors import CommandSyntaxError
 from planner.model.findings import PathKind
-from planner.planfile.discovery import ProjectRoot, project_root
-from planner.planfile.project_files import RootedFiles, is_below, source_files
+from planner.planfile.project_files import RootedFiles, is_below, source_files, walk
 from planner.policy.criteria import commands_of
+from planner.text.glob_patterns import matches
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from planner.model.plan import Plan
 
 MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
 """Manifest files of a project."""
 
 MAX_FILES = 10_000
-"""Limit of listed Python files of a folder."""
+"""Limit of listed files of a folder."""
 
 _NAMED_CONFIGURATIONS = {
     "mypy": "mypy.ini .mypy.ini",
@@ -71,22 +72,13 @@ class ProjectFiles(RootedFiles):
         start = "" if folder == "." else f"{folder.rstrip('/')}/"
         return tuple(f"{start}{path}" for path in islice(source_files(f"{self._root}/{start}"), MAX_FILES))
 
-    def pytest_setting(self, name: str) -> tuple[str, ...]:
-        """Return the words of a setting of pytest in the root; empty if it is not set there."""
-        found = self._pytest
-        return found.words(name) if found.folder == Path(self._root) else ()
+    def glob_holds(self, pattern: str) -> bool:
+        """Return whether the glob matches a file, if the project is small enough to be searched."""
+        return len(self._paths) > MAX_FILES or any(matches(path, pattern) for path in self._paths)
 
     @cached_property
-    def _pytest(self) -> ProjectRoot:
-        return project_root(Path(self._root))
-
-    def glob_holds(self, pattern: str) -> bool:
-        """Return whether the glob matches a file."""
-        try:
-            return next(Path(self._root).glob(pattern.rstrip("/")), None) is not None
-        # IndexError for ".", NotImplementedError for an absolute pattern, ValueError for "**x".
-        except (OSError, ValueError, NotImplementedError, IndexError):
-            return False
+    def _paths(self) -> tuple[str, ...]:
+        return tuple(islice(walk(self._root), MAX_FILES + 1))
 
     def _kind(self, path: str) -> PathKind:
         """Return the kind of a path; what is neither file nor folder counts as outside."""

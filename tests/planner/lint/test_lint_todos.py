@@ -16,8 +16,8 @@ from planner import lint
 from planner.catalog.tables import load_table
 from planner.errors import PlannerError
 from planner.lint import LINT_RULES
+from planner.lint.facts import TestModule
 from planner.lint.rules import reasons_for_phases
-from planner.lint.selection import TestModule
 from planner.model.plan import AcceptanceCriteria, Todo
 from planner.planfile.project_facts import configured_tools
 from planner.planfile.tree import load_tree
@@ -144,7 +144,7 @@ def test_the_steps_of_a_named_template_must_be_present_and_in_order(
 
 
 def test_an_unknown_template_is_reported_with_the_known_ones(tmp_path: Path) -> None:
-    found = only("template-mismatch", tmp_path, own(), files=FILES, metadata={"x-template": "stratgy"})
+    found = only("template-mismatch", tmp_path, own(), files=FILES, **{"x-template": "stratgy"})
     assert found.fix == "did you mean 'strategy'?"
 
 
@@ -370,7 +370,8 @@ _CODE = st.lists(
 @given(_CODE.map("\n".join) | st.text(max_size=300))
 def test_any_text_is_read_as_a_module_without_an_exception(text: str) -> None:
     module = TestModule(text)
-    assert module.problem is None or not module.tests
+    assert module.problem is None or not module.impure
+    assert module.unknown("test_a::test_b") is None or "test_a" not in text
 
 
 def test_each_sub_plan_file_is_validated_once_under_its_path(
