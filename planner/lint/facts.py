@@ -339,8 +339,3 @@ def command_spec(criterion: Criterion) -> CommandSpec | None:
 def pytest_of(criterion: Criterion) -> PytestInvocation | None:
     """Return the parsed pytest command of a criterion; ``None`` if it runs something else."""
     return None if criterion.command is None else criterion.command.pytest
-
-
-def shown_seconds(seconds: float) -> str:
-    """Format a duration: ``90 s``, or ``2 h`` for whole hours from two on."""
-    return f"{seconds / 3600:g} h" if seconds >= 7200 and seconds % 3600 == 0 else f"{seconds:g} s"

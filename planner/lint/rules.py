@@ -15,7 +15,6 @@ from planner.lint.facts import (
     is_branch,
     made_by,
     pytest_of,
-    shown_seconds,
 )
 from planner.model.findings import PathKind
 from planner.model.plan import MetricSpec, TodoStatus
@@ -161,12 +160,12 @@ def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
         total += seconds
         problem = None
         if seconds > LONGEST_SECONDS:
-            problem = f"may take {shown_seconds(seconds)}"
+            problem = f"may take {seconds:g} s"
         elif seconds < SHORTEST_SECONDS and pytest_of(criterion) is not None:
-            problem = f"has {shown_seconds(seconds)}, less than pytest needs to start"
+            problem = f"has {seconds:g} s, less than pytest needs to start"
         elif todo.timeout_seconds is not None and seconds > todo.timeout_seconds:
-            whole = shown_seconds(todo.timeout_seconds)
-            problem = f"may take {shown_seconds(seconds)}, a whole turn of work on '{todo.id}' only {whole}"
+            whole = f"a whole turn of work on '{todo.id}' only {todo.timeout_seconds:g} s"
+            problem = f"may take {seconds:g} s, {whole}"
         # The default limit is no statement of the plan.
         if problem is not None and "timeout_seconds" in spec.model_fields_set:
             loc = (*criterion_place(criterion.id)[:-1], "timeout_seconds")
@@ -179,8 +178,8 @@ def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     ):
         if most is not None and seconds > most:
             message = (
-                f"{what} '{todo.id}' may take {shown_seconds(seconds)}, the plan allows a todo "
-                f"{shown_seconds(most)} (max_todo_seconds)"
+                f"{what} '{todo.id}' may take {seconds:g} s, the plan allows a todo "
+                f"{most:g} s (max_todo_seconds)"
             )
             yield facts.finding("todo-seconds-exceeded", todo, (key,), message)
     named = "max_retries" in todo.model_fields_set and not is_branch(todo) and not todo.has_sub_plan

@@ -69,21 +69,14 @@ class ProjectRoot:
         return self.words(INI_KEY)
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the words of a setting; empty if it is not set."""
+        """Return the words or list items of a setting; empty if it is not set."""
         value = self.settings.get(name)
         if not isinstance(value, str):
-            return self.lines(name)
+            return tuple(map(str, cast("list[object]", value))) if isinstance(value, list) else ()
         try:
             return tuple(shlex.split(value, comments=True))
         except ValueError:  # unbalanced quotes
             return tuple(value.split())
-
-    def lines(self, name: str) -> tuple[str, ...]:
-        """Return the lines or list items of a setting; empty if it is not set."""
-        value = self.settings.get(name)
-        if isinstance(value, str):
-            return tuple(filter(None, map(str.strip, value.splitlines())))
-        return tuple(map(str, cast("list[object]", value))) if isinstance(value, list) else ()
 
 
 def parse_choice(word: str, base: Path) -> PlanChoice:

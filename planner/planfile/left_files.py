@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import is_stream, replace_file
 from planner.planfile.plan_folder import HOME, make_home
-from planner.planfile.project_files import digest_of
+from planner.planfile.project_files import digest_of, is_code
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -26,11 +26,6 @@ MOST_FILES = 10_000
 
 _CLOCK_STEP = 0.02
 """Seconds by which the file system's clock may be behind ``time.time``."""
-
-_WORK_SUFFIXES = frozenset(
-    {".py", ".pyi", ".pyx", ".so", ".pth", ".toml", ".cfg", ".ini", ".sh", ".yaml", ".yml", ".js", ".ts"}
-)
-"""Suffixes of files that affect a project's behaviour: these count as work even if a run wrote them."""
 
 
 def left_by_runs(home: Path, root: Path, files: Iterable[str]) -> set[str]:
@@ -62,9 +57,7 @@ def remember_run(
     new = [
         file
         for file in after
-        if file not in before
-        and PurePosixPath(file).suffix not in _WORK_SUFFIXES
-        and _changed_at(root / file) >= started - _CLOCK_STEP
+        if file not in before and not _is_work(file) and _changed_at(root / file) >= started - _CLOCK_STEP
     ]
     known = found.get(str(root), {})
     # Only that many new ones are hashed, as a run may leave a tree of downloaded data.
@@ -86,7 +79,7 @@ def remember_written(path: Path) -> None:
     """
     file = Path.cwd() / path
     root = next((folder for folder in file.parents if (folder / HOME).is_dir()), Path.cwd())
-    if is_stream(path) or not file.is_relative_to(root) or file.suffix in _WORK_SUFFIXES:
+    if is_stream(path) or not file.is_relative_to(root) or _is_work(file.name):
         return
     digest = _digest(file)
     if digest is not None:
@@ -95,6 +88,11 @@ def remember_written(path: Path) -> None:
             found = _read(home)
             name = file.relative_to(root).as_posix()
             _write(home, found | {str(root): found.get(str(root), {}) | {name: digest}})
+
+
+def _is_work(name: str) -> bool:
+    """Return whether a file affects a project's behaviour: it counts as work even if a run wrote it."""
+    return is_code(name) or name.endswith((".yaml", ".yml"))
 
 
 def _changed_at(path: Path) -> float:

@@ -20,7 +20,7 @@ from planner.model.events import Event
 from planner.model.outcome import FailureReport, OutcomeDocument
 from planner.model.plan import Plan
 from planner.model.qualification import Qualification
-from planner.planfile.values import EXTENSION, SHORTHANDS, fields_of, spellings_of
+from planner.planfile.values import EXTENSION, SHORTHANDS, spellings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ def _describe(part: dict[str, Any], model: type[Value]) -> None:
 def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:
     """Allow each field under all of its spellings; of a required one, exactly one must be present."""
     properties = part.get("properties", {})
-    for name, info in fields_of(model).items():
+    for name, info in model.model_fields.items():
         spellings = spellings_of(name, info)
         described = next((spelling for spelling in spellings if spelling in properties), None)
         if described is None or len(spellings) == 1:
@@ -116,6 +116,6 @@ def _models_of(annotation: Any) -> dict[type[Value], None]:
     if not (isinstance(annotation, type) and issubclass(annotation, Value)):
         return {model: None for part in get_args(annotation) for model in _models_of(part)}
     held = {annotation: None}
-    for info in fields_of(annotation).values():
+    for info in annotation.model_fields.values():
         held |= _models_of(info.annotation)
     return held

@@ -70,7 +70,7 @@ class Field(NamedTuple):
 def fields_by_key(model: type[Value]) -> dict[str, Field]:
     """Return the fields of a model by every accepted key."""
     found: dict[str, Field] = {}
-    for name, info in fields_of(model).items():
+    for name, info in model.model_fields.items():
         if name != "extensions":
             types = _types_in(info.annotation)
             members = (info.annotation, *get_args(info.annotation))
@@ -88,12 +88,6 @@ def spellings_of(name: str, info: FieldInfo) -> tuple[str, ...]:
     alias = info.validation_alias
     choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
     return tuple(dict.fromkeys([*(choice for choice in choices if isinstance(choice, str)), name]))
-
-
-def fields_of(model: type[Value]) -> dict[str, FieldInfo]:
-    """Return the fields of a model by name."""
-    # Through Any, as pydantic declares it as an instance property.
-    return cast("Any", model).model_fields
 
 
 def _types_in(annotation: Any) -> Types:
@@ -168,7 +162,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
     spelled = document.spelled.setdefault(id(node), {})
     for key, (name_node, held) in value.items():
         if key.startswith(EXTENSION):
-            if "extensions" not in fields_of(model):  # a contract may have own keys, but keeps none
+            if "extensions" not in model.model_fields:  # a contract may have own keys, but keeps none
                 continue
             extensions = found.setdefault("extensions", {})
             extensions[key] = _plain(document, held, _ANY, start + key)
