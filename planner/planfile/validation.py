@@ -6,16 +6,21 @@ Faults that prevent a plan from being loaded are errors and no findings. The rul
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.lint import LINT_RULES, LintFacts, LintFinding, check
 from planner.lint.facts import made_by
-from planner.model.findings import PlanFinding
+from planner.model.findings import PathKind, PlanFinding
 from planner.planfile.loader import LoadedPlan, load_plan, load_plan_text, shown_path
-from planner.planfile.project_facts import ProjectFiles
+from planner.planfile.project_files import RootedFiles, is_below, source_files, walk
 from planner.policy.dependencies import reachable
+from planner.text.glob_patterns import matches
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -26,6 +31,8 @@ MAX_TEXT = 1_500
 """Limit of characters of a message or fix, which may quote the project."""
 
 _MAX_PLACE = 300
+_MAX_FILES = 10_000
+"""Limit of listed files of a folder."""
 
 
 def validate_plan(
@@ -93,3 +100,52 @@ def _place(found: LintFinding, loaded: LoadedPlan) -> PlanFinding:
         why=rule.why,
         fix=one_line(found.fix or rule.fix, limit=MAX_TEXT),
     )
+
+
+# -- the project ------------------------------------------------------------------------------------------
+
+
+class ProjectFiles(RootedFiles):
+    """Implementation of :class:`planner.lint.Project` for the files below one root."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        # Per object, as a cache on the method would keep every object alive.
+        self.kind = cache(self._kind)
+        self.files = cache(self._source_files)
+
+    def text(self, path: str) -> str | None:
+        """Return the text of a file; ``None`` if it is missing, outside, too large, binary or not UTF-8."""
+        file = self.read(path)
+        if file is None or not file.is_whole or file.is_binary:
+            return None
+        try:
+            return file.data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return None
+
+    def _source_files(self, folder: str) -> tuple[str, ...]:
+        """Return Python files below a folder, up to a limit, without following links."""
+        start = "" if folder == "." else f"{folder.rstrip('/')}/"
+        return tuple(f"{start}{path}" for path in islice(source_files(f"{self._root}/{start}"), _MAX_FILES))
+
+    def glob_holds(self, pattern: str) -> bool:
+        """Return whether the glob matches a file, if the project is small enough to be searched."""
+        return len(self._paths) > _MAX_FILES or any(matches(path, pattern) for path in self._paths)
+
+    @cached_property
+    def _paths(self) -> tuple[str, ...]:
+        return tuple(islice(walk(self._root), _MAX_FILES + 1))
+
+    def _kind(self, path: str) -> PathKind:
+        """Return the kind of a path; what is neither file nor folder counts as outside."""
+        try:
+            mode = os.stat(f"{self._root}/{path}").st_mode
+        except (OSError, ValueError) as error:
+            is_gone = getattr(error, "errno", errno.ENOENT) in (errno.ENOENT, errno.ENOTDIR)
+            return PathKind.MISSING if is_gone else PathKind.OUTSIDE
+        if not is_below(os.path.realpath(f"{self._root}/{path}"), self._root):
+            return PathKind.OUTSIDE
+        if stat.S_ISDIR(mode):
+            return PathKind.FOLDER
+        return PathKind.FILE if stat.S_ISREG(mode) else PathKind.OUTSIDE

@@ -118,8 +118,7 @@ def test_devices_are_written_to_and_stay_devices(tmp_path: Path) -> None:
     assert refusal(Path("/dev/full")) == "No space left on device; name another file"
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1"])
-@pytest.mark.parametrize("is_piped", [True, False])
+@pytest.mark.parametrize(("name", "is_piped"), [("-", True), ("/dev/stdout", False), ("/dev/fd/1", False)])
 def test_text_for_standard_output_follows_earlier_output(tmp_path: Path, name: str, is_piped: bool) -> None:
     code = (
         "import sys; from pathlib import Path; from planner.planfile.file_writer import write_file\n"
@@ -153,36 +152,24 @@ def test_screen_output_moves_to_stderr_while_the_file_is_stdout(
         assert capfd.readouterr() == ("screen\n", "")
 
 
-def test_a_closed_descriptor_is_reported() -> None:
-    assert refusal(Path("/dev/fd/987")).endswith("; name another file")
-
-
-def test_a_file_that_somebody_has_open_is_appended_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("through_link", [False, True])
+def test_a_file_that_somebody_has_open_is_appended_to(tmp_path: Path, through_link: bool) -> None:
     with (tmp_path / "out").open("w") as file:
         file.write("before\n")
         file.flush()
-        write_file(Path(f"/dev/fd/{file.fileno()}"), "text\n")
-    assert (tmp_path / "out").read_text() == "before\ntext\n"
-
-
-def test_a_link_to_a_file_that_somebody_has_open_is_appended_to(tmp_path: Path) -> None:
-    with (tmp_path / "out").open("w") as file:
-        file.write("before\n")
-        file.flush()
-        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
-        write_file(tmp_path / "link", "text\n")
+        path = Path(f"/dev/fd/{file.fileno()}")
+        (tmp_path / "link").symlink_to(path)
+        write_file(tmp_path / "link" if through_link else path, "text\n")
     assert (tmp_path / "out").read_text() == "before\ntext\n"
 
 
 def test_a_closed_reader_is_an_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    try:
-        assert (
-            refusal(Path(f"/dev/fd/{writing}")) == "its reader has ended; keep it running, or name a file"
-        )
-    finally:
-        os.close(writing)
+    said = refusal(Path(f"/dev/fd/{writing}"))
+    os.close(writing)
+    assert said == "its reader has ended; keep it running, or name a file"
+    assert refusal(Path(f"/dev/fd/{writing}")).endswith("; name another file"), "a closed descriptor"
 
 
 @pytest.mark.parametrize("write", [write_file, replace_file, create_file, prepare_place])

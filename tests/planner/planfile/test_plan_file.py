@@ -136,20 +136,6 @@ def test_a_fault_of_an_alias_is_reported_where_the_alias_is(tmp_path: Path) -> N
     assert ":7:3 items[0].max_retries: " in shown
 
 
-@pytest.mark.parametrize(
-    ("key", "remedy"),
-    [
-        ("titles: B", "did you mean 'title'?"),
-        ("tests: [pytest]", "it belongs below 'acceptance_criteria'"),
-    ],
-)
-def test_an_unknown_key_is_reported_with_the_nearest_key_or_its_place(
-    tmp_path: Path, key: str, remedy: str
-) -> None:
-    name = key.partition(":")[0]
-    assert f"'{name}' is not a key here; {remedy}" in faults_of(write(tmp_path, todo(key)))
-
-
 def test_an_unreadable_part_does_not_hide_other_faults(tmp_path: Path) -> None:
     tests = "acceptance_criteria:\n  tests: [{cmd: [x]}, {cmd: a && b}, 3, {cmd: pytest ../x.py}]"
     shown = faults_of(write(tmp_path, todo(tests)))
