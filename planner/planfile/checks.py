@@ -249,7 +249,7 @@ class Conventions:
         ``buffer-tests``); ``tests/test_{id}.py``; the Makefile target ``test-{id}``; ``{id}_test.py``
         or ``test_{id}.py`` anywhere below the root; else ``tests/test_{id}.py`` although missing.
         """
-        found = self._of_dependency(todo) or self._in_tests(todo.id)
+        found = self._of_dependency(todo) or self._find("tests/test_{}.py", todo.id)
         if found is None and _folded(todo.id) in self._targets:
             return f"make {shlex.quote(self._targets[_folded(todo.id)])}"
         found = found or self._anywhere(todo.id)
@@ -259,38 +259,27 @@ class Conventions:
         """Return the test file of a dependency ``{stem}-test`` or ``{stem}-tests``, if there is one."""
         stem, _, _ = _folded(todo.id).rpartition("_")
         for dependency in todo.dependencies:
-            other, _, last = _folded(dependency).rpartition("_")
-            if not stem or other != stem or last not in ("test", "tests"):
-                continue
-            tests = self._todos.get(dependency)
-            declared = next(_declared_test_files(tests), None) if tests is not None else None
-            found = declared or self._in_tests(stem) or self._in_tests(dependency) or self._anywhere(stem)
-            if found is not None:
-                return found
+            if stem and _folded(dependency) in (f"{stem}_test", f"{stem}_tests"):
+                tests = self._todos.get(dependency)
+                declared = next(_declared_test_files(tests), None) if tests is not None else None
+                in_tests = (self._find("tests/test_{}.py", name) for name in (stem, dependency))
+                found = declared or next(filter(None, in_tests), None) or self._anywhere(stem)
+                if found is not None:
+                    return found
         return None
 
-    def _in_tests(self, name: str) -> str | None:
-        return self._tests.get(f"test_{_folded(name)}.py")
-
     def _anywhere(self, name: str) -> str | None:
-        folded = _folded(name)
-        return self._files.get(f"{folded}_test.py") or self._files.get(f"test_{folded}.py")
+        return self._find("{}_test.py", name) or self._find("test_{}.py", name)
 
-    @cached_property
-    def _tests(self) -> dict[str, str]:
-        """Paths of the files in ``tests/`` by folded name."""
-        try:
-            names = sorted(path.name for path in (self._root / "tests").iterdir())
-        except OSError:
-            return {}
-        # Reversed, so that of `test_a-b.py` and `test_a_b.py` always the same counts.
-        return {_folded(name): f"tests/{name}" for name in reversed(names)}
+    def _find(self, pattern: str, name: str) -> str | None:
+        return self._files.get(pattern.format(_folded(name)))
 
     @cached_property
     def _files(self) -> dict[str, str]:
-        """The shallowest Python file by folded name, relative to the root."""
+        """Paths of Python files by folded path, and of the shallowest file by folded name."""
         found: dict[str, str] = {}
         for path in islice(source_files(self._root), _MAX_FILES):
+            found.setdefault(_folded(path), path)
             found.setdefault(_folded(path.rpartition("/")[2]), path)
         return found
 

@@ -343,35 +343,21 @@ def test_long_messages_are_truncated(tmp_path: Path) -> None:
     assert len(found.message) < 2_000
 
 
-_CODE = st.lists(
-    st.sampled_from(
-        [
-            "import random",
-            "from x import *",
-            "x = random.random()",
-            "@pytest.fixture(name=3)",
-            "def test_a(self, /, a, *b, c=1, **d): pass",
-            "class A(B.C, metaclass=D): test_x = 3",
-            "class TestB(x[1]): pytestmark = 3",
-            "pytestmark = [1, f()]",
-            "with a as b: pass",
-            "try: pass\nexcept (A, B): pass\nfinally: pass",
-            "@x[0]\nasync def test_b(): await x",
-            "@pytest.mark.skipif(*a, **b)\ndef test_c(): (lambda: x)()()",
-            "def test_d(): raise",
-            "f'{x!r:{y}}'",
-            "import pytest as p",
-        ]
-    ),
-    max_size=8,
-)
+_CODE = [
+    "import random as r",
+    "r.random()",
+    "x[0]()(r)",
+    "class A(B.C): t = r.x(1)",
+    "from . import *",
+    "def f(",
+]
 
 
-@given(_CODE.map("\n".join) | st.text(max_size=300))
+@given(st.lists(st.sampled_from(_CODE)).map("\n".join) | st.text(max_size=300))
 def test_any_text_is_read_as_a_module_without_an_exception(text: str) -> None:
     module = TestModule(text)
     assert module.problem is None or not module.impure
-    assert module.unknown("test_a::test_b") is None or "test_a" not in text
+    assert module.unknown("A::t[1]") is None or "class A" not in text
 
 
 def test_each_sub_plan_file_is_validated_once_under_its_path(
