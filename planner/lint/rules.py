@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from planner.catalog.tables import load_table
@@ -245,8 +245,7 @@ def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
         # An artifact that exists need not be written, so its protection does no harm.
         if guard is not None and (noun == "target_file" or not exists):
             message = f"the {noun} {path} is protected by '{guard}'"
-            fix = f"remove {path} from protected_files until it is made, or from '{todo.id}'"
-            yield facts.finding("outside-allowed-files", todo, loc, message, fix)
+            yield facts.finding("outside-allowed-files", todo, loc, message)
         # A glob counts as allowed if a pattern matches its text, as a star matches a star.
         if patterns is not None and not allowed(path, patterns):
             message = (
@@ -409,33 +408,24 @@ def _unrepeatable(
 
 
 def _metrics(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
-    """Yield a finding for each metric whose bounds contradict each other."""
-    by_name: dict[str, list[tuple[str, MetricSpec]]] = {}
-    for criterion in facts.criteria_of(todo):
-        if isinstance(criterion.spec, MetricSpec):
-            by_name.setdefault(criterion.spec.name, []).append((criterion.id, criterion.spec))
-    for specs in by_name.values():
-        bounds = [spec for _, spec in specs]
-        if not satisfiable(bounds):
-            # Only together, three bounds may contradict each other: >= 5, <= 5 and != 5.
-            pairs = (pair for pair in combinations(bounds, 2) if not satisfiable(list(pair)))
-            contradiction = next(pairs, bounds)
-            bounds_text = " and ".join(
-                f"{each.name} {each.operator} {each.value:g}" for each in contradiction
-            )
-            loc = criterion_place(specs[bounds.index(contradiction[-1])][0])
-            yield facts.finding("metric-unsatisfiable", todo, loc, f"no number satisfies {bounds_text}")
+    """Yield a finding for each two bounds of a metric that contradict each other."""
+    found = [(each.id, each.spec) for each in facts.criteria_of(todo) if isinstance(each.spec, MetricSpec)]
+    # Bounded, as a todo may have any number of metrics, and each is compared with each.
+    for (_, one), (place, other) in combinations(found[:200], 2):
+        if one.name == other.name and not satisfiable(one, other):
+            bounds = " and ".join(f"{each.name} {each.operator} {each.value:g}" for each in (one, other))
+            message = f"no number satisfies {bounds}"
+            yield facts.finding("metric-unsatisfiable", todo, criterion_place(place), message)
 
 
-def satisfiable(specs: list[MetricSpec]) -> bool:
-    """Return whether one number satisfies all comparisons."""
-    # It suffices to try each bound, a number between each two neighbours, and one beyond either end. That
-    # one is infinite, as a large number plus one is the same number.
-    values = sorted({spec.value for spec in specs})
-    between = [(low + high) / 2 for low, high in pairwise(values)]
+def satisfiable(one: MetricSpec, other: MetricSpec) -> bool:
+    """Return whether one number satisfies both comparisons."""
+    # Either bound, a number between them, and one beyond either end, which is infinite, as a large number
+    # plus one is the same number.
+    candidates = (one.value, other.value, (one.value + other.value) / 2, -math.inf, math.inf)
     return any(
-        all(spec.operator.holds(candidate, spec.value) for spec in specs)
-        for candidate in (*values, *between, -math.inf, math.inf)
+        one.operator.holds(each, one.value) and other.operator.holds(each, other.value)
+        for each in candidates
     )
 
 
@@ -465,13 +455,8 @@ def _size(facts: LintFacts) -> Iterator[LintFinding]:
     for todo in facts.primaries:
         criteria = facts.criteria_of(todo)
         if len(criteria) > MOST_CRITERIA:
-            half = listed([each.id for each in criteria[: len(criteria) // 2]], 10)
             message = f"'{todo.id}' has {len(criteria)} criteria, more than {MOST_CRITERIA}"
-            fix = (
-                f"split it by the subject of its criteria: a todo with {half} first, then '{todo.id}' with "
-                "the rest, depending on it"
-            )
-            yield facts.finding("todo-too-large", todo, (), message, fix)
+            yield facts.finding("todo-too-large", todo, (), message)
     reasons = reasons_for_phases([todo for todo in facts.primaries if not todo.has_sub_plan])
     if reasons:
         yield LintFinding("hierarchy-suggested", ("items",), None, "; ".join(reasons))

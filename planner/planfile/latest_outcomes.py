@@ -235,9 +235,7 @@ def find_outcomes(
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
-    # Prefer the entry with the plan's digest over that with its name.
-    same = [ref for ref in document.plans if ref.todo_list_id == plan_id]
-    reference = next((ref for ref in same if ref.digest == loaded.digest), same[0] if same else None)
+    reference = next((ref for ref in document.plans if ref.todo_list_id == plan_id), None)
     if reference is None:
         names = ", ".join(f"'{ref.todo_list_id}' ({ref.path})" for ref in document.plans[:5]) or "no plan"
         problem = (

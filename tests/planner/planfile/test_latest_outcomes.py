@@ -122,7 +122,6 @@ def test_of_a_run_of_several_plans_only_outcomes_of_this_plan_count(command: Com
         done("z", plan="other"),
         plans=[
             {"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"},
-            {"todo_list_id": "shop", "path": "old.yaml", "digest": "sha256:2"},
             {"todo_list_id": "shop", "path": "plan.yaml", "digest": loaded.digest},
         ],
     )
