@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from planner.model.outcome import Diagnosis, RunnerUp
 from planner.model.taxonomy import Category
-from pytest_planverify.diagnosis.rules.criteria import CRITERIA_RULES
-from pytest_planverify.diagnosis.rules.processes import PROCESS_RULES
+from pytest_planverify.diagnosis.rules import RULES_OF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +42,7 @@ LEARNED = frozenset(
 )
 """Categories that corrections may assign; others require proof."""
 
-HARD = frozenset(rule.id for rule in (*CRITERIA_RULES, *PROCESS_RULES)) - {
+HARD = frozenset(rule.id for rule in (*RULES_OF["criteria"], *RULES_OF["processes"])) - {
     "contract-unresolved",
     "answered-no",
 }

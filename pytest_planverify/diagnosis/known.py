@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import tomllib
 from pathlib import Path
@@ -18,6 +19,12 @@ _DATA: dict[str, dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"
 def _by_name(table: str) -> dict[str, str]:
     """Return a table inverted: the file lists the names for each plugin or service that provides them."""
     return {name: brings for brings, names in _DATA[table].items() for name in names}
+
+
+def names_in(table: str) -> tuple[str, ...]:
+    """Return the names of a list of the file, or those that a table lists for its plugins or services."""
+    lists = _DATA[table].values() if table in _DATA else (_DATA["names"][table],)
+    return tuple(name for names in lists for name in names)
 
 
 def literal_in(pattern: str) -> str:
@@ -72,3 +79,18 @@ MACHINE_ERRORS = _by_name("machine_errors")
 """Phrases for a problem of the machine, by qualified exception name."""
 CODES = {name: frozenset[str](codes) for name, codes in _DATA["codes"].items()}
 """Codes, warning flags and file suffixes of tools' findings, by topic."""
+MACHINE_MESSAGES = tuple(_DATA["machine_messages"].items())
+"""Beginnings of messages about the machine, each with the exception types."""
+MACHINE_WORDS = re.compile(
+    rf"(?i:\b(?:{'|'.join(_DATA['machine_words']['any_case'])})\b)"
+    rf"|\b(?:{'|'.join(_DATA['machine_words']['as_written'])})\b"
+)
+"""Words in messages of code that checks for a requirement itself and then raises."""
+DISTRIBUTION_OF_MODULE = _by_name("distribution_of_module")
+ERRNOS = {
+    name: frozenset(getattr(errno, each) for each in numbers if hasattr(errno, each))
+    for name, numbers in _DATA["errno"].items()
+}
+"""Numbers of errors of the system, by topic."""
+SENTENCES: dict[str, dict[str, str]] = _DATA["sentences"]
+"""Sentences of suggestions, by the kind of a criterion and its problem."""

@@ -2,7 +2,7 @@
 
 A rule's reader inspects a :class:`Case` and returns a :class:`Hit` if the rule applies. A rule also names
 the exception types and the facts (:data:`FACTS`) that it requires, by which rules are looked up
-without being called. The tables are in ``diagnosis/rules``.
+without being called. Their table is ``data/rules.toml``, the readers are in ``diagnosis/rules``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_planverify.diagnosis.case import FACTS, Case
+from pytest_planverify.diagnosis.case import Case
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
@@ -70,51 +70,3 @@ class Rule:
     def may_apply(self, facts: int, classes: frozenset[str]) -> bool:
         """Return whether the rule may apply to a case with these facts and exception classes."""
         return not self.facts & ~facts and (not self.types or not classes.isdisjoint(self.types))
-
-
-class Rules(list[Rule]):
-    """An ordered list of rules; the first that applies decides."""
-
-    def __init__(self, *facts: str) -> None:
-        """Create an empty list; all of its rules require these facts."""
-        super().__init__()
-        self._facts = facts
-
-    def rule(
-        self,
-        category: Category,
-        confidence: float,
-        types: str = "",
-        *,
-        facts: str = "",
-        owner: Owner | None = None,
-        second: Category | None = None,
-        name: str = "",
-        because: str = "",
-    ) -> Callable[[Reader], Reader]:
-        """Decorator: append the reader as a rule. ``types`` and ``facts`` are separated by spaces.
-
-        The id and the reason are the reader's name and docstring, unless ``name`` and ``because`` are
-        given, as for readers that a function makes. The reason is output: reports print it.
-        """
-
-        def decorate(read: Reader) -> Reader:
-            bits = 0
-            for fact in (*self._facts, *facts.split()):
-                bits |= FACTS[fact]
-            self.append(
-                Rule(
-                    name or getattr(read, "__name__", "").replace("_", "-"),
-                    category,
-                    confidence,
-                    read,
-                    because or read.__doc__ or name,
-                    frozenset(types.split()),
-                    bits,
-                    owner,
-                    second,
-                )
-            )
-            return read
-
-        return decorate

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Location
-from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
 from planner.text.python_text import (
@@ -24,16 +23,12 @@ from pytest_planverify.diagnosis.messages import (
     quote,
     who_changed,
 )
-from pytest_planverify.diagnosis.rule import Hit, Rules
+from pytest_planverify.diagnosis.rule import Hit
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
 
-BEHAVIOUR_RULES = Rules()
-"""For mismatches of interfaces first, then for findings of tests and for code that raised."""
 
-FAILED = "Failed _pytest.outcomes.Failed"
-"""Types of pytest's own failures."""
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
 _ARGUMENTS = re.compile(r"\([^()]*\)")
 _NO_MATCH = re.compile(
@@ -99,7 +94,6 @@ def _definition(case: Case, name: str) -> Frame | None:
     return None
 
 
-@BEHAVIOUR_RULES.rule(C.SPEC_MISMATCH, 0.95, "TypeError", facts="in-test", second=C.TEST_REGRESSION)
 def call_does_not_fit_signature(case: Case) -> Hit | None:
     """The test calls a product function with arguments that it does not take."""
     callee, error, evidence = callee_of(case.error.message), case.error, case.evidence
@@ -123,7 +117,6 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
     return _with_changes(case, hit)
 
 
-@BEHAVIOUR_RULES.rule(C.SPEC_MISMATCH, 0.93, "AttributeError", facts="in-test", second=C.TEST_REGRESSION)
 def promised_attribute_missing(case: Case) -> Hit | None:
     """The test uses or replaces an attribute that a product module or class lacks."""
     error = case.error
@@ -142,9 +135,6 @@ def promised_attribute_missing(case: Case) -> Hit | None:
     return _with_changes(case, hit)
 
 
-@BEHAVIOUR_RULES.rule(
-    C.TYPE_ERROR, 0.88, "AttributeError TypeError", facts="in-product", second=C.TEST_REGRESSION
-)
 def wrong_kind_inside_product(case: Case) -> Hit | None:
     """Product code meets a value of the wrong kind."""
     weight, what = 1.0 if case.innermost is case.raised_at else 0.85, "gets a value of the wrong type"
@@ -155,9 +145,6 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     return Hit(suggestion=f"{_at(case)} {what}: {error_text(case.error)}.", weight=weight)
 
 
-@BEHAVIOUR_RULES.rule(
-    C.TEST_REGRESSION, 0.75, "NameError", facts="in-test", owner=Owner.TEST, second=C.SPEC_MISMATCH
-)
 def undefined_name_in_test(case: Case) -> str | None:
     """The test uses a name that nothing defines."""
     if case.is_error("UnboundLocalError"):
@@ -166,21 +153,18 @@ def undefined_name_in_test(case: Case) -> str | None:
     return f"{_at(case)} uses {name}, which nothing defines: import it, or correct the name."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, facts="strict-xpass", owner=Owner.TEST)
 def strict_xpass(case: Case) -> str:
     """A test that is marked as failing passes, and its mark is strict."""
     name = case.evidence.nodeid or "The test"
     return f"{name} passes although it is marked xfail(strict): remove the mark."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.7, facts="test no-error")
 def subtests_failed(case: Case) -> str | None:
     """Subtests of the test failed."""
     found = _SUBTESTS.match(case.evidence.headline)
     return found and f"{case.evidence.nodeid} has {found['count']} failed subtests; see their own failures."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.95, "AssertionError", second=C.SPEC_MISMATCH)
 def assertion_in_test(case: Case) -> Hit | None:
     """An assertion of a test does not hold."""
     evidence = case.evidence
@@ -272,7 +256,6 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     return f"{giver} returned {left}{awaited} where {test} expects {expects}."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, FAILED, second=C.SPEC_MISMATCH)
 def did_not_raise(case: Case) -> Hit | None:
     """The product did not raise or warn where the test expects it."""
     found = _NOT_RAISED.match(case.error.message)
@@ -292,7 +275,6 @@ def _subject(case: Case, unknown: str) -> str:
     return place(subjects[0]) if is_function else unknown
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.93, "doctest.DocTestFailure")
 def doctest_differs(case: Case) -> Hit:
     """The example of a docstring gave something else."""
     error = case.error
@@ -304,20 +286,11 @@ def doctest_differs(case: Case) -> Hit:
     )
 
 
-@BEHAVIOUR_RULES.rule(
-    C.TEST_REGRESSION,
-    0.75,
-    f"_pytest.nodes.CollectError _pytest.nodes.Collector.CollectError {FAILED}",
-    facts="collect outside",
-    owner=Owner.TEST,
-    second=C.TEST_NOT_FOUND,
-)
 def test_definition_refused(case: Case) -> str:
     """pytest cannot use a test as it is written."""
     return f"pytest rejects the definition of a test: {quote(case.error.message, 240)}."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, facts="in-product")
 def raised_in_product(case: Case) -> Hit | None:
     """Product code raised, and the test did not expect it."""
     frame = case.raised_at
@@ -338,9 +311,6 @@ _AROUND = {
 """Subjects of a sentence, for code that runs outside of a test's body."""
 
 
-@BEHAVIOUR_RULES.rule(
-    C.TEST_REGRESSION, 0.65, facts="in-test", owner=Owner.TEST, second=C.ENVIRONMENT_ERROR
-)
 def raised_in_test_alone(case: Case) -> str | None:
     """Test code, or what prepares it, raised, and it names nothing of the product."""
     # If only the product was changed, it is at fault rather than the unchanged test.
@@ -353,7 +323,6 @@ def raised_in_test_alone(case: Case) -> str | None:
     return f"{f'{around} in ' if around else ''}{_at(case)} itself raises {error_text(case.error)}."
 
 
-@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.75, facts="in-test", second=C.SPEC_MISMATCH)
 def raised_in_test(case: Case) -> Hit | str:
     """Test code raised while it worked with what the product gave."""
     deeper = next((each.raised_at for each in case.deeper if each.in_product), None)
@@ -362,3 +331,20 @@ def raised_in_test(case: Case) -> Hit | str:
         return Hit(suggestion=sentence, frame=deeper)
     source = _subject(case, "the product")
     return f"{_at(case)} cannot work with what {source} returned: {error_text(case.error)}."
+
+
+def raised_outside_project(case: Case) -> Hit:
+    """Something failed with no code of the project on the way."""
+    last = case.innermost
+    where = f" in {place(last)}" if last else ""
+    return Hit(
+        suggestion=f"{error_text(case.error)}{where}, without code of the project in the traceback.",
+        frame=last,
+    )
+
+
+def unknown(case: Case) -> str:
+    """No rule knows this failure."""
+    evidence = case.evidence
+    headline = evidence.headline or evidence.longrepr or evidence.nodeid or evidence.check_id
+    return f"No rule matches this failure: {quote(headline or evidence.kind.value)}."

@@ -1,7 +1,7 @@
 """Rules for commands that are not pytest: by the tool, its findings, its output, and how it ended.
 
-Rules that differ only in a pattern, a kind of finding or a purpose are rows of a table, beside the function
-that reads them. A task runner such as make may start any tool: for it, a finding is attributed by its
+Rules that differ only in a pattern, a kind of finding or a purpose share a function that makes their reader.
+A task runner such as make may start any tool: for it, a finding is attributed by its
 format instead of by the command's purpose.
 """
 
@@ -16,12 +16,11 @@ from planner.catalog.output import read_findings
 from planner.catalog.test_paths import is_test_path
 from planner.catalog.tools import TOOLS
 from planner.model.outcome import Location
-from planner.model.taxonomy import Category, Owner
-from planner.model.taxonomy import Category as C
+from planner.model.taxonomy import Owner
 from pytest_planverify.diagnosis.case import SCRIPT_PURPOSES, Case, top_level, within_project
 from pytest_planverify.diagnosis.known import CODES, matching_lines
 from pytest_planverify.diagnosis.messages import error_text, quote
-from pytest_planverify.diagnosis.rule import Hit, Reader, Rules
+from pytest_planverify.diagnosis.rule import Hit, Reader
 from pytest_planverify.diagnosis.tool_output import read_death
 
 if TYPE_CHECKING:
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import CommandFact, Finding
 
-COMMAND_RULES = Rules("command")
-"""Rules for a command that are evaluated before the rules for an exception in its output."""
-FAILED_COMMAND_RULES = Rules("command")
-"""Rules for a command whose output contains no exception that another rule explains."""
 
 _CHECKERS = frozenset({"lint", "type_check"})
 _RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"})
@@ -80,7 +75,6 @@ def _is_gone(case: Case, name: str) -> bool:
     return bool(path) and any(f"/{changed}".endswith(ends) for changed in case.changed)
 
 
-@COMMAND_RULES.rule(C.ARTIFACT_MISSING, 0.9, second=C.TEST_NOT_FOUND)
 def command_names_what_is_gone(case: Case) -> str | None:
     """The command is to look at a file of the project that was there and is gone."""
     names = (name for name in _unknown_names(case) if _is_gone(case, name))
@@ -89,7 +83,6 @@ def command_names_what_is_gone(case: Case) -> str | None:
     return name and f"{look} {quote(name, 80)}, which existed before and is gone: restore it."
 
 
-@COMMAND_RULES.rule(C.TEST_NOT_FOUND, 0.92, second=C.ENVIRONMENT_ERROR)
 def command_asks_for_nothing(case: Case) -> str | None:
     """The plan's command names a file, a target or an option that does not exist."""
     names = (name for name in _unknown_names(case) if _is_asked(case.command, name))
@@ -132,7 +125,6 @@ def _own_texts(case: Case) -> tuple[str, ...]:
     return tuple(filter(None, texts))
 
 
-@COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, second=C.LINT_ERROR)
 def tool_set_up_wrongly(case: Case) -> Hit | str | None:
     """The tool's configuration, a plugin or its version keeps it from working."""
     command = case.command
@@ -150,7 +142,6 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
     return found and f"{command.tool} cannot work with its configuration: {quote(found[0])}"
 
 
-@COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=C.LINT_ERROR)
 def tool_broke_down(case: Case) -> Hit | None:
     """The tool failed with a traceback of its own."""
     frames = case.error.frames
@@ -165,55 +156,16 @@ def tool_broke_down(case: Case) -> Hit | None:
     )
 
 
-_HEADER = (
-    r"^(?P<path>[^\s:]+):(?P<line>\d+):\d+: fatal error: (\S+): No such file or directory\n"
-    r"[^\n]*#\s*include\s*"
-)
-_PRINTED: tuple[tuple[str, str, str, str, Category, float, str, Category | None], ...] = (
-    ("tool-missing-in-command", "not found|No such file|npx canceled",
-     r"^(?:(?:/bin/)?(?:ba|da)?sh|[^\s:]+): (?:line )?\d+: ([\w.+-]+|/[\w./+-]+): "
-     r"(?:command )?not found$|"
-     r"^g?make(?:\[\d+\])?: ([\w+-]+): (?:No such file or directory|Command not found)$|"
-     r"^npm error npx canceled due to missing packages .*\[\"([^\"@]+)",
-     "The command starts {0}, which is not installed: install it, or correct PATH.",
-     C.ENVIRONMENT_ERROR, 0.9, "A program that the command starts is not installed here.", None),
-    ("header-of-project-missing", "fatal error: ", _HEADER + '"',
-     "{0}:{1} includes {2}, which does not exist: write it, or correct the name.",
-     C.ARTIFACT_MISSING, 0.85, "A source file includes a header of the project that does not exist.",
-     C.COMPILATION_ERROR),
-    ("header-of-system-missing", "fatal error: ", _HEADER + "<",
-     "{0}:{1} includes {2}, which does not exist: install the library that has it.",
-     C.ENVIRONMENT_ERROR, 0.75, "A source file includes a header of a library that is not installed.",
-     C.IMPORT_ERROR),
-    ("prerequisite-missing", "No rule to make",
-     r"^g?make(?:\[\d+\])?: \*\*\* No rule to make target [`']([^']+)', needed by [`']([^']+)'",
-     "make needs {0} for {1}, and nothing makes it: a file is gone, or a rule names another.",
-     C.ARTIFACT_MISSING, 0.8, "A file that make needs does not exist, and make has no rule for it.",
-     C.TEST_NOT_FOUND),
-    ("coverage-below-limit", "overage ",
-     r"^(?:Coverage failure: (total of .+ is less than .+)|"
-     r"(?:ERROR: |FAIL )(?:Coverage failure: |Required test coverage of )(.+)|"
-     r"(?:Jest: |ERROR: )(.*[Cc]overage .*(?:threshold|does not meet).+))$",
-     "The coverage is too low: {0}.",
-     C.METRIC_UNMET, 0.92, "The tests cover less than the limit that was set.", None),
-    ("rust-package-not-found", "no matching package",
-     r"^error: no matching package named `([^`]+)` found",
-     "cargo finds no package {0}: correct Cargo.toml, or make it available.",
-     C.IMPORT_ERROR, 0.88, "Cargo found no package of the name that the project declares.",
-     C.ENVIRONMENT_ERROR),
-)  # fmt: skip
-"""Rules by a line of the output: id, substrings of which the output contains one, pattern, suggestion with
-the pattern's matched groups, category, confidence, reason, second category.
-"""
+def reader_of_line(marks: list[str], pattern: str, sentence: str) -> Reader:
+    """Return a reader for a line of the output; ``marks`` are substrings that are searched first.
 
-
-def _printed(marks: str, pattern: str, sentence: str) -> Reader:
-    """Return a reader for a line of the output; ``marks`` are substrings that are searched first."""
-    words, line = marks.split("|"), re.compile(pattern, re.MULTILINE)
+    ``sentence`` is the suggestion, with places for the groups of the pattern that matched.
+    """
+    line = re.compile(pattern, re.MULTILINE)
 
     def read(case: Case) -> Hit | None:
         output = case.command.output_tail
-        found = line.search(output) if any(word in output for word in words) else None
+        found = line.search(output) if any(mark in output for mark in marks) else None
         if found is None:
             return None
         named, texts = found.groupdict(), [quote(text, 80) for text in found.groups() if text]
@@ -223,13 +175,6 @@ def _printed(marks: str, pattern: str, sentence: str) -> Reader:
     return read
 
 
-for _id, _marks, _pattern, _sentence, _category, _confidence, _because, _second in _PRINTED:
-    COMMAND_RULES.rule(_category, _confidence, second=_second, name=_id, because=_because)(
-        _printed(_marks, _pattern, _sentence)
-    )
-
-
-@COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.97)
 def tool_not_found(case: Case) -> Hit | None:
     """The program that the command names is not there to be run."""
     command = case.command
@@ -413,7 +358,7 @@ def _complaints_by_kind(case: Case) -> dict[str | None, list[Finding]]:
     return found
 
 
-def _found(kind: str) -> Reader:
+def reader_of_finding(kind: str) -> Reader:
     """Return a reader for the first finding of a kind."""
 
     def read(case: Case) -> Hit | None:
@@ -447,29 +392,10 @@ def _is_to_blame(case: Case, path: str) -> bool:
     return is_test_path(path) and (case.is_changed(path) or not case.product_changed)
 
 
-for _id, _kind, _category, _confidence, _because, _second in (
-    ("tool-found-syntax-error", "syntax", C.COMPILATION_ERROR, 0.96,
-     "The tool could not parse the source.", None),
-    ("tool-misses-own-module", "own module", C.ARTIFACT_MISSING, 0.88,
-     "The tool does not find a module of the project: its file is gone.", C.IMPORT_ERROR),
-    ("type-checker-found-no-module", "package", C.IMPORT_ERROR, 0.88,
-     "The tool does not find a module that is not the project's.", C.TYPE_ERROR),
-    ("interface-broken", "interface", C.SPEC_MISMATCH, 0.85,
-     "A test uses a name or a signature that the product does not have.", C.COMPILATION_ERROR),
-    ("type-checker-complained", "type", C.TYPE_ERROR, 0.97,
-     "A type checker or compiler rejected the type of a value.", None),
-    ("linter-complained", "style", C.LINT_ERROR, 0.97, "A linter found errors.", None),
-    ("compiler-complained", "build", C.COMPILATION_ERROR, 0.93,
-     "A compiler or build tool found errors.", None),
-):  # fmt: skip
-    COMMAND_RULES.rule(_category, _confidence, second=_second, name=_id, because=_because)(_found(_kind))
-
-
 _DEADLY_STATUS = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
 """Exit status that a shell returns for a program that crashed: 128 plus the number of the signal."""
 
 
-@FAILED_COMMAND_RULES.rule(C.TEST_CRASH, 0.88, second=C.TEST_REGRESSION)
 def program_died_in_command(case: Case) -> str | None:
     """The command's output, or its exit status, says that a program died by a signal."""
     if case.command.purpose not in SCRIPT_PURPOSES:
@@ -478,7 +404,7 @@ def program_died_in_command(case: Case) -> str | None:
     return death and f"A program of the project died in the command: {death}. Run it alone."
 
 
-def _ended(purpose: str) -> Reader:
+def reader_of_purpose(purpose: str) -> Reader:
     """Return a reader for a command of a purpose that failed without anything recognizable in its output.
 
     For a validator, and for the empty purpose, which is any, the output has to contain more than messages
@@ -520,19 +446,3 @@ def _ended(purpose: str) -> Reader:
         )
 
     return read
-
-
-for _id, _purpose, _category, _confidence, _because, _owner, _second in (
-    ("linter-failed", "lint", C.LINT_ERROR, 0.88, "A linter or formatter failed.", None, None),
-    ("type-checker-failed", "type_check", C.TYPE_ERROR, 0.85, "A type checker failed.", None, None),
-    ("build-failed", "build", C.COMPILATION_ERROR, 0.75, "A build failed.", None, C.ENVIRONMENT_ERROR),
-    ("test-command-failed", "test", C.TEST_REGRESSION, 0.8, "A test runner or a script failed.", None,
-     C.COMPILATION_ERROR),
-    ("validation-failed", "validate", C.SPEC_MISMATCH, 0.65, "A validator rejected its input.", None,
-     C.TEST_REGRESSION),
-    ("command-failed", "", C.TEST_REGRESSION, 0.45, "A command of unknown purpose failed.", Owner.UNKNOWN,
-     C.UNKNOWN),
-):  # fmt: skip
-    FAILED_COMMAND_RULES.rule(
-        _category, _confidence, owner=_owner, second=_second, name=_id, because=_because
-    )(_ended(_purpose))

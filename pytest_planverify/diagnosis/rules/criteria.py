@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
-from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Hardness
+from pytest_planverify.diagnosis.known import SENTENCES
 from pytest_planverify.diagnosis.messages import nearest, quote, who_changed
-from pytest_planverify.diagnosis.rule import Hit, Rules
+from pytest_planverify.diagnosis.rule import Hit
 
 if TYPE_CHECKING:
     from planner.model.evidence import ContractFact
@@ -30,14 +30,7 @@ _SHOWN = 5
 _LONGEST = 130
 """Limit of characters of each signature in a suggestion, so that the text after it is not cut off."""
 
-CRITERIA_RULES = Rules()
 
-_BUDGETS = {
-    "wall_seconds": "The run took {used:g} s, but the plan allows {limit:g} s",
-    "memory_mb": "The processes of the run used {used:.0f} MiB, but the plan allows {limit:g} MiB",
-    "new_files": "The run left {used:g} new files, but the plan allows {limit:g}",
-}
-"""Sentences by limit of the plan's budget."""
 _REACHED = {
     "connect": ("the network was accessed ({})", "network"),
     "process": ("a program was started ({})", "processes"),
@@ -46,7 +39,6 @@ _REACHED = {
 """By kind of denied access: the phrase, and the key of the plan's metadata that grants it."""
 
 
-@CRITERIA_RULES.rule(C.HYGIENE_VIOLATION, 0.95, facts="hygiene", owner=Owner.PRODUCT)
 def judge_tampered(case: Case) -> Hit | None:
     """A file that judges the work was changed without leave, or the work tries to please its judge."""
     signals = case.evidence.signals
@@ -68,7 +60,6 @@ def judge_tampered(case: Case) -> Hit | None:
     )
 
 
-@CRITERIA_RULES.rule(C.SANDBOX_VIOLATION, 0.98, facts="sandbox", owner=Owner.PRODUCT)
 def denied_by_the_plan(case: Case) -> Hit | None:
     """Something was reached for that the plan denies."""
     event = next((event for event in case.evidence.events if event.denied), None)
@@ -85,7 +76,6 @@ def denied_by_the_plan(case: Case) -> Hit | None:
     )
 
 
-@CRITERIA_RULES.rule(C.ALLOWLIST_VIOLATION, 0.97, facts="allowlist", owner=Owner.PLAN)
 def outside_allowed_files(case: Case) -> Hit | None:
     """A file was changed that no todo's allowed_files grants."""
     outside = case.evidence.outside
@@ -102,38 +92,23 @@ def outside_allowed_files(case: Case) -> Hit | None:
     )
 
 
-@CRITERIA_RULES.rule(C.BUDGET_EXCEEDED, 0.99, facts="budget", owner=Owner.PLAN)
 def budget_spent(case: Case) -> str | None:
     """The run used more than the plan's budget grants."""
     fact = case.evidence.budget
     if fact is None:
         return None
-    sentence = _BUDGETS.get(fact.name, "{used:g}, but the plan allows {limit:g}")
+    sentence = SENTENCES["budget"].get(fact.name, "{used:g}, but the plan allows {limit:g}")
     return (
         f"{sentence.format(used=fact.used, limit=fact.limit)}. Find the cause, or raise "
         f"budget.{fact.name} in the plan."
     )
 
 
-_ARTIFACTS = {
-    "missing": "{path} does not exist",
-    "no_match": "No file matches {path}",
-    "empty": "{path} is empty",
-    "too_small": "{path} is too small",
-    "too_large": "{path} is too large",
-    "not_a_file": "{path} is not a file",
-    "outside_root": "{path} is outside of the plan's root",
-    "not_json": "{path} is not JSON",
-    "schema": "{path} does not satisfy its schema",
-    "bad_schema": "The schema of {path} cannot be used",
-    "sha256": "{path} has other content than expected",
-    "unreadable": "{path} cannot be read",
-}
+_SELECTORS = SENTENCES["selector"]
 _PLAN_FAULTS = ("outside_root", "bad_schema")
 """Problems that only a change of the plan can solve."""
 
 
-@CRITERIA_RULES.rule(C.ARTIFACT_MISSING, 0.95, facts="artifact")
 def artifact_not_as_promised(case: Case) -> Hit | None:
     """A file that the plan or its criterion names is missing, or differs from what they say."""
     fact = case.evidence.artifact
@@ -141,7 +116,7 @@ def artifact_not_as_promised(case: Case) -> Hit | None:
         return None
     # A data file of the criterion itself is written by the plan's author, not by the work.
     is_data = case.evidence.kind is EvidenceKind.FIXTURE
-    phrase = _ARTIFACTS.get(fact.problem, f"{{path}}: {fact.problem}").format(path=fact.path)
+    phrase = SENTENCES["artifact"].get(fact.problem, f"{{path}}: {fact.problem}").format(path=fact.path)
     detail = ""
     if fact.expected and fact.actual:
         detail = f": expected {quote(fact.expected)}, found {quote(fact.actual)}"
@@ -155,7 +130,6 @@ def artifact_not_as_promised(case: Case) -> Hit | None:
     )
 
 
-@CRITERIA_RULES.rule(C.METRIC_UNMET, 0.97, facts="metric")
 def metric_unmet(case: Case) -> Hit | str | None:
     """A recorded number does not satisfy the plan's comparison, or none was recorded."""
     fact = case.evidence.metric
@@ -173,23 +147,12 @@ def metric_unmet(case: Case) -> Hit | str | None:
     return f"{fact.name} was {recorded}, but the plan requires {fact.operator} {fact.expected:g}."
 
 
-_CONTRACTS = {
-    "missing_module": "The module that {path} describes does not exist.",
-    "missing_function": "{path} promises {function}, which is missing in {module}.",
-    "signature": "{function} in {module} has another signature than {path} promises.",
-    "unreadable": "The contract {path} cannot be read.",
-    "unresolved": "It cannot be determined without running the code whether {function} satisfies {path}.",
-}
-
-
-@CRITERIA_RULES.rule(C.SPEC_MISMATCH, 0.4, facts="contract", owner=Owner.UNKNOWN, second=C.ARTIFACT_MISSING)
 def contract_unresolved(case: Case) -> Hit | None:
     """The interface cannot be determined from the source."""
     fact = case.evidence.contract
     return _contract_hit(case, fact) if fact is not None and fact.problem == "unresolved" else None
 
 
-@CRITERIA_RULES.rule(C.SPEC_MISMATCH, 0.96, facts="contract", second=C.ARTIFACT_MISSING)
 def contract_broken(case: Case) -> Hit | None:
     """The code does not satisfy the contract, or the contract cannot be read."""
     fact = case.evidence.contract
@@ -220,8 +183,10 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
         missing = quote(headline, 3 * _LONGEST)
         promised = f" {fact.path} promises {quote(fact.expected)}." if fact.expected else ""
         return f"{missing}{'' if missing.endswith(('.', '?')) else '.'}{promised}"
-    sentence = _CONTRACTS.get(fact.problem, "{path} is not satisfied.").format(
-        path=fact.path, function=fact.function or "a name", module=fact.module_path or "its module"
+    sentence = (
+        SENTENCES["contract"]
+        .get(fact.problem, "{path} is not satisfied.")
+        .format(path=fact.path, function=fact.function or "a name", module=fact.module_path or "its module")
     )
     if fact.expected and fact.actual:
         return f"{sentence} Promised: {quote(fact.expected)}; found: {quote(fact.actual)}."
@@ -229,23 +194,11 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
     return f"{sentence} {quote(detail, 3 * _LONGEST).rstrip('.')}." if detail else sentence
 
 
-@CRITERIA_RULES.rule(C.TEST_REGRESSION, 0.7, facts="manual", second=C.SPEC_MISMATCH)
 def answered_no(case: Case) -> str:
     """A person looked at the result and refused it."""
     return f"A person answered no: {quote(case.evidence.headline or 'no reason given')}."
 
 
-_SELECTORS = {
-    "missing_file": "{text} does not exist",
-    "missing_id": "{text} names a test that does not exist",
-    "no_match": "{text} selects no test",
-    "bad_expression": "{text} is not a valid expression for pytest",
-    "empty": "{text} contains no test",
-    "unknown_option": "pytest does not know the option {text} of the command",
-}
-
-
-@CRITERIA_RULES.rule(C.TEST_NOT_FOUND, 0.96, facts="selectors")
 def selection_empty(case: Case) -> Hit | None:
     """The command names a file or a test that does not exist, or its selection matches no test."""
     # Tests that were skipped or expected to fail were selected, so the selection is not to blame.
@@ -261,7 +214,7 @@ def selection_empty(case: Case) -> Hit | None:
     first = found[0]
     path = first.text.partition("::")[0]
     return Hit(
-        suggestion=f"{_SELECTORS[first.problem].format(text=first.text)}{nearest(first.nearest)}.{rest}",
+        suggestion=f"{SENTENCES['selector'][first.problem].format(text=first.text)}{nearest(first.nearest)}.{rest}",
         location=None if path.startswith("-") else Location(path=path),
     )
 
@@ -281,7 +234,6 @@ def _selected(case: Case) -> str:
     return quote(" ".join(words)) or "the command"
 
 
-@CRITERIA_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, facts="all-skipped", second=C.TEST_NOT_FOUND)
 def all_skipped_for_a_module(case: Case) -> Hit | None:
     """All tests were skipped because something that they need is not installed."""
     reasons = case.evidence.skip_reasons
@@ -297,14 +249,12 @@ def all_skipped_for_a_module(case: Case) -> Hit | None:
     return None
 
 
-@CRITERIA_RULES.rule(C.TEST_NOT_FOUND, 0.9, facts="all-skipped", owner=Owner.TEST)
 def all_skipped(case: Case) -> str:
     """All tests were skipped, so nothing was proved."""
     reason = quote("; ".join(case.evidence.skip_reasons) or "no reason given")
     return f"Every test of {_selected(case)} was skipped: {reason}."
 
 
-@CRITERIA_RULES.rule(C.TEST_NOT_FOUND, 0.9, facts="nothing-checked")
 def nothing_checked(case: Case) -> str:
     """No test ran, or the command's selection proves nothing."""
     if case.evidence.kind is EvidenceKind.COMMAND:

@@ -11,19 +11,18 @@ import sys
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Location
-from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
 from planner.text.glob_patterns import allowed, is_glob, literal_prefix
 from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, top_level
+from pytest_planverify.diagnosis.known import DISTRIBUTION_OF_MODULE, names_in
 from pytest_planverify.diagnosis.messages import alike, error_text, place, quote, since
-from pytest_planverify.diagnosis.rule import Hit, Rules
+from pytest_planverify.diagnosis.rule import Hit
 from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
     from planner.model.evidence import ExceptionFact
 
-LOADING_RULES = Rules("error")
 
 _IMPORT_LINE = re.compile(r"^(?:from|import) ([\w.]+)")
 _MODULE_WORDS = re.compile(r"'([A-Za-z_][\w.]*)'")
@@ -37,16 +36,7 @@ _NATIVE = re.compile(
     r"^(?:\S+\.(?:so|dylib)[.\d]*: (?:cannot open shared object file|undefined symbol|version `)|"
     r"DLL load failed|dlopen\(|/\S+/lib\S+\.so\S*: version `)"
 )
-_REMOVED = frozenset(
-    {"asynchat", "asyncore", "cgi", "crypt", "distutils", "imp", "nntplib", "pipes", "smtpd", "telnetlib"}
-)
-"""Modules that were removed from the standard library in Python 3.12 or later."""
-_OTHER_NAMES = {
-    "PIL": "pillow", "attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python",
-    "dateutil": "python-dateutil", "dotenv": "python-dotenv", "git": "gitpython", "jwt": "pyjwt",
-    "sklearn": "scikit-learn", "yaml": "pyyaml",
-}  # fmt: skip
-"""Distribution names of modules, where the two differ."""
+_REMOVED = frozenset(names_in("removed_modules"))
 
 
 def _by(case: Case) -> str:
@@ -76,12 +66,11 @@ def _imported_name(case: Case) -> tuple[str, str] | None:
     return case.error.name or found["name"], found["what"]
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, facts="unmet", second=C.TEST_REGRESSION)
 def requirement_unmet(case: Case) -> str | None:
     """A package that the project's metadata declares is missing, or of another version than it asks for."""
     error, module = case.error, _missing_module(case) or ""
     top = "" if case.is_first_party(module) else top_level(module)
-    found = {_OTHER_NAMES.get(top, top), top}
+    found = {DISTRIBUTION_OF_MODULE.get(top, top), top}
     if case.is_by_hand:  # "Please install numpy to use this", or "cannot import numpy"
         found.update((_WORDS if case.is_error("ImportError") else _ASKED_FOR).findall(error.message))
     names = {name.lower().replace("_", "-") for name in found if name}
@@ -110,13 +99,6 @@ def requirement_unmet(case: Case) -> str | None:
     return None
 
 
-@LOADING_RULES.rule(
-    C.ENVIRONMENT_ERROR,
-    0.7,
-    "AttributeError ImportError TypeError",
-    facts="nothing-changed in-project",
-    second=C.IMPORT_ERROR,
-)
 def library_differs(case: Case) -> str | None:
     """Nothing was changed, and an installed library lacks what the code asks of it."""
     error = case.error
@@ -134,7 +116,6 @@ def library_differs(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.COMPILATION_ERROR, 0.97, "SyntaxError")
 def source_does_not_parse(case: Case) -> Hit | None:
     """A source file of the project does not parse."""
     error, side = case.error, _side_of_source(case.error)
@@ -157,7 +138,6 @@ def _side_of_source(error: ExceptionFact) -> Side | None:
     return error.object_side or (Side.PRODUCT if is_product else None)
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, "SyntaxError", second=C.IMPORT_ERROR)
 def dependency_does_not_parse(case: Case) -> str | None:
     """A source file of an installed package is not Python of this version."""
     error = case.error
@@ -169,7 +149,6 @@ def dependency_does_not_parse(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.TEST_REGRESSION, 0.93, "AttributeError ImportError", second=C.IMPORT_ERROR)
 def circular_import(case: Case) -> Hit | None:
     """A module was used while it was still being imported."""
     if "circular import)" not in case.error.message:
@@ -178,7 +157,6 @@ def circular_import(case: Case) -> Hit | None:
     return Hit(suggestion=f"Resolve the circular import{_by(case)}: {error_text(case.error)}.", owner=owner)
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, "ImportError", second=C.ARTIFACT_MISSING)
 def tests_not_importable(case: Case) -> Hit | str | None:
     """A part of the tests cannot be imported from where they run."""
     error, module = case.error, _missing_module(case)
@@ -210,7 +188,6 @@ def _is_own_file(error: ExceptionFact) -> bool:
     return error.path is not None and is_relative(error.path)
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, "ImportError", second=C.ARTIFACT_MISSING)
 def own_module_not_installed(case: Case) -> Hit | str | None:
     """A module of the project is not where the interpreter looks, was not built or not shipped."""
     module, imported = _missing_module(case), _imported_name(case)
@@ -234,14 +211,6 @@ def own_module_not_installed(case: Case) -> Hit | str | None:
     return Hit(suggestion=f"{unshipped}. Install the project again.", weight=0.85)
 
 
-@LOADING_RULES.rule(
-    C.TEST_REGRESSION,
-    0.65,
-    "ImportError",
-    facts="in-test changed-place",
-    owner=Owner.TEST,
-    second=C.IMPORT_ERROR,
-)
 def import_of_changed_tests(case: Case) -> str | None:
     """Only tests were changed, and they import a module that is not there."""
     module = _missing_module(case)
@@ -256,7 +225,6 @@ def import_of_changed_tests(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.IMPORT_ERROR, 0.9, "ImportError", facts="in-product", second=C.ARTIFACT_MISSING)
 def own_module_misspelt(case: Case) -> str | None:
     """The product imports a module of its own by a name that is nearly that of another."""
     module, near = _missing_module(case), next(iter(case.error.nearest), "/")
@@ -271,7 +239,6 @@ def own_module_misspelt(case: Case) -> str | None:
     )
 
 
-@LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, "ImportError", second=C.SPEC_MISMATCH)
 def own_module_missing(case: Case) -> Hit | str | None:
     """A module of the project does not exist, or a change removed it."""
     absent, imported = _missing_module(case), _imported_name(case)
@@ -332,7 +299,6 @@ def is_native_library(case: Case) -> bool:
     return is_import and bool(_NATIVE.match(case.error.message))
 
 
-@LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, "ImportError OSError")
 def native_library_missing(case: Case) -> str | None:
     """A native library, or a part of Python that unchanged code needs, is not on this machine."""
     if is_native_library(case):
@@ -348,7 +314,6 @@ def native_library_missing(case: Case) -> str | None:
     return f"This Python was built without {module}{_by(case)}, or it is for another system or version."
 
 
-@LOADING_RULES.rule(C.IMPORT_ERROR, 0.95, "ImportError", second=C.ENVIRONMENT_ERROR)
 def dependency_missing(case: Case) -> Hit | None:
     """A module that is not of the project cannot be found."""
     module = _missing_module(case)
@@ -385,7 +350,6 @@ def _is_own(case: Case, module: str) -> bool:
     return case.is_first_party(module) if side is None else side is Side.PRODUCT
 
 
-@LOADING_RULES.rule(C.SPEC_MISMATCH, 0.92, "ImportError", facts="in-test", second=C.IMPORT_ERROR)
 def promised_name_missing(case: Case) -> Hit | None:
     """A test imports a name that an existing module of the project lacks."""
     found = _imported_name(case)
@@ -399,9 +363,6 @@ def promised_name_missing(case: Case) -> Hit | None:
     )
 
 
-@LOADING_RULES.rule(
-    C.TEST_REGRESSION, 0.85, "ImportError", facts="in-test", owner=Owner.TEST, second=C.IMPORT_ERROR
-)
 def helper_of_tests_missing(case: Case) -> str | None:
     """A test imports a name that a helper module of the tests lacks."""
     found = _imported_name(case) if _is_own_file(case.error) else None
@@ -418,7 +379,6 @@ def _absent_from_python(case: Case, module: str, name: str) -> str | None:
     return f"{module} of this Python has no {name}{_by(case)}: it exists only in other versions of Python."
 
 
-@LOADING_RULES.rule(C.IMPORT_ERROR, 0.85, "ImportError", second=C.ENVIRONMENT_ERROR)
 def import_failed(case: Case) -> Hit | None:
     """A module lacks a name that is imported from it, or an import failed in another way."""
     found, message = _imported_name(case), case.error.message

@@ -12,94 +12,37 @@ import re
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
-from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
 from planner.text.python_text import removed_definition
 from pytest_planverify.diagnosis.case import Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.known import (
+    ERRNOS,
     MACHINE_ERRORS,
+    MACHINE_MESSAGES,
+    MACHINE_WORDS,
     PLUGIN_OF_FIXTURE,
     PLUGIN_OF_MARK,
     SERVICE_OF_ERROR,
+    names_in,
 )
 from pytest_planverify.diagnosis.messages import alike, error_text, place, quote, since
-from pytest_planverify.diagnosis.rule import Hit, Rules
-from pytest_planverify.diagnosis.rules.behaviour import FAILED
+from pytest_planverify.diagnosis.rule import Hit
 from pytest_planverify.diagnosis.rules.imports import is_native_library
 
-MACHINE_RULES = Rules("error")
-
-_FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_EXHAUSTED = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ENODEV,
-     errno.ENXIO}
-)  # fmt: skip
-_UNREACHABLE = frozenset(
-    {errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ENETUNREACH, errno.EHOSTUNREACH,
-     errno.ENETDOWN, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRINUSE, errno.EADDRNOTAVAIL}
-)  # fmt: skip
-_NAME_RESOLUTION = ("socket.gaierror", "socket.herror")
-_NETWORK_MODULES = frozenset(
-    {"socket", "ssl", "http", "urllib", "smtplib", "ftplib", "imaplib", "poplib", "telnetlib"}
-)
-_PEER_ERRORS = (
-    "ConnectionError",
-    "smtplib.SMTPServerDisconnected",
-    "smtplib.SMTPConnectError",
-    "ftplib.error_temp",
-    "http.client.BadStatusLine",
-)
-_HTTP_ERRORS = frozenset(
-    {"urllib.error.HTTPError", "requests.exceptions.HTTPError", "httpx.HTTPStatusError",
-     "aiohttp.client_exceptions.ClientResponseError"}
-)  # fmt: skip
+_NAME_RESOLUTION = names_in("name_resolution")
+_NETWORK_MODULES = frozenset(names_in("network_modules"))
+_PEER_ERRORS = names_in("peer_errors")
+_HTTP_ERRORS = frozenset(names_in("http_errors"))
+_BY_NAME = frozenset(names_in("by_name"))
 _OVERLOADED = re.compile(r"\b50[234]\b")
 _CLIENT_ERROR = re.compile(
     r"(?:Connection|Connect|Unreachable|ServiceUnavailable|NoBrokers\w*|NotConnected)"
     r"(?:Error|Exception|Timeout|Failed|Refused)?$"
 )
-_MACHINE_MESSAGES = (
-    ("FileNotFoundError", "No usable temporary directory found in"),
-    ("RuntimeError", "Could not determine home directory"),
-    ("RuntimeError", "can't start new thread"),
-    ("KeyError", "'getpwuid(): uid not found"),
-    ("KeyError", "'getgrgid(): gid not found"),
-    ("sqlite3.OperationalError", "unable to open database file"),
-    ("sqlite3.OperationalError", "attempt to write a readonly database"),
-    ("sqlite3.OperationalError", "disk I/O error"),
-    ("sqlite3.OperationalError", "database or disk is full"),
-)
-"""Exception types and beginnings of messages with which the standard library reports machine problems."""
-_MACHINE_WORDS = re.compile(
-    r"\b(?:not installed|not available|unavailable|not running|not on PATH|command not found|"
-    r"no such program|"
-    r"(?:cannot|could not|can't|unable to) (?:connect|reach|find the (?:program|tool))|unreachable|"
-    r"to be (?:in|on) (?:the )?PATH|no display|too many connections|held by (?:another )?(?:process|pid)|"
-    r"another (?:process|instance)|executable (?:doesn't|does not) exist|environment variable|"
-    r"no (?:usable|recommended) \w+|no CUDA|no GPU|must be set|"
-    r"not mounted|no such device|out of (?:disk )?space|connection refused)\b",
-    re.IGNORECASE,
-)
-"""Words in messages of code that checks for a requirement itself and then raises."""
-_OF_PYTEST = (
-    "_pytest.fixtures.FixtureLookupError _pytest.pathlib.ImportPathMismatchError "
-    f"pytest.PytestUnknownMarkWarning {FAILED}"
-)
 _UNKNOWN_MARK = re.compile(
     r"^(?:'(?P<strict>\w+)' not found in `markers` configuration option|"
     r"Unknown pytest\.mark\.(?P<warned>\w+) )"
-)
-_BY_NAME = (
-    "importlib.metadata.PackageNotFoundError",
-    "pkg_resources.DistributionNotFound",
-    "zoneinfo._common.ZoneInfoNotFoundError",
-    "locale.Error",
-)
-_VARIABLE_WORDS = re.compile(
-    r"\benvironment variable\b|"
-    r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+ (?:is|was|must be) (?:not set|set|missing|unset)\b"
 )
 _WRITES = re.compile(
     r"\.(?:unlink|rmdir|remove|write_\w+|mkdir|touch|rename)\(|\bopen\([^)]*[\"'][wax]b?\+?[\"']"
@@ -133,13 +76,6 @@ def _read_variable(case: Case) -> str | None:
     return case.error.message.strip("'\"")
 
 
-@MACHINE_RULES.rule(
-    C.TEST_REGRESSION,
-    0.75,
-    " ".join(("OSError", "KeyError", "ImportError", *_BY_NAME)),
-    facts="changed-place",
-    second=C.ENVIRONMENT_ERROR,
-)
 def name_of_change_not_found(case: Case) -> Hit | None:
     """A file that was changed asks for something by a name that nothing here has."""
     error = case.error
@@ -161,17 +97,10 @@ def name_of_change_not_found(case: Case) -> Hit | None:
     )
 
 
-@MACHINE_RULES.rule(
-    C.TEST_REGRESSION,
-    0.65,
-    "OSError",
-    facts="in-product changed-place not-by-hand",
-    second=C.ENVIRONMENT_ERROR,
-)
 def refused_to_changed_code(case: Case) -> str | None:
     """The system refuses something to product code that was changed, in a test that was not."""
     number = case.error.errno
-    is_own = number in _FORBIDDEN or number in _EXHAUSTED or number in _UNREACHABLE
+    is_own = any(number in ERRNOS[name] for name in ("forbidden", "exhausted", "unreachable"))
     if not (is_own or case.is_error("ConnectionError", *_NAME_RESOLUTION)):
         return None
     if case.is_changed((case.evidence.nodeid or "").partition("::")[0]):
@@ -182,14 +111,6 @@ def refused_to_changed_code(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(
-    C.TEST_REGRESSION,
-    0.65,
-    "AttributeError TypeError",
-    facts="in-product",
-    owner=Owner.TEST,
-    second=C.TYPE_ERROR,
-)
 def product_misled_by_tests(case: Case) -> str | None:
     """Unchanged product code cannot work with what changed tests hand to it."""
     if not case.only_tests_changed or not case.tests_on_way_changed or raises_by_hand(case.raised_at):
@@ -200,13 +121,6 @@ def product_misled_by_tests(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR,
-    0.7,
-    "ValueError AttributeError TypeError",
-    facts="in-project unchanged-place",
-    second=C.TEST_REGRESSION,
-)
 def variable_unusable(case: Case) -> str | None:
     """The value of an environment variable, or that it has none, cannot be used by unchanged code."""
     frame = case.raised_at
@@ -218,7 +132,6 @@ def variable_unusable(case: Case) -> str | None:
     return f"An environment variable that {reader} reads has an unusable value: {error_text(case.error)}."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.65, "UnicodeError", facts="in-project", second=C.TEST_REGRESSION)
 def encoding_of_machine(case: Case) -> str | None:
     """Unchanged code that names no encoding gets that of the locale, which knows ASCII only."""
     source = (case.raised_at.source if case.raised_at is not None else None) or ""
@@ -234,7 +147,6 @@ def encoding_of_machine(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(C.ARTIFACT_MISSING, 0.9, "FileNotFoundError", second=C.TEST_REGRESSION)
 def read_file_removed(case: Case) -> Hit | None:
     """Code reads a file of the project that a change removed."""
     path = case.error.path or ""
@@ -249,9 +161,6 @@ def read_file_removed(case: Case) -> Hit | None:
     )
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.65, "FileNotFoundError", facts="in-project accidental", second=C.ARTIFACT_MISSING
-)
 def file_not_shipped(case: Case) -> str | None:
     """Unchanged code reads a file of its own that is not here, and no change can have removed it."""
     path = case.error.path or ""
@@ -276,13 +185,6 @@ def file_not_shipped(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR,
-    0.7,
-    "subprocess.CalledProcessError",
-    facts="unchanged-place",
-    second=C.TEST_REGRESSION,
-)
 def program_fails_here(case: Case) -> str | None:
     """A program other than Python that unchanged code starts ends with an error."""
     message = case.error.message
@@ -299,39 +201,34 @@ def program_fails_here(case: Case) -> str | None:
     )
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.7, facts="by-hand unchanged-place", second=C.TEST_REGRESSION)
 def refused_for_the_machine(case: Case) -> str | None:
     """Unchanged product code refuses to go on and says that the machine lacks something."""
     last = case.innermost
     is_meant = last is not None and last.side in (Side.PRODUCT, Side.THIRD_PARTY)
     message = case.error.message
-    if not is_meant or not (_MACHINE_WORDS.search(message) or _VARIABLE_WORDS.search(message)):
+    if not is_meant or not MACHINE_WORDS.search(message):
         return None
     return f"{place(case.raised_at)} reports what the machine lacks: {error_text(case.error)}."
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.83, "OSError MemoryError", facts="accidental", second=C.TEST_REGRESSION
-)
 def system_refuses(case: Case) -> Hit | str | None:
     """The system refused access, or has no more space, memory, files or processes to give."""
     number, error = case.error.errno, error_text(case.error)
     if case.is_error("MemoryError"):
         memory = f"Memory ran out{_in(case)}: give the run more, or make it use less."
         return Hit(suggestion=memory, weight=0.78)  # the code may ask for too much
-    if number in _FORBIDDEN:
+    if number in ERRNOS["forbidden"]:
         return (
             f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {error}. "
             "Change its permissions, or use another place."
         )
-    if number in _FULL_DISK:
+    if number in ERRNOS["full_disk"]:
         return f"The disk is full{_in(case)}: {error}. Make room, or use another disk."
-    if number in _EXHAUSTED:
+    if number in ERRNOS["exhausted"]:
         return f"A resource of the system is exhausted{_in(case)}: {error}. Raise its limit, or free it."
     return None
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, facts="library accidental", second=C.TEST_REGRESSION)
 def client_gave_up(case: Case) -> Hit | None:
     """The client library of a service raised that it cannot reach it."""
     last, error = case.innermost, case.error
@@ -343,20 +240,13 @@ def client_gave_up(case: Case) -> Hit | None:
     )
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR,
-    0.94,
-    " ".join(("OSError", *_PEER_ERRORS, *_HTTP_ERRORS, *SERVICE_OF_ERROR)),
-    facts="accidental",
-    second=C.TEST_REGRESSION,
-)
 def service_unreachable(case: Case) -> Hit | None:
     """A service or the network could not be reached, or did not answer as it should."""
     error = case.error
     service = SERVICE_OF_ERROR.get(error.qualified)
     if error.qualified in _HTTP_ERRORS and _OVERLOADED.search(error.message):
         service = "an HTTP service"
-    is_away = error.errno in _UNREACHABLE and case.is_error("OSError")
+    is_away = error.errno in ERRNOS["unreachable"] and case.is_error("OSError")
     if service or is_away or case.is_error(*_NAME_RESOLUTION) or _is_absent_socket(case):
         return _unreachable(case, service or "a service or the network")
     is_slow = case.is_error("TimeoutError") and _is_from_network(case)
@@ -397,16 +287,14 @@ def _is_from_network(case: Case) -> bool:
     return top_level(module) in _NETWORK_MODULES
 
 
-@MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.9, " ".join((*MACHINE_ERRORS, *dict(_MACHINE_MESSAGES))), facts="accidental"
-)
 def machine_lacks_something(case: Case) -> str | None:
     """The exception's type, or how its message begins, speaks about the machine."""
     error = case.error
     phrase = MACHINE_ERRORS.get(error.qualified)
     if phrase is None and not case.raised_in_changed:
         known = (
-            name in case.classes and error.message.startswith(text) for name, text in _MACHINE_MESSAGES
+            error.message.startswith(text) and not case.classes.isdisjoint(types)
+            for text, types in MACHINE_MESSAGES
         )
         phrase = "the machine lacks something" if any(known) else None
     if phrase is None:
@@ -414,21 +302,18 @@ def machine_lacks_something(case: Case) -> str | None:
     return f"{phrase[0].upper()}{phrase[1:]}: {error_text(error)}{_in(case)}."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, "FileNotFoundError")
 def program_not_on_path(case: Case) -> str | None:
     """A program that was to be started by its bare name is not on PATH."""
     program = _started_program(case)
     return program and f"The program {program} that is started{_in(case)} is not on PATH: install it."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.82, "KeyError", second=C.TEST_REGRESSION)
 def variable_not_set(case: Case) -> str | None:
     """An environment variable that is read is not set."""
     name = _read_variable(case)
     return name and f"The environment variable {name} that is read{_in(case)} is not set: set it."
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.75, facts="collect library", second=C.IMPORT_ERROR)
 def dependency_fails_at_import(case: Case) -> str | None:
     """An installed package fails while it is imported, for a reason of its own."""
     last = case.innermost
@@ -458,7 +343,6 @@ def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
     return None
 
 
-@MACHINE_RULES.rule(C.TEST_REGRESSION, 0.8, _OF_PYTEST, owner=Owner.TEST, second=C.ENVIRONMENT_ERROR)
 def asked_by_changed_tests(case: Case) -> Hit | str | None:
     """Tests that were changed ask pytest for a fixture, a mark or a plugin that is not there."""
     asked = _asked_of_pytest(case)
@@ -484,7 +368,6 @@ def asked_by_changed_tests(case: Case) -> Hit | str | None:
     return f"{uses}, which is not defined{meant}"
 
 
-@MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, _OF_PYTEST, second=C.TEST_REGRESSION)
 def not_of_pytest(case: Case) -> str | None:
     """pytest is asked for a fixture, a mark or a plugin that nothing here gives."""
     asked = _asked_of_pytest(case)

@@ -9,21 +9,16 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Location
-from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import Case, last_frame_of, top_level
 from pytest_planverify.diagnosis.known import PLUGIN_OF_OPTION, PLUGIN_OF_SETTING
 from pytest_planverify.diagnosis.messages import error_text, place, quote
-from pytest_planverify.diagnosis.rule import Hit, Rules
+from pytest_planverify.diagnosis.rule import Hit
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
 
-PROCESS_RULES = Rules()
-"""For repeated runs, exceeded limits and processes that died: hard evidence, whatever was raised."""
-SESSION_RULES = Rules()
-"""For sessions of pytest that did not start, or did not reach their end."""
 
 _CRASH_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals that a process causes itself, by a fault or by ``abort``."""
@@ -35,7 +30,6 @@ _PROOF_AT = 3
 """Number of runs with mixed results that proves flakiness without doubt."""
 
 
-@PROCESS_RULES.rule(C.FLAKY_TEST, 0.95, facts="flaky", second=C.TEST_REGRESSION)
 def both_answers(case: Case) -> Hit:
     """The same code gave both answers."""
     evidence, runs = case.evidence, case.evidence.confirmations
@@ -53,9 +47,6 @@ def both_answers(case: Case) -> Hit:
     )
 
 
-@PROCESS_RULES.rule(
-    C.TEST_REGRESSION, 0.75, "MemoryError", facts="in-project not-by-hand", second=C.ENVIRONMENT_ERROR
-)
 def memory_asked_for(case: Case) -> Hit | None:
     """Memory ran out each time that it was run, or in product code that was changed."""
     # A single failure may come from a machine short of memory; repeated ones from an excessive request.
@@ -88,7 +79,6 @@ def _owner_at(case: Case, frame: Frame | None) -> Owner | None:
     return Owner.PRODUCT if case.product_changed and not case.is_changed(frame.path) else Owner.TEST
 
 
-@PROCESS_RULES.rule(C.TEST_TIMEOUT, 0.96, facts="limit")
 def limit_passed(case: Case) -> Hit:
     """A time limit was passed, whether or not the test noticed."""
     evidence, frames = case.evidence, case.error.frames
@@ -112,7 +102,6 @@ def limit_passed(case: Case) -> Hit:
     )
 
 
-@PROCESS_RULES.rule(C.TEST_CRASH, 0.85, "SystemExit _pytest.outcomes.Exit KeyboardInterrupt")
 def session_ended_by_project(case: Case) -> Hit | None:
     """Code of the project ended the program or the whole session."""
     kind, frame = case.evidence.kind, case.raised_at
@@ -131,7 +120,6 @@ def session_ended_by_project(case: Case) -> Hit | None:
     return Hit(suggestion=f"{place(frame)} ends the program: {said}.", owner=Owner.TEST)
 
 
-@PROCESS_RULES.rule(C.ENVIRONMENT_ERROR, 0.7, facts="ended", second=C.TEST_CRASH)
 def interrupted(case: Case) -> str | None:
     """Somebody interrupted the run."""
     kind = case.evidence.kind
@@ -142,7 +130,6 @@ def interrupted(case: Case) -> str | None:
     return f"{_subject(case)} was interrupted from outside: run it again."
 
 
-@PROCESS_RULES.rule(C.TEST_CRASH, 0.9, facts="signal", second=C.ENVIRONMENT_ERROR)
 def killed(case: Case) -> Hit:
     """The process ended by a signal, and not by this run."""
     frame, signal = case.stuck_at, case.process.signal
@@ -159,7 +146,6 @@ def killed(case: Case) -> Hit:
     )
 
 
-@PROCESS_RULES.rule(C.HARNESS_ERROR, 0.9, facts="framework")
 def own_internal_error(case: Case) -> Hit | None:
     """The error was raised by this plugin."""
     last = next((frame for frame in reversed(case.frames) if frame.side is not Side.STDLIB), None)
@@ -177,9 +163,6 @@ def own_internal_error(case: Case) -> Hit | None:
     )
 
 
-@PROCESS_RULES.rule(
-    C.TEST_CRASH, 0.8, "ValueError OSError", facts="framework", owner=Owner.TEST, second=C.ENVIRONMENT_ERROR
-)
 def output_closed(case: Case) -> Hit | None:
     """Standard output was closed while pytest was still using it."""
     error, last = case.error, case.innermost
@@ -212,7 +195,6 @@ def _complaint_of_pytest(case: Case) -> dict[str, str | None]:
     return next((found.groupdict() for found in map(_COMPLAINT.search, texts) if found), empty)
 
 
-@SESSION_RULES.rule(C.ENVIRONMENT_ERROR, 0.92, facts="session")
 def option_of_absent_plugin(case: Case) -> Hit | None:
     """pytest was given an option or a setting that no installed plugin knows."""
     complaint = _complaint_of_pytest(case)
@@ -258,14 +240,12 @@ def _added_setting(case: Case, word: str) -> Location | None:
     return None
 
 
-@SESSION_RULES.rule(C.ENVIRONMENT_ERROR, 0.97, facts="session")
 def pytest_not_installed(case: Case) -> str | None:
     """The interpreter of the command cannot start pytest."""
     module = _complaint_of_pytest(case).get("module")
     return module and f"The interpreter of the command does not have {module}: install pytest there."
 
 
-@SESSION_RULES.rule(C.TEST_NOT_FOUND, 0.95, facts="session")
 def argument_refused(case: Case) -> Hit | str | None:
     """pytest was given a file that does not exist, or an expression that it cannot read."""
     complaint = _complaint_of_pytest(case)
@@ -276,7 +256,6 @@ def argument_refused(case: Case) -> Hit | str | None:
     return flag and f"pytest cannot read the expression after {flag}: {quote(why or '')}."
 
 
-@SESSION_RULES.rule(C.TEST_CRASH, 0.85, facts="died no-error", second=C.HYGIENE_VIOLATION)
 def process_left_early(case: Case) -> Hit | None:
     """The process ended before its session said that it was over."""
     process, kind = case.process, case.evidence.kind
@@ -293,7 +272,6 @@ def process_left_early(case: Case) -> Hit | None:
     )
 
 
-@SESSION_RULES.rule(C.ENVIRONMENT_ERROR, 0.6, facts="session no-error", second=C.TEST_NOT_FOUND)
 def usage_error(case: Case) -> str | None:
     """pytest rejected its arguments or its configuration."""
     detail = quote(case.evidence.headline)
@@ -301,7 +279,6 @@ def usage_error(case: Case) -> str | None:
     return rejected if case.process.exit_code == _USAGE else None
 
 
-@SESSION_RULES.rule(C.HARNESS_ERROR, 0.5, facts="session no-error", second=C.ENVIRONMENT_ERROR)
 def unexplained_internal_error(case: Case) -> str | None:
     """The session ended with an internal error that left no trace."""
     detail = quote(case.evidence.headline)
@@ -309,9 +286,6 @@ def unexplained_internal_error(case: Case) -> str | None:
     return ended if case.process.exit_code == _INTERNAL else None
 
 
-@SESSION_RULES.rule(
-    C.TEST_REGRESSION, 0.4, facts="session no-error", owner=Owner.UNKNOWN, second=C.ENVIRONMENT_ERROR
-)
 def red_without_a_failure(case: Case) -> str | None:
     """The session ended red although no test failed."""
     if not case.process.complete or not case.process.exit_code:
