@@ -5,6 +5,9 @@ first asks the ordinary finders and serves a module only if they would load the 
 conditions. So a project's own ``yaml.py``, or a conftest that sets ``MPLBACKEND``, has the same effect
 as when the command runs alone.
 
+Only modules of :data:`PRELOADED` packages are preloaded. Their imports are known to have no effects on the
+process, which would otherwise happen once in the server instead of in each worker that imports the module.
+
 An import loads other modules in turn, so a module is served with all that it needs. Where one of these
 would be another file in the worker, the whole package is refused: it is left to the ordinary import.
 Extension modules cannot be loaded a second time, so for them the worker asks to be replaced by one without
@@ -17,11 +20,8 @@ on in :attr:`~pytest_planverify.observe.spec.Start.modules`.
 from __future__ import annotations
 
 import builtins
-import gc
 import importlib
 import os
-import signal
-import socket
 import sys
 import threading
 import types
@@ -37,10 +37,33 @@ from pytest_planverify.observe.read_files import new_modules
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 MOST_MODULES = 5_000
 """Number of modules that a worker reports at most."""
+
+PRELOADED = frozenset(
+    {
+        "PIL", "_cffi_backend", "_hypothesis_globals", "aiohappyeyeballs", "aiohttp", "aiosignal",
+        "annotated_doc", "annotated_types", "anyio", "asgiref", "attr", "attrs", "babel", "blinker",
+        "bottleneck", "certifi", "cffi", "charset_normalizer", "click", "cloudpickle", "colorama",
+        "contourpy", "cryptography", "cycler", "dateutil", "django", "fastapi", "flask", "fontTools",
+        "frozenlist", "fsspec", "greenlet", "hypothesis", "idna", "itsdangerous", "jinja2", "jsonschema",
+        "jsonschema_specifications", "jwt", "kiwisolver", "lxml", "markupsafe", "marshmallow",
+        "matplotlib", "mpl_toolkits", "mpmath", "msgpack", "msgspec", "multidict", "networkx", "numexpr",
+        "numpy", "opentelemetry", "orjson", "packaging", "pandas", "propcache", "psutil", "pyarrow",
+        "pydantic", "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz", "referencing",
+        "regex", "rpds", "scipy", "sniffio", "sortedcontainers", "sqlalchemy", "sqlparse", "starlette",
+        "sympy", "tomlkit", "toolz", "tqdm", "typing_extensions", "typing_inspection", "tzdata",
+        "werkzeug", "yaml", "yarl",
+    }
+)  # fmt: skip
+"""Top-level packages whose import only defines modules, and warning filters in front of all others.
+
+It changes nothing else in the process, patches and registers nothing in other packages, and does not
+remember the process id. Preloading pays for libraries that take long to import; all that these import in
+turn is listed, too.
+"""
 
 _READ_BY_C = ("OMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "MALLOC_", "KMP_", "LC_", "LANG", "TZ")
 """Prefixes of variables that native code reads at load time, unnoticed by ``os.environ``."""
@@ -50,26 +73,21 @@ _Filter = tuple[Any, "re.Pattern[str] | None", type[Warning], "re.Pattern[str] |
 
 
 class Unfit(Exception):
-    """Raised for a module that must not be preloaded, as its import has side effects.
-
-    These would otherwise happen once in the server instead of in each worker that imports the module.
-    """
+    """Raised for a module that must not be preloaded, for a reason that its installed version adds."""
 
     def __init__(self, module: str, effect: str) -> None:
-        super().__init__(f"{module}: importing it changes {effect}")
+        super().__init__(f"{module}: importing it {effect}")
         self.module = module
 
 
 def imported_modules() -> list[str]:
-    """Return installed modules imported since the session was prepared, in import order."""
+    """Return preloadable modules imported since the session was prepared, in import order."""
     found: list[str] = []
     for name, module in new_modules():
         spec = getattr(module, "__spec__", None)
         origin = getattr(spec, "origin", None)
         # Only modules that a finder has found under this very name can be imported again by name.
-        is_found = getattr(spec, "name", None) == name and not name.startswith(
-            ("pytest_planverify", "planner")
-        )
+        is_found = getattr(spec, "name", None) == name and name.partition(".")[0] in PRELOADED
         if is_found and isinstance(origin, str) and environment_files()(origin):
             found.append(name)
     return found[:MOST_MODULES]
@@ -103,14 +121,14 @@ class ModuleShelf:
     def fill(self, names: Iterable[str]) -> None:
         """Import modules in this order and put them on the shelf; modules that do not exist are skipped.
 
-        Raises :class:`Unfit` for one with side effects: on the process, the list of warnings, or more of
-        the warning filters than insertions in front, which can be repeated in the worker.
+        Raises :class:`Unfit` for one that warns, starts threads, imports a package that is not
+        :data:`PRELOADED`, or changes more of the warning filters than insertions in front, which can be
+        repeated in the worker.
         """
         loaded = frozenset(sys.modules)
+        threads = threading.active_count()
         read: set[str] = set()
-        imports = _Imports(self._needs, self._inner)
-        with imports.noted(), _recording_environment(read):
-            state, library = _process_state(), _library_functions(loaded)
+        with _Imports(self._needs, self._inner).noted(), _recording_environment(read):
             for name in names:
                 if name in sys.modules:
                     continue
@@ -122,25 +140,19 @@ class ModuleShelf:
                         importlib.import_module(name)
                     count = len(warnings.filters) - len(filters)
                     if count < 0 or warnings.filters[count:] != filters:
-                        raise Unfit(name, "the warning filters")
+                        raise Unfit(name, "changes the warning filters")
                     self._filters[name] = cast("list[_Filter]", warnings.filters[:count])
                 # pytest of the worker would report the warning, or fail by it.
                 if raised:
-                    raise Unfit(name, "the list of warnings")
-                now = _process_state()
-                for effect, value in state.items():
-                    if now.get(effect) != value:
-                        raise Unfit(name, effect)
-                if any(space.get(function) is not value for space, function, value in library):
-                    raise Unfit(name, "the standard library")
-                if imports.have_grown_another_package(name):
-                    raise Unfit(name, "another package")
-                library += _library_functions(new := sys.modules.keys() - before)
-                if any(os.getpid() in _integers_of(each) for each in new):
-                    raise Unfit(name, "with the process id")
+                    raise Unfit(name, "warns")
+                if threading.active_count() != threads:  # they do not survive a fork
+                    raise Unfit(name, "starts a thread")
+                new = sys.modules.keys() - before
+                if other := next((each for each in new if _is_unlisted(sys.modules[each])), None):
+                    raise Unfit(name, f"imports {other}, whose effects are not known")
                 # Modules that code inserted into sys.modules by hand have bypassed the finders. No import
                 # makes them attributes of their package, so those that are have to stay.
-                for each in sys.modules.keys() - loaded - self._needs.keys():
+                for each in new - self._needs.keys():
                     self._needs[each] = set()
                     self._inner.add(each)
                     self._needs.setdefault(name, set()).add(each)
@@ -151,8 +163,7 @@ class ModuleShelf:
     def _take_away(self, loaded: frozenset[str]) -> None:
         """Remove all preloaded modules from the process, as if nothing had been imported.
 
-        Completes the needs of each module. Raises :class:`Unfit` if a submodule cannot be removed from its
-        package.
+        Completes the needs of each module.
         """
         self._modules = {name: module for name, module in sys.modules.items() if name not in loaded}
         for name, module in self._modules.items():
@@ -162,10 +173,7 @@ class ModuleShelf:
             # A submodule that its package does not import by itself becomes its attribute when it is
             # served, not before.
             if name not in self._inner and holder is not None and vars(holder).get(child) is module:
-                try:
-                    delattr(holder, child)
-                except AttributeError:  # a proxy object in place of a module
-                    raise Unfit(package, "the module itself") from None
+                delattr(holder, child)
         for name, module in self._modules.items():
             needs = self._needs.get(name, set()) | {
                 _module_of(value) for value in list(vars(module).values())
@@ -318,65 +326,11 @@ def _module_of(value: object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _library_functions(names: Iterable[str]) -> list[tuple[dict[str, Any], str, object]]:
-    """Return the public functions and classes of those modules that are of the standard library.
-
-    Each as the namespace, the name in it, and the value. An import may replace them by others.
-    """
-    own = (name for name in names if name.partition(".")[0] in sys.stdlib_module_names)
-    # A plugin may have blocked a module by ``None``.
-    spaces = [getattr(sys.modules[name], "__dict__", {}) for name in own]
-    kinds = (type, types.FunctionType, types.BuiltinFunctionType)
-    return [
-        (space, name, value)
-        for space in spaces
-        for name, value in list(space.items())
-        if isinstance(value, kinds) and not name.startswith("_")
-    ]
-
-
-def _integers_of(module: str) -> list[int]:
-    """Return the integers that are global in a module."""
-    values = list(getattr(sys.modules[module], "__dict__", {}).values())
-    return [value for value in values if type(value) is int]
-
-
-def _process_state() -> dict[str, object]:
-    """Return the process-wide state that an import may change, by the words used in :class:`Unfit`."""
-    import decimal
-    import locale
-    import logging
-    import random
-    import tempfile
-
-    names = cast("Any", tempfile)._get_candidate_names()
-    os.umask(mask := os.umask(0o22))
-    processes, events = map(sys.modules.get, ("multiprocessing.context", "asyncio.events"))
-    state: dict[str, object] = {
-        "the temporary files": hash(names.rng.getstate()),
-        "the builtins": len(vars(builtins)),
-        "the garbage collection": (gc.isenabled(), *gc.get_threshold()),
-        "the permissions of new files": mask,
-        "the default timeout of sockets": socket.getdefaulttimeout(),
-        "the decimal context": repr(decimal.getcontext()),
-        "the start method of processes": processes and processes._default_context._actual_context,
-        "the policy of event loops": getattr(events, "_event_loop_policy", None),
-        "the threads": [thread.name for thread in threading.enumerate()],
-        "the environment": dict(os.environ),
-        "sys.path": list(sys.path),
-        "the working directory": os.getcwd(),
-        "the import hooks": [id(each) for each in (*sys.meta_path, *sys.path_hooks)],
-        "the excepthook": (id(sys.excepthook), id(threading.excepthook)),
-        "the standard streams": (id(sys.stdin), id(sys.stdout), id(sys.stderr)),
-        "the recursion limit": sys.getrecursionlimit(),
-        "the locale": locale.setlocale(locale.LC_ALL),
-        "the random state": hash(random.getstate()),
-        "logging": (logging.root.level, len(logging.root.handlers), logging.root.manager.disable),
-        "the signal handlers": [repr(signal.getsignal(number)) for number in signal.valid_signals()],
-    }
-    with suppress(OSError):
-        state["the open files"] = len(os.listdir("/proc/self/fd"))
-    return state
+def _is_unlisted(module: object) -> bool:
+    """Return whether a module is an installed one of a package that is not :data:`PRELOADED`."""
+    spec = getattr(module, "__spec__", None)
+    name, origin = getattr(spec, "name", None), getattr(spec, "origin", None)
+    return "-packages/" in str(origin) and str(name).partition(".")[0] not in PRELOADED
 
 
 class _Imports:
@@ -389,46 +343,6 @@ class _Imports:
     def __init__(self, needs: dict[str, set[str]], inner: set[str]) -> None:
         """``needs`` and ``inner`` are filled, as described at :class:`ModuleShelf`."""
         self._needs, self._inner = needs, inner
-        self._seen = set(sys.modules)
-        self._fresh: set[str] = set()
-        """Top-level packages of which modules were loaded since their registries were measured."""
-        self._registries: dict[str, list[tuple[Any, int]]] = {}
-        """By top-level package, the global dicts, lists and sets of its modules, with their lengths."""
-
-    def have_grown_another_package(self, name: str) -> bool:
-        """Return whether the import of ``name`` has registered something with a package of others.
-
-        That package would have it in each worker, even in one that does not import ``name``.
-        """
-        top = name.partition(".")[0]
-        grown = any(
-            len(registry) != length
-            for package, registries in self._registries.items()
-            if package not in {top, *self._fresh}
-            for registry, length in registries
-        )
-        self._fresh.add(top)
-        self._measure(frozenset())
-        return grown
-
-    def _measure(self, executing: Collection[str]) -> None:
-        """Measure the registries of packages with new modules, except for those still ``executing``."""
-        new = sys.modules.keys() - self._seen
-        self._seen |= new
-        self._fresh |= {each.partition(".")[0] for each in new} - sys.stdlib_module_names
-        for top in self._fresh.difference(executing):
-            self._fresh.discard(top)
-            spaces = [
-                getattr(module, "__dict__", {})
-                for each, module in list(sys.modules.items())
-                if each.partition(".")[0] == top
-            ]
-            self._registries[top] = [
-                (value, len(value))
-                for space in spaces
-                for key, value in list(space.items())
-                if type(value) in (dict, list, set) and not key.startswith("__")
-            ]
 
     @contextmanager
     def noted(self) -> Generator[None]:
@@ -436,11 +350,16 @@ class _Imports:
         machinery: Any = _bootstrap
         importing, by_name = builtins.__import__, machinery._gcd_import
 
+        # The names of the parameters are those of the builtin function.
         def imported(
-            name: str, space: Any = None, local: Any = None, names: Any = (), level: int = 0
+            name: str,
+            globals: Any = None,
+            locals: Any = None,
+            fromlist: Any = (),
+            level: int = 0,
         ) -> Any:
-            module = importing(name, space, local, names, level)
-            self._note_request(name, space.get("__package__") if space else "", level, names or ())
+            module = importing(name, globals, locals, fromlist, level)
+            self._note_request(name, globals.get("__package__") if globals else "", level, fromlist or ())
             return module
 
         def imported_by_name(name: str, package: Any = None, level: int = 0) -> Any:
@@ -471,9 +390,6 @@ class _Imports:
             full = resolve_name("." * level + name, package or "")
             if (importer := next(self._importers(), None)) is not None:
                 self._needs[importer].update([full, *(f"{full}.{each}" for each in names)])
-                top = full.partition(".")[0]
-                if top != importer.partition(".")[0] and top not in sys.stdlib_module_names:
-                    self._measure({each.partition(".")[0] for each in self._importers()})
 
     def _importers(self) -> Iterator[str]:
         """Yield the modules whose top-level code is executing, innermost first."""
@@ -494,8 +410,8 @@ def _recording_environment(read: set[str]) -> Generator[None]:
     kind = cast("Any", type(os.environ))
     original = kind.__getitem__
 
-    def getitem(self: Any, key: str) -> str:
-        read.add(key)
+    def getitem(self: Any, key: str | bytes) -> Any:
+        read.add(os.fsdecode(key))  # os.environb is of the same class
         return original(self, key)
 
     kind.__getitem__ = getitem
