@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from planner.engine import TodoRecord
-    from planner.engine.progress import StatusNode, StatusTree
+    from planner.engine.progress import StatusNode
     from planner.model.outcome import Check, Outcome
 
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
@@ -73,7 +73,7 @@ def status(
             "run_id": None if run.found.document is None else run.found.document.run.run_id or None,
             "remarks": list(readiness(run).remarks),
             "progress": {"done": tree.done, "total": tree.total},
-            "todos": [plain(each, levels) for each in nodes or tree.nodes if levels],
+            "todos": [plain(each, levels) for each in nodes or tree.children if levels],
         },
         sort_keys=True,
     )
@@ -103,7 +103,7 @@ def plain(node: StatusNode, levels: int) -> dict[str, Any]:
 # -- the screen ----------------------------------------------------------------------------------------
 
 
-def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], levels: int) -> None:
+def _show(run: PlanRun, tree: StatusNode, named: Sequence[StatusNode], levels: int) -> None:
     """Print the tree of the plan, or each of the ``named`` todos in detail."""
     screen = Screen()
     show_remarks(screen, run)
@@ -117,11 +117,11 @@ def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], levels: i
     screen.show()
 
 
-def show_tree(screen: Screen, tree: StatusTree, path: str, levels: int = _ALL_LEVELS) -> None:
+def show_tree(screen: Screen, tree: StatusNode, path: str, levels: int = _ALL_LEVELS) -> None:
     """Add a plan: its progress, the tree of its todos, and the number of todos by state."""
     title = screen.one_line(tree.title)
     screen.line(f"{screen.style(f'{title} ({tree.done}/{tree.total})', 'strong')}  {path}")
-    _tree(screen, tree.nodes, levels)
+    _tree(screen, tree.children, levels)
     parts = [f"{count} {TODO_STATES[state][1]}" for state, count in tree.counts().items()]
     branches = sum(node.is_branch for node in tree.walk())
     screen.line(", ".join([*parts, *([counted(branches, "branch")] if branches else [])]))

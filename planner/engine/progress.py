@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusNode:
-    """One todo in the status tree."""
+    """One todo in the status tree; the root is the plan."""
 
     id: str
-    """Qualified by its parents: ``phase-2/buffer-impl``."""
+    """Qualified by its parents: ``phase-2/buffer-impl``; empty for the plan."""
     title: str
     state: str
-    """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: requested and not begun."""
+    """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: requested and not begun; for the
+    plan one of :class:`planner.model.verdicts.PlanState`."""
     waits: str | None = None
     """A phrase on what it waits for."""
     blocked_by: tuple[str, ...] = ()
@@ -32,34 +33,19 @@ class StatusNode:
     is_branch: bool = False
     branches: tuple[StatusNode, ...] = ()
     children: tuple[StatusNode, ...] = ()
-    """The todos of its sub-plan."""
+    """The todos of the plan, or of its sub-plan."""
     done: int = 0
     total: int = 0
     """Number of leaf todos below it, without branches; ``done`` counts the same way."""
 
     def walk(self) -> Iterator[StatusNode]:
-        """Yield the node and all its descendants."""
-        yield self
+        """Yield all nodes below it, in display order."""
         for node in (*self.branches, *self.children):
-            yield from node.walk()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusTree:
-    """The status tree of a plan."""
-
-    title: str
-    nodes: tuple[StatusNode, ...]
-    done: int
-    total: int
-
-    def walk(self) -> Iterator[StatusNode]:
-        """Yield all nodes in display order."""
-        for node in self.nodes:
+            yield node
             yield from node.walk()
 
     def counts(self) -> dict[str, int]:
-        """Return the number of leaf todos by state, ordered from finished to halted."""
+        """Return the number of leaf todos below it by state, ordered from finished to halted."""
         found: dict[str, int] = {}
         for node in self.walk():
             if not node.is_branch and not node.children:
@@ -74,8 +60,8 @@ _ORDER = (
 )
 
 
-def status_tree(state: State) -> StatusTree:
-    """Build the status tree of a run."""
+def status_tree(state: State) -> StatusNode:
+    """Build the status tree of a run; return its root, the plan."""
     # Grouped once: searching the children of each parent would compare every todo with every parent.
     by_level: dict[str, list[TodoRecord]] = {}
     for record in sorted(state.todos.values(), key=lambda each: each.rank):
@@ -106,7 +92,8 @@ def status_tree(state: State) -> StatusTree:
     top = tuple(node_of(each) for each in by_level.get("", ()))
     done, total = _progress(top)
     plan = state.parts[""].plan
-    return StatusTree(title=plan.workflow_name or plan.todo_list_id, nodes=top, done=done, total=total)
+    title, life = plan.workflow_name or plan.todo_list_id, state.plan_state.value
+    return StatusNode(id="", title=title, state=life, children=top, done=done, total=total)
 
 
 def shown_state(state: State, record: TodoRecord) -> str:

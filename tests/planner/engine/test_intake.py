@@ -117,7 +117,7 @@ def test_a_red_todo_without_prior_work_is_ready(category: Category):
     people = People(todo("t1")).run(red("t1", category))
 
     assert people.asked == [("implement", "t1")]
-    assert [node.state for node in status_tree(people.state).nodes] == ["ready"]
+    assert [node.state for node in status_tree(people.state).children] == ["ready"]
 
 
 @pytest.mark.parametrize(
