@@ -87,18 +87,17 @@ class ForeignOutcomesError(OutcomeFileError):
 
 
 class EditConflictError(PlannerError):
-    """An edit does not fit the current plan; nothing was changed.
+    """An edit does not fit the current plan; nothing was changed, and it has to be decided again.
 
-    ``edit`` is the kind of the edit (``narrow_files``), or ``undo``; ``todo_id`` is the todo that it should
-    change, ``problem`` the reason, ``remedy`` what to do instead.
+    ``edit`` is the kind of the edit (``narrow_files``), ``todo_id`` the todo that it should change,
+    ``problem`` the reason.
     """
 
-    def __init__(self, edit: str, todo_id: str, problem: str, remedy: str) -> None:
-        super().__init__(f"{edit} of '{todo_id}' does not fit the plan: {problem}; {remedy}")
+    def __init__(self, edit: str, todo_id: str, problem: str) -> None:
+        super().__init__(f"{edit} of '{todo_id}' does not fit the plan: {problem}")
         self.edit = edit
         self.todo_id = todo_id
         self.problem = problem
-        self.remedy = remedy
 
 
 class FileWriteError(PlannerError):

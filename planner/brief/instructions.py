@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
-from planner.model.outcome import Failure, FailureContext, Location, evidence_of
+from planner.model.outcome import Failure, FailureContext, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind
+from planner.policy.outcomes import failures_of
 from planner.text.glob_patterns import allowed, is_glob, matches
 from planner.text.markdown import code
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))
 """Categories in which it may be the tests that have to change."""
 
-_NOTHING = FailureContext(todo_id="")
+NOTHING = FailureContext(todo_id="")
 """The context of a failure of which nothing is known."""
 
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
@@ -47,12 +48,9 @@ MISSING_TEST = ("missing_file", "missing_id")
 # An ending begins with a letter, so that version numbers are no files.
 _PATH = r"`?(?P<path>[\w.@-]*(?:/[\w.@-]+)*\.[A-Za-z]\w{0,9})`?"
 # "you may edit x.py" and "do not edit x.py" are no instructions to edit it.
-_MAKES = re.compile(
-    rf"(?<!may )(?<!not )\b(?:write|make|create|add)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE
-)
-_CHANGES = re.compile(
-    rf"(?<!may )(?<!not )\b(?:edit|change|correct|fix|repair)\s+(?:the (?:file|module)\s+)?{_PATH}",
-    re.IGNORECASE,
+_MAKES, _CHANGES = (
+    re.compile(rf"(?<!may )(?<!not )\b(?:{verbs})\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE)
+    for verbs in ("write|make|create|add", "edit|change|correct|fix|repair")
 )
 _IMPERATIVE = re.compile(
     # The message of an exception asks for nothing: "NameError: name 'x' is not defined".
@@ -114,20 +112,14 @@ def objection(instruction: Instruction, scope: EditScope, tree: FailureContext) 
 
 
 def right_suggestion(
-    failure: Failure, todo: Todo, context: FailureContext | None, protected: tuple[str, ...] = ()
+    failure: Failure, worker: Todo, context: FailureContext | None, kept: tuple[str, ...] = ()
 ) -> str | None:
-    """Return the suggestion of a diagnosis for a todo; ``None`` if there is none or it must not be given.
+    """Return the suggestion of a diagnosis; ``None`` if there is none or it must not be given.
 
-    ``protected`` are the protected files of the plan.
+    ``worker`` and ``kept`` are those of :func:`scope_of`.
     """
-    instruction = read_instruction(failure.suggestion or "")
-    scope = EditScope(
-        allowed=todo.allowed_files,
-        kept=protected,
-        tests=may_change_tests(failure, todo.allowed_files, todo.agent_role),
-    )
-    observed = evidence_of(failure, context.evidence) if context else ()
-    return None if objection(instruction, scope, tree_of(context, observed)) else instruction.text or None
+    instruction, scope = read_instruction(failure.suggestion or ""), scope_of(failure, worker, kept)
+    return None if objection(instruction, scope, context or NOTHING) else instruction.text or None
 
 
 def read_instruction(text: str) -> Instruction:
@@ -141,44 +133,18 @@ def asks_for_work(text: str) -> bool:
     return _IMPERATIVE.search(text) is not None
 
 
-def may_change_tests(failure: Failure, patterns: tuple[str, ...] | None, role: Role | None = None) -> bool:
-    """Return whether a repair may change tests.
+def scope_of(failure: Failure, worker: Todo, kept: tuple[str, ...]) -> EditScope:
+    """Return the files that a repair may edit: those of the todo or branch that is worked on, ``worker``.
 
-    It may if they are at fault or may be, if a tester repairs what is not the product's fault, or if the
-    allowlist ``patterns`` contains tests only.
+    Files and globs in ``kept`` must not be changed, even if allowed. Tests may be changed if they are at
+    fault or may be, if a tester repairs what is not the product's fault, or if nothing else is allowed.
     """
-    if failure.owner is Owner.TEST or failure.category in _TESTS_AT_ISSUE:
-        return True
-    if role is Role.TESTER and failure.owner is not Owner.PRODUCT:
-        return True
+    is_testers = worker.agent_role is Role.TESTER and failure.owner is not Owner.PRODUCT
+    tests = failure.owner is Owner.TEST or failure.category in _TESTS_AT_ISSUE or is_testers
     # Whoever is allowed to write tests only could otherwise change nothing.
-    granted = [pattern for pattern in patterns or () if not pattern.startswith("!")]
-    return bool(granted) and all(map(is_test_path, granted))
-
-
-def tree_of(context: FailureContext | None, evidence: Iterable[Evidence] = ()) -> FailureContext:
-    """Return what is known about the tree: files that were looked up, and files in the evidence."""
-    context = context or _NOTHING
-    present = {*context.present, *context.near.values()}
-    absent = set(context.absent)
-    for fact in evidence:
-        frames = (frame for raised in fact.exceptions for frame in raised.frames if frame.source)
-        findings = fact.command.findings if fact.command else ()
-        # A file that was executed, or that has findings, exists.
-        present |= {frame.path for frame in frames} | {each.path for each in findings if each.path}
-        if fact.nodeid:
-            present.add(fact.nodeid.partition("::")[0])
-        absent.update(missing_files(fact))
-    files = {"present": tuple(sorted(present)), "absent": tuple(sorted(absent - present))}
-    return context.model_copy(update=files)
-
-
-def missing_files(evidence: Evidence) -> tuple[str, ...]:
-    """Return the files that evidence reports as missing: an artifact, and test files."""
-    artifact = evidence.artifact
-    made = (artifact.path,) if artifact is not None and artifact.problem in ABSENT else ()
-    tests = (each.text.partition("::")[0] for each in evidence.selectors if each.problem == "missing_file")
-    return (*made, *tests)
+    granted = [pattern for pattern in worker.allowed_files or () if not pattern.startswith("!")]
+    tests |= bool(granted) and all(map(is_test_path, granted))
+    return EditScope(allowed=worker.allowed_files, kept=kept, tests=tests)
 
 
 def missing_module(evidence: Evidence) -> str | None:
@@ -209,7 +175,8 @@ def files_to_look_up(failure: Failure, evidence: Iterable[Evidence]) -> tuple[st
     suggestion = read_instruction(failure.suggestion or "")
     named += [*suggestion.makes, *suggestion.changes]
     for fact in evidence:
-        named += missing_files(fact)
+        named += [fact.artifact.path] if fact.artifact else []
+        named += [each.text.partition("::")[0] for each in fact.selectors]
         named += [fact.contract.path, fact.contract.module_path or ""] if fact.contract else []
         named += module_paths(fact)
     return tuple(dict.fromkeys(path for path in named if path and not is_glob(path)))
@@ -232,18 +199,6 @@ ADVICE: Mapping[Category, Advice] = {
     for name, row in load_table("advice", "planner.brief").items()
 }
 
-_AFTER_THE_TESTS = (
-    "Run the command of the criterion, and meet what it reports after the tests, such as a threshold of "
-    "coverage."
-)
-"""Action against a session that failed although its tests passed."""
-
-_UNDECIDED = ("unreadable", "unresolved")
-"""Problems of contracts whose code could not be compared statically."""
-
-_UNWRITTEN = "NotImplementedError"
-_DATA = (".json", ".yaml", ".yml", ".csv", ".tsv", ".txt", ".xml")
-"""Endings of data files, which call nothing."""
 _WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
 
 
@@ -258,7 +213,7 @@ def next_action(
     scope: EditScope,
     *,
     kind: CheckKind | None = None,
-    tree: FailureContext = _NOTHING,
+    tree: FailureContext = NOTHING,
 ) -> str:
     """Return the next action in one sentence: the best that the tree and the permissions allow.
 
@@ -287,14 +242,18 @@ def _actions(
         yield from _find_test(failure, evidence, tree)
         yield Instruction(row.search)
     if evidence is not None:
-        if evidence.contract and evidence.contract.problem in _UNDECIDED:
+        # Its code could not be compared statically.
+        if evidence.contract and evidence.contract.problem in ("unreadable", "unresolved"):
             yield Instruction(
                 "Define it so that its interface can be read without running it, or report that it "
                 "cannot be."
             )
         is_session = evidence.kind is EvidenceKind.SESSION and not evidence.exceptions
         if is_session and failure.category is _C.TEST_REGRESSION:
-            yield Instruction(_AFTER_THE_TESTS)
+            yield Instruction(
+                "Run the command of the criterion, and meet what it reports after the tests, such as a "
+                "threshold of coverage."
+            )
         yield from _restore_removed(failure, evidence, tree)
         yield from _make_missing(evidence, tree)
     yield from _edit_place(failure, evidence)
@@ -402,16 +361,7 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     if location is None or location.path == made:
         yield Instruction(row.search)
         return
-    edit, is_regression = row.edit, failure.category is _C.TEST_REGRESSION
-    if is_regression and location.path.endswith(_DATA):
-        edit = "Correct {place}, which the failing tests read."
-    elif is_regression and evidence and any(each.type == _UNWRITTEN for each in evidence.exceptions):
-        edit = f"Implement {{place}}, or what it calls, instead of raising {_UNWRITTEN}."
-    elif failure.category is _C.ARTIFACT_MISSING and evidence and evidence.artifact is None:
-        edit = "Correct {place}, which needs a file that does not exist, or write that file."
-    elif failure.category is _C.TYPE_ERROR and evidence and evidence.command is None:
-        edit = "Correct {place}, or what gives it a value that does not fit."
-    yield Instruction(edit.replace("{place}", place(location)), changes=(location.path,))
+    yield Instruction(row.edit.replace("{place}", place(location)), changes=(location.path,))
     # The fault shows in a test that may not be edited, so it is somewhere else.
     if is_test_path(location.path) or location.path in test_files(failure):
         yield Instruction(row.search)
@@ -428,26 +378,22 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     the only function under test; else the location of the failure. If the machine is at fault or a person
     must act, the candidates are not at fault, so it is the location, too.
     """
-    location, first = failure.location, next(iter(failure.candidates), None)
+    location, places = failure.location, failure.candidates
     is_products = failure.owner is Owner.PRODUCT
     if failure.owner in NOT_OF_CODE or is_for_a_person(failure.category):
         return location
-    if first is not None:
-        is_other = location is not None and location.path != first.path
-        if location is not None and is_products and is_other and not is_test_path(location.path):
-            return location  # the place where a name is missing is none of the candidates
+    if places:
+        # The place where a name is missing is none of the candidates.
+        if location and is_products and not is_test_path(location.path) and location.path != places[0].path:
+            return location
         # If a test is at fault, the product that it called is not.
         if failure.owner is Owner.TEST:
-            in_tests = (
-                each for each in (*failure.candidates, location) if each and is_test_path(each.path)
-            )
-            first = next(in_tests, first)
-        return Location(path=first.path, line=first.line, function=first.function)
-    subjects = evidence.subjects if evidence else ()
-    in_test = location is not None and is_test_path(location.path)
-    if in_test and is_products and len(subjects) == 1:
-        return Location(path=subjects[0].path, line=subjects[0].line, function=subjects[0].function)
-    return location
+            in_tests = (each for each in (*places, location) if each and is_test_path(each.path))
+            places = (next(in_tests, places[0]),)
+    elif location is not None and is_test_path(location.path) and is_products and evidence:
+        places = evidence.subjects if len(evidence.subjects) == 1 else ()
+    first = next(iter(places), location)
+    return first and Location(path=first.path, line=first.line, function=first.function)
 
 
 def test_files(failure: Failure) -> tuple[str, ...]:
@@ -469,10 +415,8 @@ def deciding_failure(outcome: Outcome) -> Failure:
 
     For an outcome without failures, it is one of unknown category, from its first failing check.
     """
-    if outcome.failure_evidence is not None:
-        return outcome.failure_evidence
-    if outcome.failures:
-        return outcome.failures[0]
+    for failure in failures_of(outcome):
+        return failure
     # Outcomes of other programs may have checks alone.
     red = next((check for check in outcome.checks if check.counts_as.is_red), None)
     return Failure(

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief.page import edit_in_short, likeliest_change
+from planner.brief.page import edit_in_short
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status, UsageMistake, complain, program
@@ -577,9 +577,7 @@ def _about(failure: Failure) -> str:
 
 def _where(failure: Failure) -> str:
     """Return the place to inspect: the last change that can have caused the failure, else its location."""
-    likeliest = likeliest_change(failure)
-    hunk = None if likeliest is None else likeliest.hunk
-    if hunk is not None:
+    for hunk in failure.suspected_changes:
         function = f" in {hunk.function}" if hunk.function else ""
         return f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){function}"
     place = failure.location

@@ -16,6 +16,7 @@ from planner.model.verdicts import (
     CheckKind,
     Isolation,
     Phase,
+    Side,
     Since,
     TestOutcome,
     TodoAtBase,
@@ -198,21 +199,25 @@ class Failure(ReadValue):
     """A command that reruns only this, from the folder in which the run was started."""
 
     @property
-    def changed_candidates(self) -> tuple[Candidate, ...]:
-        """The candidates whose change can have caused the failure, the likeliest first.
+    def suspected_changes(self) -> tuple[Hunk, ...]:
+        """The changes that can have caused the failure: that at the place of the fault, then the likeliest.
 
         A change at the place of the fault can, even with a low score. No other one can if the machine is at
-        fault, or if the failure is the change of a file that must not be changed.
+        fault, or if the failure is the change of a file that must not be changed. A change of a test cannot
+        if the product is at fault, unless a person must look at it.
         """
         path = None if self.location is None else self.location.path
         is_of_code = self.owner not in (Owner.ENVIRONMENT, Owner.HARNESS) and self.category not in (
             Category.HYGIENE_VIOLATION,
             Category.ALLOWLIST_VIOLATION,
         )
-        changed = (each for each in self.candidates if each.hunk is not None)
-        return tuple(
-            each for each in changed if each.path == path or (is_of_code and each.score > UNRELATED)
-        )
+        is_products = self.owner is Owner.PRODUCT and self.category.facts.default_role is not Role.HUMAN
+        found = [
+            each.hunk
+            for each in sorted(self.candidates, key=lambda each: each.path != path)
+            if each.hunk is not None and (each.path == path or (is_of_code and each.score > UNRELATED))
+        ]
+        return tuple(hunk for hunk in found if not (is_products and hunk.side is Side.TEST))
 
 
 class OutcomeMetrics(ReadValue):

@@ -68,20 +68,13 @@ class _PlanEditor:
 
     def apply(self, edit: Edit) -> None:
         """Apply one edit. Raises :class:`planner.errors.EditConflictError` if it does not fit."""
-        if isinstance(edit, AddBranch):
-            self._current = (edit.edit, edit.todo.id)
-            parent = self._todo(edit.todo.parent_id or "")
-            if parent is None:
-                self._refuse(f"its parent '{edit.todo.parent_id}' is not a todo of the plan", "name one")
-            if parent.parent_id is not None:
-                remedy = f"make '{parent.parent_id}' the parent and name '{parent.id}' in via"
-                self._refuse(f"its parent '{parent.id}' is itself a branch of '{parent.parent_id}'", remedy)
-            self._add(edit.todo)
-            return
-        self._current = (edit.edit, edit.todo_id)
-        todo = self._todo(edit.todo_id)
+        is_branch = isinstance(edit, AddBranch)
+        self._current = (edit.edit, edit.todo.id if is_branch else edit.todo_id)
+        name = edit.todo.parent_id or "" if is_branch else edit.todo_id
+        todo = self._todo(name)
         if todo is None:
-            self._refuse("there is no such todo", "name a todo of the plan, or add it first")
+            missing = f"its parent '{name}' is not a todo of the plan"
+            self._refuse(missing if is_branch else "there is no such todo")
         changed = self._changed(todo, edit)
         if changed is not todo:
             self.edited[todo.id] = changed
@@ -96,11 +89,9 @@ class _PlanEditor:
                 return _with(todo, dependencies=(*todo.dependencies, edit.todo.id))
             case AddDependency():
                 if self._todo(edit.on) is None:
-                    self._refuse(
-                        f"there is no todo '{edit.on}'", "name a todo of the plan, or add it first"
-                    )
+                    self._refuse(f"there is no todo '{edit.on}'")
                 if edit.on in todo.dependencies:
-                    self._refuse(f"it depends on '{edit.on}' already", "remove the edit")
+                    self._refuse(f"it depends on '{edit.on}' already")
                 self._check_order(todo, (edit.on,))
                 return _with(todo, dependencies=(*todo.dependencies, edit.on))
             case AssignRole():
@@ -112,19 +103,19 @@ class _PlanEditor:
                 files = ("**",) if edit.allowed_files is None else edit.allowed_files
                 wider = None if held is None else widened_by(held, files)
                 if wider is not None:
+                    allowed = ", ".join(held or ()) or "nothing"
                     self._refuse(
-                        f"'{wider}' is not within its allowed_files ({', '.join(held or ()) or 'nothing'})",
-                        "name narrower patterns, and keep its exclusions at the end",
+                        f"'{wider}' is not within its allowed_files ({allowed}), whose exclusions come last"
                     )
                 return _with(todo, allowed_files=edit.allowed_files)
             case AddCheck():
                 self._check_command(edit.check.cmd)
                 # Compared by words, as commands that differ in blanks run the same.
                 if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
-                    self._refuse(f"it has the command {edit.check.cmd!r} already", "remove the edit")
+                    self._refuse(f"it has the command {edit.check.cmd!r} already")
                 wanted = todo.acceptance_criteria
                 if wants_convention(todo):  # a first criterion would disable the convention
-                    self._refuse("its tests are found by convention", "name them as criteria first")
+                    self._refuse("its tests are found by convention, and not named as criteria")
                 return _with_tests(todo, [edit.check, *wanted.tests])
             case Isolate():
                 return self._isolated(todo, edit)
@@ -147,6 +138,9 @@ class _PlanEditor:
                 self._quarantine(edit)
                 return todo
             case AddBranch():
+                if todo.parent_id is not None:
+                    self._refuse(f"its parent '{todo.id}' is itself a branch of '{todo.parent_id}'")
+                self._add(edit.todo)
                 return todo
 
     def _isolated(self, todo: Todo, edit: Isolate) -> Todo:
@@ -155,41 +149,33 @@ class _PlanEditor:
         The failure report of its parent stays, and so do baseline criteria.
         """
         if todo.parent_id is None:
-            self._refuse("it is not a branch, and a primary todo keeps all its criteria", "name a branch")
+            self._refuse("it is not a branch, and a primary todo keeps all its criteria")
         if not edit.tests:
-            self._refuse("no criterion would be left", "name at least one command")
+            self._refuse("no criterion would be left")
         for spec in edit.tests:
             self._check_command(spec.cmd)
         wanted, report = todo.acceptance_criteria, report_path(todo.parent_id)
         # The report is no proof, but tells the worker what failed.
         artifacts = tuple(each for each in wanted.expected_artifacts if each.path == report)
-        kept: dict[str, Any] = {
-            "extensions": wanted.extensions,
-            "tests": edit.tests,
-            "expected_artifacts": artifacts,
-        }
-        criteria = AcceptanceCriteria.model_construct(**{name: held for name, held in kept.items() if held})
-        # Built anew, as a copy cannot unset a field, and the file must no longer have these keys. Not
-        # validated: all other values come from a valid todo.
-        gone = {"verify", "test_command", "test_file", "contract_path"}
-        fields = {name: value for name, value in todo if name not in gone}
-        named = (todo.model_fields_set - gone) | {"acceptance_criteria"}
-        return Todo.model_construct(_fields_set=named, **fields | {"acceptance_criteria": criteria})
+        kept = {"extensions": wanted.extensions, "tests": edit.tests, "expected_artifacts": artifacts}
+        criteria = AcceptanceCriteria.model_validate({name: held for name, held in kept.items() if held})
+        # Built anew, as a copy cannot unset a field, and the file must no longer have these keys.
+        named = todo.model_fields_set - {"verify", "test_command", "test_file", "contract_path"}
+        fields = {name: getattr(todo, name) for name in named}
+        return Todo.model_validate(fields | {"acceptance_criteria": criteria})
 
     def _with_limit(self, todo: Todo, edit: RaiseLimit) -> Todo:
         """Return a todo with a higher time limit of one of its commands."""
         tests = _tests_by_id(todo)
         spec = tests.get(edit.check_id)
         if spec is None:
-            remedy = "name a command in acceptance_criteria.tests, as tests[0]"
-            self._refuse(f"{edit.check_id} has no time limit", remedy)
+            self._refuse(f"{edit.check_id} has no time limit, as only acceptance_criteria.tests have one")
         # A person may have changed the limit since the edit was proposed.
         current, expected = spec.timeout_seconds, edit.from_seconds
         if current != expected:
-            problem = f"the limit of {edit.check_id} is {current:g} s, not {expected:g} s"
-            self._refuse(problem, "decide from the current plan")
+            self._refuse(f"the limit of {edit.check_id} is {current:g} s, not {expected:g} s")
         if edit.to_seconds <= current:
-            self._refuse(f"{edit.to_seconds:g} s is not more than the current limit", "name more")
+            self._refuse(f"{edit.to_seconds:g} s is not more than the current limit")
         tests[edit.check_id] = spec.model_copy(update={"timeout_seconds": edit.to_seconds})
         return _with_tests(todo, tests.values())
 
@@ -199,7 +185,7 @@ class _PlanEditor:
         current = {name: spec.cmd for name, spec in commands_of(todo)}.get(where)
         if current != edit.from_cmd:
             problem = "has no command" if current is None else f"is {current!r}"
-            self._refuse(f"{where} {problem}, not {edit.from_cmd!r}", "decide from the current plan")
+            self._refuse(f"{where} {problem}, not {edit.from_cmd!r}")
         self._check_command(cmd)
         tests = _tests_by_id(todo)
         if where in tests:
@@ -208,12 +194,12 @@ class _PlanEditor:
         if where in ("verify", "test_command"):
             return _with(todo, **{where: cmd})
         if where != "test_file":
-            self._refuse(f"{where} comes from a recipe", "write the commands of the recipe")
+            self._refuse(f"{where} comes from a recipe, whose commands the plan does not state")
         # test_file holds a path, so the command is taken apart; it must consist of nothing else.
         run = parse_command(cmd).pytest
         path = run.selections[0].removeprefix("./") if run and len(run.selections) == 1 else ""
         if not path or pytest_command(path).split() != cmd.replace(" ./", " ").split():
-            self._refuse(f"{cmd!r} is more than one file", "write 'pytest FILE' for a test_file")
+            self._refuse(f"{cmd!r} is not 'pytest FILE', and test_file names one file")
         return _with(todo, test_file=path)
 
     def _quarantine(self, edit: QuarantineTest) -> None:
@@ -221,30 +207,30 @@ class _PlanEditor:
         try:
             date.fromisoformat(edit.expires)
         except ValueError:
-            self._refuse(f"'{edit.expires}' is not a valid date", "write YYYY-MM-DD")
+            self._refuse(f"'{edit.expires}' is not a valid date (YYYY-MM-DD)")
         # A later date extends the quarantine of a test that is in it already.
         retry = self.policy.flaky_retry
         quarantined = {each.nodeid: each for each in retry.quarantine}
         previous = quarantined.pop(edit.nodeid, None)
         if previous is not None and previous.expires >= edit.expires:
-            self._refuse(f"{edit.nodeid} is in quarantine until {previous.expires}", "remove the edit")
+            self._refuse(f"{edit.nodeid} is in quarantine until {previous.expires}")
         fields = edit.model_dump(include={"nodeid", "owner", "ticket", "expires"})
         retry = retry.model_copy(update={"quarantine": (*quarantined.values(), Quarantine(**fields))})
         self.policy = self.policy.model_copy(update={"flaky_retry": retry})
 
     # -- preconditions --------------------------------------------------------------------------------
 
-    def _refuse(self, problem: str, remedy: str) -> NoReturn:
+    def _refuse(self, problem: str) -> NoReturn:
         """Raise :class:`planner.errors.EditConflictError` for the current edit and todo."""
-        raise EditConflictError(*self._current, problem, remedy)
+        raise EditConflictError(*self._current, problem)
 
     def _add(self, todo: Todo) -> None:
         """Add a todo; its id must be new, and its dependencies must exist."""
         if self._todo(todo.id) is not None:
-            self._refuse(f"the id '{todo.id}' is taken", "give the new todo another id")
+            self._refuse(f"the id '{todo.id}' is taken")
         for name in todo.dependencies:
             if self._todo(name) is None:
-                self._refuse(f"'{todo.id}' depends on '{name}', which is not a todo", "add that todo first")
+                self._refuse(f"'{todo.id}' depends on '{name}', which is not a todo")
         self.edited[todo.id] = todo
 
     def _check_order(self, waiting: Todo, before: Iterable[str]) -> None:
@@ -255,14 +241,14 @@ class _PlanEditor:
             return todo.dependencies if todo else ()
 
         if waiting.id in reachable(before, next_of):
-            self._refuse("the dependencies would be circular", "name todos that do not depend on it")
+            self._refuse("the dependencies would be circular")
 
     def _check_command(self, cmd: str) -> None:
         """Refuse a command that cannot be parsed."""
         try:
             parse_command(cmd, self.policy.tools)
         except CommandSyntaxError as error:
-            self._refuse(f"{cmd!r} cannot be run: {error.problem}", error.remedy)
+            self._refuse(f"{cmd!r} cannot be run: {error.problem}; {error.remedy}")
 
 
 def _with(todo: Todo, **fields: Any) -> Todo:

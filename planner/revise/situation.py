@@ -14,8 +14,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from planner.brief.instructions import EditScope, may_change_tests, module_paths, tree_of
-from planner.catalog import TOOLS, Purpose
+from planner.brief.instructions import NOTHING, EditScope, module_paths, scope_of
 from planner.catalog.commands import accepted_command
 from planner.catalog.pytest_arguments import split_options
 from planner.catalog.test_paths import is_test_path
@@ -31,8 +30,8 @@ from planner.text.redaction import redact_and_clip
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from planner.catalog import Command
-    from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
+    from planner.catalog import Command, Purpose
+    from planner.model.evidence import Evidence, ExceptionFact, Finding
     from planner.model.outcome import Check, Failure, FailureContext, Outcome
     from planner.model.plan import Plan, Todo
 
@@ -48,19 +47,6 @@ _MAX_WORDS = 200
 
 _SOURCE_FOLDERS = ("", "src/", "lib/", "python/")
 """Folders that commonly hold a project's packages."""
-
-_NAMES = {
-    purpose: re.compile(
-        "|".join(
-            rf"\b{re.escape(name)}\b"
-            for tool in TOOLS
-            if tool.purpose is purpose
-            for name in (*tool.programs, *tool.modules)
-        )
-    )
-    for purpose in (Purpose.LINT, Purpose.TYPE_CHECK)
-}
-"""Names by which commands start a tool for a purpose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +107,6 @@ class Situation:
         commands = (each.command for each in self.observations if each.command is not None)
         return tuple(each for command in commands for each in command.findings)
 
-    def frames(self, side: Side) -> list[Frame]:
-        """Return the stack frames in product code or in tests."""
-        return [frame for each in self.exceptions for frame in each.frames if frame.side is side]
-
     @cached_property
     def check_ids(self) -> tuple[str, ...]:
         """Ids of the criteria that failed in this way."""
@@ -157,14 +139,10 @@ class Situation:
         """The commands of the criteria that failed in this way."""
         return tuple(self.commands[name] for name in self.check_ids if name in self.commands)
 
-    def command_for(self, purpose: Purpose) -> Command | None:
-        """Return the first command for a purpose, of the failing criteria, else of the todo or the plan."""
-        todos = (self.todo, *self.plan.items)
-        specs = [*self.failing_commands, *(spec for todo in todos for _, spec in commands_of(todo))]
-        # Only those that name a tool for it are parsed: all commands of 2,000 todos would take a second.
-        names = _NAMES[purpose]
-        texts = dict.fromkeys(spec.cmd for spec in specs if names.search(spec.cmd))
-        known = (accepted_command(cmd) for cmd in texts)
+    def command_for(self, purpose: Purpose, *others: Todo) -> Command | None:
+        """Return the first command for a purpose: of the failing criteria, the todo, or ``others``."""
+        of_todos = (spec for todo in (self.todo, *others) for _, spec in commands_of(todo))
+        known = (accepted_command(spec.cmd) for spec in (*self.failing_commands, *of_todos))
         return next((each for each in known if each is not None and each.tool.purpose is purpose), None)
 
     def isolated_commands(self) -> tuple[CommandSpec, ...]:
@@ -172,28 +150,27 @@ class Situation:
 
         They are the commands of the criteria that failed in this way, narrowed if their tests are known.
         """
-        failing, ids, checks = self.failing_tests, self.check_ids, self.outcome.checks
+        failing, checks = self.failing_tests, self.outcome.checks
         own = {
             check.id: [each.nodeid for each in check.tests if each.nodeid in failing]
             for check in checks
             if check.tests
         }
+        narrower = {
+            name: narrowed_command(spec, own.get(name, failing)) for name, spec in self.commands.items()
+        }
         # If the failure names no criterion, use all failing checks, else commands that select a test.
         selected = (
-            [name for name in dict.fromkeys((*own, *ids)) if own.get(name) or name in ids]
-            or [check.id for check in checks if check.counts_as.is_red]
-            or [
+            {*self.check_ids, *(name for name, tests in own.items() if tests)}
+            or {check.id for check in checks if check.counts_as.is_red}
+            or {
                 name
                 for name, spec in self.commands.items()
                 if (command := accepted_command(spec.cmd)) is not None
                 and any(as_selected(each, command) for each in failing)
-            ]
+            }
         )
-        found: dict[str, CommandSpec] = {}
-        for name in selected:
-            if name in self.commands:
-                spec = narrowed_command(self.commands[name], own.get(name, failing))
-                found.setdefault(spec.cmd, spec)
+        found = {spec.cmd: spec for name, spec in narrower.items() if name in selected}
         return tuple(found.values())
 
     # -- files to which the failure points ------------------------------------------------------------
@@ -222,48 +199,38 @@ class Situation:
         Test files if a test is surely at fault. Empty if it may be either, or neither: a restriction must
         never forbid the right repair.
         """
-        protected = self.plan.metadata.protected_files
-        if self.failure.owner is Owner.TEST and (self.failure.confidence or 0) >= SURE:
-            named = (test.partition("::")[0] for each in self.failures for test in each.tests)
-            tests = filter(is_test_path, _below_root((*self.located_files, *named)))
-            return tuple(path for path in tests if not any(matches(path, each) for each in protected))
-        if self.failure.owner in (Owner.TEST, Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
+        frames = [frame for each in self.exceptions for frame in reversed(each.frames)]
+        of_tests = {frame.path for frame in frames if frame.side is Side.TEST}
+        is_tests = self.failure.owner is Owner.TEST and (self.failure.confidence or 0) >= SURE
+        if is_tests:
+            found = (test.partition("::")[0] for each in self.failures for test in each.tests)
+            named = [*self.located_files, *found]
+        elif self.failure.owner in (Owner.TEST, Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
             return ()
-        task = self.todo.controller_task_spec
-        stacks = (reversed(each.frames) for each in self.exceptions)
-        found = _below_root(
-            (
-                *(place.path for each in self.failures for place in each.candidates),
-                *self.located_files,
-                *(frame.path for frames in stacks for frame in frames if frame.side is Side.PRODUCT),
-                task.target_file if task else None,
-                *(path for path in self.outcome.touched_files if path in self.promised_files),
-            )
-        )
-        of_tests = {frame.path for frame in self.frames(Side.TEST)}
+        else:
+            task = self.todo.controller_task_spec
+            named = [place.path for each in self.failures for place in each.candidates]
+            named += [*self.located_files, *(each.path for each in frames if each.side is Side.PRODUCT)]
+            named += [task.target_file or ""] if task else []
+            named += [path for path in self.outcome.touched_files if path in self.promised_files]
         return tuple(
             path
-            for path in found
-            if path not in of_tests
-            and not is_test_path(path)
-            and not any(matches(path, each) for each in protected)
+            for path in _below_root(named)
+            if (is_test_path(path) if is_tests else not is_test_path(path) and path not in of_tests)
+            and not any(matches(path, each) for each in self.plan.metadata.protected_files)
         )
 
     # -- limits of the repair -------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def tree(self) -> FailureContext:
-        """Facts about the existence of files that the evidence mentions."""
-        return tree_of(self.context, self.observations)
+        """The files that were looked up."""
+        return self.context or NOTHING
 
     @cached_property
     def scope(self) -> EditScope:
         """The files that the worker on the repair may edit."""
-        return EditScope(
-            allowed=self.todo.allowed_files,
-            kept=self.plan.metadata.protected_files,
-            tests=may_change_tests(self.failure, self.todo.allowed_files),
-        )
+        return scope_of(self.failure, self.branch, self.plan.metadata.protected_files)
 
     def module_file(self, module: str) -> str | None:
         """Return the file of a module, existing or to be written; ``None`` if it may be a foreign module.
@@ -275,21 +242,17 @@ class Situation:
         # With the slash, so that "cart.py" is not found at the end of "shopcart.py".
         ends = (f"/{inner}.py", f"/{inner}/__init__.py")
         planned = (path for path in self.promised_files if f"/{path}".endswith(ends))
-        observed = (below_root(each.path or each.place) for each in self.exceptions if each.name == module)
-        own = _below_root(path for fact in self.observations for path in module_paths(fact))
-        known = [path for path in own if path in self.tree.near or self.tree.exists(path)]
+        observed = (each.path or each.place for each in self.exceptions if each.name == module)
+        own = [path for fact in self.observations for path in module_paths(fact)]
+        known = (path for path in own if path in self.tree.near or self.tree.exists(path))
         granted = (
             # In a package that the todo may write, also the package itself.
-            f"{folder}{inner}/__init__.py"
-            if pattern.startswith(f"{folder}{inner}/")
-            else f"{folder}{inner}.py"
+            f"{folder}{inner}{'/__init__' if pattern.startswith(f'{folder}{inner}/') else ''}.py"
             for pattern in self.todo.allowed_files or ()
             for folder in _SOURCE_FOLDERS
             if pattern.startswith((f"{folder}{top}/", f"{folder}{top}.py"))
         )
-        return next(
-            (path for path in (*planned, *observed, *known, *granted, *own) if path is not None), None
-        )
+        return next(iter(_below_root((*planned, *observed, *known, *granted, *own))), None)
 
 
 def limit_of(check: Check | None) -> float:
@@ -413,16 +376,14 @@ def as_selected(nodeid: str, command: Command) -> str | None:
 
 def python_of(cmd: str) -> tuple[str, ...]:
     """Return the words that start the interpreter of a pytest command; ``python`` if it names none."""
-    command = accepted_command(cmd)
+    command, words = accepted_command(cmd), ()
     run = None if command is None else command.pytest
-    if run is None:
-        return ("python",)
-    if run.as_module:
+    if run is not None and run.as_module:
         words = run.launcher[:-2]  # without -m pytest
-        return words if words and PurePosixPath(words[-1]).name.startswith("python") else ("python",)
     # Runners start an interpreter in the same environment as they start pytest.
-    is_runner = run.launcher[0] in ("uv", "poetry", "pdm", "pipenv", "rye")
-    return (*run.launcher[:-1], "python") if is_runner else ("python",)
+    elif run is not None and run.launcher[0] in ("uv", "poetry", "pdm", "pipenv", "rye"):
+        words = (*run.launcher[:-1], "python")
+    return words if words and PurePosixPath(words[-1]).name.startswith("python") else ("python",)
 
 
 def fixing_command(command: Command) -> str | None:

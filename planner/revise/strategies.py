@@ -227,19 +227,16 @@ def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
     selection, file = next(found, ("", ""))
     if not file:
         return
-    proves_nothing = failure.rule in _NOT_PROVING
     exists = situation.tree.exists(file)
     if exists is None:
         problem = problems.get(selection, "" if problems or "::" in selection else "missing_file")
-        exists = proves_nothing or problem != "missing_file"
-    verb, aim = ("Make a test of", "run that") if proves_nothing else ("Write", "so that it")
-    hint = f"{verb} {quoted(selection)} {aim} fails until the work is done."
+        exists = failure.rule in _NOT_PROVING or problem != "missing_file"
     yield NameArtifact(
         rule="missing-test-written",
         because=f"{quoted(selection)} proves nothing yet",
         todo_id=situation.branch.id,
         path=file,
-        hint=f"{hint} {quoted(failure.suggestion or failure.stack_trace_head or '')}".strip(),
+        hint=f"{quoted(selection)} must run, and fail until the work is done.",
         task="PATCH" if exists else None,
     )
 
@@ -317,7 +314,8 @@ def _check_syntax(situation: Situation) -> Iterator[Edit]:
 
 def _check_types(situation: Situation) -> Iterator[Edit]:
     """Add the type checker of the plan, else one that the project uses, as the branch's first criterion."""
-    planned, python = situation.command_for(Purpose.TYPE_CHECK), _python_files(situation)
+    planned = situation.command_for(Purpose.TYPE_CHECK, *situation.plan.items)
+    python = _python_files(situation)
     program = next((each for each in _TYPE_CHECKERS if each in situation.tools), None)
     cmd = shlex.join([program, *python]) if program and python else None
     whose = f"{program}, which the project uses,"
@@ -336,17 +334,15 @@ def _python_files(situation: Situation) -> list[str]:
 def _fix_lint(situation: Situation) -> Iterator[Edit]:
     """Insert a step that runs the linter's automatic fix, or fixes its findings by hand."""
     files = situation.files_with_findings
-    own = {spec.cmd for _, spec in commands_of(situation.todo)}
     command = situation.command_for(Purpose.LINT)
-    command = command if command is not None and command.text in own else None
     fix = None if command is None else fixing_command(command)
     python = [file for file in files if file.endswith(PYTHON)]
     if fix is None and python and "ruff" in situation.tools:
         fix = shlex.join(["ruff", "check", "--fix", *python])
     linter = quoted(command.text if command is not None else "the linter")
-    hint = f"{linter} cannot fix this automatically: fix each complaint by hand."
-    if fix is not None:
-        hint = f"Run this, then review its changes:\n{fix}"
+    hint = f"Run this, then review its changes:\n{fix}"
+    if fix is None:
+        hint = f"{linter} cannot fix this automatically: fix each complaint by hand."
     found = [f"{each.path}:{each.line} {each.code or ''} {each.message}" for each in situation.findings]
     hint += f"\nIts complaints: {_few(found, 10)}." if found else ""
     task = ControllerTaskSpec(
@@ -370,43 +366,40 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
     It declares and installs a foreign module, or provides a module of the project; without a known module,
     it has to find out. No step is needed if a similar module exists.
     """
-    missing = _missing_import(situation)
-    message = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
-    because = f"an import fails: {quoted(message)}"
-    # For an import of which no message names the module; the cases below are more precise.
-    title = f"Resolve the failing import of {situation.todo.id}"
-    hint = (
-        "Find out what cannot be imported. Write it if it belongs to the project; otherwise declare and "
-        "install its package."
-    )
-    files, path, is_new = situation.todo.allowed_files or (), None, False
-    if missing is not None:
-        module, name = missing
-        what = quoted(f"{name} of {module}" if name else module)
-        path = situation.module_file(module)
-        # A misspelt name is corrected by the repair itself.
-        if situation.tree.near.get(path or "") is not None:
-            return
-        if path is None:
-            top = quoted(module.partition(".")[0])
-            because = f"{what} cannot be imported, and was not found in the project's folders of sources"
-            title = f"Declare and install the package of {top}"
-            hint = (
-                f"Declare the distribution that provides the module {top}"
-                f"{f' in a version that has {what}' if name else ''} where the project declares its "
-                "dependencies, and install it where the tests run. If the module was to be the project's "
-                "own, write it instead."
-            )
-            # These lie outside of most allowlists, so that a person has to approve the step.
-            files = _MANIFESTS
-        else:
-            # A module that lacks only a name exists: its file cannot serve as the step's criterion.
-            exists = situation.tree.exists(path) or any(each.path == path for each in situation.exceptions)
-            is_new = name is None and not exists
-            because = f"{what} belongs to the project and cannot be imported"
-            title = f"Provide {what}"
-            hint = f"Let {path} provide {what}, or import it by its real name."
-            files = (path,)
+    module, name = _missing_import(situation) or (None, None)
+    path = None if module is None else situation.module_file(module)
+    # A misspelt name is corrected by the repair itself.
+    if path is not None and path in situation.tree.near:
+        return
+    what, files, is_new = quoted(f"{name} of {module}" if name else module or ""), (), False
+    if module is None:
+        failure, files = situation.failure, situation.todo.allowed_files or ()
+        message = failure.stack_trace_head or failure.suggestion or "nothing more is known"
+        because = f"an import fails: {quoted(message)}"
+        title = f"Resolve the failing import of {situation.todo.id}"
+        hint = (
+            "Find out what cannot be imported. Write it if it belongs to the project; otherwise declare "
+            "and install its package."
+        )
+    elif path is None:
+        top = quoted(module.partition(".")[0])
+        because = f"{what} cannot be imported, and was not found in the project's folders of sources"
+        title = f"Declare and install the package of {top}"
+        hint = (
+            f"Declare the distribution that provides the module {top}"
+            f"{f' in a version that has {what}' if name else ''} where the project declares its "
+            "dependencies, and install it where the tests run. If the module was to be the project's "
+            "own, write it instead."
+        )
+        # These lie outside of most allowlists, so that a person has to approve the step.
+        files = _MANIFESTS
+    else:
+        # A module that lacks only a name exists: its file cannot serve as the step's criterion.
+        exists = situation.tree.exists(path) or any(each.path == path for each in situation.exceptions)
+        is_new, files = name is None and not exists, (path,)
+        because = f"{what} belongs to the project and cannot be imported"
+        title = f"Provide {what}"
+        hint = f"Let {path} provide {what}, or import it by its real name."
     task = ControllerTaskSpec(type="RESOLVE_DEPENDENCY", hint=hint, target_file=path)
     rule = "import-resolved-first"
     yield from _add_step(situation, rule, because, title, task, allowed_files=files, is_new=is_new)
@@ -460,25 +453,15 @@ def _settle_contract(situation: Situation) -> Iterator[Edit]:
 
 def _name_artifact(situation: Situation) -> Iterator[Edit]:
     """Name the file that the branch has to create or correct, if it may edit it."""
-    tree = situation.tree
     for wanted, why, is_absent in _wanted_artifacts(situation):
         path = below_root(_fixed_part(wanted))
         # It was missing and exists by now.
-        if path is None or (is_absent and tree.exists(path)):
+        if path is None or (is_absent and situation.tree.exists(path)):
             continue
-        if not situation.scope.permits(path):
-            return
-        facts = (each.artifact for each in situation.observations)
-        nearest = [name for each in facts if each and each.path == wanted for name in each.nearest]
-        near = f" Similar files: {_few(nearest)}." if nearest else ""
-        form = "a file that matches " if is_glob(wanted) else ""
+        because, task = f"{quoted(wanted)} {why}", None if is_absent else "PATCH"
+        branch_id, hint = situation.branch.id, f"{because}."
         yield NameArtifact(
-            rule="artifact-named",
-            because=f"{quoted(wanted)} {why}",
-            todo_id=situation.branch.id,
-            path=path,
-            hint=f"{'Make' if is_absent else 'Correct'} {form}{quoted(wanted)}, which {why}.{near}",
-            task=None if is_absent else "PATCH",
+            rule="artifact-named", because=because, todo_id=branch_id, path=path, hint=hint, task=task
         )
         return
 

@@ -17,7 +17,6 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse,
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from planner.brief.page import likeliest_change
 from planner.cli.answer import give_answer, give_decision, login_name
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
@@ -124,9 +123,8 @@ def _open_questions(run: PlanRun, question: AskHuman) -> dict[str, str]:
 
 def _hunk(question: AskHuman) -> str:
     """Return the change that most likely caused the failure; empty if there is none."""
-    likeliest = None if question.failure is None else likeliest_change(question.failure)
-    hunk = None if likeliest is None else likeliest.hunk
-    return "" if hunk is None else f"{hunk.path}:{hunk.line}\n{hunk.text}"
+    changes = question.failure.suspected_changes[:1] if question.failure else ()
+    return "".join(f"{hunk.path}:{hunk.line}\n{hunk.text}" for hunk in changes)
 
 
 def _proposal(question: AskHuman) -> str:

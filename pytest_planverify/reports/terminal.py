@@ -231,8 +231,8 @@ class _Summary:
         if place := failure.location:
             self._line("where", place.shown + (f" in {place.function}" if place.function else ""))
         # A failure from before the work is not due to its changes.
-        changed = () if failure.since is Since.PRE_EXISTING else failure.changed_candidates
-        for hunk in [each.hunk for each in changed if each.hunk is not None][:MOST_CHANGES]:
+        changed = () if failure.since is Since.PRE_EXISTING else failure.suspected_changes
+        for hunk in changed[:MOST_CHANGES]:
             where = f" in {hunk.function}" if hunk.function else ""
             self._line("changed ", f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}")
         self._prose("fix", facts.get("fix", ""))

@@ -40,7 +40,7 @@ from planner.model.outcome import (
     SourceExcerpt,
 )
 from planner.model.plan import Plan, Policy, Todo
-from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Repeatability, Role
+from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Hardness, Phase, Side, Since, Verdict
 from planner.planfile.source_excerpts import load_failure_context
 
@@ -149,8 +149,8 @@ def test_the_brief_contains_everything_for_a_repair_in_order() -> None:
 - Intent: `A cart that knows its total.`
 - Hint of the plan: `mind the cents`
 
-**Who**: coder; `TEST_REGRESSION`, the code of the project is at fault, 95% sure: `An assertion of a test \
-does not hold.` (rule `assertion-in-test`)
+**Who**: coder; `TEST_REGRESSION`, the product is at fault, 95% sure: `An assertion of a test does not \
+hold.` (rule `assertion-in-test`)
 - Diagnosis: `total (shop/cart.py:4) gave 0 where test_total expects 3.`
 
 **Next**: Correct `total` (`shop/cart.py:5`), or what it calls, so that the test gets what it expects.
@@ -248,7 +248,6 @@ def test_the_facts_of_each_kind_of_check_are_shown(fields: dict[str, Any], told:
     ("fields", "told"),
     [
         ({"since": Since.PRE_EXISTING}, "this todo did not cause it"),
-        ({"repeatability": Repeatability.FLAKY}, "passes and fails on the same code"),
         ({"runner_up": SECOND}, "- Otherwise `SPEC_MISMATCH`"),
         ({"category": Category.ENVIRONMENT_ERROR}, "**Who**: a person; "),
         ({"target_agent": Role.TESTER}, "**Who**: tester; "),

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from planner.brief.instructions import (
     read_instruction,
     right_suggestion,
 )
-from planner.brief.page import likeliest_change, write_brief
+from planner.brief.page import write_brief
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
 from planner.model.evidence import ArtifactFact, ChangedFile, Evidence, Hunk
@@ -126,11 +127,11 @@ def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: l
 
 def test_instructions_for_recorded_failures_respect_existing_files_and_permissions() -> None:
     count = 0
-    for count, fact in enumerate(recorded(), 1):
+    # Every third one, as neighbours are variants of one fault: each is checked with one of the permissions.
+    for count, fact in enumerate(islice(recorded(), 0, None, 3), 1):
         context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(existing(fact)))
-        # Each failure is checked with one of the permissions, in turn.
         check(fact, failed(fact), context, PERMISSIONS[count % len(PERMISSIONS)])
-    assert count > 2_500
+    assert count > 800
 
 
 def test_an_existing_file_is_never_to_be_made_nor_a_missing_one_edited() -> None:
@@ -175,12 +176,7 @@ def test_a_misspelt_module_is_reported_with_the_existing_name(tmp_path: Path) ->
         case = situation(seen, item, at_context=context)
         page = write_brief(case.plan, item, case.outcome, context, rerun=RERUN, worker=item)
         assert "did you mean `slugify/slugify.py`?" in page
-        assert not [edit for edit in revise(case) if isinstance(edit, NameArtifact)]
-        for edit in revise(case):
-            assert isinstance(edit, AddTodoBefore)
-            assert edit.todo.title == "Correct the import of slugify.slugifi"
-            assert not edit.todo.acceptance_criteria.expected_artifacts
-            assert edit.todo.allowed_files == ("slugify/__init__.py", "slugify/slugify.py")
+        assert revise(case) == ()
 
 
 def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
@@ -191,7 +187,7 @@ def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
     assert right_suggestion(said, free, None) == suggestion
     assert right_suggestion(said, free, there) is None
     assert right_suggestion(said, bound, None) is None
-    assert right_suggestion(said, free, None, protected=("lib/**",)) is None
+    assert right_suggestion(said, free, None, kept=("lib/**",)) is None
 
 
 @pytest.mark.parametrize(
@@ -228,41 +224,6 @@ def test_a_change_of_a_test_is_not_shown_as_the_cause_of_a_product_fault() -> No
     assert "**Changed**: `shop/tax.py:3`" in page
     assert "**Where**: `shop/cart.py`\n" in page
     assert "**Next**: Change `shop/cart.py` to the interface" in page
-
-
-@pytest.mark.parametrize(
-    ("category", "error", "action"),
-    [
-        (
-            Category.TEST_REGRESSION,
-            "NotImplementedError",
-            "Implement `shop/tax.py:4`, or what it calls, instead of raising NotImplementedError.",
-        ),
-        (
-            Category.TYPE_ERROR,
-            "AttributeError",
-            "Correct `shop/tax.py:4`, or what gives it a value that does not fit.",
-        ),
-        (
-            Category.ARTIFACT_MISSING,
-            "FileNotFoundError",
-            "Correct `shop/tax.py:4`, which needs a file that does not exist, or write that file.",
-        ),
-    ],
-)
-def test_the_edit_fits_the_exception(category: Category, error: str, action: str) -> None:
-    failure = Failure(category=category, location=Location(path="shop/tax.py", line=4))
-    fact = Evidence(kind=EvidenceKind.TEST, exceptions=(raised(error),))
-    assert next_action(failure, fact, EditScope()) == action
-
-
-def test_faulty_data_is_to_be_corrected_as_read_by_the_failing_tests() -> None:
-    at = Location(path="shop/rates.json", line=4)
-    failure = Failure(category=Category.TEST_REGRESSION, owner=Owner.PRODUCT, location=at)
-
-    action = next_action(failure, Evidence(kind=EvidenceKind.TEST), EditScope())
-
-    assert action == "Correct `shop/rates.json:4`, which the failing tests read."
 
 
 @pytest.mark.parametrize(
@@ -306,7 +267,7 @@ def test_a_file_that_must_not_be_changed_is_the_place_whatever_else_was_changed(
     changes = (change("shop/tax.py", Side.PRODUCT), change("tests/test_tax.py", Side.TEST))
     place = Location(path="tests/test_tax.py", line=3)
     failure = Failure(category=category, owner=Owner.PRODUCT, location=place, candidates=changes)
-    assert likeliest_change(failure) == changes[1]
+    assert failure.suspected_changes[0] == changes[1].hunk
     assert fault_location(failure, None) == place
 
 

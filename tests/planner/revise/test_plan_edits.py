@@ -64,7 +64,7 @@ def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
     assert "\n" not in str(error)
     assert error.todo_id in str(error)
     assert error.edit in str(error)
-    assert str(error).endswith(error.remedy)
+    assert str(error).endswith(error.problem)
     return error
 
 
