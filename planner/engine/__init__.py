@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.catalog.tables import load_table
 from planner.engine.events import fold, start, step
 from planner.engine.state import PlanPart, State, TodoRecord
+from planner.engine.transaction import RULES
 from planner.model.events import PlanSubmitted, RunPolicy
 from planner.model.past import PastRecords
 from planner.revise.strategies import REVISION_RULES
@@ -40,10 +40,9 @@ __all__ = [
 ]
 
 
-_TABLE = load_table("rules", "planner.engine")
-ENGINE_RULES: Mapping[str, str] = {**REVISION_RULES, **_TABLE["rules"]}
+ENGINE_RULES: Mapping[str, str] = {**REVISION_RULES, **RULES["rules"]}
 """Rule ids of actions, including those of revisions, with their explanations."""
-REFUSALS: Mapping[str, str] = _TABLE["refusals"]
+REFUSALS = RULES["refusals"]
 """Rule ids of refused events, with their explanations."""
 
 

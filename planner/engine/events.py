@@ -30,6 +30,7 @@ from planner.engine.transaction import (
     admit,
     problems_of,
     publish,
+    refusal,
 )
 from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
 from planner.memory import Memory
@@ -66,15 +67,12 @@ if TYPE_CHECKING:
         WorkFinished,
         WorkStarted,
     )
-    from planner.model.plan import Todo
 
 DEEPEST = 3
 """Maximum nesting of sub-plans below the top plan."""
 
-# Texts of drivers and people become part of reasons, which are shown on one line and stored in the log.
-_MAX_MESSAGE = 200
-_MAX_REASON = 500
-_MAX_NAME = 100
+_MAX_TEXT = 500
+"""Number of characters of a driver's or person's text that a reason quotes, on one line."""
 
 
 def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
@@ -156,20 +154,15 @@ def fold(events: Iterable[Event]) -> State:
 def _refuse_out_of_place(state: State, kind: str) -> None:
     """Raise :class:`planner.errors.RefusedEvent` for an event that is invalid in this state of the plan."""
     if state.plan_state.is_final:
-        how = state.plan_state.value
-        raise RefusedEvent(
-            "run-is-over", f"the run is over: the plan is {how}", "start another run with another log"
-        )
+        raise refusal("run-is-over", f"the run is over: the plan is {state.plan_state.value}")
     if kind == "plan_submitted":
-        raise RefusedEvent(
-            "plan-is-submitted", "a plan is submitted once, in the first event", "leave it out"
-        )
+        raise refusal("plan-is-submitted", "a plan is submitted once, in the first event")
     begun = state.plan_state is not PlanState.READY
     if kind == "run_started" and begun:
         remedy = "a run is started once; continue with run_resumed"
         raise IllegalTransition("the plan", state.plan_state, PlanState.EXECUTING, kind, remedy=remedy)
     if not begun and kind not in ("run_started", "run_resumed", "stop_requested", "clock_ticked"):
-        raise RefusedEvent("run-not-started", f"{kind} comes before run_started", "start with run_started")
+        raise refusal("run-not-started", f"{kind} comes before run_started")
 
 
 def _run_started(tx: Transaction, _event: Event) -> None:
@@ -213,15 +206,15 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
     if limit is not None and new_files > limit:
         because = f"one turn of work on {record.id} has made {new_files} new files, more than {limit}"
         category = Category.BUDGET_EXCEEDED
-        raise Stop("halt-on-file-growth", because, (record.id,), category, new_files=new_files, limit=limit)
+        raise Stop("halt-on-file-growth", because, (record.id,), category)
     tx.check_budget(record.id)
     if not event.success:
-        message = one_line(event.message or "", limit=_MAX_MESSAGE)
+        message = one_line(event.message or "", limit=_MAX_TEXT)
         because = f"the worker reported a failure{f': {message}' if message else ''}"
         _turn_failed(tx, record, "work-failed", because)
     elif record.todo.requires_testing:
         because = "the work is reported as done and must be verified"
-        verify(tx, record, "done-means-verified", because, turn=record.turns)
+        verify(tx, record, "done-means-verified", because)
     else:
         tx.done(record, verified=False)
 
@@ -236,13 +229,13 @@ def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -
     ):
         record = tx.update(record, retries=record.retries + 1)
         because += f"; retry {record.retries} of {limit}"
-        work_again(tx, record, "retry-by-the-same-role", because, retries=record.retries)
+        work_again(tx, record, rule, because)
     elif record.todo.requires_testing:
         because += "; no retry is left, so a verification shows what is wrong"
         verify(tx, record, "failed-turn-is-diagnosed", because)
     else:  # without tests there is no failure that a repair could be derived from
         tx.fail(record)
-        count_exhausted(tx, record, because, rule=rule)
+        count_exhausted(tx, record, because)
 
 
 def budget_spent(tx: Transaction, event: BudgetSpent) -> None:
@@ -260,19 +253,18 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
     """
     first, *others = (tx.known(name) for name in dict.fromkeys(event.todo_ids))
     if not others:
-        raise RefusedEvent("no-conflict", "a todo cannot conflict with itself", "name two todos")
+        raise refusal("no-conflict", "a todo cannot conflict with itself")
     redone = [record for record in others if record.life.is_live and not record.is_parent]
     if not redone:
         remedy = "name a later todo that is being worked on or verified"
         raise tx.illegal(others[0], TodoLife.ACTIVE, remedy)
     because = f"its work conflicts with that of {first.id}"
     because += f" ({', '.join(event.files[:5])})" if event.files else ""
+    # The first todo claims the files that it really writes, so that others wait for them.
+    tx.update(first, files=tuple(dict.fromkeys((*first.files, *event.files))))
     # By id: a redo may replace the records of other todos, too.
     for name in (record.id for record in redone):
         _redo(tx, tx.records[name], because, event.files)
-        # The first todo claims the files that it really writes, so that others wait for them.
-        more = dict.fromkeys((*tx.records[first.id].files, *event.files))
-        first = tx.update(first, files=tuple(more))
 
 
 def _redo(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, ...]) -> None:
@@ -350,9 +342,9 @@ def expire(tx: Transaction) -> None:
     if not tx.policy.driven:
         return
     limits = [
-        (time, name)
-        for name in tx.timed
-        for time in (tx.records[name].expires, tx.records[name].deadline)
+        (time, record.id)
+        for record in tx.records.values()
+        for time in (record.expires, record.deadline)
         if time is not None and time < tx.now
     ]
     for time, name in sorted(limits):
@@ -438,24 +430,20 @@ def _take_answer(tx: Transaction, question_id: str, answer: str, digest: str | N
     question = tx.questions.get(question_id)
     if question is None:
         open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
-        problem = f"'{question_id}' is not an open question (open: {open_})"
-        raise RefusedEvent("no-such-question", problem, "answer an open question")
+        raise refusal("no-such-question", f"'{question_id}' is not an open question (open: {open_})")
     options = ", ".join(question.options)
     if digest is None and question.kind.is_approval:
-        problem = f"'{question_id}' has to be approved or rejected"
-        remedy = f"decide it with approval_given and the digest {question.digest}"
-        raise RefusedEvent("no-such-question", problem, remedy)
+        problem = f"'{question_id}' has to be approved or rejected (digest {question.digest})"
+        raise refusal("no-such-question", problem)
     if digest is not None and not question.kind.is_approval:
-        problem = f"'{question_id}' is a question, not a request for approval"
-        raise RefusedEvent("no-such-approval", problem, f"answer it with question_answered: {options}")
+        problem = f"'{question_id}' is a question, not a request for approval (options: {options})"
+        raise refusal("no-such-approval", problem)
     if digest not in (None, question.digest):
         problem = f"the decision on '{question_id}' has the digest {digest or '(none)'}"
-        problem += f", but the current proposal has {question.digest}"
-        raise RefusedEvent("stale-approval", problem, "review the current proposal, and decide again")
+        raise refusal("stale-approval", f"{problem}, but the current proposal has {question.digest}")
     if answer not in question.options:
-        problem = f"'{answer[:100]}' is not an answer to '{question_id}'"
-        rule = "no-such-answer" if digest is None else "no-such-decision"
-        raise RefusedEvent(rule, problem, f"answer {options}")
+        problem = f"'{answer[:100]}' is not an answer to '{question_id}' (options: {options})"
+        raise refusal("no-such-answer" if digest is None else "no-such-decision", problem)
     tx.withdraw(question_id)
     return question
 
@@ -468,26 +456,17 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
     made to wait for others.
     """
     if event.within not in tx.parts:
-        raise RefusedEvent(
-            "unknown-plan",
-            f"there is no loaded sub-plan '{event.within}'",
-            "name the parent of the sub-plan, or nothing for the top plan",
-        )
+        raise refusal("unknown-plan", f"there is no loaded sub-plan '{event.within}'")
     if any(edit.edit == "add_branch" for edit in event.edits):
-        raise RefusedEvent(
-            "no-branch-by-hand",
-            "only the engine makes branches, because it counts and ends them",
-            "answer the question about its todo, or add a todo",
-        )
+        problem = "only the engine makes branches, because it counts and ends them"
+        raise refusal("no-branch-by-hand", problem)
     # Checked after publishing, as only the result shows which todos changed; a refusal discards all.
     before = tx.records.copy()
     because = f"{_name(event.by)} changed the plan"
     try:
         publish(tx, event.within, event.edits, "revised-by-person", because)
     except EditConflictError as error:
-        raise RefusedEvent(
-            "revision-conflict", error.args[0], "decide again from the current plan"
-        ) from None
+        raise refusal("revision-conflict", str(error)) from None
     for edit in event.edits:
         # No later cause widens the files that a person left to a branch.
         if isinstance(edit, NarrowFiles) and (name := qualified(event.within, edit.todo_id)) in tx.records:
@@ -536,23 +515,17 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
         return
     if event.decision is Decision.MODIFY:
         question = _modified_proposal(question, event.changes)
-    approved = [question]
-    # Todos of high risk are left out: their branches are approved one by one.
     if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
-        alike = failure_class(question.failure)
-        tx.approved = tx.approved | {alike}
-        approved += [
-            other
-            for other in sorted(tx.questions.values(), key=lambda each: each.seq)
-            if other.kind is QuestionKind.APPROVE_BRANCH
-            and other.failure is not None
-            and failure_class(other.failure) == alike
-            and not asks_a_person(tx.records[other.todo_id].todo)
-        ]
-    for each in approved:
-        # First: if the branch no longer fits the plan, a new proposal with the same id is shown.
-        tx.withdraw(each.question_id)
-        open_branch(tx, tx.records[each.todo_id], PendingStep("branch", each.rule, each.because, each))
+        tx.approved = tx.approved | {failure_class(question.failure)}
+    others = sorted(tx.questions.values(), key=lambda each: each.seq)
+    for each in (question, *others):
+        # Todos of high risk are left out: their branches are approved one by one.
+        is_alike = each.failure is not None and failure_class(each.failure) in tx.approved
+        is_agreed = is_alike and not asks_a_person(tx.records[each.todo_id].todo)
+        if each is question or (each.kind is QuestionKind.APPROVE_BRANCH and is_agreed):
+            # First: if the branch no longer fits the plan, a new proposal with the same id is shown.
+            tx.withdraw(each.question_id)
+            open_branch(tx, tx.records[each.todo_id], PendingStep("branch", each.rule, each.because, each))
 
 
 def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
@@ -564,19 +537,22 @@ def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
     branch, files = question.branch, changes.allowed_files
     assert branch is not None
     if changes.max_debug_attempts == 0:
-        raise RefusedEvent("no-attempts", "a branch without attempts repairs nothing", "reject it instead")
+        raise refusal("no-attempts", "a branch without attempts repairs nothing")
     allowed = branch.allowed_files
     wider = None if files is None or allowed is None else widened_by(allowed, files)
     if wider is not None:
-        raise RefusedEvent(
-            "no-wider-files",
-            f"'{wider}' is not within the proposed files ({', '.join(allowed or ()) or 'none'})",
-            "name narrower patterns",
-        )
+        problem = f"'{wider}' is not within the proposed files ({', '.join(allowed or ()) or 'none'})"
+        raise refusal("no-wider-files", problem)
+    fields = changes.model_dump(include={"allowed_files", "max_debug_attempts"}, exclude_none=True)
+    if changes.role is not None:
+        fields |= {"agent_role": changes.role, "target_agent_role": changes.role}
+    if files is not None:  # in the plan file, too, so that no later cause widens them
+        memory = {**branch.extensions.get(MEMORY, {}), "granted": list(files)}
+        fields["extensions"] = {**branch.extensions, MEMORY: memory}
     edits: list[Edit] = []
     for edit in question.edits:
         if edit.edit == "add_branch":
-            edit = edit.model_copy(update={"todo": _with_changes(edit.todo, changes)})
+            edit = edit.model_copy(update={"todo": edit.todo.model_copy(update=fields)})
         # The person's files replace those that the proposal would restrict.
         elif edit.edit == "narrow_files" and files is not None:
             continue
@@ -587,29 +563,15 @@ def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
     return question.model_copy(update={"edits": tuple(edits)})
 
 
-def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
-    """Return a branch with a person's changes."""
-    fields: dict[str, Any] = {
-        "agent_role": changes.role,
-        "target_agent_role": changes.role,
-        "allowed_files": changes.allowed_files,
-        "max_debug_attempts": changes.max_debug_attempts,
-    }
-    if changes.allowed_files is not None:  # in the plan file, too, so that no later cause widens them
-        memory = {**todo.extensions.get(MEMORY, {}), "granted": list(changes.allowed_files)}
-        fields["extensions"] = {**todo.extensions, MEMORY: memory}
-    return todo.model_copy(update={name: value for name, value in fields.items() if value is not None})
-
-
 def _reason(because: str | None) -> str:
     """Return a person's reason as one line, preceded by a colon; empty without a reason."""
-    reason = one_line(because or "", limit=_MAX_REASON)
+    reason = one_line(because or "", limit=_MAX_TEXT)
     return f": {reason}" if reason else ""
 
 
 def _name(person: str | None) -> str:
     """Return a person's name as one line, or ``a person``."""
-    return one_line(person or "", limit=_MAX_NAME) or "a person"
+    return one_line(person or "", limit=_MAX_TEXT) or "a person"
 
 
 _HANDLERS: dict[str, Callable[[Transaction, Any], None]] = {

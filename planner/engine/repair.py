@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from planner.engine.requests import implement, instructions_for, request
 from planner.engine.state import PendingStep
-from planner.engine.transaction import OPTIONS, Stop, digest_of_edits, edited, publish, rfc3339
-from planner.errors import EditConflictError, RefusedEvent
+from planner.engine.transaction import OPTIONS, Stop, digest_of_edits, edited, publish, refusal, rfc3339
+from planner.errors import EditConflictError
 from planner.model.actions import AskHuman, QuestionKind
 from planner.model.base import qualified
 from planner.model.edits import (
@@ -91,11 +91,8 @@ def verified(tx: Transaction, event: Verified) -> None:
     outcome = event.outcome
     record = tx.known(outcome.todo_id)
     if outcome.plan not in (None, tx.plan_id, tx.parts[record.within].plan.todo_list_id):
-        raise RefusedEvent(
-            "another-plan",
-            f"the outcome of '{record.id}' belongs to the plan '{outcome.plan}', not to '{tx.plan_id}'",
-            "report only outcomes of this plan",
-        )
+        problem = f"the outcome of '{record.id}' belongs to the plan '{outcome.plan}'"
+        raise refusal("another-plan", f"{problem}, not to '{tx.plan_id}'")
     state = state_of(outcome)
     if record.id in tx.expired:  # a limit ended the todo before the outcome arrived
         return
@@ -139,12 +136,7 @@ def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
         return outcome.verified
     if tx.policy.allow_unproved and not outcome.checks:
         return False
-    raise RefusedEvent(
-        "no-proof",
-        f"the outcome of '{record.id}' says that it is done, but {lack}",
-        "report the outcome as pytest --planverify wrote it; outcomes without checks count only in a run "
-        "that was started with planner step --allow-unproved",
-    )
+    raise refusal("no-proof", f"the outcome of '{record.id}' says that it is done, but {lack}")
 
 
 def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
@@ -155,20 +147,12 @@ def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
     part = tx.parts[record.within]
     if event.plan_digest is None:
         if record.must_say_which and event.answers is None:
-            raise RefusedEvent(
-                "late-answer",
-                f"a verification of '{record.id}' was cancelled, and this event does not name the "
-                "verification that it answers",
-                "add answers, the seq of the action, or plan_digest",
-            )
+            problem = f"a verification of '{record.id}' was cancelled, and this event does not name the one"
+            raise refusal("late-answer", f"{problem} that it answers")
     # An unknown digest counts as older than every version.
     elif part.versions.get(event.plan_digest, 0) < record.judged_since:
-        raise RefusedEvent(
-            "stale-verification",
-            f"'{record.id}' was verified against {event.plan_digest}, but its current criteria "
-            f"are of {part.digest}",
-            "apply publish_plan, and verify again",
-        )
+        problem = f"'{record.id}' was verified against {event.plan_digest}, but its current criteria are"
+        raise refusal("stale-verification", f"{problem} of {part.digest}")
 
 
 def _accept_unrequested(tx: Transaction, record: TodoRecord, event: Verified, state: TodoState) -> bool:
@@ -352,18 +336,12 @@ def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> No
     """Raise :class:`Stop` if the same failure, or flakiness, has repeated as often as the policy allows."""
     limits, culprit = tx.top.halt, (record.parent_id or record.id,)
     if limits.identical_failures is not None and record.same >= limits.identical_failures:
-        raise Stop(
-            "halt-on-identical-failure",
-            f"{record.id} failed {record.same} times in the same way ({record.signature}), and the "
-            "product did not change",
-            culprit,
-            failure.category,
-            signature=record.signature,
-            times=record.same,
-        )
+        because = f"{record.id} failed {record.same} times in the same way ({record.signature}), and the "
+        because += "product did not change"
+        raise Stop("halt-on-identical-failure", because, culprit, failure.category)
     if limits.flaky_streak is not None and record.flaky >= limits.flaky_streak:
         because = f"{record.flaky} verifications of {record.id} in a row were flaky"
-        raise Stop("halt-on-flaky-streak", because, culprit, failure.category, times=record.flaky)
+        raise Stop("halt-on-flaky-streak", because, culprit, failure.category)
 
 
 def _move_preexisting(tx: Transaction, record: TodoRecord, failures: tuple[Failure, ...]) -> bool:
@@ -415,7 +393,7 @@ def _verify_again_or_ask(tx: Transaction, record: TodoRecord, failure: Failure |
         delay = tx.policy.environment_delay_seconds * 2**record.waited
         record = tx.move(record, TodoLife.TESTING, waited=record.waited + 1)
         at = tx.now + delay if delay > 0 else None
-        request(tx, record, rule, because, at, waited=record.waited, delay_seconds=delay)
+        request(tx, record, rule, because, at)
         return
     record = tx.update(record, failure=failure or record.failure)
     text = f"repair the environment, so that {record.id} can be verified"
@@ -488,17 +466,17 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
         tx.fail(branch)
         return
     reason = f"{because} after attempt {branch.attempts} of {allowed}"
-    work_again(tx, branch, "branch-has-attempts-left", reason, attempt=branch.attempts + 1)
+    work_again(tx, branch, "branch-has-attempts-left", reason)
 
 
-def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: int) -> None:
+def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Request another turn of work: at once for an active todo, which keeps its place, else by the queue.
 
     If the budget leaves no further turn, an active todo becomes ``test_failed`` and is queued, too.
     """
     if record.life is TodoLife.ACTIVE:
         if tx.check_budget(before_work=True):
-            implement(tx, record, rule, because, **facts)
+            implement(tx, record, rule, because)
             return
         # The life cycle has no direct move from active to test_failed.
         record = tx.red(record, TodoLife.TESTING, deadline=None)
@@ -520,18 +498,17 @@ def escalate(
     tx.ask(QuestionKind.REVIEW, record, f"how should {record.id} continue?", rule, because)
 
 
-def count_exhausted(tx: Transaction, record: TodoRecord, because: str, **facts: str) -> None:
+def count_exhausted(tx: Transaction, record: TodoRecord, because: str) -> None:
     """Count a todo whose repairs are exhausted.
 
-    Raises :class:`Stop` at the plan's limit of consecutive ones; ``facts`` are added to its facts.
+    Raises :class:`Stop` at the plan's limit of consecutive ones.
     """
     tx.consecutive += 1
     limit = tx.top.halt.consecutive_failures
     if limit is not None and tx.consecutive >= limit:
         reason = f"the repairs of {counted(tx.consecutive, 'todo')} in a row are used up"
         reason += f", the last of {record.id} ({because})"
-        rule = "halt-on-consecutive-failures"
-        raise Stop(rule, reason, (record.id,), consecutive=tx.consecutive, limit=limit, **facts)
+        raise Stop("halt-on-consecutive-failures", reason, (record.id,))
 
 
 def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
@@ -553,7 +530,7 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
     limit = tx.top.notify_after_n_failures
     if tx.failed_branches > limit:
         because = f"{tx.failed_branches} branches have failed, more than {limit}; the last is {branch.id}"
-        tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None, limit=limit)
+        tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None)
     if is_red:
         _branch_failed(tx, primary, branch)
 
@@ -726,9 +703,8 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     """Return the question that proposes a branch, with the revisions for the failure's category."""
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
-    own = (tx.records[name].todo.id for name in record.branches)
     branch_id = next_branch_id(
-        record.todo.id, own, lambda name: qualified(record.within, name) in tx.records
+        record.todo.id, len(record.branches), lambda name: qualified(record.within, name) in tx.records
     )
     role, because = role_for(failure, record.todo), step.because
     if tx.memory is not None:
@@ -745,21 +721,14 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         after=None if last is None else last.todo,
         opened_at=rfc3339(tx.now),
     )
-    # A person decides once about the quarantine of a test, even if it fails several todos.
-    open_edits = (edit for each in tx.questions.values() if not each.branch for edit in each.edits)
-    proposed_nodeids = {edit.nodeid for edit in open_edits if isinstance(edit, QuarantineTest)}
-    edits: list[Edit] = [
-        edit
-        for edit in revise(_situation(tx, record, record, branch))
-        if not (isinstance(edit, QuarantineTest) and edit.nodeid in proposed_nodeids)
-    ]
+    edits: tuple[Edit, ...] = revise(_situation(tx, record, record, branch))
     added = AddBranch(rule=step.rule, because=because, todo=branch)
     # Edits that need an approval are decided separately, so the branch must fit the plan without them.
     try:
         agreed = [each for each in (added, *edits) if not each.requires_approval]
         final = edited(tx, record.within, agreed)[0][branch_id]
     except EditConflictError:  # propose the branch alone
-        edits, final = [], branch
+        edits, final = (), branch
     tried = () if last is None else (f"branch {last.todo.id}",)
     context = AddContext(
         rule="context-for-the-repair",

@@ -6,7 +6,6 @@ driver.
 
 from __future__ import annotations
 
-from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -21,29 +20,24 @@ from planner.policy.limits import bounds_of
 if TYPE_CHECKING:
     from planner.engine.state import State, TodoRecord
     from planner.engine.transaction import Transaction
-    from planner.model.actions import Action, Fact
+    from planner.model.actions import Action
     from planner.model.plan import Todo
 
-MOST_RESULTS = 200
-"""Maximum number of finished todos that a ``load_sub_plan`` request names."""
 
-
-def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
-    """Request a turn of work on a todo, with the reason ``because`` and ``facts`` about it."""
+def implement(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
+    """Request a turn of work on a todo, with the reason ``because``."""
     turns = record.turns + 1
     tx.move(record, TodoLife.ACTIVE, turns=turns, cost_reported=False, next_step=None, waited=0)
-    request(tx, record, rule, because, **facts)
+    request(tx, record, rule, because)
 
 
-def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
-    """Request the verification of a todo, with the reason ``because`` and ``facts`` about it."""
+def verify(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
+    """Request the verification of a todo, with the reason ``because``."""
     tx.move(record, TodoLife.TESTING, deadline=None, next_step=None)
-    request(tx, record, rule, because, **facts)
+    request(tx, record, rule, because)
 
 
-def request(
-    tx: Transaction, record: TodoRecord, rule: str, because: str, at: float | None = None, /, **facts: Fact
-) -> None:
+def request(tx: Transaction, record: TodoRecord, rule: str, because: str, at: float | None = None) -> None:
     """Emit the request that corresponds to a todo's state: verification, sub-plan, or turn of work.
 
     ``at`` is the earliest time of a verification, epoch seconds.
@@ -57,8 +51,7 @@ def request(
         failure = record.failure
         action = Verify(
             rule=rule,
-            because=because,
-            facts=facts if advice is None else facts | {"recipe_because": advice.because},
+            because=because if advice is None else f"{because}; {advice.value} first: {advice.because}",
             todo_ids=(record.id,),
             plan_digest=tx.parts[record.within].digest,
             recipe=None if advice is None else advice.value,
@@ -66,16 +59,14 @@ def request(
             not_before=None if at is None else rfc3339(at),
         )
     elif record.is_parent:
-        # Nearest first, so that the most distant results are left out of a long list.
-        found = reachable(tx.ids_before(record.id), tx.ids_before)
-        todo, results = record.todo, tuple(islice(found, MOST_RESULTS))
+        todo = record.todo
         action = LoadSubPlan(
             rule=rule,
             because=because,
             todo_id=record.id,
             sub_plan=todo.sub_plan,
             sub_project_id=todo.sub_project_id,
-            results=results,
+            results=tuple(reachable(tx.ids_before(record.id), tx.ids_before)),
         )
     else:
         # Without a driver no event reports that work has begun.
@@ -86,7 +77,6 @@ def request(
         action = Implement(
             rule=rule,
             because=because,
-            facts=facts,
             todo_id=record.id,
             role=record.todo.agent_role,
             attempt=record.attempts + 1 if record.is_branch else record.turns,
@@ -102,8 +92,6 @@ def start_clock(tx: Transaction, record: TodoRecord) -> None:
     tx.begin_lifetime(record, tx.now)
     limit = record.todo.timeout_seconds
     tx.update(record, deadline=None if limit is None else tx.now + limit)
-    if limit is not None:
-        tx.timed.setdefault(record.id)
 
 
 def instructions_for(

@@ -22,7 +22,6 @@ from planner.policy.limits import asks_a_person
 if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
     from planner.engine.transaction import Transaction
-    from planner.model.actions import Fact
 
 _VALID_STATES = {
     "start": (TodoLife.PENDING,),
@@ -169,15 +168,10 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     elif claimed:
         # The life cycle has no direct move from pending to done.
         tx.done(tx.move(record, TodoLife.ACTIVE), verified=False)
-    elif record.is_branch:
-        if starts:
-            rule, because = "branch-is-worked-on", "its branch is ready"
-        implement(tx, record, rule, because, attempt=record.attempts + 1, depth=record.depth)
-    elif tx.memory is not None and starts:
-        chance = round(tx.memory.order_bias(record.todo, tx.now), 3)
-        implement(tx, record, rule, because, chance_at_once=chance)
+    elif record.is_branch and starts:
+        implement(tx, record, "branch-is-worked-on", "its branch is ready")
     else:
-        implement(tx, record, rule, because, retries=record.retries)
+        implement(tx, record, rule, because)
 
 
 def _ask_to_start(tx: Transaction, record: TodoRecord) -> None:
@@ -239,15 +233,14 @@ def _conclude(tx: Transaction) -> None:
             tx.withdraw(question_id)
         # Only an executing plan can be completed; this one may be in revision or await a review.
         tx.plan_to(PlanState.EXECUTING, PlanState.COMPLETED)
-        facts: dict[str, Fact] = {"todos": len(primary)}
-        finish = Finish(rule="all-done", because="all todos are done", facts=facts, result="completed")
+        finish = Finish(rule="all-done", because="all todos are done", result="completed")
         tx.stopped = tx.emit(finish)
     elif tx.questions:
         tx.plan_to(PlanState.AWAITING_REVIEW)
     else:
         named = ", ".join(each.id for each in sorted(left, key=lambda each: each.rank)[:10])
         because = f"nothing is left to do, and {len(left)} todos are not done ({named})"
-        raise Stop("nothing-left", because, not_done=len(left))
+        raise Stop("nothing-left", because)
 
 
 def halt(tx: Transaction, action: Halt) -> None:

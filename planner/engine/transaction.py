@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
 
+from planner.catalog.tables import load_table
 from planner.engine.intake import time_of
 from planner.engine.state import PendingStep, PlanPart, State, TodoRecord, is_claimed
 from planner.errors import IllegalTransition, RefusedEvent
@@ -36,13 +37,16 @@ from planner.revise.plan_edits import apply_edits
 from planner.text.glob_patterns import seen_from_above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from planner.model.actions import Action, Fact
+    from planner.model.actions import Action
     from planner.model.plan import Plan, Policy, Todo
     from planner.model.taxonomy import Role
 
 AnyAction = TypeVar("AnyAction", bound="Action")
+
+RULES: Mapping[str, Mapping[str, str]] = load_table("rules", "planner.engine")
+"""Explanations of the rules of actions and of refusals, and the remedies of refusals."""
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """Upper bound of times: the latest that RFC 3339 can express."""
@@ -69,16 +73,15 @@ class Stop(Exception):
     """
 
     def __init__(
-        self,
-        rule: str,
-        because: str,
-        todo_ids: tuple[str, ...] = (),
-        category: Category | None = None,
-        /,
-        **facts: Fact,
+        self, rule: str, because: str, todo_ids: tuple[str, ...] = (), category: Category | None = None
     ) -> None:
         super().__init__(rule)
-        self.halt = Halt(rule=rule, because=because, todo_ids=todo_ids, category=category, facts=facts)
+        self.halt = Halt(rule=rule, because=because, todo_ids=todo_ids, category=category)
+
+
+def refusal(rule: str, problem: str) -> RefusedEvent:
+    """Return (not raise) the refusal of an event by a rule, with the rule's remedy in ``rules.toml``."""
+    return RefusedEvent(rule, problem, RULES["remedies"][rule])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,12 +134,7 @@ class Transaction(State):
         """
         record = self.records.get(todo_id)
         if record is None:
-            raise RefusedEvent(
-                "unknown-todo",
-                f"there is no todo '{todo_id}' in the plan '{self.plan_id}'",
-                "name a todo of the state line; todos of a sub-plan are qualified by their parent, as "
-                "in a/b",
-            )
+            raise refusal("unknown-todo", f"there is no todo '{todo_id}' in the plan '{self.plan_id}'")
         return record
 
     def check_answer(self, record: TodoRecord, what: str, answers: int | None) -> None:
@@ -149,7 +147,7 @@ class Transaction(State):
         if answers not in (None, record.asked):
             current = f"action {record.asked}" if record.asked else "no action"
             problem = f"the {what} '{record.id}' answers action {answers}, but {current} is outstanding"
-            raise RefusedEvent("late-answer", problem, "report the result of the later action")
+            raise refusal("late-answer", problem)
 
     def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
         """Return (not raise) the refusal of an event that requires an illegal transition of a todo."""
@@ -204,7 +202,6 @@ class Transaction(State):
         if record.is_branch and record.expires is None:
             lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
             self.update(record, expires=since + lifetime)
-            self.timed.setdefault(record.id)
 
     def emit(self, action: AnyAction) -> AnyAction:
         """Append an action with the next number, and return it."""
@@ -218,13 +215,9 @@ class Transaction(State):
         if record.id in self.live:
             self.emit(Cancel(rule=rule, because=because, todo_id=record.id))
 
-    def notify(
-        self, rule: str, because: str, *, topic: str, to: Role, todo_id: str | None, **facts: Fact
-    ) -> None:
+    def notify(self, rule: str, because: str, *, topic: str, to: Role, todo_id: str | None) -> None:
         """Emit a notification; it expects no answer."""
-        said = f"{topic}: {because}"
-        who: dict[str, Any] = {"topic": topic, "to": to, "todo_id": todo_id}
-        self.emit(Notify(rule=rule, because=because, facts=facts, message=said, **who))
+        self.emit(Notify(rule=rule, because=because, topic=topic, to=to, todo_id=todo_id))
 
     def ask(
         self, kind: QuestionKind, record: TodoRecord | None, text: str, rule: str, because: str, **more: Any
@@ -312,13 +305,7 @@ class Transaction(State):
         record = self.move(record, TodoLife.DONE, verified=verified, same=0, waited=0, **cleared)
         self._end(record)
         for branch in self.unneeded_branches(record, f"{record.id}, which it repairs, is done"):
-            if branch.life is TodoLife.ACTIVE:
-                # The todo passes while its branch was being worked on, so the branch succeeded.
-                self.done(branch, verified=False)
-            else:
-                is_begun = branch.life is not TodoLife.PENDING
-                self.fail(branch, TodoLife.FAILED if is_begun else TodoLife.SKIPPED)
-            self._end_steps(branch)
+            self._drop(branch)
         # A finished branch does not end the streak: the todo that it repairs has yet to pass.
         if not record.is_branch:
             self.consecutive = 0
@@ -369,25 +356,23 @@ class Transaction(State):
                 elif waiting.life is TodoLife.TEST_FAILED:
                     pending.append((name, TodoLife.FAILED))
 
-    def _end_steps(self, branch: TodoRecord) -> None:
-        """Finish the temporary todos that only prepared this branch, which has ended with its todo."""
-        for step in self.dependencies(branch):
-            if step.is_branch or not step.todo.is_temporary or step.life.is_final:
-                continue
-            # Something else may still wait for the step.
-            if any(not self.records[each].life.is_final for each in self.dependents.get(step.id, ())):
-                continue
-            if step.life is TodoLife.PENDING:
-                self._end(self.move(step, TodoLife.SKIPPED, next_step=None, deadline=None))
-            else:
-                because = f"{branch.parent_id}, which it prepares, is done"
-                self.cancel(step, "branch-without-use", because)
-                # The life cycle has no direct move from test_failed to done.
-                if step.life is TodoLife.TEST_FAILED:
-                    step = self.move(step, TodoLife.TESTING)
-                self.done(step, verified=False)
-            # A person may have inserted a step before this step, too.
-            self._end_steps(step)
+    def _drop(self, record: TodoRecord) -> None:
+        """Finish a branch whose todo is done, or a step before it, with the steps that only prepared it.
+
+        If it was begun, it has succeeded, as the todo passes; else it is skipped.
+        """
+        if record.life is TodoLife.PENDING:
+            self.fail(record, TodoLife.SKIPPED)
+        else:
+            # The life cycle has no direct move from test_failed to done.
+            is_red = record.life is TodoLife.TEST_FAILED
+            self.done(self.move(record, TodoLife.TESTING) if is_red else record, verified=False)
+        # A person may have inserted a step before a step, too.
+        for step in self.dependencies(record):
+            needed = any(not self.records[each].life.is_final for each in self.dependents.get(step.id, ()))
+            if step.todo.is_temporary and not (step.is_branch or step.life.is_final or needed):
+                self.cancel(step, "branch-without-use", f"{record.id}, which it prepares, has ended")
+                self._drop(step)
 
     def unneeded_branches(self, record: TodoRecord, because: str) -> list[TodoRecord]:
         """Return the open branches of a todo, after cancelling the work in progress on them.
@@ -403,7 +388,6 @@ class Transaction(State):
         """Release the place, files and open questions of a todo that has become final."""
         self.rest(record)
         self.reds.pop(record.id, None)
-        self.timed.pop(record.id, None)
         # A list, as withdraw() removes members of the dict.
         for question in [each.question_id for each in self.questions.values() if each.todo_id == record.id]:
             self.withdraw(question)
@@ -469,8 +453,7 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
     if within:
         above = tx.parts[tx.records[within].within].plan.metadata
         plan = plan.model_copy(update={"metadata": inherited(plan.metadata, above)})
-    repaired = frozenset(todo.parent_id for todo in plan.items if todo.parent_id is not None)
-    tx.parts[within] = PlanPart(plan, 1, digest, base, {digest: 1}, repaired)
+    tx.parts[within] = PlanPart(plan, 1, digest, base, {digest: 1})
     place = tx.records[within].rank if within else ()
     primary = [(index, todo) for index, todo in enumerate(plan.items) if todo.parent_id is None]
     names = tuple(_add(tx, todo, within, (*place, index)).id for index, todo in primary)
@@ -543,7 +526,8 @@ def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
     """
     if record.turns or record.is_branch or record.outcome is not None:
         return False
-    return record.todo.id in tx.parts[record.within].repaired or is_claimed(tx, record)
+    # What neither was worked on nor failed has only branches of the plan file.
+    return bool(record.branches) or is_claimed(tx, record)
 
 
 def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
@@ -590,8 +574,8 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     )
     if tx.plan_state is PlanState.EXECUTING:
         tx.plan_to(PlanState.REVISING)
-    facts: dict[str, Any] = {"version": version, "digest": digest, "previous": part.digest}
-    tx.emit(PublishPlan(rule=rule, because=because, within=within, edits=tuple(edits), **facts))
+    new: dict[str, Any] = {"version": version, "digest": digest, "previous": part.digest}
+    tx.emit(PublishPlan(rule=rule, because=because, within=within, edits=tuple(edits), **new))
     # Before the new todos have records, as these need no update.
     known = [tx.records[name] for each in todos if (name := qualified(within, each)) in tx.records]
     made: list[TodoRecord] = []

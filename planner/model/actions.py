@@ -1,4 +1,4 @@
-"""Actions: requests of the engine to its driver, each with the rule that made it, its reason and its facts.
+"""Actions: requests of the engine to its driver, each with the rule that made it and its reason.
 
 They are printed as JSON, one per line, with the kind in ``action``. The same state and event give the same
 actions, byte for byte.
@@ -15,8 +15,6 @@ from planner.model.outcome import Failure
 from planner.model.plan import RiskLevel, Todo
 from planner.model.taxonomy import Category, Role
 
-Fact: TypeAlias = str | int | float | bool | tuple[str, ...] | None
-
 
 class _Action(ReadValue):
     seq: int = 0
@@ -25,8 +23,6 @@ class _Action(ReadValue):
     """The id of the rule that made it."""
     because: str
     """The reason, in one sentence."""
-    facts: dict[str, Fact] = Field(default_factory=dict[str, Fact])
-    """The facts that the rule evaluated."""
 
 
 class Bounds(ReadValue):
@@ -141,7 +137,6 @@ class Notify(_Action):
     """``planner.review_required``, ``planner.alert`` …"""
     to: Role
     todo_id: str | None = None
-    message: str
 
 
 class PublishPlan(_Action):

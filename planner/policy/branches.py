@@ -5,7 +5,6 @@ The functions decide only; :mod:`planner.engine.repair` carries the decisions ou
 
 from __future__ import annotations
 
-import re
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +18,7 @@ from planner.policy.criteria import conventional_command, wants_convention
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from planner.model.outcome import Failure, Location, Outcome
     from planner.model.plan import Policy
@@ -71,13 +70,9 @@ def branch_reason(category: Category) -> BranchReason:
     return BranchReason.TEST_FAILURE if key is None else BranchReason(key.value)
 
 
-def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], bool]) -> str:
-    """Return the next free id ``{todo}_branch_{nn}``, counting on from the todo's ``own`` branches."""
-    prefix = f"{todo_id[:_MAX_STEM]}_branch_"
-    # Ids with more digits were not created here; counting on from them could exceed the length limit.
-    numbers = (name.removeprefix(prefix) for name in own if name.startswith(prefix))
-    last = max((int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each)), default=0)
-    names = (f"{prefix}{number:02d}" for number in count(last + 1))
+def next_branch_id(todo_id: str, made: int, is_taken: Callable[[str], bool]) -> str:
+    """Return the next free id ``{todo}_branch_{nn}`` of a todo that has ``made`` branches already."""
+    names = (f"{todo_id[:_MAX_STEM]}_branch_{number:02d}" for number in count(made + 1))
     return next(name for name in names if not is_taken(name))
 
 

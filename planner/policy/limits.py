@@ -111,20 +111,16 @@ def lowered(plan: Plan, limits: Mapping[str, float]) -> tuple[Plan, tuple[str, .
     Limits are named as in the policy and its budget, for example ``tokens`` or ``max_debug_attempts``. A
     limit of the plan that is lower than the operator's stays.
     """
-    policy, budget = plan.metadata, plan.metadata.budget
-    of_policy: dict[str, Any] = {}
-    of_budget: dict[str, Any] = {}
-    higher: list[str] = []
+    policy, higher = plan.metadata, list[str]()
     for name, limit in limits.items():
-        is_of_budget = name in type(budget).model_fields
-        own = getattr(budget if is_of_budget else policy, name)
+        is_of_budget = name in type(policy.budget).model_fields
+        own = getattr(policy.budget if is_of_budget else policy, name)
         if own is not None and own < limit:
             higher.append(f"{name} stays at {_number(own)}, the limit of the plan")
-        else:
-            (of_budget if is_of_budget else of_policy)[name] = limit
-    if of_budget:
-        of_policy["budget"] = budget.model_copy(update=of_budget)
-    policy = policy.model_copy(update=of_policy)
+            continue
+        new: dict[str, Any] = {name: limit}
+        new = {"budget": policy.budget.model_copy(update=new)} if is_of_budget else new
+        policy = policy.model_copy(update=new)
     return plan.model_copy(update={"metadata": policy}), tuple(higher)
 
 

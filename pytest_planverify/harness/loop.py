@@ -419,7 +419,7 @@ class Loop:
             case AskHuman():
                 self.progress.question(action)
             case Notify():
-                self.progress.line(action.message.removeprefix(f"{action.topic}: "))
+                self.progress.line(action.because)
             case PublishPlan():
                 self.progress.line(f"the plan has version {action.version}: {action.because}")
             case LoadSubPlan():

@@ -306,7 +306,7 @@ def test_json_has_short_actions_and_with_full_all_details(shop: Command):
     ids = {"seq": short["seq"], "todo_id": "b_branch_01", "parent_id": "b", "attempt": 1}
     assert short == {"action": "implement", **words, **ids}
     (full,) = shop("next", "plan.yaml", "--json", "--full").json["actions"]
-    assert {"brief", "bounds", "facts"} <= full.keys()
+    assert {"brief", "bounds"} <= full.keys()
 
 
 def test_a_brief_is_printed_for_a_branch_or_for_its_parent(shop: Command):

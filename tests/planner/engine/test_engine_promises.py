@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from engine_telling import START, Told, plan_of, todo
 
 from planner.cli.glossary import load_glossary
-from planner.engine import REFUSALS
+from planner.engine import REFUSALS, transaction
 from planner.errors import RefusedEvent
 from planner.model.edits import RetargetCheck
 from planner.model.events import Decision, PlanRevised, SubPlanLoaded
@@ -238,7 +239,10 @@ def test_a_sub_plan_in_an_event_is_validated_like_a_sub_plan_file(session: Any):
     assert "x.verify" in question.because
 
 
-def test_every_refusal_rule_is_explained_in_the_glossary():
+def test_every_refusal_rule_is_explained_in_the_glossary_and_has_a_remedy():
     known = load_glossary()
+    sources = Path(transaction.__file__).parent.glob("*.py")
+    raised = {rule for each in sources for rule in re.findall(r'refusal\("([a-z-]+)"', each.read_text())}
 
     assert [rule for rule in REFUSALS if not known.find(rule)] == []
+    assert raised <= transaction.RULES["remedies"].keys() <= REFUSALS.keys()

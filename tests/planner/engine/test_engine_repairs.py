@@ -25,7 +25,6 @@ from planner.model.edits import AddDependency, AddTodoBefore, Edit, NarrowFiles,
 from planner.model.events import BranchChanges, Decision, PlanRevised
 from planner.model.plan import AcceptanceCriteria, Todo
 from planner.model.taxonomy import Category, Role
-from planner.model.verdicts import Verdict
 from planner.testing import simulate_failure
 
 
@@ -77,19 +76,6 @@ def test_an_environment_failure_is_retried_after_a_delay_and_then_a_person_is_as
     assert question.kind == "mend_environment"
     assert run.record().retries == 0
     assert run.life() == "testing"
-
-
-def test_a_manual_criterion_waits_for_an_answer_and_is_then_verified():
-    run = Told(todo())
-    run.works()
-
-    run.says(Verdict.NEEDS_HUMAN)
-    (question,) = run.questions
-    assert question.kind == "answer"
-    assert run.verifying == []
-    run.answers("answered", question)
-
-    assert run.verifying == ["t1"]
 
 
 def test_a_person_can_grant_one_more_attempt():

@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from planner.model.events import Event
 
 
-# Success
-
-
-def test_a_claimed_todo_is_verified_before_any_work():
-    run = Told(todo(status="claimed"))
-
-    assert run.started == []
-    assert run.verifying == ["t1"]
-    assert run.rules == ["claimed-is-verified"]
-    assert run.life() == "testing"
-
-
 # Limits, conflicts and refusals
 
 

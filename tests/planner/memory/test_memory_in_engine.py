@@ -101,4 +101,4 @@ def test_a_recipe_that_would_have_found_past_failures_is_requested_first() -> No
     (verify,) = run.last_of(Verify)
 
     assert verify.recipe == "python-quick"
-    assert verify.facts["recipe_because"] == "of 4 like this 4 met COMPILATION_ERROR or LINT_ERROR"
+    assert "python-quick first: of 4 like this 4 met COMPILATION_ERROR or LINT_ERROR" in verify.because

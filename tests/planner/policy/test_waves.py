@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from planner_command import Command, with_test
 
@@ -177,19 +177,6 @@ def test_todos_have_either_a_dependency_order_or_a_cycle(graph: list[list[int]])
     assert sorted(order) == sorted(item.id for item in items)
     for item in items:
         assert all(order.index(each) < order.index(item.id) for each in item.dependencies if each in order)
-
-
-NAMES = ("a", "b", "c", "ab", "ba", "aa", "!", "[", "[]")
-SHORT_PATHS = ["/".join(names) for size in (1, 2, 3, 4) for names in product(NAMES, repeat=size)]
-PIECES = ["**", "a", "b", "*", "?", "a*", "*b", "??", "[ab]", "[!a]", "[b-z]", "[!!]", "a[b]", "[]", "["]
-SHORT_GLOBS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=2).map("/".join)
-
-
-@settings(max_examples=60, deadline=None)
-@given(one=SHORT_GLOBS, other=SHORT_GLOBS)
-def test_globs_that_match_a_common_path_overlap(one: str, other: str) -> None:
-    both = (path for path in SHORT_PATHS if matches(path, one) and matches(path, other))
-    assert globs_overlap(one, other) or next(both, None) is None
 
 
 @pytest.mark.parametrize("alphabet", [("a", "b", "*"), ("a", "?", "*"), ("[ab]", "[!a]", "*", "b")])

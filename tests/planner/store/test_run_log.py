@@ -50,7 +50,7 @@ STATE = cast(State, None)
 
 
 def taken(event: Event) -> Step:
-    action = Notify(rule="r", because="b", topic="t", to=Role.PLANNER, message="m")
+    action = Notify(rule="r", because="b", topic="t", to=Role.PLANNER)
     return Step(event, (action,), None, STATE)
 
 
