@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from planner.catalog import RECIPES, fault_of_tool
 from planner.catalog.test_paths import is_test_module
 from planner.errors import CommandSyntaxError
+from planner.model.plan import MAX_TODOS
 from planner.planfile.document import Loc
 from planner.planfile.project_files import Confinement, RootedFiles, source_files
 from planner.policy.criteria import (
@@ -64,6 +65,13 @@ def judge_plan(
     ``tools`` besides the catalog's. ``tools_above`` are the tools of the plan above, to which a sub-plan is
     limited; ``None`` for a top plan.
     """
+    # Branches do not count, so that a plan at the limit can still be repaired.
+    lasting = [index for index, todo in enumerate(plan.items) if not todo.is_temporary]
+    if len(lasting) > MAX_TODOS:
+        problem = (
+            f"the plan has {len(lasting):,} todos, more than {MAX_TODOS:,}; split it into several plans"
+        )
+        return [(("items", lasting[MAX_TODOS]), problem)], {}
     faults: list[Found] = []
     criteria: dict[str, tuple[Criterion, ...]] = {}
     confinement = Confinement(root) if root else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, get
 from pydantic import AliasChoices, BeforeValidator, ValidationError
 
 from planner.model.base import Value
-from planner.model.plan import ID_PATTERN, MAX_TODOS, ArtifactSpec, CommandSpec, Plan
+from planner.model.plan import ID_PATTERN, ArtifactSpec, CommandSpec
 from planner.model.taxonomy import Category, RoutingKey
 from planner.text.display import did_you_mean
 
@@ -104,32 +104,14 @@ def model_in(types: Types) -> type[Value] | None:
 # -- reading -------------------------------------------------------------------------------------------
 
 
-def _is_branch(item: Node) -> bool:
-    """Return whether a node is a todo with ``is_temporary: true``."""
-    # The nodes have no types yet, so the value is compared as it is written.
-    temporary = item.value.get("is_temporary") if isinstance(item.value, dict) else None
-    return temporary is not None and temporary[1].value == "true"
-
-
 def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
     """Return the document as a model, with whether it is valid; if not, with what could be read.
 
     Adds faults to the document. Raises :class:`Refused` if it is no mapping.
     """
-    top = document.root.value
-    if not isinstance(top, dict):
+    if not isinstance(document.root.value, dict):
         problem = f"the file is not a mapping; write keys, such as '{next(iter(fields_by_key(model)))}: …'"
         raise document.refusal(document.root.start_mark.index, problem)
-    items = top["items"][1].value if model is Plan and "items" in top else []
-    if isinstance(items, list) and len(items) > MAX_TODOS:
-        # Branches do not count, so that a plan at the limit can still be repaired.
-        lasting = [place for place, item in enumerate(items) if not _is_branch(item)]
-        if len(lasting) > MAX_TODOS:
-            problem = (
-                f"the plan has {len(lasting):,} todos, more than {MAX_TODOS:,}; split it into several plans"
-            )
-            late = lasting[MAX_TODOS]
-            raise document.refusal(items[late].start_mark.index, problem, f"items[{late}]")
     # The keys are names of fields now, whichever spelling the file has.
     values = _plain(document, document.root, (model,), "")
     try:

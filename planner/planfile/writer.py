@@ -193,9 +193,8 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path) -> Rewritten:
         found = load_plan_text(text, target)
         return found.root == Path(root) and found.plan == wanted and _same(plain(found.plan), plain(wanted))
 
-    old = format_of(loaded.path, loaded.document.source.text)
-    new = old if target.suffix == loaded.path.suffix else format_of(target)
-    edited = _edited(loaded, wanted, target) if old == new else None
+    new = format_of(target)
+    edited = _edited(loaded, wanted, target) if format_of(loaded.path) == new else None
     # If the edited text has faults, edit or plan may be wrong: only writing the plan anew decides.
     with suppress(PlanFileError):
         if edited is not None and holds(edited.text):
@@ -206,14 +205,9 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path) -> Rewritten:
     return Rewritten(path=target, text=text, faithful=False)
 
 
-def format_of(path: Path, text: str = "") -> Literal["yaml", "json"]:
-    """Return the format of a plan file by its suffix; with any other one, by its text."""
-    suffix = path.suffix.lower()
-    if suffix not in (".json", ".yaml", ".yml"):
-        with suppress(ValueError, RecursionError):
-            json.loads(text)
-            return "json"
-    return "json" if suffix == ".json" else "yaml"
+def format_of(path: Path) -> Literal["yaml", "json"]:
+    """Return the format of a plan file, as its suffix says it."""
+    return "json" if path.suffix.lower() == ".json" else "yaml"
 
 
 def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
@@ -230,7 +224,7 @@ def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
     # Composed anew, with positions in a text that has only one kind of line end.
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text, faithful = source.text.replace(newline, "\n"), True
-    is_json = format_of(loaded.path, text) == "json"
+    is_json = format_of(loaded.path) == "json"
     document = compose(Source(text), is_json=is_json)
     old, new = (_arranged(document.root, plain(each), Plan) for each in (loaded.plan, wanted))
     if _same(old, new):
