@@ -69,6 +69,5 @@ def repository_fingerprint(root: Path, plan: Plan) -> str:
     for name in MANIFESTS:
         held = files.read(name)
         if held is not None:
-            plain = held.data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            facts[name] = [not held.is_whole, hashlib.sha256(plain).hexdigest()]
+            facts[name] = [not held.is_whole, hashlib.sha256(held.text.encode()).hexdigest()]
     return "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
