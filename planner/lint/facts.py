@@ -70,7 +70,9 @@ A module with such a name has no finding about impure calls.
 _LOCAL = re.compile(r"localhost|127\.\d|\[?::1\b|0\.0\.0\.0")
 """Matches addresses of this machine, whose use is no network access."""
 
-_OTHER_TESTS = re.compile(r"import \*|\b(?:globals|exec|load_tests|pytest_collect_file|__getattr__)\b")
+_OTHER_TESTS = re.compile(
+    r"import \*|\b(?:globals|exec|setattr|load_tests|pytest_collect_file|__getattr__)\b"
+)
 """Matches source that may have tests under names that do not occur in it."""
 
 
@@ -84,7 +86,7 @@ class TestModule:
         self._words = frozenset(re.findall(r"\w+", source))
         self.impure: list[tuple[str, str, int]] = []
         """Calls by which a verdict depends on more than the code: kind, name and line of each."""
-        self.is_guarded = any(map(_GUARDS.search, self._words))
+        self.is_guarded = False
         """It seems to replace randomness, clock or network."""
         self.problem: str | None = None
         """Why it cannot be parsed, as ``line: reason``."""
@@ -92,7 +94,11 @@ class TestModule:
             # Of invalid escapes in the project's strings, which Python would print.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self.impure += _impure_calls(list(ast.walk(ast.parse(source))))
+                nodes = list(ast.walk(ast.parse(source)))
+            keys = ("name", "id", "attr", "arg")
+            names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
+            self.is_guarded = any(map(_GUARDS.search, names))
+            self.impure += _impure_calls(nodes)
         except SyntaxError as error:
             self.problem = f"{error.lineno or 1}: it cannot be parsed: {error.msg}"
         # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
@@ -110,7 +116,7 @@ class TestModule:
         # A class that has base classes may inherit its tests.
         is_plain_class = re.search(rf"^class {re.escape(parts[0])}:", self._source, re.MULTILINE)
         for part in parts[: 2 if is_plain_class else 1]:
-            if part and part not in self._words:
+            if part.isidentifier() and part not in self._words:
                 tests = sorted(word for word in self._words if word.lower().startswith("test"))
                 near = get_close_matches(part, tests, n=1)
                 return part, name.replace(part, near[0]) if near else None
