@@ -46,8 +46,8 @@ Loc: TypeAlias = tuple[str | int, ...]
 """Location by names of the model: ``("items", 2, "title")``."""
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# What is masked in JSON, or refused (the constants, which the json module would accept).
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]|NaN|-?Infinity')
+# What is masked in JSON.
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]')
 _TAG = "tag:yaml.org,2002:"
 _TAGS = {None, *(_TAG + name for name in ("str", "bool", "int", "float", "null", "map", "seq"))}
 # Parts of messages of PyYAML, and what to do.
@@ -296,13 +296,10 @@ def _masked_json(document: Document) -> str:
     """Return the text that the YAML parser should see. Raises :class:`Refused` for invalid JSON."""
     text = document.source.text
 
-    def refuse_constant(name: str) -> None:
-        found = next(each for each in _JSON_TOKEN.finditer(text) if each[0] == name)
-        raise document.refusal(found.start(), "NaN and Infinity are not JSON; write a finite number")
-
     try:
-        # Numbers stay text: converting a million digits to an integer would take long.
-        json.loads(text, parse_int=str, parse_float=str, parse_constant=refuse_constant)
+        # Numbers stay text: converting a million digits to an integer would take long. NaN and Infinity,
+        # which are no JSON, become text, which no place of a number accepts.
+        json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
         problem = f"invalid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise document.refusal(min(error.pos, len(text)), problem) from None

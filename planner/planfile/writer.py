@@ -118,12 +118,11 @@ class PlanDumper(yaml.SafeDumper):
         return cast("Any", self).represent_scalar(_TEXT, text, style=text_style(text))
 
 
+PlanDumper.add_representer(str, PlanDumper.represent_text)
+
+
 class _IndentedDumper(PlanDumper):
     indents_lists = True
-
-
-PlanDumper.add_representer(str, PlanDumper.represent_text)
-_IndentedDumper.add_representer(str, PlanDumper.represent_text)
 
 
 def text_style(text: str) -> str | None:

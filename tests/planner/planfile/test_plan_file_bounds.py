@@ -229,7 +229,7 @@ def test_known_keys_with_arbitrary_values_load_or_are_refused(
 )
 def test_json_is_accepted_exactly_if_the_standard_library_accepts_it(text: str) -> None:
     try:
-        expected = json.loads(text, parse_constant=_refuse, parse_int=str, parse_float=str)
+        expected = json.loads(text, parse_constant=str, parse_int=str, parse_float=str)
     except ValueError:
         with pytest.raises(Refused):
             compose(Source(text), is_json=True)
@@ -237,10 +237,6 @@ def test_json_is_accepted_exactly_if_the_standard_library_accepts_it(text: str) 
     document = compose(Source(text), is_json=True)
     if not document.faults:
         assert _plain(document.root) == _texts(expected)
-
-
-def _refuse(constant: str) -> object:
-    raise ValueError(constant)
 
 
 def _plain(node: Node) -> object:

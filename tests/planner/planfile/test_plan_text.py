@@ -189,9 +189,6 @@ class Indented(PlanDumper):
     indents_lists = True
 
 
-Indented.add_representer(str, PlanDumper.represent_text)
-
-
 @st.composite
 def block_texts(draw: st.DrawFn, plan: Plan) -> str:
     """Draw the plan as text in block style, or with its innermost values in flow style."""
