@@ -88,14 +88,11 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
     return plan if is_valid else None
 
 
-def faults_at(loaded: LoadedPlan, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
-    """Return the error for faults that only show in comparison with other files.
-
-    Each is a location by names of the model, ``("items", 2, "sub_plan")``, with the problem.
-    """
-    places = ((loaded.document.find(loc), problem) for loc, problem in found)
-    faults = [loaded.document.fault(place.start, place.path, problem) for place, problem in places]
-    return plan_file_error(shown_path(loaded.path), faults)
+def fault_at(loaded: LoadedPlan, loc: Loc, problem: str) -> PlanFileError:
+    """Return the error for a fault that only shows in comparison with other files, with its position."""
+    place = loaded.document.find(loc)
+    fault = loaded.document.fault(place.start, place.path, problem)
+    return plan_file_error(shown_path(loaded.path), [fault])
 
 
 def plan_id_of(path: Path) -> str | None:

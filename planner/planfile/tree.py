@@ -19,14 +19,13 @@ from planner.errors import PlanFileError, PlanTreeError
 from planner.model.base import qualified
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
 from planner.planfile.discovery import PLAN_ENDINGS, plan_boundary
-from planner.planfile.loader import LoadedPlan, faults_at, load_plan, plan_id_of
+from planner.planfile.loader import LoadedPlan, fault_at, load_plan, plan_id_of
 from planner.planfile.project_files import is_below
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from planner.planfile.document import Loc
     from planner.policy.criteria import Criterion
 
 MAX_LEVELS = 3
@@ -105,25 +104,26 @@ class PlanTree:
         Raises ``KeyError`` if the todo is no parent, and :class:`planner.errors.PlanFileError` with the
         faults of the sub-plan's file or of the key that names it.
         """
-        if todo_id in self._children:
-            return self._children[todo_id]
-        for index, todo in enumerate(self.loaded.plan.items):
+        for todo in self.loaded.plan.items:
             if todo.id == todo_id and todo.has_sub_plan:
-                try:
-                    return self.child_of(todo)
-                except SubPlanNotFound as unfound:
-                    raise faults_at(self.loaded, [_place(index, todo, unfound)]) from None
+                return self.child_of(todo)
         raise KeyError(todo_id)
 
     def child_of(self, parent: Todo) -> PlanTree:
         """Return the sub-plan of a parent as currently defined, which may differ from the file.
 
-        Raises :class:`planner.errors.PlanFileError`, and :class:`SubPlanNotFound`.
+        Raises :class:`planner.errors.PlanFileError` with the faults of its file or of the key that names it.
         """
         known = self._children.get(parent.id)
         if known is None:
             prefix, above = f"{self.prefix}{parent.id}{SEPARATOR}", (*self.above, self)
-            loaded = self._load(parent)
+            try:
+                loaded = self._load(parent)
+            except SubPlanNotFound as unfound:
+                key = "sub_plan" if parent.sub_plan is not None else "sub_project_id"
+                ids = [todo.id for todo in self.loaded.plan.items]
+                loc = ("items", ids.index(parent.id), key) if parent.id in ids else ()
+                raise fault_at(self.loaded, loc, str(unfound)) from None
             known = self._children[parent.id] = PlanTree(loaded, self.boundary, prefix, above)
         return known
 
@@ -180,20 +180,14 @@ class PlanTree:
 
     def _load_below(self, within: Collection[str] | None) -> Iterator[PlanFileError]:
         """Load sub-plans recursively, and yield their errors."""
-        unfound: list[tuple[Loc, str]] = []
-        for index, todo in enumerate(self.loaded.plan.items):
-            if not todo.has_sub_plan or not _leads_to(self.prefix + todo.id, within):
-                continue
-            try:
-                child = self.child_of(todo)
-            except PlanFileError as error:
-                yield error
-            except SubPlanNotFound as error:
-                unfound.append(_place(index, todo, error))
-            else:
-                yield from child._load_below(within)
-        if unfound:
-            yield faults_at(self.loaded, unfound)
+        for todo in self.loaded.plan.items:
+            if todo.has_sub_plan and _leads_to(self.prefix + todo.id, within):
+                try:
+                    child = self.child_of(todo)
+                except PlanFileError as error:
+                    yield error
+                else:
+                    yield from child._load_below(within)
 
     def _load(self, parent: Todo) -> LoadedPlan:
         """Load the sub-plan of a parent. Raises :class:`SubPlanNotFound`, for cycles and limits, too."""
@@ -314,12 +308,6 @@ def _qualified(todo: Todo, prefix: str, parent: Todo) -> Todo:
             "via": None if todo.via is None else prefix + todo.via,
         }
     )
-
-
-def _place(index: int, todo: Todo, unfound: SubPlanNotFound) -> tuple[Loc, str]:
-    """Return the fault of a parent, at the key that names its sub-plan."""
-    key = "sub_plan" if todo.sub_plan is not None else "sub_project_id"
-    return ("items", index, key), str(unfound)
 
 
 def _leads_to(parent_id: str, within: Collection[str] | None) -> bool:

@@ -152,7 +152,6 @@ def test_a_single_outcome_is_taken_for_the_current_plan(command: Command) -> Non
     ("change", "message"),
     [
         ({"step_id": "A"}, r"the plan 'shop' has no todo 'A'; did you mean 'a'\?$|name the id of a todo"),
-        ({"step_id": "elsewhere"}, "has no todo 'elsewhere'; name the id of a todo of this plan"),
         ({"plan": "other"}, r"the outcomes are of 'other' \(plan\.yaml\), not of 'shop'"),
         ({"success": None}, "success does not fit an outcome file"),
     ],

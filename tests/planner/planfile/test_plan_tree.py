@@ -222,8 +222,8 @@ def test_the_faults_of_all_files_are_reported_together_with_their_positions(tmp_
     with pytest.raises(PlanTreeError) as refused:
         tree.load_all()
 
-    told = {Path(error.path).name: len(error.faults) for error in refused.value.errors}
-    assert told == {"b.yaml": 2, "c.yaml": 1, "plan.yaml": 2}
+    told = sorted((Path(error.path).name, len(error.faults)) for error in refused.value.errors)
+    assert told == [("b.yaml", 2), ("c.yaml", 1), ("plan.yaml", 1), ("plan.yaml", 1)]
     assert re.search(r"b\.yaml:3:\d+ items\[0\]\.dependencies\[0\]: there is no", str(refused.value))
     assert str(refused.value).count("nobody") == 1
 
