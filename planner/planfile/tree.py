@@ -112,7 +112,7 @@ class PlanTree:
     def child_of(self, parent: Todo) -> PlanTree:
         """Return the sub-plan of a parent as currently defined, which may differ from the file.
 
-        Raises :class:`planner.errors.PlanFileError` with the faults of its file or of the key that names it.
+        Raises :class:`planner.errors.PlanFileError` with faults of its file, or of the key that names it.
         """
         known = self._children.get(parent.id)
         if known is None:
