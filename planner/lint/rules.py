@@ -236,14 +236,9 @@ def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
         # A todo before this one makes the file, and has to be allowed to.
         if noun != "target_file" and any(facts.waits_for(todo.id, each) for each in others):
             continue
-        exists = (
-            facts.project.glob_holds(path)
-            if is_glob(path)
-            else facts.project.kind(path) is not PathKind.MISSING
-        )
         guard = next((each for each in protected if allowed(path, (each,))), None)
         # An artifact that exists need not be written, so its protection does no harm.
-        if guard is not None and (noun == "target_file" or not exists):
+        if guard is not None and (noun == "target_file" or not facts.project.glob_holds(path)):
             message = f"the {noun} {path} is protected by '{guard}'"
             yield facts.finding("outside-allowed-files", todo, loc, message)
         # A glob counts as allowed if a pattern matches its text, as a star matches a star.
