@@ -225,13 +225,9 @@ def find_outcomes(
     subs, plan_id, verify = subs or {}, loaded.plan.todo_list_id, verify_command(loaded)
     path = PlanFolder(loaded.root, plan_id).outcomes if given is None else given
     shown = shown_path(path)
-    if path.is_dir():
-        raise OutcomeFileError(f"{shown}: this is a folder; name the outcome file in it")
     newest = next(past_runs(loaded.root, plan_id, "run_finished", "check_judged"), None)
     unfinished = newest if given is None and newest is not None and not newest.has_finished else None
-    if not path.exists():
-        if given is not None:
-            raise OutcomeFileError(f"{shown}: the file does not exist; run first: {verify}")
+    if given is None and not path.exists():
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
@@ -263,17 +259,14 @@ def find_outcomes(
             plan_change = one_line(f"{shown}: {problem}", limit=600)
     elif (problem := next(_misfits(document, loaded, subs), None)) is not None:
         raise OutcomeFileError(one_line(f"{shown}: the outcome file cannot be used: {problem}", limit=600))
-    files = None
-    if document.run.run_id:  # a single outcome, as a controller reports it, names no run
-        plans = [loaded.path, *(sub.path for sub in subs.values())]
-        files = changed_files(loaded.root, plan_id, document.run.run_id, plans)
+    plans = [loaded.path, *(sub.path for sub in subs.values())]
     return FoundOutcomes(
         path=path,
         verify=verify,
         document=document.model_copy(update={"plans": (reference,), "outcomes": tuple(outcomes)}),
         plan_change=plan_change,
         changed_todos=changed_todos,
-        files=files or ChangedFiles(),
+        files=changed_files(loaded.root, plan_id, document.run.run_id, plans),
         unfinished=unfinished,
     )
 
@@ -331,17 +324,18 @@ def _misfits(
             yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
 
 
-def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] = ()) -> ChangedFiles | None:
-    """Return the files changed since a run, without ``apart``, or ``None`` if unknown.
+def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] = ()) -> ChangedFiles:
+    """Return the files changed since a run, without ``apart``.
 
     A file counts if a verdict depends on it; further files count if they are code, or if a verdict's
-    dependencies are unknown. Unknown: the run is not kept, or there are too many files.
+    dependencies are unknown. None are known if the run is not kept, or if there are too many files.
     """
     runs = past_runs(root, plan_id, "check_judged", "run_finished")
-    run = next((each for each in runs if each.run_id == run_id), None)
-    names = set(islice(walk(root), MOST_FILES + 1))
+    # A single outcome, as a controller reports it, names no run.
+    run = next((each for each in runs if each.run_id == run_id), None) if run_id else None
+    names = set(islice(walk(root), MOST_FILES + 1)) if run else set[str]()
     if run is None or len(names) > MOST_FILES:
-        return None
+        return ChangedFiles()
     bases = {key: {} if each.rests_on is None else each.rests_on.files for key, each in run.checks.items()}
     unsure = {
         key
