@@ -351,7 +351,7 @@ _RULE_COLUMNS: Mapping[str, Mapping[str, Callable[[Explanation], str]]] = {
     "rule of planner validate": {
         "severity": lambda each: _fact(each, "severity"),
         "why": lambda each: each.means,
-        "fix": lambda each: each.do or "–",
+        "fix": lambda each: _fact(each, "do"),
     },
 }
 """Further columns of the table for each kind of rule; other kinds only have a description."""
@@ -410,10 +410,9 @@ def _categories() -> Iterator[str]:
     for each in found:
         yield f"\n## {each.word}\n"
         yield paragraph(each.means)
-        yield from (item(f"{name}: {_keys_as_code(text)}") for name, text in each.facts)
-        if each.check:
-            yield "\nTo check:\n"
-            yield from (item(text) for text in each.check)
+        yield from _further(each)
+        yield "\nTo check:\n"
+        yield from map(item, each.texts("check"))
 
 
 def _rules() -> Iterator[str]:
@@ -449,12 +448,12 @@ def _diagnosis_rules() -> Iterator[str]:
     for each in _of_kind(_DIAGNOSIS):
         yield f"\n## {each.word}\n"
         yield paragraph(each.means)
-        yield from (item(f"{name}: {_keys_as_code(text)}") for name, text in each.facts)
+        yield from _further(each)
         yield "\nWhat to do:\n"
-        yield from (item(text) for text in each.steps)
-        if each.examples:
+        yield from map(item, each.texts("do"))
+        if examples := each.texts("seen"):
             yield "\nSeen in the corpus:\n"
-            yield from (item(text) for text in each.examples)
+            yield from map(item, examples)
 
 
 def _words() -> Iterator[str]:
@@ -546,16 +545,22 @@ def _tools() -> Iterator[str]:
 def _explained(head: str, entries: Iterable[Explanation]) -> Iterator[str]:
     """Yield words with their meaning and remedy."""
     entries = tuple(entries)
-    advised = any(each.do for each in entries)
+    advised = any(each.texts("do") for each in entries)
     columns = (head, "meaning", "what to do") if advised else (head, "meaning")
     yield from rows(
         columns,
-        ((f"`{each.word}`", each.means, each.do or "–")[: len(columns)] for each in entries),
+        ((f"`{each.word}`", each.means, _fact(each, "do"))[: len(columns)] for each in entries),
     )
 
 
 def _fact(each: Explanation, name: str) -> str:
-    return dict(each.facts).get(name, "–")
+    return next(iter(each.texts(name)), "–")
+
+
+def _further(each: Explanation) -> Iterator[str]:
+    """Yield the facts that have no section of their own."""
+    sections = ("check", "do", "seen", "page")
+    yield from (item(f"{name}: {_keys_as_code(text)}") for name, text in each.facts if name not in sections)
 
 
 def _keys_as_code(text: str) -> str:

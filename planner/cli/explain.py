@@ -110,15 +110,11 @@ def _explain_word(word: str) -> int:
 def _show(screen: Screen, each: Explanation) -> None:
     screen.line(f"{screen.style(each.word, 'strong')}  {each.kind}")
     screen.paragraph(each.means, indent=2)
-    for name, text in each.facts:
-        screen.labelled(name, text)
-    if each.do:
-        screen.labelled("do", as_called(each.do))
-    for label, texts in (("check", each.check), ("do", each.steps), ("seen", each.examples)):
-        for position, text in enumerate(texts):
-            screen.labelled("" if position else label, f"- {text}")
-    if each.page:
-        screen.labelled("page", each.page)
+    before = ""
+    for label, text in each.facts:
+        mark = "- " if len(each.texts(label)) > 1 else ""
+        screen.labelled("" if label == before else label, f"{mark}{as_called(text)}")
+        before = label
 
 
 # -- runs ----------------------------------------------------------------------------------------------

@@ -39,19 +39,18 @@ class Explanation(NamedTuple):
 
     word: str
     kind: str
-    """What the word names: ``category``, ``verdict``, ``rule of the diagnosis`` …"""
+    """The kind of word: ``category``, ``verdict``, ``rule of the diagnosis`` …"""
     means: str
     facts: tuple[tuple[str, str], ...] = ()
-    """Further facts, as pairs of a label and a text."""
-    do: str | None = None
-    check: tuple[str, ...] = ()
-    """What to inspect."""
-    steps: tuple[str, ...] = ()
-    """What to do about it, the first step first."""
-    examples: tuple[str, ...] = ()
-    """Real cases: what was wrong, and the message that it produced."""
-    page: str | None = None
-    """The page of the documentation, relative to the project's root."""
+    """Further facts in the order of the screen, as pairs of a label and a text.
+
+    ``check`` says what to inspect, ``do`` what to do about it, ``seen`` is a real case, and ``page`` is the
+    page of the documentation. A label may occur several times.
+    """
+
+    def texts(self, label: str) -> list[str]:
+        """Return the facts of a label."""
+        return [text for name, text in self.facts if name == label]
 
 
 class Glossary:
@@ -95,16 +94,17 @@ def _categories() -> Iterator[Explanation]:
             ("acts", acts),
             ("routing", f"{key.value}, in a todo's failure_routing" if key else "no key"),
             ("planner", text["planner"]),
+            *(("check", each) for each in text["check"]),
         )
-        yield Explanation(category.value, "category", text["means"], pairs, check=tuple(text["check"]))
+        yield Explanation(category.value, "category", text["means"], pairs)
 
 
 def _words() -> Iterator[Explanation]:
     """Yield the verdicts, states, roles and further words of ``words.toml``, and the recipes."""
     for kind, texts in _toml("words.toml").items():
         for word, text in texts.items():
-            means, do = (text, None) if isinstance(text, str) else text
-            yield Explanation(word, kind, means, do=do)
+            means, *steps = [text] if isinstance(text, str) else text
+            yield Explanation(word, kind, means, tuple(("do", each) for each in steps))
     means = "A recipe: a todo with this name as verify gets each of these commands as a criterion."
     for name, commands in RECIPES.items():
         yield Explanation(name, "recipe", means, tuple(("runs", command) for command in commands))
@@ -119,35 +119,30 @@ def _plan_keys() -> Iterator[Explanation]:
         for key, shape in (pair for each in shapes for pair in each.get("properties", {}).items()):
             text = shape.get("description") or texts.get(part, {}).get(key)
             if text is not None:
-                means, page = " ".join(text.partition("\n\n")[0].split()), f"{KEYS_PAGE}#{part.lower()}"
-                yield Explanation(key, PLAN_KEY, means, (("of", part),), page=page)
+                means = " ".join(text.partition("\n\n")[0].split())
+                facts = (("of", part), ("page", f"{KEYS_PAGE}#{part.lower()}"))
+                yield Explanation(key, PLAN_KEY, means, facts)
 
 
 def _diagnosis_rules() -> Iterator[Explanation]:
     advice = _toml("diagnosis_advice.toml")
     rules = json.loads((FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8"))["rules"]
-    facts = {
-        rule["id"]: [
-            ("says", rule["category"]),
-            ("at fault", f"{rule['owner']}, mostly"),
-            ("sure", f"{rule['confidence']:.0%}, at most"),
-            *([("or else", rule["runner_up"])] if "runner_up" in rule else []),
-        ]
-        for rule in rules
-    }
-    facts[LEARNED] = [("says", "as corrected"), ("sure", "the share of people who agree")]
+    # That rule is made of what people have corrected, so the generated table does not have it.
     means = "Enough people have corrected the diagnosis of this failure in the same way."
-    # The rule is made of what people have corrected, so the generated table does not have it.
-    for rule in (*rules, {"id": LEARNED, "because": means}):
-        yield Explanation(
-            word=(name := rule["id"]),
-            kind="rule of the diagnosis",
-            means=rule["because"],
-            facts=tuple(facts[name]),
-            steps=tuple(advice[name]),
-            examples=tuple(rule.get("examples", ())),
-            page=f"{PAGE}#{name}",
-        )
+    learned = {"id": LEARNED, "because": means, "category": "as corrected"}
+    for rule in (*rules, learned):
+        name, owner, sure = rule["id"], rule.get("owner"), rule.get("confidence")
+        facts = {
+            "says": [rule["category"]],
+            "at fault": [f"{owner}, mostly"] if owner else [],
+            "sure": [f"{sure:.0%}, at most" if sure else "the share of people who agree"],
+            "or else": [rule["runner_up"]] if "runner_up" in rule else [],
+            "do": advice[name],
+            "seen": rule.get("examples", []),
+            "page": [f"{PAGE}#{name}"],
+        }
+        pairs = tuple((label, text) for label, texts in facts.items() for text in texts)
+        yield Explanation(name, "rule of the diagnosis", rule["because"], pairs)
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
@@ -161,8 +156,8 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
         yield from (Explanation(name, kind, means) for name, means in table.items() if name not in seen)
         seen |= table.keys()
     for name, rule in LINT_RULES.items():
-        facts = (("severity", rule.severity.value),)
-        yield Explanation(name, "rule of planner validate", rule.why, facts, rule.fix)
+        facts = (("severity", rule.severity.value), ("do", rule.fix))
+        yield Explanation(name, "rule of planner validate", rule.why, facts)
 
 
 def meanings() -> dict[str, dict[str, str]]:
