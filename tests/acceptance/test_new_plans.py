@@ -30,19 +30,6 @@ def planverify(folder: Path, *words: str) -> None:
     subprocess.run([PROGRAM, *words], cwd=folder, env=env, check=True, capture_output=True, timeout=120)
 
 
-def test_new_writes_a_valid_plan_and_replaces_none(tmp_path: Path) -> None:
-    first = planner(tmp_path, "new", "Export as CSV", "--template", "feature")
-    again = planner(tmp_path, "new", "Export as CSV")
-
-    assert first.out.startswith("wrote planverify.yaml: 2 todos\n")
-    assert planner(tmp_path, "validate").out == "ready: no findings\n"
-    assert (again.status, again.err) == (
-        2,
-        "planner: planverify.yaml exists already; name another file with -o, or add --force\n",
-    )
-    assert planner(tmp_path, "new", "Import CSV", "--force").status == 0
-
-
 @pytest.mark.parametrize("command", ["new", "decompose"])
 def test_new_hides_no_existing_plan_with_a_preferred_name(tmp_path: Path, command: str) -> None:
     (tmp_path / "plan.yaml").write_text("todo_list_id: mine\nitems: []\n")
@@ -54,6 +41,7 @@ def test_new_hides_no_existing_plan_with_a_preferred_name(tmp_path: Path, comman
         "planner: plan.yaml exists already; name another file with -o, or add --force\n",
     )
     assert not (tmp_path / "planverify.yaml").exists()
+    assert planner(tmp_path, command, "Add a tax to the price", "--force").status == 0
 
 
 @pytest.mark.parametrize(
@@ -82,21 +70,16 @@ def test_wrong_use_of_new_and_decompose_prints_one_line(
     assert not list(tmp_path.glob("*.yaml"))
 
 
-def test_decompose_needs_confirmation_to_plan_in_phases(tmp_path: Path) -> None:
-    asked = planner(tmp_path, "decompose", "-", given=GOAL)
-
-    assert asked.status == 11
-    assert "1. Cart (2 parts)" in asked.out
-    assert "--phases for a plan for each of these, or --flat" in asked.err
+def test_a_goal_with_phases_becomes_one_plan_or_a_plan_for_each_phase(tmp_path: Path) -> None:
+    assert planner(tmp_path, "decompose", "-", given=GOAL).status == 11
     assert not list(tmp_path.glob("*.yaml"))
 
-    assert planner(tmp_path, "decompose", "-", "--flat", "-o", "flat.yaml", given=GOAL).status == 0
-    one = ("--max-depth", "1", "-o", "one.yaml")
-    assert planner(tmp_path, "decompose", "-", *one, given=GOAL).status == 0
-    phased = planner(tmp_path, "decompose", "-", "--phases", given=GOAL)
+    for words in (("--flat",), ("--max-depth", "1", "--phases", "--force")):
+        assert planner(tmp_path, "decompose", "-", *words, given=GOAL).status == 0
+        assert not (tmp_path / "phases").exists()
+    phased = planner(tmp_path, "decompose", "-", "--phases", "--force", given=GOAL)
     assert phased.out.startswith("wrote planverify.yaml: 6 todos in 2 phases\n")
     assert sorted(path.name for path in (tmp_path / "phases").iterdir()) == ["cart.yaml", "checkout.yaml"]
-    assert planner(tmp_path, "validate").status == 0
 
 
 def test_a_phase_is_planned_from_the_results_of_the_previous_one(tmp_path: Path) -> None:

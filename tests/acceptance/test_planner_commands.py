@@ -143,12 +143,6 @@ def test_the_installed_command_and_the_module_have_the_same_version(red_shop: Ex
     assert installed == started("--version", cwd=red_shop.root)
 
 
-def test_nothing_is_coloured_in_a_pipe(red_shop: Example) -> None:
-    env = {"NO_COLOR": "", "TERM": "xterm-256color"}
-
-    assert "\x1b" not in forked(("next", "plan.yaml"), red_shop.root, env=env).out
-
-
 def test_a_closed_pipe_is_no_error(red_shop: Example) -> None:
     read, write = os.pipe()
     os.close(read)
