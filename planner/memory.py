@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from math import erf, fsum, sqrt
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog import RECIPES
@@ -368,14 +367,14 @@ _WORD = re.compile(r"[^\W\d]+|\d+(?:\.\d+)*")
 PYTHON = "python"
 """Default language."""
 
-_LANGUAGES: Mapping[str, str] = {
-    "node": ".js .jsx .mjs .cjs .ts .tsx .vue npm npx node yarn pnpm jest vitest eslint tsc",
-    "go": ".go go",
-    "rust": ".rs cargo",
-    PYTHON: ".py .pyi pytest python",
+_PROGRAMS: Mapping[str, str] = {
+    "node": "npm npx node yarn pnpm jest vitest eslint tsc",
+    "go": "go",
+    "rust": "cargo",
+    PYTHON: "pytest python",
 }
-_LANGUAGE_OF = {word: language for language, words in _LANGUAGES.items() for word in words.split()}
-"""Languages by file suffix or program."""
+_LANGUAGE_OF = {program: language for language, words in _PROGRAMS.items() for program in words.split()}
+"""Languages by program."""
 
 
 def task_kind(todo: Todo) -> TaskKind:
@@ -414,10 +413,6 @@ def words_of(text: str) -> list[str]:
 
 
 def language_of(todo: Todo) -> str:
-    """Return the language of the first file, else of the first command, that indicates one; else Python."""
-    spec = todo.controller_task_spec
-    target = () if spec is None or spec.target_file is None else (spec.target_file,)
-    artifacts = (artifact.path for artifact in todo.acceptance_criteria.expected_artifacts)
-    files = (PurePosixPath(file).suffix for file in (*target, *(todo.allowed_files or ()), *artifacts))
+    """Return the language of the first command with a known program; Python if there is none."""
     programs = (word for _, command in commands_of(todo) for word in command.cmd.split())
-    return next((_LANGUAGE_OF[word] for word in (*files, *programs) if word in _LANGUAGE_OF), PYTHON)
+    return next((_LANGUAGE_OF[word] for word in programs if word in _LANGUAGE_OF), PYTHON)
