@@ -337,10 +337,6 @@ def test_a_gate_leads_to_the_next_or_an_earlier_step(
 # -- workflows -------------------------------------------------------------------------------------
 
 
-def test_the_workflows_have_11_and_9_steps() -> None:
-    assert list(STEPS) == [("plan", n) for n in range(1, 12)] + [("execute", n) for n in range(1, 10)]
-
-
 @pytest.mark.parametrize("place", STEPS.values(), ids=lambda each: each.name)
 def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
     place: WorkflowStep, planner: Command

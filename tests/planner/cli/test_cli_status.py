@@ -87,13 +87,9 @@ def test_a_todo_of_a_sub_plan_is_found_by_qualified_or_plain_id(verified: Comman
     assert qualified.out.splitlines()[0] == "phase-2/buffer-impl  ✓ done"
     assert "after    phase-2/buffer-tests" in qualified.out
     assert verified("status", "plan.yaml", "buffer-impl").out == qualified.out
-
-
-def test_status_of_a_phase_shows_its_children(verified: Command) -> None:
-    ran = verified("status", "plan.yaml", "phase-2")
-
-    assert ran.out.splitlines()[0] == "phase-2  Phase 2: Buffer Management (2/2)  ✓ done"
-    assert "buffer-impl" in ran.out
+    first, *_, last = verified("status", "plan.yaml", "phase-2").out.splitlines()
+    assert first == "phase-2  Phase 2: Buffer Management (2/2)  ✓ done"
+    assert "buffer-impl" in last
 
 
 def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(verified: Command) -> None:
