@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from planner.catalog.tables import load_table
 from planner.cli.app import command
 from planner.cli.arguments import option
 from planner.cli.exits import Status, complain
@@ -30,39 +31,15 @@ from planner.store.run_rows import PASSED, RunRows
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from planner.model.outcome import Failure, Outcome
     from planner.store.run_log import RecordedRun
 
-BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)
-"""Histogram buckets for times of repair, in seconds. By default a branch may live ten minutes."""
-
 _LONGEST_LABEL = 100
 
-FAMILIES: Mapping[str, tuple[str, str]] = {
-    "runs": ("Gauge state", "Runs of a plan, by state."),
-    "blocked_workflows": ("Gauge cause", "Runs that wait for a person, or else for a repair."),
-    "halts": ("Counter reason", "Halted runs of a plan, by rule."),
-    "branches": ("Counter", "Branches made."),
-    "branch_resolution_seconds": (
-        "Histogram result",
-        "Time from the start of a branch until it passed or failed.",
-    ),
-    "verdicts": (
-        "Counter verdict category",
-        "Verifications, by verdict and category of the deciding failure.",
-    ),
-    "repairs": ("Counter result", "Repairs by branches and retries, by whether the failure was gone."),
-    "decisions": ("Counter decision", "Decisions of people on proposals."),
-    "work_seconds": ("Counter", "Reported time of work."),
-    "verification_seconds": ("Counter", "Reported time of verification."),
-    "budget_left": ("Gauge kind", "The rest of each budget in the latest run."),
-}
-"""Every metric of a plan by its name without ``planverify_``: its kind and labels, and its help text.
-
-Every metric has the label ``plan``, too.
-"""
+FAMILIES = load_table("data/metrics", "planner.cli")
+"""Every metric by its name without ``planverify_``: its kind, its labels besides ``plan``, and its help."""
 
 Sample: TypeAlias = "tuple[str, tuple[str, ...], float]"
 """What is added to a metric: its name, its labels except the plan, and the value."""
@@ -112,11 +89,11 @@ def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
     client.disable_created_metrics()
     registry = client.CollectorRegistry()
     families: dict[str, Any] = {}
-    for name, (about, text) in FAMILIES.items():
-        kind, *labels = about.split()
-        more: dict[str, Any] = {"buckets": BUCKETS} if kind == "Histogram" else {}
-        made = getattr(client, kind)
-        families[name] = made(f"planverify_{name}", text, ("plan", *labels), registry=registry, **more)
+    for name, row in FAMILIES.items():
+        labels = ("plan", *row.get("labels", ()))
+        more: dict[str, Any] = {"buckets": row["buckets"]} if "buckets" in row else {}
+        made = getattr(client, row["kind"])
+        families[name] = made(f"planverify_{name}", row["help"], labels, registry=registry, **more)
     unreadable, latest = 0, dict[str, State]()
     for run in runs:
         try:

@@ -55,21 +55,8 @@ USUAL_OUTPUT = Path("planverify.yaml")
 AGENTS = Path("AGENTS.md")
 BEGIN = "<!-- planverify: begin -->"
 END = "<!-- planverify: end -->"
-SECTION = f"""\
-{BEGIN}
-## Work and its verification
-
-The todos are in `{{plan}}`. A todo is done when its criteria pass, and not before.
-
-1. Show what to do: `planverify next`; the instructions for one todo: `planverify next --brief TODO`.
-2. Work only on that todo, and only in its `allowed_files`.
-3. Verify it: `planverify verify {{plan}}::TODO`; at the end, verify everything: `planverify verify`.
-4. Run `planverify next` again and follow it, until it shows that the plan is completed.
-
-Never edit these to make a check pass: existing tests, `conftest.py`, the settings of pytest, `{{plan}}`,
-or anything in `.planverify/`. If a criterion is wrong, report it: `planverify next` shows who decides.
-{END}
-"""
+SECTION = Path(__file__).with_name("data") / "agents.md"
+"""The section of ``AGENTS.md`` between these two lines, about the plan ``{plan}``."""
 _MOST_DONE = 20
 """The most finished todos that ``--after`` lists for those who work on the new plan."""
 
@@ -162,7 +149,7 @@ def with_section(page: str, plan: str) -> str:
 
     Raises ``UsageMistake`` if the page has one of the markers without the other behind or before it.
     """
-    section = SECTION.format(plan=plan)
+    section = SECTION.read_text(encoding="utf-8").format(plan=plan)
     if BEGIN not in page and END not in page:
         gap = "" if not page else "\n" if page.endswith("\n") else "\n\n"
         return f"{page}{gap}{section}"
