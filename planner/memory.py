@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from math import erf, fsum, sqrt
+from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog import RECIPES
@@ -54,10 +54,8 @@ is multiplied by :data:`SAME_SORT`."""
 
 ENOUGH = 1.5
 """Minimum weight of experiences with a role before it is advised …"""
-SURE = 0.75
-"""… minimum probability that it is better than the default …"""
-MARGIN = 0.1
-"""… and minimum difference of the rates."""
+MARGIN = 0.15
+"""… and minimum difference of its rate from that of the default."""
 
 NOT_MEMORYS = frozenset({Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT})
 """Families of failures for which memory never changes the role."""
@@ -147,17 +145,6 @@ def believe(experiences: Iterable[tuple[bool, float]], well: float = 1.0) -> Bel
     return Belief((well + fsum(weight for good, weight in pairs if good)) / (2.0 + seen), seen)
 
 
-def surely_better(one: Belief, other: Belief) -> float:
-    """Return the probability that the chance ``one`` exceeds ``other``.
-
-    Both are approximated by normal distributions with the variances of their beta distributions.
-    """
-    # The variance of Beta(a, b) is mean * (1 - mean) / (a + b + 1), and the prior adds 2 to a + b. The
-    # lower bound keeps the division below defined.
-    variances = (max(each.rate * (1.0 - each.rate) / (each.seen + 3.0), 1e-12) for each in (one, other))
-    return 0.5 * (1.0 + erf((one.rate - other.rate) / sqrt(2.0 * sum(variances))))
-
-
 def text_of(todo: Todo, failure: Failure | None = None) -> str:
     """Return the text under which memory stores and compares a todo, or the repair of its failure."""
     head = None if failure is None else failure.stack_trace_head
@@ -217,7 +204,7 @@ class Memory:
         """Return the role that should repair a failure; ``default`` is that of the static tables.
 
         The role differs from the default only if a person corrected this failure, or if the numbers are
-        clear (:data:`ENOUGH`, :data:`SURE`, :data:`MARGIN`). It never does for failures of sandbox, budget
+        clear (:data:`ENOUGH`, :data:`MARGIN`). It never does for failures of sandbox, budget
         or environment, or if the todo's ``failure_routing`` names the category or its key.
         """
         category = failure.category
@@ -236,9 +223,9 @@ class Memory:
             beliefs = {role: standings[role].belief for role in (default, *WORKERS)}
             better = max(beliefs, key=lambda role: beliefs[role].rate)
             one, other = beliefs[better], beliefs[default]
-            # Few or close experiences change nothing: a wrong change costs a whole turn of work.
-            is_clear = one.seen >= ENOUGH and one.rate - other.rate >= MARGIN
-            if is_clear and surely_better(one, other) >= SURE:
+            # Few or close experiences change nothing: a wrong change costs a whole turn of work. The prior
+            # in each rate already keeps few experiences close.
+            if one.seen >= ENOUGH and one.rate - other.rate >= MARGIN:
                 best = better
             elif one.seen > 0 and one.rate > other.rate:
                 reasons.append(f"too few cases to prefer the {better} to the {default}")

@@ -61,7 +61,7 @@ DECLARED = [repair(Role.ARCHITECT, True, of=IMPORT)] * 4
 @pytest.mark.parametrize(
     ("held", "failure", "days", "role"),
     [
-        ([*fixed_of_100(Role.DEBUGGER, 92), *OF_TESTER], SLOW, 0, Role.DEBUGGER),
+        ([*fixed_of_100(Role.DEBUGGER, 97), *OF_TESTER], SLOW, 0, Role.DEBUGGER),
         ([*fixed_of_100(Role.DEBUGGER, 88), *OF_TESTER], SLOW, 0, Role.TESTER),
         (DEBUGGER, SLOW, 20, Role.DEBUGGER),
         (DEBUGGER, SLOW, 90, Role.TESTER),

@@ -23,7 +23,6 @@ from planner.memory import (
     jaccard,
     ngrams,
     own_title,
-    surely_better,
     task_kind,
     text_of,
     words_of,
@@ -157,8 +156,8 @@ def test_a_success_raises_the_rate_in_any_order(found: list[tuple[bool, float]],
 
 def test_few_records_are_weak_evidence() -> None:
     assert believe(()) == Belief(0.5, 0)
-    assert surely_better(Belief(0.8, 1), Belief(0.4, 1)) < 0.9
-    assert surely_better(Belief(0.8, 48), Belief(0.4, 48)) > 0.999
+    assert believe([(True, 1)]).rate == pytest.approx(2 / 3)
+    assert believe([(True, 48)]).rate == pytest.approx(0.98)
 
 
 def test_words_with_one_stem_are_similar_in_any_order() -> None:
@@ -305,7 +304,6 @@ def test_the_memory_page_names_the_constants_of_the_code() -> None:
         f"Jaccard similarity of {memory.ALIKE} or more",
         f"that they weigh {memory.ENOUGH} or more",
         f"better by {100 * memory.MARGIN:.0f} points at least",
-        f"with a probability of {100 * memory.SURE:.0f} %",
     ]
 
     assert [each for each in (*constants, *(f"`{name}`" for name in quoted)) if each not in words] == []
