@@ -14,11 +14,11 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NoReturn
 
+import planner_command
 from sample_documents import run_info
 from text_bundles import write_files
 
@@ -33,17 +33,8 @@ MODULES = {"planner": "planner.cli", "planverify": "pytest_planverify.cli"}
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """Exit status and output of the command."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
+class Ran(planner_command.Ran):
+    """Exit status and output of the command, with the actions of `planner next --json`."""
 
     @property
     def actions(self) -> list[dict[str, Any]]:
