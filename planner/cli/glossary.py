@@ -20,7 +20,7 @@ from planner.planfile.schemas import schema
 from planner.revise.strategies import REVISION_RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 FOLDER = Path(__file__).parent / "data"
 """The folder of the data files in the package."""
@@ -126,19 +126,20 @@ def _plan_keys() -> Iterator[Explanation]:
 
 def _diagnosis_rules() -> Iterator[Explanation]:
     advice = _toml("diagnosis_advice.toml")
-    rules = json.loads((FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8"))["rules"]
+    data = json.loads((FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8"))
+    rules: list[dict[str, Any]] = data["rules"]
     # That rule is made of what people have corrected, so the generated table does not have it.
     means = "Enough people have corrected the diagnosis of this failure in the same way."
     learned = {"id": LEARNED, "because": means, "category": "as corrected"}
     for rule in (*rules, learned):
         name, owner, sure = rule["id"], rule.get("owner"), rule.get("confidence")
-        facts = {
+        facts: dict[str, Sequence[str]] = {
             "says": [rule["category"]],
             "at fault": [f"{owner}, mostly"] if owner else [],
             "sure": [f"{sure:.0%}, at most" if sure else "the share of people who agree"],
             "or else": [rule["runner_up"]] if "runner_up" in rule else [],
             "do": advice[name],
-            "seen": rule.get("examples", []),
+            "seen": rule.get("examples", ()),
             "page": [f"{PAGE}#{name}"],
         }
         pairs = tuple((label, text) for label, texts in facts.items() for text in texts)
