@@ -41,7 +41,7 @@ ALIKE = 0.25
 """Similarity (0 to 1) below which texts are unrelated."""
 
 SAME_SORT = 0.3
-"""Weight of an unrelated todo of the same kind, or of an unrelated repair of the same category."""
+"""Weight of an unrelated repair of the same category."""
 
 WORTH_A_RECIPE = 0.25
 """Minimum estimated chance that a recipe finds a failure, as it costs a small part of a turn of work …"""
@@ -234,16 +234,13 @@ class Memory:
         return RoutingAdvice(best, confidence, because, best is not default)
 
     def _similar_todos(self, todo: Todo) -> list[tuple[float, PastTodo]]:
-        """Return the past todos with a similar text or of the same kind, with their similarity."""
-        kind = task_kind(todo)
-        description = f"{kind} {text_of(todo)}"
+        """Return the past todos with a similar kind and text, with their similarity."""
+        description = f"{task_kind(todo)} {text_of(todo)}"
         if description not in self._known:
-            grams, found = ngrams(description), self._known.setdefault(description, [])
-            for past in self.records.todos:
-                like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
-                # Unrelated work of the same kind tells something, but less than similar work.
-                if like >= ALIKE or past.task_kind == kind:
-                    found.append((like if like >= ALIKE else SAME_SORT, past))
+            grams = ngrams(description)
+            past = self.records.todos
+            found = ((jaccard(grams, ngrams(f"{each.task_kind} {each.text}")), each) for each in past)
+            self._known[description] = [pair for pair in found if pair[0] >= ALIKE]
         return self._known[description]
 
     def _standing(self, role: Role, failure: Failure, grams: Set[str], now: float) -> _Standing:
