@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
+from planner.catalog.tables import load_table
 from planner.errors import PlannerError, StoreError
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 from planner.planfile.plan_folder import HOME, make_home
@@ -86,61 +87,10 @@ def _table(name: str, columns: str) -> sql.Table:
 INDEX = sql.Table("planverify_index", METADATA, sql.Column("version", sql.Integer, primary_key=True))
 """One row: the version of the tables."""
 
-SOURCES = _table("sources", "origin:text name:text stamp:word")
-"""The files that the rows were derived from, with their stamps at that moment."""
-
-RUNS = _table(
-    "runs",
-    "run_id:text plan_id:text path:text fingerprint:text goal:text log:text opened:word closed:word? "
-    "state:word events:count blocked:json blocked_since:word?",
-)
-"""Runs of the engine; ``blocked_since`` is set while the run waits for an answer or has blocked todos."""
-
-VERIFICATIONS = _table(
-    "verifications",
-    "run_id:text plan_id:text started:word scope:word exit_status:count done:count todos:count",
-)
-"""Runs of ``pytest --planverify``."""
-
-REPAIRS = _table(
-    "repairs",
-    "branch_id:text? parent_id:text depth:count via:text? role:word category:word signature:text? "
-    "opened:word closed:word? attempts:count outcome:word? resolution:word? duration_seconds:float? "
-    "at:word fingerprint:text task_kind:word text:text strategy:text fixed:bool?",
-)
-"""Repairs of a failed todo ``parent_id``: by a branch, or by a retry (no ``branch_id``).
-
-``fixed`` is whether the failure vanished; null until that is known, and for branches that repair an
-undiagnosed failure, of which memory learns nothing. ``outcome`` is how a branch ended, ``resolution`` what
-the verification of its parent then decided."""
-
-FAILURES = _table(
-    "failures",
-    "run_id:text plan_id:text fingerprint:text? at:word todo_id:text category:word signature:text? "
-    "role:word? head:text?",
-)
-"""All failures of all verifications."""
-
-QUESTIONS = _table(
-    "questions",
-    "question_id:text kind:word todo_id:text question:text digest:text asked:word decision:text? "
-    "decided:word? decided_by:text? because:text?",
-)
-"""Questions and approval requests to people, with their decisions."""
-
-TODOS = _table(
-    "todos",
-    "todo_id:text at:word fingerprint:text task_kind:word text:text role:word done:bool first_time:bool "
-    "categories:json",
-)
-"""Memory: results of todos that were worked on until they were done or given up."""
-
-CORRECTED = _table(
-    "corrections",
-    "at:word fingerprint:text signature:text category:word role:word right_category:word? "
-    "right_owner:word? by:text? because:text?",
-)
-"""Memory: people's corrections of diagnoses."""
+_TABLES = {name: _table(name, columns) for name, columns in load_table("index", "planner.store").items()}
+SOURCES, RUNS, VERIFICATIONS = _TABLES["sources"], _TABLES["runs"], _TABLES["verifications"]
+REPAIRS, FAILURES, QUESTIONS = _TABLES["repairs"], _TABLES["failures"], _TABLES["questions"]
+TODOS, CORRECTED = _TABLES["todos"], _TABLES["corrections"]
 
 OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTED)
 """Tables with rows derived from files."""
