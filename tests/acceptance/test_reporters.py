@@ -17,82 +17,13 @@ import pytest
 from example_project import Example
 from real_command import Finished, run_pytest
 from reporting_driver import Reported, criterion, run_criteria
+from text_bundles import read_bundle
 
 from planner.model.outcome import Outcome
 from pytest_planverify.reports.reporters import GivenOptions
 
-FILES = {
-    "conftest.py": """
-        import pytest
-
-        @pytest.fixture
-        def closed():
-            yield
-            raise RuntimeError("does not close")
-    """,
-    "shop/__init__.py": "",
-    "shop/prices.py": """
-        def price():
-            return 1
-
-        def discount(loud):
-            if loud:
-                return 3
-            return 2
-
-        def unused():
-            return 3
-    """,
-    "tests/test_price.py": """
-        import warnings
-        import pytest
-        from shop.prices import price
-
-        @pytest.mark.parametrize("amount", [1, 2])
-        def test_price(amount, record_property):
-            record_property("amount", amount)
-            print("priced", amount)
-            warnings.warn("prices will rise", DeprecationWarning)
-            assert price() == 1
-
-        @pytest.mark.skip(reason="no stock")
-        def test_stock(): pass
-    """,
-    "tests/test_discount.py": """
-        import pytest
-        from shop.prices import discount
-
-        class TestDiscount:
-            def test_quiet(self): assert discount(False) == 2
-
-        @pytest.mark.xfail(reason="not yet")
-        def test_loud(record_testsuite_property):
-            record_testsuite_property("branch", "main")
-            assert discount(False) == 3
-    """,
-    "tests/test_plugins.py": """
-        from pytest_html import extras as kinds
-
-        def test_extras(extras, json_metadata):
-            extras.append(kinds.text("three for two", name="poster"))
-            json_metadata["shop"] = "corner"
-    """,
-    "tests/test_red.py": """
-        import pytest
-        from shop.prices import discount
-
-        def test_wrong():
-            print("wrong price")
-            assert discount(False) == 4
-
-        @pytest.fixture
-        def broken(): raise ValueError("no such shop")
-
-        def test_no_shop(broken): pass
-
-        def test_not_closed(closed): pass
-    """,
-}
+SUPPORT = Path(__file__).parents[1] / "support"
+FILES = read_bundle(SUPPORT / "reporters.txt")
 
 COMMANDS = (
     "tests/test_price.py",
@@ -335,24 +266,6 @@ def report(
     )
 
 
-RED = {
-    "conftest.py": """
-        import os
-        def pytest_addoption(parser): parser.addoption("--sale")
-        def pytest_configure(config): os.environ["SALE"] = config.getoption("--sale") or "0"
-    """,
-    "tests/test_env.py": "import os\ndef test_env(): assert os.environ.get('SALE') != '1'\n",
-    "tests/test_dies.py": """
-        import os
-        def test_a(): pass
-        def test_dies(): os._exit(3)
-    """,
-    "tests/test_broken.py": "import nowhere\n",
-    "sub/pytest.ini": "[pytest]\n",
-    "sub/tests/test_a.py": "def test_red():\n    print('wrong price')\n    assert 0\n",
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A reported run and its folder."""
@@ -368,7 +281,7 @@ class Run:
 @pytest.fixture(scope="module")
 def red(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a run of commands that fail in all ways."""
-    example = Example(tmp_path_factory.mktemp("red"), RED)
+    example = Example(tmp_path_factory.mktemp("red"), read_bundle(SUPPORT / "reporters_red.txt"))
     reported = report(
         example,
         ["-rA", "--junitxml=j.xml", "--tb=short", *ANNOTATIONS],
@@ -519,7 +432,7 @@ def test_coverage_contexts_and_appended_data_are_kept(example: Example):
 
     earlier = coverage.CoverageData(basename=str(example.root / ".coverage"))
     earlier.set_context("earlier")
-    earlier.add_lines({str(example.root / "shop/prices.py"): [3]})  # the body of price()
+    earlier.add_lines({str(example.root / "shop/prices.py"): [2]})  # the body of price()
     earlier.write()
     options = [*COVERAGE, "--cov-context=test", "--cov-append", "--cov-fail-under=70"]
 
