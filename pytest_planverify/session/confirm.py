@@ -77,7 +77,7 @@ def confirm(
     may decide. ``company`` tells that other criteria ran concurrently with the first run. ``executed``
     holds the recordings of the further runs made so far.
     """
-    repeated: list[_Repeated] = []
+    repeated: list[tuple[Judgement, Mapping[str, TestOutcome]]] = []
     unanswered, started = False, time.monotonic()
     for _ in range(most):
         judgement = again()
@@ -86,9 +86,12 @@ def confirm(
         if judgement.verdict is not Verdict.PASSED and (timed_out or not judgement.is_red):
             unanswered = True
             break
-        repeated.append(_Repeated(judgement))
+        # If the session itself failed, by dying for example, its passed tests prove nothing.
+        is_of_tests = all(each.kind in _KINDS_OF_TESTS for each in judgement.evidence)
+        outcomes = {test.nodeid: test.outcome for test in judgement.tests if is_of_tests}
+        repeated.append((judgement, outcomes))
         still_red = [
-            each for each in first.evidence if not any(run.confirmation_of(each).passed for run in repeated)
+            each for each in first.evidence if not any(_confirmation(each, *run).passed for run in repeated)
         ]
         # Recorded by the first repetition alone, as recording slows tests down.
         recorded = next(filter(None, executed), None)
@@ -98,21 +101,14 @@ def confirm(
         draws = (depends_on_chance(each, root, recorded) for each in still_red[:MOST_ASKED])
         if not judgement.is_red or not still_red or not enough(draws):
             break
-    first.runs, first.reds = 1 + len(repeated), 1 + sum(each.judgement.is_red for each in repeated)
+    first.runs, first.reds = 1 + len(repeated), 1 + sum(each.is_red for each, _ in repeated)
     where = "company" if company else "alone"
-    first_run = Confirmation(where=where, passed=False, duration_ms=first.duration_ms)
-    first.evidence = tuple(
-        each.model_copy(
-            update={
-                "confirmations": (
-                    *each.confirmations,
-                    first_run,
-                    *(run.confirmation_of(each) for run in repeated),
-                )
-            }
-        )
-        for each in first.evidence
-    )
+    seen = Confirmation(where=where, passed=False, duration_ms=first.duration_ms)
+    found: list[Evidence] = []
+    for piece in first.evidence:
+        runs = (*piece.confirmations, seen, *(_confirmation(piece, *run) for run in repeated))
+        found.append(piece.model_copy(update={"confirmations": runs}))
+    first.evidence = tuple(found)
     if first.reds < first.runs:
         first.verdict = Verdict.FLAKY
         first.reason = f"passed and failed on the same code: failed {first.reds} of {first.runs} times"
@@ -121,23 +117,13 @@ def confirm(
     return first
 
 
-class _Repeated:
-    """One further run of the command."""
-
-    def __init__(self, judgement: Judgement) -> None:
-        self.judgement = judgement
-        # If the session itself failed, by dying for example, its passed tests prove nothing.
-        is_of_tests = all(each.kind in _KINDS_OF_TESTS for each in judgement.evidence)
-        self._outcomes = {test.nodeid: test.outcome for test in judgement.tests if is_of_tests}
-
-    def confirmation_of(self, piece: Evidence) -> Confirmation:
-        """Return this run's result for a piece of evidence: its test's if that ran, else the command's."""
-        outcome = self._outcomes.get(piece.nodeid or "")
-        passed = not self.judgement.is_red
-        # A test that was skipped or not run this time neither passed nor failed.
-        if outcome is not None and (outcome.is_red or outcome.value in PROVING):
-            passed = not outcome.is_red
-        return Confirmation(where="alone", passed=passed, duration_ms=self.judgement.duration_ms)
+def _confirmation(piece: Evidence, run: Judgement, outcomes: Mapping[str, TestOutcome]) -> Confirmation:
+    """Return a further run's result for a piece of evidence: its test's if that ran, else the command's."""
+    outcome, passed = outcomes.get(piece.nodeid or ""), not run.is_red
+    # A test that was skipped or not run this time neither passed nor failed.
+    if outcome is not None and (outcome.is_red or outcome.value in PROVING):
+        passed = not outcome.is_red
+    return Confirmation(where="alone", passed=passed, duration_ms=run.duration_ms)
 
 
 # -- what the tests of a confirmation executed ---------------------------------------------------------

@@ -24,6 +24,7 @@ from planner.model.journal import CheckRun
 from planner.model.plan import Budget
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
 from planner.planfile.project_files import OWN_REPORTS
+from planner.policy.outcomes import sub_plan_verdict
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.checks.result import JudgedCommand, file_of
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.evidence import BudgetFact
-    from planner.model.outcome import Check
     from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
@@ -518,22 +518,14 @@ class SessionRun:
                 if not self._is_blocked(todo):
                     self._evaluate(todo, over=self._is_over)
                 # At once, so that no command of a todo that depends on it is started.
-                runs = self.result.checks[todo.id].values()
                 self.result.note_failed([todo])
                 if not self._settings.collect_only and todo.id in self.asked:
-                    self._show_todo(todo, [run.check for run in runs])
-
-    def _show_todo(self, todo: Todo, checks: Sequence[Check]) -> None:
-        """Show a todo whose criteria all have verdicts, with the worst of these."""
-        seen = {check.counts_as for check in checks}
-        order = (
-            Verdict.FAILED,
-            Verdict.FLAKY,
-            *(each for each in Verdict if each is not Verdict.PASSED),
-        )
-        worst = next((each for each in order if each in seen), Verdict.PASSED if seen else Verdict.NOT_RUN)
-        state = Verdict.BLOCKED if self.result.blockers(todo) else worst
-        self._progress.todo_decided(todo.id, todo.title, state, checks)
+                    checks = [run.check for run in self.result.checks[todo.id].values()]
+                    seen = {check.counts_as for check in checks}
+                    red = (each for each in (Verdict.FAILED, Verdict.FLAKY) if each in seen)
+                    worst = next(red, sub_plan_verdict(seen))
+                    state = Verdict.BLOCKED if self.result.blockers(todo) else worst
+                    self._progress.todo_decided(todo.id, todo.title, state, checks)
 
     def _evaluate(self, todo: Todo, *, over: bool = False) -> None:
         """Evaluate a todo's criteria that are no commands; skip them if one of its commands was not run.
@@ -633,16 +625,10 @@ class SessionRun:
 
         If all have theirs, return the last todo of the order.
         """
-        current = tuple(dict.fromkeys(job.todo.id for job in running))
+        checks, criteria = self.result.checks, self.flat.loaded.criteria
         order = [todo.id for todo in self._schedule.order]
-        waiting = [
-            todo_id
-            for todo_id in order
-            if any(
-                each.id not in self.result.checks[todo_id] for each in self.flat.loaded.criteria[todo_id]
-            )
-        ]
-        return current or tuple(waiting[:1] or order[-1:])
+        waiting = [name for name in order if any(each.id not in checks[name] for each in criteria[name])]
+        return tuple(dict.fromkeys(job.todo.id for job in running)) or tuple(waiting[:1] or order[-1:])
 
 
 def _is_cut(job: Job) -> bool:

@@ -420,15 +420,14 @@ def _with_own_basetemp(args: tuple[str, ...], root: Path, name: str) -> tuple[st
     pytest empties the folder at its start, and with it the files of workers that run at the same time.
     """
     own: list[str] = []
-    for word in args:
-        if own[-1:] == ["--basetemp"]:
-            own[-1], word = "", f"--basetemp={word}"
-        if word.startswith("--basetemp="):
+    for option in split_options(args):
+        if option.name == "--basetemp" and option.value:
             with suppress(OSError):  # pytest reports a folder that cannot be made
-                (root / word.removeprefix("--basetemp=")).mkdir(parents=True, exist_ok=True)
-            word = f"{word}/{name}"
-        own.append(word)
-    return tuple(filter(None, own))
+                (root / option.value).mkdir(parents=True, exist_ok=True)
+            own.append(f"--basetemp={option.value}/{name}")
+        else:
+            own += option.words
+    return tuple(own)
 
 
 def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
