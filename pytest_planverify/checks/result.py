@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import Evidence
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
+from planner.model.verdicts import Witness
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Judgement:
     forgiven: bool = False
     """Whether pre-existing failures were disregarded, so that the session's exit status has no meaning."""
     properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    witness: Witness = Witness.PLUGIN
+    """What a verdict on tests rests on."""
     runs: int = 1
     """Number of runs, including confirmations."""
     reds: int | None = None

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from planner.model.outcome import FixtureUse
     from planner.model.plan import Quarantine, Todo
-    from planner.model.verdicts import Witness
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
@@ -112,7 +111,6 @@ def check_run(
     judgement: Judgement,
     *,
     isolation: Isolation = Isolation.PARENT,
-    witness: Witness | None = None,
     fixture: tuple[FixtureUse, Evidence | None] | None = None,
 ) -> CheckRun:
     """Return the check of a judged criterion; an unusable data file fails it, too."""
@@ -128,7 +126,7 @@ def check_run(
         more = {
             "runs": judgement.runs,
             "reds": int(verdict.is_red) if judgement.reds is None else judgement.reds,
-            "witness": witness,
+            "witness": judgement.witness,
             "tests": judgement.tests,
             "events": judgement.events,
             "fixture": use,

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import xml.etree.ElementTree as ET
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.pytest_arguments import split_options
-from planner.catalog.test_paths import is_test_module
 from planner.model.evidence import CommandFact, ExceptionFact, Frame, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.processes import ProcessResult, run_process
@@ -27,6 +24,7 @@ from pytest_planverify.session.records import Death, RawEvidence, TestRecord, Wo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_planverify.checks.result import JudgedCommand
 
@@ -47,8 +45,8 @@ def run_foreign(
     env: Mapping[str, str],
     folder: Path,
     watch: Callable[[], None] | None = None,
-) -> tuple[Judgement, Witness]:
-    """Run the command; return its judgement and the witness that it rests on.
+) -> Judgement:
+    """Run the command; return its judgement, with the witness that it rests on.
 
     The command is run again with the next witness if pytest refused the option of the first one. Without
     any report the exit status is the witness. Reports are written to ``folder``; ``watch`` is called
@@ -70,7 +68,7 @@ def run_foreign(
         try:
             result = run_process(argv, cwd=root, env=env, timeout_seconds=limit, watch=watch)
         except OSError as error:
-            return _not_started(judged, launcher, args, error), Witness.EXIT_CODE
+            return _not_started(judged, launcher, args, error)
         # A missing, incomplete or invalid report is no witness.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
             record, witness = read_report(file, attempt), attempt
@@ -80,8 +78,8 @@ def run_foreign(
     assert result is not None
     _add_end(record, result)
     judgement = judge(judged, record)
-    judgement.duration_ms = result.duration_ms
-    return judgement, witness
+    judgement.duration_ms, judgement.witness = result.duration_ms, witness
+    return judgement
 
 
 def _not_started(
@@ -91,7 +89,9 @@ def _not_started(
     reason = f"{launcher[0]} cannot be started: {error.strerror or error}"
     fact = CommandFact(argv=(*launcher, *args), tool="pytest", purpose="test", found=False)
     evidence = judged.evidence(EvidenceKind.COMMAND, reason, command=fact)
-    return Judgement(verdict=Verdict.INCONCLUSIVE, reason=reason, evidence=(evidence,))
+    return Judgement(
+        verdict=Verdict.INCONCLUSIVE, reason=reason, evidence=(evidence,), witness=Witness.EXIT_CODE
+    )
 
 
 def _add_end(record: WorkerRecord, result: ProcessResult) -> None:
@@ -163,56 +163,30 @@ def _facts(kind: str, phase: str, nodeid: str, entry: Mapping[str, Any]) -> RawE
         "kind": kind,
         "phase": phase,
         "headline": message.splitlines()[0] if message else "failed",
-        "exceptions": (_exception(message, _frames(longrepr, crash, nodeid)),),
+        "exceptions": (_exception(nodeid, longrepr, message, crash),),
         "longrepr": longrepr[-20_000:],
         "stdout_tail": str(entry.get("stdout") or "")[-8_000:],
         "stderr_tail": str(entry.get("stderr") or "")[-8_000:],
     }
 
 
-_PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<function>\S+))?", re.MULTILINE)
-"""Location line in pytest's failure report."""
+def _exception(nodeid: str, longrepr: str, message: str, crash: Mapping[str, Any]) -> ExceptionFact:
+    """Parse pytest's report of a failure, else the message ``TYPE: TEXT`` with the place of the crash.
 
-
-def _frames(longrepr: str, crash: Mapping[str, Any], nodeid: str) -> tuple[Frame, ...]:
-    """Return the frames in a failure report, outermost first, or the crash location if it shows none."""
-    file, _, names = nodeid.partition("::")
-    test = names.rpartition("::")[2].partition("[")[0]
-    frames = tuple(
-        Frame(
-            path=found["path"],
-            line=int(found["line"]),
-            function=found["function"] or (test if found["path"] == file else ""),
-            side=_side(found["path"], file),
-        )
-        for found in _PLACE.finditer(longrepr)
-    )
-    if frames or "path" not in crash:
-        return frames
-    return (
-        Frame(path=str(crash["path"]), line=int(crash.get("lineno", 0)), function=test, side=Side.TEST),
-    )
-
-
-def _side(path: str, test_file: str) -> Side:
-    """Return the owner of a file by its path alone: pytest prints files of the project relatively."""
-    if "site-packages/" in path or Path(path).is_absolute() or path.startswith(".."):
-        return Side.THIRD_PARTY
-    is_test = path == test_file or is_test_module(path) or path.endswith("conftest.py")
-    return Side.TEST if is_test else Side.PRODUCT
-
-
-def _exception(message: str, frames: tuple[Frame, ...]) -> ExceptionFact:
-    """Parse ``TYPE: TEXT``. A message without a type is that of an assertion, whose type pytest omits."""
-    name, separator, text = message.partition(":")
-    if not separator or not name.replace(".", "").replace("_", "").isalnum():
-        name, text = "AssertionError", message
-    calls = "".join(f'  File "{each.path}", line {each.line}, in {each.function}\n' for each in frames)
-    # Extracts further facts from the message, such as the name of a missing module.
-    parsed = read_traceback(f"Traceback (most recent call last):\n{calls}{name}: {text.strip()}")
-    if parsed is not None:
-        return parsed.model_copy(update={"frames": frames})
-    return ExceptionFact(type=name.rpartition(".")[2], qualified=name, message=text.strip(), frames=frames)
+    A message without a type is that of an assertion, whose type pytest omits.
+    """
+    test = nodeid.partition("[")[0].rpartition("::")[2] if "::" in nodeid else "<module>"
+    if (found := read_traceback(f"___ {test} ___\n{longrepr}")) is not None:
+        return found
+    frames: tuple[Frame, ...] = ()
+    if "path" in crash:
+        line = int(crash.get("lineno", 0))
+        frames = (Frame(path=str(crash["path"]), line=line, function=test, side=Side.TEST),)
+    first = message.partition("\n")[0]
+    found = read_traceback(f'Traceback (most recent call last):\n  File "x", line 1, in x\n{first}')
+    if found is None:
+        found = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message)
+    return found.model_copy(update={"frames": frames})
 
 
 _JUNIT_OUTCOMES = {

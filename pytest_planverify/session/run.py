@@ -22,7 +22,7 @@ import pytest
 
 from planner.model.journal import CheckRun
 from planner.model.plan import Budget
-from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
+from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict
 from planner.planfile.project_files import OWN_REPORTS
 from planner.policy.outcomes import sub_plan_verdict
 from pytest_planverify.baseline import load_baseline
@@ -406,10 +406,8 @@ class SessionRun:
         """
         from pytest_planverify.session.foreign_pytest import run_foreign
 
-        witnesses: list[Witness] = []
-
         def run() -> Judgement:
-            judgement, witness = run_foreign(
+            return run_foreign(
                 self._command(job),
                 job.launcher,
                 job.invocation.args,
@@ -418,13 +416,11 @@ class SessionRun:
                 folder=self.folder.path,
                 watch=self.budget.check,
             )
-            witnesses.append(witness)
-            return judgement
 
         judgement = run()
         if self._needs_confirmation(judgement):
             judgement = confirm(judgement, run, most=self._settings.confirmations, root=job.plan.root)
-        self._keep(job, judgement, isolation=Isolation.SPAWNED, witness=witnesses[-1])
+        self._keep(job, judgement, isolation=Isolation.SPAWNED)
 
     def _missing_files(self, job: Job) -> list[tuple[str, list[str]]]:
         """Return the command's selections whose files do not exist, each with paths of similar names.
@@ -461,7 +457,6 @@ class SessionRun:
         judgement: Judgement,
         *,
         isolation: Isolation,
-        witness: Witness = Witness.PLUGIN,
         final: bool = True,
     ) -> None:
         """Turn a judgement into the command's check and add it to the result.
@@ -479,7 +474,6 @@ class SessionRun:
             job.criterion,
             judgement,
             isolation=isolation,
-            witness=witness,
             fixture=fixture,
         )
         if self._demands is not None:

@@ -47,8 +47,8 @@ def pytest_run(
     launcher = PYTEST if witness is Witness.JUNIT_XML else (*PYTEST, "-p", "pytest_jsonreport.plugin")
     command = dataclasses.replace(COMMAND, limit_seconds=seconds)
     words = (*QUIET, *args, "test_x.py")
-    judgement, found = run_foreign(command, launcher, words, root=folder, env=env, folder=folder)
-    assert found is witness
+    judgement = run_foreign(command, launcher, words, root=folder, env=env, folder=folder)
+    assert judgement.witness is witness
     return judgement
 
 
@@ -78,7 +78,9 @@ def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
         "test_x.py::test_fails",
         "test_x.py::test_errors",
     ]
-    assert judgement.evidence[0].exceptions[0].type == "AssertionError"
+    fails, errors = (evidence.exceptions[0] for evidence in judgement.evidence)
+    assert (fails.type, fails.message, fails.frames[0].line) == ("AssertionError", "assert 1 == 2", 5)
+    assert (errors.type, errors.message, errors.frames[0].path) == ("ValueError", "no", "test_x.py")
     assert dict(judgement.properties)["rows"] == 3
 
 
