@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Literal
 from planner.model.base import ReadValue
 from planner.model.journal import RestsOn
 from planner.model.verdicts import CheckKind, Verdict
-from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import PastRun, past_runs
 from planner.planfile.project_files import GONE, digest_of, is_cache_or_report, is_code, walk
 from pytest_planverify.baseline.repository import GitFailed, git, top_of
@@ -325,14 +324,9 @@ class TreeState(ReadValue):
     loose: frozenset[str]
     """Files that no commit contains."""
 
-    def write(self, path: Path) -> None:
-        """Write the state beside a journal. Raises :class:`planner.errors.FileWriteError`."""
-        # By the standard library, here and in read(): pydantic refuses file names that are not UTF-8.
-        replace_file(path, json.dumps(self.model_dump(mode="json")))
-
     @classmethod
     def read(cls, path: Path) -> TreeState | None:
-        """Read a state; ``None`` if it is missing, foreign or of a newer version."""
+        """Read a state that a journal wrote; ``None`` if it is missing, foreign or of a newer version."""
         with suppress(OSError, ValueError, RecursionError):
             return cls.model_validate(json.loads(path.read_bytes()))
         return None

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    from planner.model.base import ReadValue
     from planner.model.journal import CheckRun
     from planner.model.outcome import OutcomeDocument, PlanRef, RunInfo
     from planner.model.plan import Todo
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.options import Settings
-    from pytest_planverify.session.last_verdicts import TreeState
 
 KEPT_RUNS = 20
 _ABANDONED_SECONDS = 600
@@ -127,7 +127,7 @@ class RunJournal:
     to.
     """
 
-    def __init__(self, path: Path, plan_id: str, tree: Future[TreeState | None] | None = None) -> None:
+    def __init__(self, path: Path, plan_id: str, tree: Future[ReadValue | None] | None = None) -> None:
         """``tree`` is the state of the files at the run's start, which a verdict needs to be kept later."""
         self._path = path
         self._plan_id = plan_id
@@ -170,7 +170,8 @@ class RunJournal:
         if self._tree is not None:
             with suppress(OSError, FileWriteError):
                 if (state := self._tree.result()) is not None:
-                    state.write(self._path.with_name(TREE))
+                    # By the standard library: pydantic refuses file names that are not UTF-8.
+                    replace_file(self._path.with_name(TREE), dumps(state.model_dump(mode="json")))
             self._tree = None
         self.append(
             "check_judged",
