@@ -41,12 +41,6 @@ FILES = {
 FIXED = {"pricing.py": "def tax(price): return price * 1.2\n"}
 
 
-@pytest.fixture
-def fresh(tmp_path: Path) -> Example:
-    """Return a project without a run."""
-    return project(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Example:
     example = project(tmp_path_factory.mktemp("first"))
@@ -164,15 +158,6 @@ def test_a_carried_verdict_is_carried_again_from_its_original_run_until_a_file_i
     assert set(gone.verdicts["rounding"].values()) == {"not_run"}  # type: ignore[union-attr]
 
 
-def test_an_unselected_todo_without_an_earlier_verdict_is_not_run(fresh: Example):
-    run = fresh.verify("plan.yaml::rounding")
-
-    assert run.states["tax"] == "pending"
-    assert run.check("tax")["verdict"] == "not_run"
-    assert "no earlier run has verified it" in run.check("tax")["reason"]
-    assert "only a part of the plan was selected" in notes(run)
-
-
 # -- dependencies of a verdict ---------------------------------------------------------------------------
 
 
@@ -193,17 +178,6 @@ def test_a_file_that_no_test_reads_counts_for_a_test_that_starts_a_process(examp
     assert (run.states["after"], run.states["tax"], run.exit_code) == ("done", "test_failed", 0)
 
 
-def test_all_verdicts_are_lost_when_a_file_is_new(example: Example):
-    append(example.root, "new.txt")
-
-    run = example.verify("plan.yaml::after")
-
-    assert kept(run) == set(), str(run)
-    for todo_id in ("tax", "rounding", "rates", "child"):
-        assert run.check(todo_id)["verdict"] == "not_run"
-        assert "new.txt is new since run" in run.check(todo_id)["reason"]
-
-
 def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(example: Example):
     plan = example.root / "plan.yaml"
     plan.write_text(plan.read_text().replace("test_tax.py", "test_tax.py -x"))
@@ -220,48 +194,18 @@ def commit(root: Path) -> None:
     commit_all(root)
 
 
-@pytest.fixture(scope="module")
-def green(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    """Return a repository in which all todos were verified with a change that is not committed."""
-    example = project(tmp_path_factory.mktemp("green"))
-    commit(example.root)
+def test_committing_the_verified_files_keeps_all_verdicts(tmp_path: Path):
+    example = project(tmp_path)
+    commit(tmp_path)
     example.write(FIXED)
     assert example.verify().exit_code == 0
-    return example
-
-
-def test_committing_the_verified_files_keeps_all_verdicts(green: Example, tmp_path: Path):
-    example = green.copied_to(tmp_path / "project")
-    commit(example.root)
+    commit(tmp_path)
 
     run = example.verify("--lf")
 
     assert kept(run) == set(run.outcomes), str(run)
     assert run.exit_code == 0
     assert "only a part of the plan was selected" not in notes(run)
-
-
-def test_under_git_changes_in_a_new_commit_and_later_ones_invalidate_verdicts(
-    green: Example, tmp_path: Path
-):
-    example = green.copied_to(tmp_path / "project")
-    append(example.root, "rounding.py")
-    commit(example.root)
-    append(example.root, "rates.txt")
-
-    run = example.verify("plan.yaml::after")
-
-    assert kept(run) == {"tax"}, str(run)
-    for todo_id, name in (("rounding", "rounding.py"), ("rates", "rates.txt")):
-        assert run.check(todo_id)["verdict"] == "not_run"
-        assert f"{name} has changed since run" in run.check(todo_id)["reason"]
-
-
-def test_other_options_invalidate_all_verdicts(example: Example):
-    run = example.verify("plan.yaml::tax", "-W", "error")
-
-    assert kept(run) == set()
-    assert "not the same options" in run.check("rates")["reason"]
 
 
 def test_a_verdict_is_lost_by_a_change_during_the_run_and_by_a_new_file_in_a_listed_folder(tmp_path: Path):

@@ -70,8 +70,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Example:
         (11, [PASSES, ASKS], {}, ()),
         (12, [FAILS, FILES_MADE], NO_FILES, ()),
         (13, [FAILS, REACHES, FILES_MADE], NETWORK | NO_FILES, ()),
-        (1, [{**FAILS, "status": "claimed"}, REACHES], NETWORK, ("--planverify-scope", "claimed")),
-        (13, [FAILS, {**REACHES, "status": "claimed"}], NETWORK, ("--planverify-scope", "claimed")),
     ],
     ids=[
         "accepted",
@@ -83,8 +81,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Example:
         "human",
         "budget-before-failed",
         "violation-before-budget",
-        "violation-of-an-unclaimed-todo",
-        "violation-of-a-claimed-todo",
     ],
 )
 def test_the_most_serious_result_decides_the_exit_status(

@@ -162,13 +162,6 @@ def test_the_run_with_faults_stays_within_its_time_limits(matrix: Matrix):
     assert matrix.run.document["run"]["duration_ms"] / 1000 < matrix.limits + 60
 
 
-def test_the_default_selection_covers_every_fault_and_every_place():
-    by_default = {mode: in_part(mode) for mode in MODES}
-
-    assert {name for part in by_default.values() for _, name in part} == set(FAULTS)
-    assert all({place for place, _ in part} == set(PLACES) for part in by_default.values())
-
-
 STARTS = "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(600)"
 
 
@@ -221,31 +214,6 @@ def test_records_replaced_by_tests_change_no_verdict(tmp_path: Path):
 
     assert set(run.verdicts.values()) == {"passed"}, str(run)
     assert (tmp_path / "data.txt").read_text() == "as it was"
-
-
-SHARED = """\
-    import os, pytest
-    @pytest.fixture(scope="module")
-    def shared():
-        yield
-        raise RuntimeError("it ends badly")
-    def test_green(shared): pass
-    def test_dies(shared): os._exit(1)
-"""
-
-
-@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n1")], ids=["serial", "worker"])
-def test_a_pass_in_a_crashed_process_is_confirmed_alone(options: tuple[str, ...], tmp_path: Path):
-    """The teardown of the fixture that it shares with the crashing test did not run in that process."""
-    example = Example(tmp_path, {"test_it.py": SHARED})
-    example.plan(
-        todo("green", "pytest test_it.py::test_green"), todo("dies", "pytest test_it.py::test_dies")
-    )
-
-    run = example.verify("--planverify-confirm=1", *options)
-
-    assert run.verdicts == {"green": "failed", "dies": "failed"}, str(run)
-    assert (run.category("dies"), run.check("green")["isolation"]) == ("TEST_CRASH", "worker")
 
 
 FORGE = """\

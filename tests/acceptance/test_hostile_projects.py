@@ -139,22 +139,6 @@ def test_an_unusual_metric_value_affects_only_the_metric(disturbed: Verified, va
     assert verdicts == {"tests[0]": "passed", "metrics[0]": UNUSUAL_VALUES[value]}, str(disturbed)
 
 
-def test_a_test_that_removes_the_folder_of_the_run_fails_only_its_criterion(tmp_path: Path) -> None:
-    removes = """
-        import shutil
-        def test_it():
-            shutil.rmtree(".planverify")
-            assert False
-        def test_other(): pass
-    """
-    project = Example(tmp_path, {"test_it.py": removes})
-    project.plan(*(todo(name, f"pytest test_it.py::test_{name}") for name in ("it", "other")))
-    run = project.verify(UNCONFIRMED)
-    assert run.exit_code == 1, str(run)
-    assert run.verdicts == {"it": "failed", "other": "passed"}
-    assert "Traceback" not in run.output
-
-
 ODD_PROJECTS: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[1] / "support/odd_projects.yaml").read_text(encoding="utf-8")
 )

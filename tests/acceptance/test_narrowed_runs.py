@@ -102,14 +102,6 @@ def test_deselecting_every_test_is_exit_status_5(tmp_path: Path):
     assert set(run.states.values()) == {"pending"}
 
 
-def test_an_invalid_selection_expression_is_a_usage_error(tmp_path: Path):
-    run = an_example(tmp_path).verify("-k", "fast and and")
-
-    assert run.exit_code == 4, str(run)
-    assert "'fast and and' is not an expression" in run.output
-    assert run.document is None
-
-
 def test_exitfirst_and_last_failed_run_everything_if_nothing_fails_or_ever_failed(tmp_path: Path):
     run = an_example(tmp_path).verify("-x", "--lf")
 

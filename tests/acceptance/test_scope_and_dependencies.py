@@ -66,13 +66,6 @@ def test_in_scope_claimed_only_claimed_todos_decide(tmp_path: Path):
     assert false_claims.exit_code == 1, str(false_claims)
 
 
-def test_an_unknown_scope_is_a_usage_error(tmp_path: Path):
-    run = an_example(tmp_path).verify("--planverify-scope=some")
-
-    assert run.exit_code == 4, str(run)
-    assert "claimed" in run.output
-
-
 def test_a_scope_without_todos_is_exit_status_5(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("first", GREEN))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import commit_all
 from hypothesis import given
 from hypothesis import strategies as st
 from module_project import write_files
@@ -142,15 +142,10 @@ def test_digest_of_a_link_is_that_of_its_target(tmp_path: Path):
     assert digests.of("link") != before
 
 
-def _repository(root: Path) -> None:
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "green"]):
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=root, check=True)
-
-
 def test_changed_files_have_a_side_and_exclude_plans(tmp_path: Path):
     files = ("cart.py", "tests/test_cart.py", "notes.md", "plan.json")
     write_files(tmp_path, dict.fromkeys(files, "{}\n"))
-    _repository(tmp_path)
+    commit_all(tmp_path)
     write_files(tmp_path, dict.fromkeys(files, "{} \n"))
 
     found = changed_files(tmp_path, Changes(tmp_path, [tmp_path / "plan.json"]))
@@ -171,7 +166,7 @@ def test_changed_files_are_unknown_without_a_commit(tmp_path: Path):
 
 def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Path):
     write_files(tmp_path, {"a.md": ""})
-    _repository(tmp_path)
+    commit_all(tmp_path)
     write_files(tmp_path, {f"a{number:02}.md": "" for number in range(MOST_CHANGED)} | {"z.py": ""})
 
     found = changed_files(tmp_path, Changes(tmp_path))

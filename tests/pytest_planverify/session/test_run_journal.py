@@ -50,12 +50,6 @@ def test_folders_pipes_and_links_in_place_of_the_journal_are_kept(kind: str, tmp
     assert kind != "link" or target.read_text() == ""
 
 
-def test_missing_journal_is_created(tmp_path: Path):
-    RunJournal(tmp_path / "journal.jsonl", samples.PLAN).close(samples.document().run)
-
-    assert [each["record"] for each in read_journal(tmp_path / "journal.jsonl")] == ["run_finished"]
-
-
 def test_verdict_is_recorded_completely_after_the_tree_state(tmp_path: Path):
     killed = Killed(tmp_path).judged("b", verdict="failed")
 

@@ -78,17 +78,6 @@ def test_commands_with_known_verdicts_are_not_scheduled(tmp_path: Path):
     assert waves(schedule) == [["a.1"]]
 
 
-def test_todo_without_commands_finishes_after_its_dependencies(tmp_path: Path):
-    plan = plan_of(tmp_path, todo("a", "pytest a.py"), todo("b", after=("a",), contract_path="c.json"))
-    schedule = schedule_of(plan)
-
-    assert schedule.finished_todos() == []
-    job = schedule.next()
-    assert job is not None
-    schedule.done(job)
-    assert [each.id for each in schedule.finished_todos()] == ["a", "b"]
-
-
 def test_parent_and_its_dependents_wait_for_the_sub_plan(tmp_path: Path):
     sub_plan = {"todo_list_id": "sub", "items": [todo("x", "pytest x.py")]}
     (tmp_path / "sub.json").write_text(json.dumps(sub_plan))
@@ -198,11 +187,3 @@ def test_spawned_command_is_started_by_the_program_it_names(
     command: str, launcher: tuple[str, ...], tmp_path: Path
 ):
     assert only_job(plan_of(tmp_path, todo("a", command))).launcher == launcher
-
-
-def test_key_is_unique_among_all_plans(tmp_path: Path):
-    plan = plan_of(tmp_path, todo("a", "pytest a.py"))
-    job = only_job(plan)
-
-    assert job.key == f"{plan.path}::a::tests[0]"
-    assert job.spec.cmd == "pytest a.py"

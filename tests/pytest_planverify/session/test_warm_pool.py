@@ -155,29 +155,10 @@ def test_learned_modules_and_levels_persist_to_the_next_run(tmp_path: Path):
     assert json.loads((tmp_path / "warm.json").read_text())["refused"] == ["old"]
 
 
-def test_unchanged_knowledge_is_not_written_again(tmp_path: Path):
-    written: list[int] = []
-    for _ in range(2):
-        pool = pool_of(Base(), tmp_path)
-        pool.server(START, Level.STARTED)
-        pool.remember()
-        written.append((tmp_path / "warm.json").stat().st_ino)
-
-    assert written[0] == written[1]
-
-
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "[]",
-        '{"version": 99, "groups": {}, "refused": []}',
-        '{"version": 1, "groups": {"x": 3}, "refused": []}',
-        '{"version": 1, "groups": [], "refused": []}',
-        '{"version": 1, "groups": {}, "refused": null}',
-        "[" * 100_000,
-    ],
-    ids=lambda text: text[:40],
+    ["", '{"version": 99, "groups": {}}', '{"version": 1, "groups": {"x": 3}}', "[" * 100_000],
+    ids=["empty", "newer", "other values", "deep"],
 )
 def test_invalid_warm_file_is_ignored(text: str, tmp_path: Path):
     (tmp_path / "warm.json").write_text(text)

@@ -44,19 +44,6 @@ CONFIGURE = hook("configure(config)", "config.value = 1")
 SETS_A_VALUE = "lambda config: vars(config).update(value=1)"
 OPTION = "parser.addoption('--shop', default='x')"
 EXPECTS_OPTION = "def test_it(request): assert request.config.option.shop == {!r}\n"
-PACKAGES = {
-    "sub/__init__.py": "",
-    "sub/deep/__init__.py": "",
-    "sub/deep/test_y.py": "class TestIt:\n    def test_a(self): pass\n    def test_b(self): pass\n",
-    "sub/deep/test_z.py": "raise RuntimeError\n",
-    "test_x.py": GREEN,
-}
-LOOKS_BESIDE = {
-    "conftest.py": "seen = []\ndef pytest_collect_file(file_path): seen.append(file_path.name)\n",
-    "sub/test_y.py": "raise RuntimeError\n",
-    "sub/test_z.py": "import conftest\n"
-    "def test_it(): assert sorted(conftest.seen) == ['test_y.py', 'test_z.py']\n",
-}
 CASES = {
     "a fixture in a conftest, and a test that fails": Case(
         Level.STARTED,
@@ -104,17 +91,6 @@ CASES = {
     "a conftest that names a plugin of the project": Case(
         Level.PARSED,
         {"conftest.py": "pytest_plugins = ['own']\n", "own.py": CONFIGURE, "test_x.py": expects(1)},
-    ),
-    "a conftest that looks at files beside the one that is named": Case(
-        Level.STARTED, LOOKS_BESIDE, "sub/test_z.py"
-    ),
-    "files in packages, one of them twice": Case(
-        Level.STARTED, PACKAGES, "sub/deep/test_y.py::TestIt::test_b test_x.py sub/deep/test_y.py::TestIt"
-    ),
-    "an expression over a file and a folder": Case(
-        Level.STARTED,
-        {"sub/test_y.py": GREEN, "test_x.py": f"{GREEN}def test_no(): assert 0\n"},
-        "test_x.py sub -k it",
     ),
     "a plugin that would start a thread for workers of pytest-xdist": Case(
         Level.STARTED,
@@ -179,19 +155,6 @@ def test_thread_started_by_a_plugin_prevents_forking_after_it(bench: Bench):
     )
 
     assert seen(bench.run()) == (0, {"test_x.py::test_it": "passed"})
-
-
-def test_workers_share_no_imported_modules_of_the_project(bench: Bench):
-    bench.write(
-        {
-            "shop.py": "prices = []\n",
-            "test_x.py": "import sys\ndef test_a():\n    import shop\n    shop.prices.append(1)\n",
-            "test_y.py": "import sys\ndef test_b():\n    assert 'shop' not in sys.modules\n",
-        }
-    )
-
-    assert seen(bench.run("pytest test_x.py"))[0] == 0
-    assert seen(bench.run("pytest test_y.py"))[0] == 0
 
 
 def test_test_that_imports_a_shadowing_module_runs_only_once(bench: Bench):
