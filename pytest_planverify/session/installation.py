@@ -258,8 +258,14 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
     functions |= {f"{each.name}.{one.name}": one for each in contract.classes for one in each.methods}
     if callee not in functions:
         return evidence
-    promised = clean(f"{callee}{render_signature(functions[callee])}", limit=MAX_SIGNATURE)
-    # A difference that is of no other function may be of the whole module, and so of this one.
-    found = [each for each in differences if each.name not in functions.keys() - {callee}]
-    actual = next((each.actual for each in found if each.name == callee), None) if found else promised
+    wanted, module = functions[callee], contract.module.replace(".", "/")
+    promised, actual = clean(f"{callee}{render_signature(wanted)}", limit=MAX_SIGNATURE), None
+    paths = (each.path.removeprefix("src/") for each in evidence.subjects)
+    # Else the test called a function of the same name in another module.
+    if any(path.startswith((f"{module}.py", f"{module}/")) for path in paths):
+        # A difference that is of no other function may be of the whole module, and so of this one.
+        found = [each for each in differences if each.name not in functions.keys() - {callee}]
+        actual = next((each.actual for each in found if each.name == callee), None)
+        # A contract that leaves the parameters open is kept by any.
+        actual = promised if not found and wanted.parameters is not None else actual
     return evidence.model_copy(update={"promised": promised, "actual_signature": actual})

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from planner.model.evidence import Evidence, ExceptionFact
-from planner.model.verdicts import EvidenceKind
+from planner.model.evidence import Evidence, ExceptionFact, Frame
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.session.installation import with_promise
 
 SOURCE = """
@@ -18,6 +18,7 @@ class Cart:
     def drop(self, item): ...
     @odd
     def move(self, item): ...
+    def open(self, item): ...
 """
 
 
@@ -30,6 +31,7 @@ def root(tmp_path: Path) -> Path:
         {"name": "add", "parameters": [{"name": "item"}, count]},
         {"name": "drop", "parameters": [{"name": "item"}]},
         {"name": "move", "parameters": [{"name": "item"}]},
+        {"name": "open"},
     ]
     classes = [{"name": "Cart", "methods": methods}]
     for name, module in (("cart.json", "shop.cart"), ("lost.json", "shop.lost")):
@@ -38,27 +40,30 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def failed_call(message: str, **more: Any) -> Evidence:
+def failed_call(message: str, file: str = "shop/cart.py", **more: Any) -> Evidence:
     error = ExceptionFact(type="TypeError", qualified="builtins.TypeError", message=message)
-    return Evidence(kind=EvidenceKind.TEST, exceptions=(error,), **more)
+    subjects = (Frame(path=file, line=2, function="Cart", side=Side.PRODUCT),)
+    return Evidence(kind=EvidenceKind.TEST, exceptions=(error,), subjects=subjects, **more)
 
 
 @pytest.mark.parametrize(
-    ("method", "contract", "promised", "actual"),
+    ("method", "file", "contract", "promised", "actual"),
     [
-        ("add", "cart.json", "Cart.add(item, count=1)", "add(item, *, count=1)"),
-        ("drop", "cart.json", "Cart.drop(item)", "Cart.drop(item)"),
-        ("move", "cart.json", "Cart.move(item)", "move(item)"),
-        ("drop", "lost.json", "Cart.drop(item)", None),
+        ("add", "shop/cart.py", "cart.json", "Cart.add(item, count=1)", "add(item, *, count=1)"),
+        ("drop", "src/shop/cart.py", "cart.json", "Cart.drop(item)", "Cart.drop(item)"),
+        ("move", "shop/cart.py", "cart.json", "Cart.move(item)", "move(item)"),
+        ("open", "shop/cart.py", "cart.json", "Cart.open(…)", None),
+        ("drop", "shop/other.py", "cart.json", "Cart.drop(item)", None),
+        ("drop", "shop/lost.py", "lost.json", "Cart.drop(item)", None),
     ],
-    ids=["broken", "kept", "inconclusive", "no module"],
+    ids=["broken", "kept", "inconclusive", "left open", "another module", "no module"],
 )
 def test_failed_call_reports_promised_and_actual_signature(
-    method: str, contract: str, promised: str, actual: str | None, root: Path
+    method: str, file: str, contract: str, promised: str, actual: str | None, root: Path
 ) -> None:
     message = f"Cart.{method}() takes 2 positional arguments but 3 were given"
 
-    found = with_promise(failed_call(message, contract_path=contract), root)
+    found = with_promise(failed_call(message, file, contract_path=contract), root)
 
     assert (found.promised, found.actual_signature) == (promised, actual)
 
