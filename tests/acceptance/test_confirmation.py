@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from example_project import Example, Verified, todo
+from example_project import Example, todo
 
 POLLUTER = """\
 import shelf
@@ -55,10 +55,36 @@ CONFIRMED = {
 }
 
 
-@pytest.fixture(scope="module")
-def confirmed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+VERDICTS = {
+    "polluter": "passed",
+    "victim": "passed",  # another command has filled the shelf
+    "within": "failed",
+    "chance": "flaky",
+    "steady": "failed",
+    "borne": "flaky",
+    "ended": "flaky",
+    "alternates": "flaky",
+    "green": "passed",
+    "both": "failed",
+    "reruns": "flaky",  # the command itself reran it until it passed
+    "after_borne": "passed",
+    "depends": "blocked",
+}
+DONE = {"polluter", "victim", "borne", "green", "after_borne"}
+"""A quarantined flaky check completes its todo and blocks nothing; any other flaky check does neither."""
+FAILURES = {
+    "within": [("TEST_REGRESSION", "deterministic", 2, 2)],
+    "steady": [("TEST_REGRESSION", "deterministic", 2, 2)],
+    "chance": [("FLAKY_TEST", "flaky", 4, 3)],
+    "alternates": [("FLAKY_TEST", "flaky", 2, 1)],
+    "both": [("TEST_REGRESSION", "deterministic", 2, 2), ("FLAKY_TEST", "flaky", 2, 1)],
+    "borne": [],
+}
+
+
+def test_failures_are_run_again_and_flaky_checks_count_only_in_quarantine(tmp_path: Path):
     example = Example(
-        tmp_path_factory.mktemp("confirmed"),
+        tmp_path,
         {
             "shelf.py": "BOOKS = []\n",
             **{f"test_{name}.py": text for name, text in CONFIRMED.items()},
@@ -80,70 +106,22 @@ def confirmed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         todo("depends", "pytest test_green.py", after=("alternates",)),
         metadata={"flaky_retry": {"quarantine": quarantine}},
     )
-    return example.verify("-p", "pytest_rerunfailures", "--planverify-confirm=6")
 
+    run = example.verify("-p", "pytest_rerunfailures", "--planverify-confirm=6")
 
-def test_commands_do_not_affect_each_other(confirmed: Verified):
-    assert confirmed.check("victim")["verdict"] == "passed", str(confirmed)
-
-
-@pytest.mark.parametrize("todo_id", ["steady", "within"])
-def test_a_failure_that_repeats_is_deterministic(todo_id: str, confirmed: Verified):
-    failure = confirmed.outcomes[todo_id]["failure_evidence"]
-
-    assert confirmed.verdicts[todo_id] == "failed"
-    assert failure["repeatability"] == "deterministic"
-    assert "failed 2 of 2" in confirmed.output
-
-
-def test_a_failure_in_code_that_uses_random_is_rerun_until_results_differ(confirmed: Verified):
-    check = confirmed.check("chance")
-
-    assert (check["verdict"], check["runs"], check["reds"]) == ("flaky", 4, 3), str(confirmed)
-    assert confirmed.outcomes["chance"]["failure_evidence"]["category"] == "FLAKY_TEST"
-
-
-def test_a_quarantine_does_not_cover_a_deterministic_failure(confirmed: Verified):
-    assert confirmed.verdicts["steady"] == "failed"
-    assert confirmed.check("steady")["quarantined"] is None
-
-
-def test_a_quarantined_flaky_check_does_not_block_its_todo(confirmed: Verified):
-    check = confirmed.check("borne")
-
-    assert (check["verdict"], check["quarantined"]) == ("flaky", "OPS-1")
-    assert confirmed.states["borne"] == "done"
-    assert confirmed.outcomes["borne"]["failure_evidence"] is None
-    assert confirmed.states["after_borne"] == "done", "what is borne blocks nothing"
-    assert "quarantined until 2999-01-01 (OPS-1, ann)" in " ".join(confirmed.output.split())
-
-
-def test_an_expired_quarantine_has_no_effect_and_is_reported(confirmed: Verified):
-    assert confirmed.states["ended"] == "test_failed"
-    assert confirmed.check("ended")["quarantine_ended"] == "2001-01-01"
-    assert "its quarantine ended on 2001-01-01 (OPS-1, ann)" in " ".join(confirmed.output.split())
-
-
-def test_a_test_that_passes_and_fails_is_flaky_and_does_not_complete_a_todo(confirmed: Verified):
-    assert confirmed.verdicts["alternates"] == "flaky", str(confirmed)
-    assert confirmed.category("alternates") == "FLAKY_TEST"
-    assert confirmed.outcomes["alternates"]["failure_evidence"]["repeatability"] == "flaky"
-    assert confirmed.states["alternates"] == "test_failed"
-
-
-def test_a_flaky_test_does_not_hide_a_deterministic_failure_of_its_criterion(confirmed: Verified):
-    assert confirmed.verdicts["both"] == "failed", str(confirmed)
-    assert confirmed.category("both") == "TEST_REGRESSION"
-    failures = confirmed.outcomes["both"]["failures"]
-    assert [(each["category"], each["runs"], each["reds"]) for each in failures] == [
-        ("TEST_REGRESSION", 2, 2),
-        ("FLAKY_TEST", 2, 1),
-    ]
-
-
-def test_a_flaky_todo_blocks_its_dependents(confirmed: Verified):
-    assert confirmed.verdicts["depends"] == "blocked"
-    assert confirmed.verdicts["green"] == "passed"
+    assert run.verdicts == VERDICTS, str(run)
+    assert {name for name, state in run.states.items() if state == "done"} == DONE
+    keys = ("category", "repeatability", "runs", "reds")
+    failures = {name: run.outcomes[name]["failures"] for name in FAILURES}
+    found = {name: [tuple(each[key] for key in keys) for each in all_] for name, all_ in failures.items()}
+    assert found == FAILURES
+    assert "failed 2 of 2" in run.output
+    told = " ".join(run.output.split())
+    assert run.check("borne")["quarantined"] == "OPS-1"
+    assert "quarantined until 2999-01-01 (OPS-1, ann)" in told
+    assert run.check("ended")["quarantine_ended"] == "2001-01-01"
+    assert "its quarantine ended on 2001-01-01 (OPS-1, ann)" in told
+    assert run.check("steady")["quarantined"] is None, "it fails every time"
 
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n2")], ids=["alone", "workers"])
@@ -158,10 +136,6 @@ def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path: Path):
     assert run.exit_code == 1
 
 
-def test_a_pass_after_reruns_by_the_command_is_flaky(confirmed: Verified):
-    assert confirmed.verdicts["reruns"] == "flaky", str(confirmed)
-
-
 EMPTY = {
     "nothing_collected": "def helper(): pass\n",
     "all_skipped": "import pytest\n@pytest.mark.skip(reason='not today')\ndef test_it(): pass\n",
@@ -171,11 +145,15 @@ EMPTY = {
     "def test_it(): pass\n",
     "missing_import": "import pytest\npytest.importorskip('no_such_module')\ndef test_it(): pass\n",
 }
+SKIP_REASONS = {
+    "all_skipped": "not today",
+    "skipped_inside": "no database",
+    "skipped_module": "no service",
+}
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(tmp_path_factory.mktemp("empty"))
+def test_a_command_without_a_passed_test_fails_and_confirm_0_reruns_nothing(tmp_path: Path):
+    example = Example(tmp_path)
     example.write({f"test_{name}.py": text for name, text in EMPTY.items()})
     example.write(
         {
@@ -190,30 +168,13 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         todo("one_passes", "pytest test_real.py"),
         todo("alternates", "pytest test_alternates.py"),
     )
-    return example.verify("--planverify-confirm=0")
 
+    run = example.verify("--planverify-confirm=0")
 
-def test_a_command_without_a_passed_test_fails_its_criterion(empty: Verified):
-    names = [*EMPTY, "no_match"]
-
-    assert {name: empty.verdicts[name] for name in names} == dict.fromkeys(names, "failed"), str(empty)
-    assert empty.exit_code == 1
-
-
-def test_confirm_0_reruns_nothing(empty: Verified):
-    check = empty.check("alternates")
-
-    assert (check["verdict"], check["runs"], check["reds"]) == ("failed", 1, 1), str(empty)
-    assert empty.outcomes["alternates"]["failure_evidence"]["repeatability"] == "unconfirmed"
-
-
-def test_one_passed_test_is_enough(empty: Verified):
-    assert empty.verdicts["one_passes"] == "passed", str(empty)
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("all_skipped", "not today"), ("skipped_inside", "no database"), ("skipped_module", "no service")],
-)
-def test_the_skip_reason_is_reported(name: str, reason: str, empty: Verified):
-    assert reason in (empty.check(name)["reason"] or ""), str(empty)
+    failed = dict.fromkeys((*EMPTY, "no_match", "alternates"), "failed")
+    assert run.verdicts == {**failed, "one_passes": "passed"}, str(run)
+    assert run.exit_code == 1
+    for name, reason in SKIP_REASONS.items():
+        assert reason in (run.check(name)["reason"] or "")
+    assert (run.check("alternates")["runs"], run.check("alternates")["reds"]) == (1, 1)
+    assert run.outcomes["alternates"]["failure_evidence"]["repeatability"] == "unconfirmed"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from example_project import Example, Verified, todo
+from example_project import Example, todo
 
 FILES = {
     "pytest.ini": "[pytest]\nmarkers = slow\n",
@@ -39,37 +38,26 @@ def an_example(folder: Path) -> Example:
     return example
 
 
-@pytest.fixture(scope="module")
-def narrowed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    """Return a run in which each option deselects a test of another todo."""
-    return an_example(tmp_path_factory.mktemp("narrowed")).verify(
+def test_a_deselected_test_is_not_run_and_blocks_no_other_todo(tmp_path: Path):
+    run = an_example(tmp_path).verify(
         *("-m", "not slow", "-k", "not other"),
         *("--deselect=test_three.py::test_first", "--deselect=test_four.py"),
     )
 
-
-def test_a_deselected_test_is_not_run(narrowed: Verified):
-    assert narrowed.verdicts == {
+    assert run.verdicts == {
         "both": "not_run",
         "fast": "passed",
         "other": {"tests[0]": "not_run", "expected_artifacts[0]": "not_run"},
         "three": "not_run",
         "four": "not_run",
         "after": "passed",
-    }, str(narrowed)
-    assert {name for name, state in narrowed.states.items() if state == "done"} == {"fast", "after"}
-    assert "deselected" in narrowed.check("both")["reason"]
-    assert narrowed.exit_code == 0, str(narrowed)
-
-
-def test_a_deselected_todo_blocks_no_other(narrowed: Verified):
-    assert narrowed.verdicts["after"] == "passed", str(narrowed)
-
-
-def test_the_outcomes_note_a_partial_selection(narrowed: Verified):
-    assert narrowed.document is not None
-    assert any("only a part of the plan was selected" in note for note in narrowed.document["run"]["notes"])
-    assert "only a part of the plan was selected" in narrowed.output
+    }, str(run)
+    assert {name for name, state in run.states.items() if state == "done"} == {"fast", "after"}
+    assert "deselected" in run.check("both")["reason"]
+    assert run.exit_code == 0
+    assert run.document is not None
+    assert any("only a part of the plan was selected" in note for note in run.document["run"]["notes"])
+    assert "only a part of the plan was selected" in run.output
 
 
 def test_a_criterion_with_an_ignored_test_file_does_not_pass(tmp_path: Path):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from documented_commands import environment_of_a_reader
-from example_project import Example, Verified, todo
+from example_project import Example, todo
 
 
 def an_example(folder: Path) -> Example:
@@ -104,14 +104,18 @@ RERUNS = """\
 """
 
 
-@pytest.fixture(scope="module")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    """Return a run of commands of another interpreter, with and without the pytest-json-report plugin."""
-    example = Example(
-        tmp_path_factory.mktemp("foreign"),
-        {"test_it.py": TESTS, "test_bad.py": "import no_such\n", "test_reruns.py": RERUNS},
-    )
-    an_interpreter(example.root / ".venv")
+def an_interpreter(folder: Path) -> None:
+    """Create a virtual environment with the same packages as this one."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
+    (site,) = folder.glob("lib/python*/site-packages")
+    ours = [entry for entry in sys.path if entry.endswith("-packages")]
+    (site / "ours.pth").write_text("\n".join(ours) + "\n")
+
+
+def test_another_interpreter_gives_the_verdicts_of_its_command_from_its_report(tmp_path: Path):
+    files = {"test_it.py": TESTS, "test_bad.py": "import no_such\n", "test_reruns.py": RERUNS}
+    example = Example(tmp_path, files)
+    an_interpreter(tmp_path / ".venv")
     python = ".venv/bin/python -m pytest"
     with_json = f"{python} -p pytest_jsonreport.plugin"
     rows = [{"name": "rows", "operator": "==", "value": 3}]
@@ -127,45 +131,20 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         todo("absent", ".absent/bin/python -m pytest test_it.py"),
         todo("here", "pytest test_it.py::test_red"),
     )
-    return example.verify("--planverify-confirm=0")
 
+    run = example.verify("--planverify-confirm=0")
 
-def an_interpreter(folder: Path) -> None:
-    """Create a virtual environment with the same packages as this one."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
-    (site,) = folder.glob("lib/python*/site-packages")
-    ours = [entry for entry in sys.path if entry.endswith("-packages")]
-    (site / "ours.pth").write_text("\n".join(ours) + "\n")
-
-
-def test_another_interpreter_gives_the_verdicts_of_its_command(foreign: Verified):
-    for name in ("green_junit", "green_json"):
-        assert foreign.verdicts[name] == {"tests[0]": "passed", "metrics[0]": "passed"}, str(foreign)
-    for name in ("red_junit", "red_json", "nothing", "broken", "missing"):
-        assert foreign.verdicts[name] == "failed", f"{name}\n{foreign}"
-
-
-def test_another_interpreter_is_spawned_and_recorded_as_such(foreign: Verified):
-    for name, witness in (("green_junit", "junit_xml"), ("green_json", "json_report")):
-        check = foreign.check(name)
+    green = {"tests[0]": "passed", "metrics[0]": "passed"}
+    red = dict.fromkeys(("red_junit", "red_json", "nothing", "broken", "missing", "here"), "failed")
+    others = {"reruns": "flaky", "absent": "inconclusive"}
+    assert run.verdicts == {"green_junit": green, "green_json": green, **red, **others}, str(run)
+    for kind, witness in (("junit", "junit_xml"), ("json", "json_report")):
+        check = run.check(f"green_{kind}")
         assert (check["isolation"], check["witness"]) == ("spawned", witness)
-    assert foreign.check("here")["isolation"] != "spawned"
-
-
-@pytest.mark.parametrize("name", ["red_junit", "red_json"])
-def test_failures_of_another_interpreter_are_diagnosed_from_its_report(foreign: Verified, name: str):
-    assert foreign.category(name) == "TEST_REGRESSION", str(foreign)
-    assert foreign.tests(name) == {"test_it.py::test_red": "failed"}
-    location = foreign.outcomes[name]["failure_evidence"]["location"]
-    assert (location["path"], location["line"], location["function"]) == ("test_it.py", 5, "test_red")
-    assert foreign.category("broken") == "IMPORT_ERROR", str(foreign)
-
-
-def test_a_pass_on_a_rerun_by_another_interpreter_is_flaky(foreign: Verified):
-    assert foreign.verdicts["reruns"] == "flaky", str(foreign)
-    assert foreign.category("reruns") == "FLAKY_TEST"
-
-
-def test_a_missing_interpreter_is_inconclusive(foreign: Verified):
-    assert foreign.verdicts["absent"] == "inconclusive", str(foreign)
-    assert ".absent/bin/python cannot be started" in foreign.output
+        assert run.category(f"red_{kind}") == "TEST_REGRESSION"
+        assert run.tests(f"red_{kind}") == {"test_it.py::test_red": "failed"}
+        location = run.outcomes[f"red_{kind}"]["failure_evidence"]["location"]
+        assert (location["path"], location["line"], location["function"]) == ("test_it.py", 5, "test_red")
+    assert run.check("here")["isolation"] != "spawned"
+    assert (run.category("broken"), run.category("reruns")) == ("IMPORT_ERROR", "FLAKY_TEST")
+    assert ".absent/bin/python cannot be started" in run.output

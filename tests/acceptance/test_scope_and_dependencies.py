@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from example_project import Example, Verified, todo
+from example_project import Example, todo
 from real_command import WORKER
 
 FILES = {
@@ -28,22 +28,19 @@ def an_example(folder: Path) -> Example:
     return example
 
 
-@pytest.fixture(scope="module")
-def failed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    return an_example(tmp_path_factory.mktemp("blocked")).verify(UNCONFIRMED)
+def test_direct_and_indirect_dependents_of_a_failed_todo_are_blocked(tmp_path: Path):
+    run = an_example(tmp_path).verify(UNCONFIRMED)
 
-
-def test_direct_and_indirect_dependents_of_a_failed_todo_are_blocked(failed: Verified):
-    assert failed.states == {
+    assert run.states == {
         "last": "blocked",
         "middle": "blocked",
         "first": "test_failed",
         "beside": "done",
-    }, str(failed)
-    assert failed.verdicts["last"] == {"tests[0]": "blocked", "expected_artifacts[0]": "blocked"}
-    assert failed.outcomes["middle"]["blocked_by"] == ["first"]
-    assert failed.outcomes["middle"]["failure_evidence"] is None
-    assert failed.exit_code == 1
+    }, str(run)
+    assert run.verdicts["last"] == {"tests[0]": "blocked", "expected_artifacts[0]": "blocked"}
+    assert run.outcomes["middle"]["blocked_by"] == ["first"]
+    assert run.outcomes["middle"]["failure_evidence"] is None
+    assert run.exit_code == 1
 
 
 def test_keep_going_runs_the_checks_of_blocked_todos(tmp_path: Path):

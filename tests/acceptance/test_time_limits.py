@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_project import Example, Verified, todo
+from example_project import Example, todo
 
 HANGS = {
     "python_loop": "def test_it():\n    while True: pass\n",
@@ -21,9 +21,8 @@ LIMIT = 2
 """Seconds that suffice for a worker to reach its test, even on a busy machine."""
 
 
-@pytest.fixture(scope="module")
-def hanging(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    example = Example(tmp_path_factory.mktemp("hanging"))
+def test_a_check_over_its_time_limit_fails_as_a_timeout_and_the_run_continues(tmp_path: Path):
+    example = Example(tmp_path)
     todos = [todo("first", "pytest test_healthy.py::test_first")]
     for name, text in HANGS.items():
         example.write({f"test_{name}.py": text})
@@ -42,33 +41,17 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         todo("last", "pytest test_healthy.py::test_last"),
     ]
     example.plan(*todos)
-    return example.verify("-p", "pytest_timeout", "--planverify-confirm=0", timeout_seconds=300)
 
+    run = example.verify("-p", "pytest_timeout", "--planverify-confirm=0", timeout_seconds=300)
 
-@pytest.mark.parametrize("name", [*HANGS, "command"])
-def test_a_check_over_its_time_limit_fails_as_a_timeout(name: str, hanging: Verified):
-    check_id = "tests[0]"
-
-    assert hanging.check(name, check_id)["verdict"] == "failed", str(hanging)
-    assert hanging.category(name) == "TEST_TIMEOUT", str(hanging)
-
-
-def test_the_location_of_a_timeout_is_reported(hanging: Verified):
-    names = ("python_loop", "holds_the_interpreter", "set_up", "at_import")
-
-    evidence = {name: hanging.outcomes[name]["failure_evidence"] for name in names}
-    assert {name: evidence[name]["location"]["path"] for name in names} == {
-        name: f"test_{name}.py" for name in names
-    }
-
-
-def test_the_run_continues_after_a_timeout(hanging: Verified):
-    assert (hanging.verdicts["first"], hanging.verdicts["last"]) == ("passed", "passed"), str(hanging)
-    assert hanging.exit_code == 1
-
-
-def test_no_process_is_left_after_timeouts(hanging: Verified):
-    assert not hanging.left_running
+    late = (*HANGS, "command", "tight")  # the tests of the latter are too slow only together
+    assert {name for name, verdict in run.verdicts.items() if verdict == "failed"} == {*late}, str(run)
+    assert {run.category(name) for name in late} == {"TEST_TIMEOUT"}
+    places = {name: run.outcomes[name]["failure_evidence"]["location"]["path"] for name in HANGS}
+    assert places == {name: f"test_{name}.py" for name in HANGS}
+    assert [run.verdicts[name] for name in ("first", "wide", "last")] == ["passed"] * 3
+    assert run.exit_code == 1
+    assert not run.left_running
 
 
 def test_the_limit_does_not_count_the_removal_of_temporary_folders_of_other_sessions(tmp_path: Path):
@@ -98,11 +81,6 @@ def test_a_hanging_test_in_an_xdist_worker_is_ended(tmp_path: Path):
     assert run.verdicts == {"hangs": "failed", "healthy": "passed"}, str(run)
     assert run.category("hangs") == "TEST_TIMEOUT"
     assert not run.left_running
-
-
-def test_the_time_limit_applies_to_all_tests_of_a_criterion_together(hanging: Verified):
-    assert (hanging.verdicts["tight"], hanging.verdicts["wide"]) == ("failed", "passed"), str(hanging)
-    assert hanging.category("tight") == "TEST_TIMEOUT"
 
 
 FILES = {
