@@ -78,10 +78,9 @@ DISTURBING = {
 }
 
 
-@pytest.fixture(scope="module")
-def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
-    """Return a run of tests that disturb each other, in a folder with a symbolic link to itself."""
-    project = Example(tmp_path_factory.mktemp("disturbed"), DISTURBING)
+def test_tests_that_disturb_the_run_affect_no_other_test(tmp_path: Path) -> None:
+    """Patched functions, a frozen clock, forged records, unusual values, and a link to its own folder."""
+    project = Example(tmp_path, DISTURBING)
     (project.root / "around").symlink_to("around")
     todos = [todo("clock", "pytest frozen_clock"), todo("forges", "pytest test_forges.py")]
     for number, replaced in enumerate(REPLACED):
@@ -109,34 +108,20 @@ def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         project.write({f"test_metric{number}.py": f"{head}{test}\n"})
         todos.append(todo(f"metric{number}", f"pytest test_metric{number}.py", metrics=[metric]))
     project.plan(*todos)
+
     run = project.verify(UNCONFIRMED)
-    assert run.exit_code == 1, str(run)
+
+    expected: dict[str, object] = {"clock": "passed", "forges": "failed"}
+    for number in range(len(REPLACED)):
+        expected |= {f"replaced{number}": "failed", f"other{number}": "passed"}
+        file = f"test_{number}.py"
+        found = run.tests(f"replaced{number}")
+        assert found == {f"{file}::test_it": "failed", f"{file}::test_after": "passed"}
+    for number, verdict in enumerate(UNUSUAL_VALUES.values()):
+        expected[f"metric{number}"] = {"tests[0]": "passed", "metrics[0]": verdict}
+    assert run.verdicts == expected, str(run)
+    assert run.exit_code == 1
     assert "Traceback" not in run.output
-    return run
-
-
-@pytest.mark.parametrize("number", range(len(REPLACED)))
-def test_a_function_patched_by_a_failing_test_affects_no_other_test(
-    disturbed: Verified, number: int
-) -> None:
-    assert disturbed.verdicts[f"other{number}"] == "passed", str(disturbed)
-    tests = disturbed.tests(f"replaced{number}")
-    file = f"test_{number}.py"
-    assert tests == {f"{file}::test_it": "failed", f"{file}::test_after": "passed"}
-
-
-def test_a_frozen_clock_causes_no_timeout(disturbed: Verified) -> None:
-    assert disturbed.verdicts["clock"] == "passed", str(disturbed)
-
-
-def test_malformed_forged_records_fail_only_their_test(disturbed: Verified) -> None:
-    assert disturbed.verdicts["forges"] == "failed", str(disturbed)
-
-
-@pytest.mark.parametrize("value", UNUSUAL_VALUES)
-def test_an_unusual_metric_value_affects_only_the_metric(disturbed: Verified, value: str) -> None:
-    verdicts = disturbed.verdicts[f"metric{list(UNUSUAL_VALUES).index(value)}"]
-    assert verdicts == {"tests[0]": "passed", "metrics[0]": UNUSUAL_VALUES[value]}, str(disturbed)
 
 
 ODD_PROJECTS: dict[str, dict[str, Any]] = yaml.safe_load(
