@@ -516,6 +516,7 @@ class SessionRun:
                 if not self._settings.collect_only and todo.id in self.asked:
                     checks = [run.check for run in self.result.checks[todo.id].values()]
                     seen = {check.counts_as for check in checks}
+                    # No todo of a sub-plan is flaky as such, so the order of their verdicts lacks it.
                     red = (each for each in (Verdict.FAILED, Verdict.FLAKY) if each in seen)
                     worst = next(red, sub_plan_verdict(seen))
                     state = Verdict.BLOCKED if self.result.blockers(todo) else worst
