@@ -33,7 +33,6 @@ class BaselineFile(ReadValue):
     """One file below the plan's root."""
 
     sha256: str
-    size: int
     kind: JudgeKind = JudgeKind.PRODUCT
     committed: bool = False
     """The baseline's revision contains exactly this content; if not, a copy is kept beside the baseline."""
@@ -45,8 +44,6 @@ class BaselineTest(ReadValue):
     outcome: TestOutcome
     flaky: bool = False
     """It passed and failed on the same code."""
-    signature: str | None = None
-    """Signature of its failure, if it failed."""
 
 
 class BaselineCheck(ReadValue):
@@ -125,8 +122,6 @@ class Baseline(ReadValue):
     """The tree had uncommitted changes."""
     python: str
     pytest: str
-    run_id: str | None = None
-    """The run that recorded it, whose outcomes are stored beside the baseline."""
     todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])
     tests: dict[str, BaselineTest] = Field(default_factory=dict[str, BaselineTest])
     """Tests by node id, relative to the plan's root; files that could not be imported by path."""

@@ -100,7 +100,7 @@ def look(root: Path) -> SeenTree:
             if copied:
                 size += len(content)
                 contents[digest] = content
-            files[path] = BaselineFile(sha256=digest, size=len(content), committed=committed)
+            files[path] = BaselineFile(sha256=digest, committed=committed)
     dirty = False
     if repository is not None and commit is not None:
         changed, added = repository.differing(commit)
@@ -134,7 +134,6 @@ def make_baseline(
         dirty=seen.dirty,
         python=platform.python_version(),
         pytest=document.run.pytest,
-        run_id=document.run.run_id,
         todos=dict(todos_of(flat, document)),
         tests=dict(sorted(tests.items())),
         files={
@@ -183,25 +182,20 @@ def tests_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, B
     A failure takes precedence over other results; mixed results in several checks make it flaky.
     """
     results: dict[str, list[TestOutcome]] = {}
-    signatures: dict[str, str] = {}
     flaky: set[str] = set()
     for outcome in document.outcomes:
         for test in (each for check in outcome.checks for each in check.tests):
             results.setdefault(below(flat, outcome.todo_id, test.nodeid), []).append(test.outcome)
         for failure in outcome.failures:
-            names = [below(flat, outcome.todo_id, test) for test in failure.tests]
-            flaky |= set(names) if failure.category is Category.FLAKY_TEST else set()
-            if failure.signature is not None:
-                signatures = dict.fromkeys(names, failure.signature) | signatures  # the first one stays
+            if failure.category is Category.FLAKY_TEST:
+                flaky |= {below(flat, outcome.todo_id, test) for test in failure.tests}
     # Several checks may run one test, each in a process of its own.
     for nodeid, outcomes in results.items():
         ran = [result for result in outcomes if result is not TestOutcome.NOT_RUN]
         red = next((result for result in ran if result.is_red), None)
         both = red is not None and not GREEN.isdisjoint(ran)
         if ran:
-            is_flaky = both or nodeid in flaky
-            signature = signatures.get(nodeid)
-            yield nodeid, BaselineTest(outcome=red or ran[0], flaky=is_flaky, signature=signature)
+            yield nodeid, BaselineTest(outcome=red or ran[0], flaky=both or nodeid in flaky)
 
 
 def object_id(content: bytes, digits: int) -> str:

@@ -40,7 +40,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> BaselineComparison:
     root = tmp_path_factory.mktemp("plan")
     write_plan(root / "part/plan.yaml", TODO, plan_id="q")
     flat = flat_plan(root, "{id: up, title: U, sub_plan: part/plan.yaml}")
-    held = baseline(tests=TESTS, todos=TODOS, files={"t.py": {"sha256": "0", "size": 1}})
+    held = baseline(tests=TESTS, todos=TODOS, files={"t.py": {"sha256": "0"}})
     return BaselineComparison(flat, KeptBaseline(root, held, path=Path("x")))
 
 

@@ -32,7 +32,7 @@ AT_BASE = {
     "u.py::other": {"outcome": "passed"},
     "broken.py": {"outcome": "error"},
 }
-FILES = {"old.py": {"sha256": "0" * 64, "size": 1, "kind": "test"}}
+FILES = {"old.py": {"sha256": "0" * 64, "kind": "test"}}
 """A test file of the baseline without recorded tests and without a stored copy."""
 
 
@@ -204,8 +204,8 @@ def test_renamed_file_keeps_its_tests_and_an_accepted_removal_demands_none(tmp_p
             "gone.py::green": {"outcome": "passed"},
         },
         "files": {
-            "old.py": {"sha256": sha256(b"same"), "size": 1},
-            "gone.py": {"sha256": "0" * 64, "size": 1},
+            "old.py": {"sha256": sha256(b"same")},
+            "gone.py": {"sha256": "0" * 64},
         },
         "accepted": accepted,
     }

@@ -199,7 +199,7 @@ def flat(tmp_path: Path) -> FlatPlan:
 
 def files_of(texts: dict[str, str]) -> dict[str, dict[str, object]]:
     """Return files with these texts as a baseline has them."""
-    return {name: {"sha256": sha256(text.encode()), "size": 1} for name, text in texts.items()}
+    return {name: {"sha256": sha256(text.encode())} for name, text in texts.items()}
 
 
 def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan) -> None:

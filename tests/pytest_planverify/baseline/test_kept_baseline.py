@@ -61,7 +61,7 @@ def loaded(root: Path, plan: str = "p") -> KeptBaseline:
     return kept
 
 
-@example(baseline(files={os.fsdecode(b"not UTF-8 \xff"): {"sha256": "1", "size": 1}}))
+@example(baseline(files={os.fsdecode(b"not UTF-8 \xff"): {"sha256": "1"}}))
 @given(any_of(Baseline))
 def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
     assert parse_baseline(baseline_bytes(held), "x") == held
@@ -138,7 +138,7 @@ def test_contents_are_read_from_git_or_a_copy_and_verified(
     repository: Path,
 ) -> None:
     def of(content: bytes, **keys: bool) -> BaselineFile:
-        return BaselineFile(sha256=sha256(content), size=len(content), **keys)
+        return BaselineFile(sha256=sha256(content), **keys)
 
     files = {
         "a.txt": of(b"one\n", committed=True),
@@ -197,7 +197,7 @@ def test_test_existed_if_it_was_run_or_its_file_defined_it(
         "test_a.py::test_run": {"outcome": "passed"},
         "test_broken.py": {"outcome": "error"},
     }
-    files = {"test_a.py": {"sha256": digest, "size": 1, "kind": "test"}}
+    files = {"test_a.py": {"sha256": digest, "kind": "test"}}
     keep_baseline(tmp_path, baseline(tests=tests, files=files), {digest: content})
     kept = loaded(tmp_path)
     assert kept.had_test(nodeid) is there
@@ -206,7 +206,7 @@ def test_test_existed_if_it_was_run_or_its_file_defined_it(
 
 
 def test_pipes_in_place_of_files_are_not_read(tmp_path: Path) -> None:
-    file = BaselineFile(sha256=sha256(b"1"), size=1)
+    file = BaselineFile(sha256=sha256(b"1"))
     keep_baseline(tmp_path, baseline(files={"test_a.py": file}), {})
     (tmp_path / ".planverify/baseline/objects").mkdir(parents=True)
     os.mkfifo(tmp_path / ".planverify/baseline/objects" / file.sha256)
@@ -218,7 +218,7 @@ def test_pipes_in_place_of_files_are_not_read(tmp_path: Path) -> None:
 
 def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
     contents = {"test_a.py": b"1", "test_b.py": b"2", "test_c.py": b"2"}
-    files = {name: {"sha256": sha256(text), "size": 1, "kind": "test"} for name, text in contents.items()}
+    files = {name: {"sha256": sha256(text), "kind": "test"} for name, text in contents.items()}
     tests = {"test_a.py::test_x[1]": {"outcome": "failed"}, "test_b.py": {"outcome": "error"}}
     keep_baseline(tmp_path, baseline(tests=tests, files=files), {})
     (tmp_path / "moved").mkdir()

@@ -70,7 +70,7 @@ def flat(tmp_path: Path) -> FlatPlan:
 
 
 def kept(flat: FlatPlan, inventory: SessionInventory | None = None, **more: Any) -> KeptBaseline:
-    files = {path: BaselineFile(sha256="0", size=1, kind=kind) for path, kind in KINDS.items()}
+    files = {path: BaselineFile(sha256="0", kind=kind) for path, kind in KINDS.items()}
     document = Baseline(
         plan="p",
         plan_digest="",
