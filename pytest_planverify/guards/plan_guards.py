@@ -21,6 +21,7 @@ from planner.model.verdicts import EvidenceKind, Hardness
 from planner.planfile.left_files import left_by_runs, remember_run
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.project_files import GONE, digest_of, open_regular
+from planner.policy.dependencies import reachable
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from pytest_planverify.guards import Violation
@@ -57,17 +58,22 @@ def lost_baseline(outcomes: Path) -> str | None:
 
     Code under test can remove the file of a baseline, and outside of git there is no copy.
     """
-    try:
-        with open_regular(outcomes) as file:
-            was = str(json.loads(file.read())["run"]["hygiene"])
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        return None
-    if was != LOST and "checked against the baseline" not in was:
+    was = _fact_of_run(outcomes, "hygiene")
+    if was is None or (was != LOST and "checked against the baseline" not in was):
         return None
     return (
         f"the baseline of earlier runs is gone (the last one said: {was}); restore it, or review all "
         "changes and record it again: planverify baseline PLAN"
     )
+
+
+def _fact_of_run(outcomes: Path, name: str) -> str | None:
+    """Return a fact about the run that wrote an outcome file; ``None`` if it cannot be read."""
+    try:
+        with open_regular(outcomes) as file:  # a test may have put a pipe there
+            return str(json.loads(file.read())["run"][name])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return None
 
 
 class Guards:
@@ -276,28 +282,22 @@ class Guards:
 
     def _authors(self) -> list[Author]:
         """Return the todos that may have done work: claimed or requested ones; if there are none, all."""
-        items = self._flat.loaded.plan.items
-        working = {todo.id for todo in items if todo.status is TodoStatus.CLAIMED} | self._requested()
+        items = {todo.id: todo for todo in self._flat.loaded.plan.items}
+        children = self._flat.children
+        # With the requested todos, their dependencies and the todos of their sub-plans.
+        requested = reachable(
+            self._asked or (),
+            lambda name: (*items[name].dependencies, *children.get(name, ())) if name in items else (),
+        )
+        claimed = {todo.id for todo in items.values() if todo.status is TodoStatus.CLAIMED}
+        working = claimed | (items.keys() & set(requested))
         return [
             Author(todo_id=todo.id, root=self._flat.owner(todo.id).root, allowed_files=todo.allowed_files)
-            for todo in items
+            for todo in items.values()
             if (not working or todo.id in working)
             # A parent without an allowlist of its own does no work: the todos of its sub-plan do.
-            and (todo.allowed_files is not None or not self._flat.children.get(todo.id))
+            and (todo.allowed_files is not None or not children.get(todo.id))
         ]
-
-    def _requested(self) -> set[str]:
-        """Return the ids of the requested todos, of their dependencies and of their sub-plans' todos."""
-        by_id = {todo.id: todo for todo in self._flat.loaded.plan.items}
-        pending = list(self._asked or ())
-        found: set[str] = set()
-        while pending:
-            name = pending.pop()
-            if name in by_id and name not in found:
-                found.add(name)
-                pending += by_id[name].dependencies
-                pending += self._flat.children.get(name, ())
-        return found
 
 
 # -- the allowlist ----------------------------------------------------------------------------------
@@ -427,14 +427,12 @@ class OwnFiles:
 
         A run is concurrent if the journal in its folder has been made or has grown since the start.
         """
-        try:
-            with open_regular(self._root / path) as file:  # a test may have put a pipe there
-                run = str(json.loads(file.read())["run"]["run_id"])
-        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        run = _fact_of_run(self._root / path, "run_id")
+        if run is None or "/" in run:
             return False
         journal = self._home / "runs" / run / "journal.jsonl"
         # Any finished run has a journal: it must have grown, else an old outcome file could be put back.
-        return "/" not in run and digest_of(journal) not in (GONE, self._journals.get(journal))
+        return digest_of(journal) not in (GONE, self._journals.get(journal))
 
 
 # -- files that differ ---------------------------------------------------------------------------------
