@@ -24,7 +24,6 @@ from planner.cli.app import Entry, LazyGroup, program_app
 from planner.cli.arguments import (
     PlanArgument,
     TodosArgument,
-    nearest,
     option,
     plan_or_usual,
 )
@@ -188,13 +187,6 @@ def qualify(
     runs: Annotated[
         int, option("--runs N", "How often each check runs on the current tree.", min=1, max=100)
     ] = 3,
-    todo: Annotated[
-        list[str] | None,
-        option(
-            "--todo TODO",
-            "Qualify only this todo; may be repeated.",
-        ),
-    ] = None,
 ) -> int:
     """Check the checks: a good one is red before the work.
 
@@ -207,15 +199,9 @@ def qualify(
     from pytest_planverify.baseline import qualification
 
     flat = load_flat(plan_or_usual(plan))
-    # Before anything runs: a misspelt id would silently qualify less.
-    known = [each.id for each in flat.loaded.plan.items]
-    for todo_id in todo or ():
-        if todo_id not in known:
-            near = nearest(todo_id, known, "the todos are")
-            raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; {near}")
     make_home(flat.loaded.root)
     output = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
-    found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
+    found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, say=complain)
     write_qualification(found, output)
     screen = Screen()
     for check in found.checks:

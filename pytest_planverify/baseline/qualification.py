@@ -57,16 +57,15 @@ def qualify(
     *,
     directory: Path,
     runs: int = RUNS,
-    todo_ids: Sequence[str] = (),
     say: Callable[[str], None],
 ) -> Qualification:
-    """Return the qualification of each check of the unclaimed todos; ``todo_ids`` restricts them, if given.
+    """Return the qualification of each check of the unclaimed todos.
 
     The whole plan runs ``runs`` times. ``say`` is called with a line per run, for progress. Raises
     :class:`planner.errors.PlannerError` if the plan cannot be verified at all.
     """
     # A claimed todo states that its work is done, so its checks should pass by now.
-    todos = [todo for todo in flat.loaded.plan.items if not todo_ids or todo.id in todo_ids]
+    todos = flat.loaded.plan.items
     claimed = tuple(todo.id for todo in todos if todo.status is TodoStatus.CLAIMED)
     subjects = [
         (todo, criterion)

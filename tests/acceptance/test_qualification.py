@@ -131,18 +131,11 @@ def test_good_checks_give_exit_status_0(tmp_path: Path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--runs", "0"), "Invalid value for '--runs'"),
-        (("--todo", "nobody"), "--todo nobody: the plan has no such todo"),
-    ],
-)
-def test_invalid_options_of_qualify_are_usage_errors(tmp_path: Path, words: tuple[str, ...], said: str):
+def test_invalid_number_of_runs_is_a_usage_error(tmp_path: Path):
     root = tmp_path / "project"
     write(root, [{"id": "a", "verify": check("test_hollow")}])
 
-    ran = forked(("qualify", *words), root, program="planverify")
+    ran = forked(("qualify", "--runs", "0"), root, program="planverify")
 
     assert ran.status == 2
-    assert said in ran.err
+    assert "Invalid value for '--runs'" in ran.err
