@@ -163,16 +163,19 @@ def _copy_build_products(repository: Repository, tree: Path) -> None:
         if path in walked and Path(path).suffix in _BUILT and not place.exists() and place.parent.is_dir():
             with suppress(OSError):
                 shutil.copy2(repository.top / path, place, follow_symlinks=False)
-    _link_node_modules(repository.top, tree)
+    link_environments(repository.top, tree)
 
 
-def _link_node_modules(top: Path, tree: Path) -> None:
-    """Link ``node_modules`` of the top folder and of the folders in it into the copy."""
-    for folder in (top, *(each for each in top.iterdir() if each.is_dir() and not each.is_symlink())):
-        place = tree / folder.relative_to(top) / _LINKED_FOLDER
+def link_environments(top: Path, tree: Path) -> None:
+    """Link ``node_modules`` and virtual environments of a tree into its copy, if this machine has them."""
+    folders = [each for each in top.iterdir() if each.is_dir()] if top.is_dir() else []
+    found = [each for each in folders if (each / "pyvenv.cfg").is_file()]
+    found += [each / _LINKED_FOLDER for each in (top, *folders) if each == top or not each.is_symlink()]
+    for each in found:
+        place = tree / each.relative_to(top)
         # One that the copy has itself stays.
-        if (folder / _LINKED_FOLDER).is_dir() and place.parent.is_dir() and not os.path.lexists(place):
-            place.symlink_to(folder / _LINKED_FOLDER, target_is_directory=True)
+        if each.is_dir() and place.parent.is_dir() and not os.path.lexists(place):
+            place.symlink_to(each, target_is_directory=True)
 
 
 def _import_places() -> Iterator[str]:

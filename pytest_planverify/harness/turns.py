@@ -27,7 +27,7 @@ from planner.errors import PlannerError
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_files import walk
 from pytest_planverify.baseline.repository import Repository, git
-from pytest_planverify.baseline.worktrees import delete_folder, environment_for
+from pytest_planverify.baseline.worktrees import delete_folder, environment_for, link_environments
 from pytest_planverify.harness.agents import run_turn
 from pytest_planverify.harness.snapshots import Snapshots, tree_prefix
 
@@ -127,7 +127,7 @@ def perform_turn(job: TurnJob, watch: Callable[[], None] | None = None) -> TurnR
         if job.bundle is not None:
             snapshots.unbundle(job.bundle)
         snapshots.lay_out(job.before)
-        _link_environments(job.turn.root, tree)
+        link_environments(job.turn.root, tree)
         with tarfile.open(fileobj=io.BytesIO(job.carried)) as archive:
             archive.extractall(tree, filter="tar")
         # The carried files become part of the initial state, so that they are no changes of the turn.
@@ -169,16 +169,6 @@ def _make_repository(tree: Path, store: Path, before: str) -> None:
     (tree / ".git/objects/info/alternates").write_text(f"{store / 'objects'}\n")
     git(tree, "update-ref", "HEAD", before)
     git(tree, "reset", "--quiet")
-
-
-def _link_environments(root: Path, tree: Path) -> None:
-    """Link the virtual environments and ``node_modules`` of the user's tree, if this machine has them."""
-    if not root.is_dir():
-        return
-    for path in root.iterdir():
-        is_environment = path.name == "node_modules" or (path / "pyvenv.cfg").is_file()
-        if is_environment and path.is_dir() and not os.path.lexists(tree / path.name):
-            (tree / path.name).symlink_to(path, target_is_directory=True)
 
 
 def _archive(root: Path, known: frozenset[str]) -> bytes:
