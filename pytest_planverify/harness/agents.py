@@ -100,10 +100,6 @@ class AgentResult(BaseModel):
             return cls.model_fields[info.field_name or ""].default
 
 
-class AgentError(PlannerError):
-    """An agent cannot be called; ``str()`` has the reason and the remedy."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One turn of work, with the locations of its files."""
@@ -163,9 +159,9 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     """Return the agents of ``[tool.planverify.agents]`` in ``pyproject.toml``, overridden by ``--agent``.
 
     ``given`` has the values of ``--agent``: ``COMMAND`` or ``ROLE=COMMAND``. A command is the name of a
-    preset, or words in shell syntax that are run without a shell. Raises :class:`AgentError` for an unknown
-    role, a missing program, or a malformed command, and :class:`planner.errors.PlannerError` if the table
-    has another form.
+    preset, or words in shell syntax that are run without a shell. Raises
+    :class:`planner.errors.PlannerError` for an unknown role, a missing program, a malformed command, or a
+    table of another form.
     """
     table = "[tool.planverify.agents]"
     named = [(f"{table} {name}", name, command) for name, command in _configured(root, table).items()]
@@ -177,11 +173,11 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     vectors: dict[Role | None, tuple[str, ...]] = {}
     for source, name, command in named:
         if name not in (_DEFAULT, *_ROLES):
-            raise AgentError(f"{source}: unknown role '{name}'; the roles are {', '.join(_ROLES)}")
+            raise PlannerError(f"{source}: unknown role '{name}'; the roles are {', '.join(_ROLES)}")
         role = None if name == _DEFAULT else Role(name)
         vectors[role] = _vector(command, source, root)
         if vectors[role] == (BUILTIN,) and role is not Role.DEBUGGER:
-            raise AgentError(
+            raise PlannerError(
                 f"{source}: {BUILTIN} is only for the role debugger; write --agent debugger={BUILTIN}"
             )
     return Agents(vectors)
@@ -199,8 +195,8 @@ def run_turn(
 
     If the built-in debugger did not repair the failure, the coder continues with its findings, in the
     remaining time. ``watch`` is called repeatedly meanwhile; if it raises, the agent is stopped.
-    ``surroundings`` are added to the environment. Raises :class:`AgentError` if the program cannot be
-    started.
+    ``surroundings`` are added to the environment. Raises :class:`planner.errors.PlannerError` if the
+    program cannot be started.
     """
     vector = agents.vector(turn.role)
     assert vector is not None  # the loop sends no turn for which there is no agent
@@ -255,7 +251,7 @@ def _run_agent(
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise AgentError(f"the agent '{argv[0]}' cannot be started ({why}); fix --agent") from None
+        raise PlannerError(f"the agent '{argv[0]}' cannot be started ({why}); fix --agent") from None
     write_file(turn.folder / "output.txt", redact(clean(f"{ended.stdout}{ended.stderr}")))
     result = _read_result(turn.result)
     message = _failure_reason(ended, turn.timeout_seconds)
@@ -274,7 +270,7 @@ def _configured(root: Path, source: str) -> dict[str, str | list[str]]:
         return _TABLE.validate_python(table, strict=True)
     except ValidationError as error:
         name = "".join(f" {part}" for part in error.errors()[0]["loc"][:1])
-        raise AgentError(
+        raise PlannerError(
             f"{root / 'pyproject.toml'}: {source}{name} is neither a text nor a list of texts; "
             'write default = "COMMAND" in it'
         ) from None
@@ -283,21 +279,23 @@ def _configured(root: Path, source: str) -> dict[str, str | list[str]]:
 def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...]:
     """Return the words of a command; the path of the brief is appended if no placeholder passes the task.
 
-    Raises :class:`AgentError` for a malformed command or a missing program.
+    Raises :class:`planner.errors.PlannerError` for a malformed command or a missing program.
     """
     try:
         words = shlex.split(PRESETS.get(command, command)) if isinstance(command, str) else command
     except ValueError as error:
-        raise AgentError(f"{source}: {error}; close the quotation") from None
+        raise PlannerError(f"{source}: {error}; close the quotation") from None
     if words == [BUILTIN]:
         return (BUILTIN,)
     if not words:
-        raise AgentError(f"{source}: it names no program; write --agent 'COMMAND {{brief}}'")
+        raise PlannerError(f"{source}: it names no program; write --agent 'COMMAND {{brief}}'")
     # Python may be installed under another name, or not be on PATH: the running interpreter will do.
     if words[0] in ("python", "python3") and shutil.which(words[0]) is None:
         words = [sys.executable, *words[1:]]
     if shutil.which(words[0]) is None:
-        raise AgentError(f"{source}: the program '{words[0]}' was not found; install it, or name its path")
+        raise PlannerError(
+            f"{source}: the program '{words[0]}' was not found; install it, or name its path"
+        )
     if not any(f"{{{name}}}" in word for word in words for name in ("brief", "prompt", "json")):
         words = [*words, "{brief}"]
     # Turns may run in other trees, so that files outside of the root need absolute paths.

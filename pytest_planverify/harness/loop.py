@@ -60,7 +60,7 @@ from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import one_line, without_surrogates
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import top_of
-from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
+from pytest_planverify.harness.agents import DEFAULT_SECONDS, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
@@ -305,8 +305,7 @@ class Loop:
     def run(self) -> Ending:
         """Perform actions until nothing is left to do, or only a person can continue.
 
-        Raises :class:`~pytest_planverify.harness.agents.AgentError` if no agent has the role that a todo
-        needs.
+        Raises :class:`planner.errors.PlannerError` if no agent has the role that a todo needs.
         """
         while self._ending is None:
             # Finished turns are merged first, so that one verification covers all of them.
@@ -439,7 +438,7 @@ class Loop:
             return
         agents, options = self.setup.agents, self.setup.options
         if agents.vector(action.role) is None:
-            raise AgentError(
+            raise PlannerError(
                 f"no agent has the role {action.role.value}, which {action.todo_id} needs; continue with "
                 f"--resume --agent {action.role.value}=COMMAND"
             )

@@ -75,10 +75,6 @@ _WRITTEN_BY_TURNS = ("turns", "outcomes.json")
 """Names in the folder of the run that turns and verifications write; these are no protected records."""
 
 
-class SnapshotError(PlannerError):
-    """Files cannot be stored or restored; ``str()`` has the reason and the remedy."""
-
-
 @dataclass(frozen=True, slots=True)
 class FileChanges:
     """Differences between two snapshots, as paths relative to the root."""
@@ -92,7 +88,10 @@ class FileChanges:
 
 
 class Snapshots:
-    """Snapshots of one work tree. Methods raise :class:`SnapshotError` if git fails, or return ``None``."""
+    """Snapshots of one work tree.
+
+    Methods raise :class:`planner.errors.PlannerError` if git fails, or return ``None``.
+    """
 
     def __init__(
         self, root: Path, name: str, *, store: Path | None = None, index: Path | None = None
@@ -100,7 +99,7 @@ class Snapshots:
         """Create the store of the work tree ``root``, unless it exists.
 
         ``name`` separates the labels of a project's runs. A temporary work tree shares the ``store`` of the
-        project and needs an ``index`` file of its own. Raises :class:`SnapshotError`.
+        project and needs an ``index`` file of its own.
         """
         self._root = root
         self._refs = f"refs/planverify/{name}"
@@ -230,7 +229,7 @@ class Snapshots:
 
     def resolve(self, name: str) -> str | None:
         """Return the full id for a ref or an id prefix, or ``None``."""
-        with suppress(SnapshotError):
+        with suppress(PlannerError):
             return self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
         return None
 
@@ -296,7 +295,7 @@ class Snapshots:
     def merge(self, before: str, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
         """Merge two snapshots that started from ``before``; return the result and the conflicting files.
 
-        The work tree is not changed. Raises :class:`SnapshotError`, also for git before 2.38.
+        The work tree is not changed. Raises :class:`planner.errors.PlannerError`, also for git before 2.38.
         """
         # Commits with `before` as their only parent, so that git takes it as the base of the merge.
         sides = [self._commit(f"{side}^{{tree}}", "side", before) for side in (ours, theirs)]
@@ -305,8 +304,8 @@ class Snapshots:
             output = self._git(
                 "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides, accepted=(0, 1)
             )
-        except SnapshotError as error:
-            raise SnapshotError(f"{error}; parallel turns need git 2.38") from None
+        except PlannerError as error:
+            raise PlannerError(f"{error}; parallel turns need git 2.38") from None
         tree, *files = output.rstrip("\0").split("\0")
         return self._commit(tree, "merged"), tuple(dict.fromkeys(files))
 
@@ -357,14 +356,14 @@ class Snapshots:
         """Run git on the store and the work tree; return its output.
 
         ``accepted`` are the exit statuses of success; ``bare`` omits store and work tree. Raises
-        :class:`SnapshotError`.
+        :class:`planner.errors.PlannerError`.
         """
         own = {} if self._index is None else {"GIT_INDEX_FILE": str(self._index)}
         where = () if bare else (f"--git-dir={self.store}", f"--work-tree={self._root}")
         try:
             output = git(self._root, *where, *_GIT_OPTIONS, *words, stdin=stdin, env=own, accepted=accepted)
         except GitFailed as error:
-            raise SnapshotError(
+            raise PlannerError(
                 f"{self._root}: git {words[0]} failed ({error}); the files of a turn cannot be kept; if "
                 f"{self.store} is damaged, delete it, and with it the files that undo needs"
             ) from None
@@ -372,12 +371,12 @@ class Snapshots:
 
 
 def _home_store(root: Path) -> Path:
-    """Return the path of the project's store; create its folder. Raises :class:`SnapshotError`."""
+    """Return the path of the project's store, and create its folder."""
     try:
         folder = make_home(root) / "harness"
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise SnapshotError(f"{root}: it is not writable ({error.strerror}); make it writable") from None
+        raise PlannerError(f"{root}: it is not writable ({error.strerror}); make it writable") from None
     return folder / "objects.git"
 
 

@@ -93,7 +93,7 @@ def make_job(
 
     ``before`` is the snapshot to start from, ``run`` the folder of the run. With ``is_shared`` the worker
     accesses the store of the snapshots; otherwise the job contains a bundle. Raises
-    :class:`~pytest_planverify.harness.snapshots.SnapshotError`.
+    :class:`planner.errors.PlannerError`.
     """
     repository = Repository.around(turn.root)
     top = turn.root if repository is None else repository.top
