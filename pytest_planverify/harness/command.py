@@ -32,8 +32,9 @@ from planner.policy.limits import lowered
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted, listed
+from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.baseline.kept_baseline import run_baseline
-from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git
+from pytest_planverify.baseline.repository import ask, git
 from pytest_planverify.checks.processes import end_processes_of, is_alive, start_time
 from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
@@ -276,17 +277,12 @@ def _refuse_or_save(setup: RunSetup, name: str) -> None:
     The plan and our own files do not count. Raises ``UsageMistake`` if it refuses.
     """
     root = setup.root
-    if Repository.around(root) is None:
-        return
-    try:
-        # Without renames each entry has one path; the second one of a rename is an entry of its own.
-        words = ("status", "--porcelain", "-z", "--no-renames", "--", ".")
-        listing = git(root, *words).decode("utf-8", "replace")
-    except GitFailed as error:
-        raise PlannerError(f"{root}: {error}; fix the repository") from None
+    changes = Changes(root)
+    if (refusal := changes.refusal()) is not None:
+        raise PlannerError(f"{root}: {refusal}; fix the repository")
     own = plan_files(setup.tree)
-    files = [entry[3:] for entry in listing.split("\0") if len(entry) > 3]
-    files = [each for each in files if each not in own and not each.startswith(HOME)]
+    changed = changes.of(None)[0] if changes.under_git else ()
+    files = [each for each in changed if each not in own]
     if not files:
         return
     if setup.options.dirty == "refuse":
