@@ -126,11 +126,12 @@ class RunOptions:
     as_json: bool = False
 
     def to_continue(self, plan: str, *, resume: bool = True) -> str:
-        """Return the command that resumes the run, or starts another one with the same agents.
+        """Return the command that resumes the run, or starts another one with the same agents and todos.
 
-        Todos and limits are in the log and not repeated.
+        The todos of a resumed run are in its log. Limits are not repeated.
         """
         words = ["planverify", "run", plan, *(["--resume"] if resume else [])]
+        words += [] if resume else [word for each in self.only for word in ("--only", each)]
         words += [word for agent in self.agents for word in ("--agent", agent)]
         words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
         words += [] if self.executor == THREADS else ["--executor", self.executor]

@@ -27,7 +27,7 @@ from planner.store.session import RunSession, RunSettings
 from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import turns
-from pytest_planverify.harness.agents import Turn, parse_agents, run_turn
+from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
 from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
 from pytest_planverify.harness.snapshots import Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
@@ -393,37 +393,32 @@ def test_command_line_overrides_the_agents_of_the_file(tmp_path: Path) -> None:
     assert (agents.vector(Role.TESTER) or ())[:2] == ("sh", "x")
 
 
-def test_a_long_prompt_is_cut_to_an_argument_that_the_system_accepts(tmp_path: Path) -> None:
+def reported_by(folder: Path, program: str, placeholder: str, prompt: str = "") -> TurnReport:
+    """Return the report on a turn of an agent that runs a program with one argument."""
     action = cast("Any", SimpleNamespace(todo_id="a"))
-    turn = Turn(id="1", action=action, role=Role.CODER, folder=tmp_path, root=tmp_path, timeout_seconds=60)
-    agents = parse_agents(
-        (f"{sys.executable} -c 'import sys; print(len(sys.argv[1]))' {{prompt}}",), tmp_path
-    )
+    turn = Turn(id="1", action=action, role=Role.CODER, folder=folder, root=folder, timeout_seconds=60)
+    agents = parse_agents((f"{sys.executable} -c {shlex.quote(program)} {placeholder}",), folder)
+    return run_turn(agents, turn, prompt=prompt)
 
-    assert run_turn(agents, turn, prompt="ж" * 100_000).ended_well
+
+def test_a_long_prompt_is_cut_to_an_argument_that_the_system_accepts(tmp_path: Path) -> None:
+    length = "import sys; print(len(sys.argv[1]))"
+
+    assert reported_by(tmp_path, length, "{prompt}", "ж" * 100_000).ended_well
     assert (tmp_path / "output.txt").read_text() == "50000\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
 def test_pipe_in_place_of_an_agent_report_is_no_report(tmp_path: Path) -> None:
-    action = cast("Any", SimpleNamespace(todo_id="a"))
-    turn = Turn(id="1", action=action, role=Role.CODER, folder=tmp_path, root=tmp_path, timeout_seconds=60)
-    agents = parse_agents(
-        (f"{sys.executable} -c 'import os, sys; os.mkfifo(sys.argv[1])' {{result}}",), tmp_path
-    )
-
-    report = run_turn(agents, turn, prompt="")
+    report = reported_by(tmp_path, "import os, sys; os.mkfifo(sys.argv[1])", "{result}")
 
     assert (report.ended_well, report.tokens) == (True, None)
 
 
 def test_invalid_field_of_an_agent_report_hides_no_other(tmp_path: Path) -> None:
-    action = cast("Any", SimpleNamespace(todo_id="a"))
-    turn = Turn(id="1", action=action, role=Role.CODER, folder=tmp_path, root=tmp_path, timeout_seconds=60)
     write = """import sys; open(sys.argv[1], "w").write('{"tokens": 900, "notes": ["a"]}')"""
-    agents = parse_agents((f"{sys.executable} -c {shlex.quote(write)} {{result}}",), tmp_path)
 
-    report = run_turn(agents, turn, prompt="")
+    report = reported_by(tmp_path, write, "{result}")
 
     assert (report.tokens, report.message) == (900, None)
 
