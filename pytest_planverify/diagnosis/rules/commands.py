@@ -1,8 +1,8 @@
 """Rules for commands that are not pytest: by the tool, its findings, its output, and how it ended.
 
-Rules that differ only in a pattern, a kind of finding or a purpose share a function that makes their reader.
-A task runner such as make may start any tool: for it, a finding is attributed by its
-format instead of by the command's purpose.
+Rules that differ only in a pattern, a kind of finding or a purpose share a function that makes their
+reader. A task runner such as make may start any tool: for it, a finding is attributed by its format instead
+of by the command's purpose.
 """
 
 from __future__ import annotations
