@@ -185,19 +185,9 @@ def files_to_look_up(failure: Failure, evidence: Iterable[Evidence]) -> tuple[st
 # -- meaning of a failure, and the next action against it ---------------------------------------------
 
 
-class Advice(NamedTuple):
-    """Meaning of a category: one row of ``advice.toml``, which explains the fields."""
-
-    title: str
-    edit: str
-    search: str
-
-
 _C = Category
-ADVICE: Mapping[Category, Advice] = {
-    Category(name): Advice(row["title"], row["edit"], row.get("search", row["edit"]))
-    for name, row in load_table("advice", "planner.brief").items()
-}
+ADVICE: Mapping[str, Mapping[str, str]] = load_table("advice", "planner.brief")
+"""Meaning of each category: the rows of ``advice.toml``, which explains their keys."""
 
 _WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
 
@@ -230,17 +220,17 @@ def _actions(
     row = ADVICE[failure.category]
     # The first four need no certain file, so they can be given always, and what follows is not reached.
     if is_for_a_person(failure.category):
-        yield Instruction(row.edit)
+        yield Instruction(row["edit"])
     elif failure.owner in NOT_OF_CODE:
         is_environment = failure.owner is Owner.ENVIRONMENT
-        yield Instruction(ADVICE[_C.ENVIRONMENT_ERROR if is_environment else _C.HARNESS_ERROR].edit)
+        yield Instruction(ADVICE[_C.ENVIRONMENT_ERROR if is_environment else _C.HARNESS_ERROR]["edit"])
     elif kind is CheckKind.MANUAL:
         yield Instruction("Before you change anything, find out why the person answered no.")
     elif kind is CheckKind.SUB_PLAN:
         yield Instruction("Repair the failed todos of the sub-plan; this one depends on them.")
     if failure.category is _C.TEST_NOT_FOUND:
         yield from _find_test(failure, evidence, tree)
-        yield Instruction(row.search)
+        yield Instruction(row["edit"])
     if evidence is not None:
         # Its code could not be compared statically.
         if evidence.contract and evidence.contract.problem in ("unreadable", "unresolved"):
@@ -359,12 +349,12 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     # A location in the artifact itself is no place to edit.
     made = evidence.artifact.path if evidence and evidence.artifact else None
     if location is None or location.path == made:
-        yield Instruction(row.search)
+        yield Instruction(row["search"])
         return
-    yield Instruction(row.edit.replace("{place}", place(location)), changes=(location.path,))
+    yield Instruction(row["edit"].replace("{place}", place(location)), changes=(location.path,))
     # The fault shows in a test that may not be edited, so it is somewhere else.
     if is_test_path(location.path) or location.path in test_files(failure):
-        yield Instruction(row.search)
+        yield Instruction(row["search"])
     yield Instruction(
         f"Look for the cause in the files that you may edit; {place(location)} is not one of them: "
         "report it if it must change."

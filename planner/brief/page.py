@@ -97,7 +97,7 @@ def write_brief(
     describes failed attempts, oldest first; ``rerun`` is the command that verifies the whole todo.
     """
     repair = _Repair(plan, todo, outcome, context, worker)
-    title = "a person answered no" if repair.is_refused else ADVICE[repair.failure.category].title
+    title = "a person answered no" if repair.is_refused else ADVICE[repair.failure.category]["title"]
     edit, kept = repair.permissions()
     parts = [
         (0, f"# Repair {code(todo.id)}: {title}"),
@@ -306,7 +306,8 @@ class _Repair:
         sure = f", the {failure.owner} is at fault" if is_known else ""
         sure += f", {failure.confidence:.0%} sure" if failure.confidence is not None else ""
         rule = f" (rule {code(failure.rule)})" if failure.rule else ""
-        why = f"{code(failure.because)}{rule}" if failure.because else f"{ADVICE[failure.category].title}."
+        means = ADVICE[failure.category]["title"]
+        why = f"{code(failure.because)}{rule}" if failure.because else f"{means}."
         yield 1, f"\n**Who**: {who}; `{failure.category}`{sure}: {why}"
         if failure.since in _SINCE:
             yield 1, f"- {_SINCE[failure.since]}"
@@ -314,7 +315,7 @@ class _Repair:
             yield 2, f"- Diagnosis: {code(self.suggestion, limit=_LONGEST_HEAD)}"
         other = failure.runner_up
         if other is not None and other.confidence >= _UNSURE:
-            yield 3, f"- Otherwise `{other.category}`: {ADVICE[other.category].title}."
+            yield 3, f"- Otherwise `{other.category}`: {ADVICE[other.category]['title']}."
 
     def verification(self, rerun: str) -> Iterator[Part]:
         """Yield the command that verifies the todo, and that of the failing criterion alone."""

@@ -204,13 +204,12 @@ def _is_attempt(record: TodoRecord, event: Verified) -> bool:
 def _adds_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
     """Return whether an undecided outcome adds nothing to what is known of the todo."""
     verdicts = {check.counts_as for check in outcome.checks}
-    if record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}:
-        return True
-    # A person may have been asked already, for the answer or to repair the environment.
     question = tx.questions.get(record.question or "")
-    if question is None or question.kind is not QuestionKind.ANSWER:
-        return question is not None and question.kind is QuestionKind.MEND_ENVIRONMENT
-    return Verdict.NEEDS_HUMAN in verdicts
+    kind = None if question is None else question.kind
+    # A person may have been asked already, for the answer or to repair the environment.
+    is_asked = kind is QuestionKind.ANSWER and Verdict.NEEDS_HUMAN in verdicts
+    is_asked |= kind is QuestionKind.MEND_ENVIRONMENT
+    return is_asked or record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}
 
 
 def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None:

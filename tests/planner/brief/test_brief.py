@@ -215,7 +215,7 @@ def test_every_category_and_kind_of_check_gives_a_complete_brief(
     deciding = Failure(category=category, check_id="x[0]" if kind else None)
     checks = (Check(id="x[0]", kind=kind, verdict=Verdict.FAILED, title="the title"),) if kind else ()
     page = brief(outcome(deciding, checks=checks))
-    assert page.startswith(f"# Repair `t1`: {ADVICE[category].title}\n")
+    assert page.startswith(f"# Repair `t1`: {ADVICE[category]['title']}\n")
     assert line(page, "Next").endswith(".")
     assert "{" not in own_words(page)
     assert "None" not in page
@@ -378,7 +378,7 @@ def test_a_faulty_test_may_be_corrected_but_not_weakened() -> None:
 
 def test_a_location_in_a_test_is_not_to_be_corrected_if_the_product_is_at_fault() -> None:
     seen = outcome(failure(location=Location(path="tests/common.py", line=9, function="assert_equal")))
-    assert line(brief(seen), "Next") == f"**Next**: {ADVICE[Category.TEST_REGRESSION].search}"
+    assert line(brief(seen), "Next") == f"**Next**: {ADVICE[Category.TEST_REGRESSION]['search']}"
 
 
 def test_no_wrong_value_is_to_be_corrected_if_the_session_fails_after_passing_tests() -> None:
@@ -413,7 +413,7 @@ def test_a_generated_file_is_not_corrected_by_hand() -> None:
     at = Location(path="out/report.json", line=3)
     fact = evidence(artifact=ArtifactFact(path="out/report.json", problem="schema"))
     action = next_action(failure(Category.ARTIFACT_MISSING, location=at), fact, EditScope())
-    assert action == ADVICE[Category.ARTIFACT_MISSING].search
+    assert action == ADVICE[Category.ARTIFACT_MISSING]["search"]
 
 
 def test_an_uncomparable_contract_is_not_called_broken() -> None:
