@@ -175,8 +175,9 @@ def files_to_look_up(failure: Failure, evidence: Iterable[Evidence]) -> tuple[st
     suggestion = read_instruction(failure.suggestion or "")
     named += [*suggestion.makes, *suggestion.changes]
     for fact in evidence:
-        named += [fact.artifact.path] if fact.artifact else []
-        named += [each.text.partition("::")[0] for each in fact.selectors]
+        # Others may be folders, which exist without being files.
+        named += [fact.artifact.path] if fact.artifact and fact.artifact.problem in ABSENT else []
+        named += [each.text.partition("::")[0] for each in fact.selectors if each.problem in MISSING_TEST]
         named += [fact.contract.path, fact.contract.module_path or ""] if fact.contract else []
         named += module_paths(fact)
     return tuple(dict.fromkeys(path for path in named if path and not is_glob(path)))
