@@ -122,33 +122,27 @@ def decide_repair(red: RedTodo, policy: Policy) -> Repair:
     it is given up. A person is asked if a limit of the policy is reached, and at once if the failed turn
     of work was granted by a person.
     """
-    reason, limit = "its criteria failed", retries_of(red.todo, red.failure)
-    attempts = attempts_of(branch_reason(red.failure.category), policy)
     # First: whoever granted the turn decides again, even if retries are left.
     if red.by_person:
         return Repair("ask", "attempts-used-up", "the extra turn that a person granted did not repair it")
     if red.passed_branch is not None:
-        reason = f"{red.passed_branch} passed, but {red.id} still fails"
-        if attempts < 1:
-            reason += "; the plan allows no attempts for such a repair"
-            return Repair("ask", "attempts-used-up", reason)
-        if red.depth + 1 > policy.max_branch_depth:
-            reason += f"; a deeper branch would have depth {red.depth + 1}"
-            return Repair(
-                "ask", "branch-depth", f"{reason}, and max_branch_depth is {policy.max_branch_depth}"
-            )
-        return Repair("branch", "deeper-branch", reason)
-    if red.retries < limit:
-        return Repair("retry", "retry-by-the-same-role", f"{reason}; retry {red.retries + 1} of {limit}")
-    # A step is itself part of a repair; its branch is given up with it, and a person decides.
-    if red.todo.is_temporary:
-        return Repair("give_up", "step-failed", reason)
-    if policy.max_branch_depth < 1:
-        return Repair("ask", "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
-    if attempts < 1:
-        return Repair("ask", "attempts-used-up", "the plan allows no repair attempts")
-    reason += f" after {counted(red.retries, 'retry')}" if red.retries else ""
-    return Repair("branch", "failed-todo-gets-a-branch", reason)
+        rule, reason = "deeper-branch", f"{red.passed_branch} passed, but {red.id} still fails"
+    else:
+        rule, reason = "failed-todo-gets-a-branch", "its criteria failed"
+        limit = retries_of(red.todo, red.failure)
+        if red.retries < limit:
+            reason += f"; retry {red.retries + 1} of {limit}"
+            return Repair("retry", "retry-by-the-same-role", reason)
+        # A step is itself part of a repair; its branch is given up with it, and a person decides.
+        if red.todo.is_temporary:
+            return Repair("give_up", "step-failed", reason)
+        reason += f" after {counted(red.retries, 'retry')}" if red.retries else ""
+    if red.depth >= policy.max_branch_depth:
+        reason += f"; a branch for it would have depth {red.depth + 1}"
+        return Repair("ask", "branch-depth", f"{reason}, and max_branch_depth is {policy.max_branch_depth}")
+    if attempts_of(branch_reason(red.failure.category), policy) < 1:
+        return Repair("ask", "attempts-used-up", f"{reason}; the plan allows no attempts for such a repair")
+    return Repair("branch", rule, reason)
 
 
 def branch_todo(
