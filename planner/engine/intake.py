@@ -48,12 +48,10 @@ def report_run(
         later: list[Outcome] = []
         for outcome in pending:
             record = state.records.get(outcome.todo_id)
-            if record is None:  # part of a sub-plan that is not loaded yet
-                later.append(outcome)
+            if record and (state.plan_state.is_final or not _is_news(state, record, outcome, document)):
                 continue
-            if state.plan_state.is_final or not _is_news(state, record, outcome, document):
-                continue
-            if _comes_too_early(state, record, outcome):
+            # Without a record it is part of a sub-plan that is not loaded yet.
+            if record is None or _comes_too_early(state, record, outcome):
                 later.append(outcome)
                 continue
             shown = {failure.signature for failure in failures_of(outcome)}

@@ -106,7 +106,7 @@ def test_a_restarted_driver_is_given_all_open_actions_again():
 
 
 @given(random=st.randoms(use_true_random=False))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_plan_can_be_submitted_and_no_todo_starts_before_the_run(random: Random):
     submission = invent_submission(random)
     state, actions = start(submission)
