@@ -16,7 +16,7 @@ from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Failure, FailureContext, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind
-from planner.policy.outcomes import failures_of
+from planner.policy.outcomes import UNOWNED, failures_of
 from planner.text.glob_patterns import allowed, is_glob, matches
 from planner.text.markdown import code
 
@@ -35,9 +35,6 @@ NOTHING = FailureContext(todo_id="")
 
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
 """Prefixes of paths that no repair may edit: records of runs, and everything outside of the root."""
-
-NOT_OF_CODE = (Owner.ENVIRONMENT, Owner.HARNESS)
-"""Owners whose failures no edit of the project repairs."""
 
 ABSENT = ("missing", "no_match")
 """Problems of artifacts that do not exist."""
@@ -222,7 +219,7 @@ def _actions(
     # The first four need no certain file, so they can be given always, and what follows is not reached.
     if is_for_a_person(failure.category):
         yield Instruction(row["edit"])
-    elif failure.owner in NOT_OF_CODE:
+    elif failure.owner in UNOWNED:
         is_environment = failure.owner is Owner.ENVIRONMENT
         yield Instruction(ADVICE[_C.ENVIRONMENT_ERROR if is_environment else _C.HARNESS_ERROR]["edit"])
     elif kind is CheckKind.MANUAL:
@@ -371,7 +368,7 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     """
     location, places = failure.location, failure.candidates
     is_products = failure.owner is Owner.PRODUCT
-    if failure.owner in NOT_OF_CODE or is_for_a_person(failure.category):
+    if failure.owner in UNOWNED or is_for_a_person(failure.category):
         return location
     if places:
         # The place where a name is missing is none of the candidates.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.brief.instructions import (
     ADVICE,
-    NOT_OF_CODE,
     NOTHING,
     asks_for_work,
     deciding_failure,
@@ -28,6 +27,7 @@ from planner.brief.instructions import (
 from planner.model.outcome import evidence_of
 from planner.model.taxonomy import Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
+from planner.policy.outcomes import UNOWNED
 from planner.text.markdown import block, code, command, safe, spans
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
@@ -199,7 +199,7 @@ class _Repair:
     def permissions(self) -> tuple[str, str]:
         """Return two Markdown phrases: what may be edited, and what must never be edited."""
         failure, scope = self.failure, self.scope
-        if is_for_a_person(failure.category) or failure.owner in NOT_OF_CODE:
+        if is_for_a_person(failure.category) or failure.owner in UNOWNED:
             edit = "nothing"
         elif scope.allowed is None:
             edit = "only what the repair needs"

@@ -30,10 +30,6 @@ MEMORY = "x-planner"
 _MAX_STEM = 185
 """Number of characters of a todo's id that its branch ids repeat: an id has at most 200 characters."""
 
-RETRIED_ONCE = frozenset((Category.UNKNOWN,))
-"""Categories that are retried only once: further turns of work without a known fault are wasted."""
-
-
 _SHARED = (
     *("verify", "test_command", "test_file", "contract_path", "allowed_files"),
     *("risk_level", "failure_routing", "timeout_seconds", "priority"),
@@ -85,9 +81,10 @@ def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
 
 
 def retries_of(todo: Todo, failure: Failure | None) -> int:
-    """Return the number of retries by the same role; at most one for an unknown failure."""
+    """Return the number of retries by the same role."""
     limit = todo.max_retries
-    return min(limit, 1) if failure is not None and failure.category in RETRIED_ONCE else limit
+    # Further turns of work without a known fault are wasted.
+    return min(limit, 1) if failure is not None and failure.category is Category.UNKNOWN else limit
 
 
 class RedTodo(NamedTuple):
@@ -181,7 +178,7 @@ def branch_todo(
             update={"expected_artifacts": (*wanted.expected_artifacts, report)}
         ),
         "is_temporary": True,
-        "max_debug_attempts": min(attempts, 1) if failure.category in RETRIED_ONCE else attempts,
+        "max_debug_attempts": min(attempts, 1) if failure.category is Category.UNKNOWN else attempts,
         "max_lifetime_seconds": policy.branch_timeout_seconds,
         "extensions": {MEMORY: kept},
     }

@@ -37,11 +37,8 @@ HALTING = {
 UNDECIDED = frozenset((Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NOT_RUN))
 """Verdicts of checks that have decided nothing."""
 
-_UNOWNED = frozenset((Owner.ENVIRONMENT, Owner.HARNESS))
-"""Owners for which no role of the plan is responsible."""
-
-_REPAIRABLE = frozenset((Category.IMPORT_ERROR,))
-"""Environment failures that a role can still repair."""
+UNOWNED = frozenset((Owner.ENVIRONMENT, Owner.HARNESS))
+"""Owners for which no role of the plan is responsible: no edit of the project repairs their failures."""
 
 _MISSING = frozenset((Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING, Category.IMPORT_ERROR))
 """Categories that also occur when the work was never started."""
@@ -135,7 +132,7 @@ def is_unowned(failure: Failure) -> bool:
     if failure.category.facts.family is Family.ENVIRONMENT:
         return True
     # A role can declare and install a missing dependency, although the environment lacks it.
-    return failure.owner in _UNOWNED and failure.category not in _REPAIRABLE
+    return failure.owner in UNOWNED and failure.category is not Category.IMPORT_ERROR
 
 
 def may_edit_fault(todo: Todo, failure: Failure | None) -> bool:
