@@ -301,27 +301,28 @@ class LintFacts:
         # A path that a todo names is more certain than one that only matches its glob.
         return self._makers.get(path) or [owner for each in globs for owner in self._makers[each]]
 
-    def comes_first(self, todo: Todo, maker: str) -> bool:
-        """Return whether the files that ``maker`` creates exist when the todo is verified."""
-        # A branch begins when its parent has been worked on.
-        return maker == todo.id or self.waits_for(todo.id, maker) or maker == todo.parent_id
-
     def is_made(self, todo: Todo, path: str) -> bool:
         """Return whether a file is created by the todo itself or by one before it."""
-        makers = self.makers_of(path)
-        return path in self.made_before or any(self.comes_first(todo, maker) for maker in makers)
+        # A branch begins when its parent has been worked on. A step of a repair always comes first: the
+        # todo waits for its branch, which waits for the step.
+        return path in self.made_before or any(
+            maker in (todo.id, todo.parent_id)
+            or is_branch(self.by_id[maker])
+            or self.waits_for(todo.id, maker)
+            for maker in self.makers_of(path)
+        )
 
-    def or_near(self, path: str, fix: str) -> str:
-        """Return the remedy for a missing file; first the question about an existing one like it."""
+    def absent(self, rule: str, todo: Todo, place: Loc, path: str, message: str, fix: str) -> LintFinding:
+        """Return the finding about a missing file: a todo that makes it is not awaited, else ``rule``."""
+        if makers := self.makers_of(path):
+            maker = makers[0]
+            message = (
+                f"{path} does not exist; '{maker}' makes it, but '{todo.id}' does not depend on that todo"
+            )
+            fix = f"add '{maker}' to the dependencies of '{todo.id}'"
+            return self.finding("dependency-missing", todo, place, message, fix)
         near = self.project.near(path)
-        return f"did you mean {near}? else {fix}" if near else fix
-
-    def unawaited(self, todo: Todo, path: str, place: Loc) -> LintFinding:
-        """Return the finding that a missing file is created by a todo for which this one does not wait."""
-        maker = self.makers_of(path)[0]
-        message = f"{path} does not exist; '{maker}' makes it, but '{todo.id}' does not depend on that todo"
-        fix = f"add '{maker}' to the dependencies of '{todo.id}'"
-        return self.finding("dependency-missing", todo, place, message, fix)
+        return self.finding(rule, todo, place, message, f"did you mean {near}? else {fix}" if near else fix)
 
 
 def is_branch(todo: Todo) -> bool:

@@ -207,19 +207,11 @@ def _references(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
             if path is not None:
                 named.setdefault((noun, plain(path)), (*loc, name))
     for (noun, path), loc in named.items():
-        makers = facts.makers_of(path)
-        if facts.project.kind(path) is PathKind.FILE:
-            continue
-        # A step of a repair always comes first: the todo waits for its branch, which waits for the step.
-        if any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
-            continue
-        if makers:
-            yield facts.unawaited(todo, path, loc)
-        else:
+        if facts.project.kind(path) is not PathKind.FILE and not facts.is_made(todo, path):
             owner = "an architect's todo" if noun == "contract" else f"'{todo.id}' or of a todo"
             fix = f"add the file, or list {path} among the expected_artifacts of {owner} before it"
             message = f"the {noun} {path} does not exist, and no todo is to make it"
-            yield facts.finding(f"{noun}-missing", todo, loc, message, facts.or_near(path, fix))
+            yield facts.absent(f"{noun}-missing", todo, loc, path, message, fix)
 
 
 def _permissions(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
@@ -354,21 +346,22 @@ def _missing(
             )
             fix = f"write {path}, which is assumed, or name the test to run: test_file: PATH"
             yield facts.finding("test-assumed", todo, loc, message, fix)
-        elif facts.makers_of(path):
-            yield facts.unawaited(todo, path, loc)
+            continue
+        fix = f"add {path} to the expected_artifacts of '{todo.id}'"
+        is_allowed = todo.allowed_files is None or allowed(path, todo.allowed_files)
+        is_typo = facts.project.near(path) is not None
+        # The work on the todo may still write it.
+        if todo.status is TodoStatus.OPEN and is_allowed and not is_typo and not facts.makers_of(path):
+            if path not in unwritten:
+                fix += f", and its data to the test: fixture: fixtures/{todo.id}_cases.json"
+                yield facts.finding("tests-unwritten", todo, loc, f"{path} is not written yet", fix)
+            unwritten.add(path)
         else:
-            may = todo.allowed_files is None or allowed(path, todo.allowed_files)
-            fix = f"add {path} to the expected_artifacts of '{todo.id}'"
-            # The work on the todo may still write it.
-            if facts.project.near(path) is None and may and todo.status is TodoStatus.OPEN:
-                if path not in unwritten:
-                    fix += f", and its data to the test: fixture: fixtures/{todo.id}_cases.json"
-                    yield facts.finding("tests-unwritten", todo, loc, f"{path} is not written yet", fix)
-                unwritten.add(path)
-            else:
-                fix = facts.or_near(path, f"{fix} or of a todo before it")
-                message = f"{path} does not exist, and no todo is to write it"
-                yield facts.finding("test-missing", todo, loc, message, fix)
+            message, fix = (
+                f"{path} does not exist, and no todo is to write it",
+                f"{fix} or of a todo before it",
+            )
+            yield facts.absent("test-missing", todo, loc, path, message, fix)
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
             fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"

@@ -380,6 +380,19 @@ def test_each_sub_plan_file_is_validated_once_under_its_path(
         validate_plan_tree(load_tree(tmp_path / "plan.yaml", boundary=tmp_path))
 
 
+def test_files_of_a_sub_plan_may_be_made_by_todos_before_its_parent(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(GOOD_TEST)
+    (tmp_path / "plan.yaml").write_text(
+        "todo_list_id: top\nitems:\n"
+        "  - {id: data, title: Data, requires_testing: false, "
+        "acceptance_criteria: {expected_artifacts: [data.json]}}\n"
+        "  - {id: phase, title: Phase, sub_plan: part.yaml, dependencies: [data]}\n"
+    )
+    part = "todo_list_id: part\nitems: [{id: a, title: A, acceptance_criteria: {tests: [%s]}}]\n"
+    (tmp_path / "part.yaml").write_text(part % "{cmd: pytest t.py, fixture: data.json}")
+    assert validate_plan_tree(load_tree(tmp_path / "plan.yaml", boundary=tmp_path)) == ()
+
+
 @pytest.mark.parametrize(
     ("files", "tools"),
     [
