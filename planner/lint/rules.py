@@ -349,19 +349,16 @@ def _missing(
             continue
         fix = f"add {path} to the expected_artifacts of '{todo.id}'"
         is_allowed = todo.allowed_files is None or allowed(path, todo.allowed_files)
-        is_typo = facts.project.near(path) is not None
-        # The work on the todo may still write it.
-        if todo.status is TodoStatus.OPEN and is_allowed and not is_typo and not facts.makers_of(path):
+        # The work on the todo may still write it, unless the name is a misspelling.
+        is_open = todo.status is TodoStatus.OPEN and is_allowed and not facts.makers_of(path)
+        if is_open and facts.project.near(path) is None:
             if path not in unwritten:
                 fix += f", and its data to the test: fixture: fixtures/{todo.id}_cases.json"
                 yield facts.finding("tests-unwritten", todo, loc, f"{path} is not written yet", fix)
             unwritten.add(path)
         else:
-            message, fix = (
-                f"{path} does not exist, and no todo is to write it",
-                f"{fix} or of a todo before it",
-            )
-            yield facts.absent("test-missing", todo, loc, path, message, fix)
+            message = f"{path} does not exist, and no todo is to write it"
+            yield facts.absent("test-missing", todo, loc, path, message, f"{fix} or of a todo before it")
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
             fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"
