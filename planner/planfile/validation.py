@@ -6,9 +6,7 @@ Faults that prevent a plan from being loaded are errors and no findings. The rul
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
@@ -139,13 +137,11 @@ class ProjectFiles(RootedFiles):
 
     def _kind(self, path: str) -> PathKind:
         """Return the kind of a path; what is neither file nor folder counts as outside."""
-        try:
-            mode = os.stat(f"{self._root}/{path}").st_mode
-        except (OSError, ValueError) as error:
-            is_gone = getattr(error, "errno", errno.ENOENT) in (errno.ENOENT, errno.ENOTDIR)
-            return PathKind.MISSING if is_gone else PathKind.OUTSIDE
-        if not is_below(os.path.realpath(f"{self._root}/{path}"), self._root):
+        place = f"{self._root}/{path}"
+        if not os.path.exists(place):
+            return PathKind.MISSING
+        if not is_below(os.path.realpath(place), self._root):
             return PathKind.OUTSIDE
-        if stat.S_ISDIR(mode):
+        if os.path.isdir(place):
             return PathKind.FOLDER
-        return PathKind.FILE if stat.S_ISREG(mode) else PathKind.OUTSIDE
+        return PathKind.FILE if os.path.isfile(place) else PathKind.OUTSIDE
