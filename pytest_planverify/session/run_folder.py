@@ -127,7 +127,7 @@ class RunJournal:
     to.
     """
 
-    def __init__(self, path: Path, plan_id: str, tree: Future[ReadValue | None] | None = None) -> None:
+    def __init__(self, path: Path, plan_id: str, tree: Future[Any] | None = None) -> None:
         """``tree`` is the state of the files at the run's start, which a verdict needs to be kept later."""
         self._path = path
         self._plan_id = plan_id
@@ -169,7 +169,8 @@ class RunJournal:
         # since. If it is unknown or cannot be written, the run cannot be resumed.
         if self._tree is not None:
             with suppress(OSError, FileWriteError):
-                if (state := self._tree.result()) is not None:
+                state: ReadValue | None = self._tree.result()
+                if state is not None:
                     # By the standard library: pydantic refuses file names that are not UTF-8.
                     replace_file(self._path.with_name(TREE), dumps(state.model_dump(mode="json")))
             self._tree = None
