@@ -154,6 +154,9 @@ _OPTIONS: Mapping[str, dict[str, Any]] = {
 }
 """Declarations of the options with a value."""
 
+_TAKEN_AS_THEY_ARE = ("keep_going", "scope", "resume", "baseline", "recording", "baseline_file")
+"""Options whose parsed values are fields of the settings."""
+
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options in their own group of ``pytest --help``."""
@@ -246,18 +249,13 @@ def read_settings(config: pytest.Config) -> Settings:
         plans=plans,
         invocation_dir=directory,
         isolate=option["planverify_isolate"] or not can_fork(),
-        keep_going=option["planverify_keep_going"],
-        scope=option["planverify_scope"],
         # "-" is standard output, not a path.
         outcomes=None if outcomes is None else Path(outcomes) if outcomes == "-" else directory / outcomes,
         reports=reports,
         confirmations=confirmations,
-        resume=option["planverify_resume"],
-        baseline=option["planverify_baseline"],
-        recording=option["planverify_recording"],
-        baseline_file=option["planverify_baseline_file"],
         worked=tuple(filter(None, option["planverify_worked"].split(","))),
         verbosity=int(option["verbose"]),
+        **{name: option[f"planverify_{name}"] for name in _TAKEN_AS_THEY_ARE},
         **{each.name: getattr(typed, each.name) for each in fields(typed)},
     )
 
@@ -411,10 +409,8 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 more["last_failed"] = True
             case "--co" | "--collect-only" | "--collectonly":
                 more["collect_only"] = True
-            case "-k":
-                narrowing["keyword"] = _expression(name, value)
-            case "-m":
-                narrowing["markexpr"] = _expression(name, value)
+            case "-k" | "-m":
+                narrowing["keyword" if name == "-k" else "markexpr"] = _expression(name, value)
             case "--deselect":
                 narrowing["deselect"] += (str(value),)
             case "--ignore" | "--ignore-glob":

@@ -22,6 +22,7 @@ import threading
 import types
 from collections import deque
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
@@ -376,22 +377,15 @@ def _fact(exception: BaseException, project: ProjectMap) -> Facts:
 
 def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
     """Yield a traceback's frames, outermost first; of a deep one only the first and last frames."""
-    entries = list(_entries(traceback))
+    entries = list(walk_tb(traceback))
     # Leading frames of pytest are always the same, and would be two thirds of a large journal. They are
     # dropped up to the first frame of another side: those further inside belong to the failure.
-    codes = ((entry.tb_frame.f_code, entry.tb_frame.f_globals) for entry in entries)
-    sides = (project.side(code.co_filename, _module_name(names)) for code, names in codes)
+    sides = (_side(frame, project) for frame, _ in entries)
     del entries[: next((at for at, side in enumerate(sides) if side is not Side.FRAMEWORK), 0)]
     if len(entries) > FIRST_FRAMES + LAST_FRAMES:
         entries[FIRST_FRAMES:-LAST_FRAMES] = []
-    for entry in entries:
-        yield _frame(entry.tb_frame.f_code, entry.tb_lineno, entry.tb_frame.f_globals, project)
-
-
-def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
-    while traceback is not None:
-        yield traceback
-        traceback = traceback.tb_next
+    for frame, line in entries:
+        yield _frame(frame.f_code, line, frame.f_globals, project)
 
 
 def message_of(exception: BaseException) -> str:
@@ -520,8 +514,8 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
     """Return which function a call did not fit, and who owns it."""
     # The error itself has no reference to the function; it is looked up by the name in the message.
     callee = callee_of(message_of(exception))
-    entries = list(_entries(exception.__traceback__))
-    for value in _callables(entries[-1].tb_frame, callee) if callee and entries else ():
+    entries = list(walk_tb(exception.__traceback__))
+    for value in _callables(entries[-1][0], callee) if callee and entries else ():
         code = _code_of(value)
         if code is not None:
             module = str(getattr(value, "__module__", "") or "")
@@ -587,9 +581,9 @@ _READERS: dict[str, Callable[[Any, ProjectMap], dict[str, Any]]] = {
 
 
 def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], project: ProjectMap) -> Facts:
-    """Return the facts on one frame; ``names`` are its globals. Never raises."""
+    """Return the facts on one frame; ``names`` are its globals. Without a line, that of its beginning."""
     filename, module = code.co_filename, _module_name(names)
-    source = guarded(lambda: linecache.getline(filename, line or 0, names).strip(), "")
+    source = guarded(lambda: linecache.getline(filename, line, names).strip(), "") if line else ""
     return Facts(
         path=readable(project.relative(filename)),
         line=line or code.co_firstlineno,
@@ -605,17 +599,12 @@ def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, .
 
     That frame is the innermost one in a test file. Empty if the error did not pass through any.
     """
-    raising: types.FrameType | None = None
-    # No break: the last match is the innermost.
-    for frame in (entry.tb_frame for entry in _entries(exception.__traceback__)):
-        if project.side(frame.f_code.co_filename, _module_name(frame.f_globals)) is Side.TEST:
-            raising = frame
-    if raising is None:
-        return ()
+    frames = [frame for frame, _ in walk_tb(exception.__traceback__) if _side(frame, project) is Side.TEST]
     # An instance counts as its class.
     found = [
         guarded(lambda value=value: definition(value, project) or definition(type(value), project), None)
-        for value in _named_values(raising)
+        for frame in frames[-1:]
+        for value in _named_values(frame)
     ]
     return tuple({(each.path, each.line): each for each in found if each}.values())[:_MOST_SUBJECTS]
 
@@ -626,18 +615,13 @@ def definition(value: object, project: ProjectMap) -> Facts | None:
     if code is None:
         return None
     module = str(getattr(value, "__module__", "") or "")
-    if project.side(code.co_filename, module) is not Side.PRODUCT:
+    found = _frame(code, None, {"__name__": module}, project)
+    if found.side is not Side.PRODUCT:
         return None
-    is_class = isinstance(value, type)
-    function = value.__qualname__ if is_class else code.co_qualname
-    return Facts(
-        path=readable(project.relative(code.co_filename)),
-        line=code.co_firstlineno,
-        function=readable(function, 300),
-        module=module or None,
-        side=Side.PRODUCT,
-        source=f"class {readable(function, 300)}" if is_class else None,
-    )
+    if isinstance(value, type):
+        name = readable(value.__qualname__, 300)
+        found.update(function=name, source=f"class {name}")
+    return found
 
 
 def _named_values(frame: types.FrameType) -> Iterator[object]:
@@ -660,6 +644,10 @@ def _code_of(value: object) -> types.CodeType | None:
     function = inspect.unwrap(value) if callable(value) else value
     function = getattr(function, "__func__", function)
     return function.__code__ if isinstance(function, types.FunctionType) else None
+
+
+def _side(frame: types.FrameType, project: ProjectMap) -> Side:
+    return project.side(frame.f_code.co_filename, _module_name(frame.f_globals))
 
 
 def _module_name(names: dict[str, Any]) -> str:

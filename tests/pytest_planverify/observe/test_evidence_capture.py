@@ -269,19 +269,17 @@ TOUCHING = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [*((text, True) for text in ALONE.values()), *((text, False) for text in TOUCHING.values())],
-    ids=[*ALONE, *TOUCHING],
-)
+@pytest.mark.parametrize(("texts", "expected"), [(ALONE, True), (TOUCHING, False)])
 def test_self_contained_test_names_only_what_its_file_defines(
-    text: str, expected: bool, pytester: pytest.Pytester
+    texts: dict[str, str], expected: bool, pytester: pytest.Pytester
 ) -> None:
-    files = {
-        "shop.py": "RATE = 1\nclass Cart:\n    def f(self): return 1\ndef test(): assert 0\n",
-        "test_a.py": text,
-    }
-    assert capture(pytester, files).first.self_contained is expected
+    tests = {f"test_{name.replace(' ', '_')}.py": text for name, text in texts.items()}
+    shop = "RATE = 1\nclass Cart:\n    def f(self): return 1\ndef test(): assert 0\n"
+
+    captured = capture(pytester, {"shop.py": shop, **tests}).evidence
+
+    found = {str(each.nodeid).partition("::")[0]: each.self_contained for each in captured}
+    assert found == dict.fromkeys(tests, expected)
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="subtests came with pytest 9")
