@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import Evidence
 
 _ORDERS = frozenset({"set", "frozenset", "hash", "id"})
 """Calls whose results, or the order of whose elements, differ between processes."""
-_MORE_CHANCE = _ORDERS | frozenset(
+_MORE_CHANCE = frozenset(
     {"monotonic", "perf_counter", "sleep", "getpid"}
     | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
 )
@@ -33,13 +34,18 @@ _LARGEST = 1 << 20
 """Size in bytes of a source file above which it is not parsed."""
 
 
-class _Source(NamedTuple):
-    """The functions of a module and its lines that involve chance; lines are counted from 1."""
+class _Scope(NamedTuple):
+    """A function of a module at any depth, or all code of the module that is in no function."""
 
-    functions: tuple[tuple[int, int, str, bool], ...]
-    """First and last line of each function at any depth, its name, and whether it is a test by name."""
-    chances: tuple[tuple[int, bool], ...]
-    """Lines that involve chance, and whether only by the order of a set."""
+    first: int
+    """Line of its first decorator; 0 for the module."""
+    last: int
+    name: str
+    is_helper: bool
+    """Whether tests of the file may use it: it is a fixture, or no test by its name."""
+    draws: bool
+    """Whether it involves chance by other things than sets."""
+    has_sets: bool
 
 
 def depends_on_chance(
@@ -67,35 +73,25 @@ def depends_on_chance(
 def _test_depends_on_chance(nodeid: str, root: Path) -> bool:
     """Return whether a test, or any function of its file that is no other test, involves chance."""
     file, _, names = nodeid.partition("::")
-    source = _source_of(root / file)
-    if source is None:
-        return False
     # The test may use any fixture or helper of its file.
     test = names.rpartition("::")[2].partition("[")[0]
-    used = [(first, last) for first, last, name, is_test in source.functions if name == test or not is_test]
-    return any(first <= at <= last for at, _ in source.chances for first, last in used)
+    used = (each for each in _scopes_of(root / file) or () if each.name == test or each.is_helper)
+    return any(each.draws or each.has_sets for each in used)
 
 
 def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
-    """Return whether the innermost function around a line involves chance.
-
-    Outside of functions, all code of the module that is in no function counts.
-    """
-    source = _source_of(path)
-    if source is None:
+    """Return whether the innermost function around a line, or the module itself, involves chance."""
+    scopes = _scopes_of(path)
+    if scopes is None:
         # Repeated runs cost less than a flaky failure that counts as deterministic. Unlike Path.is_file()
         # these functions accept names of any length: a test may compile code under any name.
         return os.path.isfile(path) and os.path.getsize(path) > _LARGEST
-    drawing = [at for at, is_set in source.chances if with_sets or not is_set]
-    around = [each for each in source.functions if each[0] <= line <= each[1]]
-    if around:
-        first, last, *_ = max(around)  # the innermost one begins last
-        return any(first <= at <= last for at in drawing)
-    return any(not any(each[0] <= at <= each[1] for each in source.functions) for at in drawing)
+    scope = max(each for each in scopes if each.first <= line <= each.last)  # the innermost begins last
+    return scope.draws or (with_sets and scope.has_sets)
 
 
-def _source_of(path: Path) -> _Source | None:
-    """Return a parsed file; ``None`` if it is missing, too large, or no valid Python."""
+def _scopes_of(path: Path) -> tuple[_Scope, ...] | None:
+    """Return the functions and the module of a file; ``None`` if it is missing, too large or no Python."""
     try:
         return _parsed(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
     except (OSError, ValueError):  # a null byte in the name
@@ -105,30 +101,34 @@ def _source_of(path: Path) -> _Source | None:
 # By content, not by path, so that a changed file is parsed again. Cached, as a file is queried for each
 # function that each test executed.
 @lru_cache(maxsize=64)
-def _parsed(source: bytes) -> _Source | None:
+def _parsed(source: bytes) -> tuple[_Scope, ...] | None:
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _Source(
-        functions=tuple(
-            # The code of a function begins with its first decorator.
-            (
-                min(one.lineno for one in (node, *node.decorator_list)),
-                node.end_lineno or 0,
-                node.name,
-                node.name.startswith("test")
-                and not any("fixture" in ast.dump(one) for one in node.decorator_list),
-            )
-            for node in nodes
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        ),
-        chances=tuple(
-            (node.lineno, not _is_chance(node, with_sets=False))
-            for node in nodes
-            if isinstance(node, ast.expr) and _is_chance(node)
-        ),
-    )
+    scopes: list[_Scope] = []
+    inside = set[ast.AST]()
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            own = list(ast.walk(node))
+            inside.update(own)
+            is_fixture = any("fixture" in ast.dump(each) for each in node.decorator_list)
+            first = min(each.lineno for each in (node, *node.decorator_list))
+            is_helper = is_fixture or not node.name.startswith("test")
+            scopes.append(_Scope(first, node.end_lineno or 0, node.name, is_helper, *_chances(own)))
+    outside = [node for node in nodes if node not in inside]
+    return (*scopes, _Scope(0, sys.maxsize, "", False, *_chances(outside)))
+
+
+def _chances(nodes: Sequence[ast.AST]) -> tuple[bool, bool]:
+    """Return whether nodes involve chance by nondeterministic calls, and by the order of sets."""
+    calls = {
+        node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    }
+    has_sets = any(isinstance(node, ast.Set | ast.SetComp) for node in nodes)
+    return not calls.isdisjoint(_names_of_chance()), has_sets or not calls.isdisjoint(_ORDERS)
 
 
 @cache
@@ -141,14 +141,3 @@ def _names_of_chance() -> frozenset[str]:
 
     drawn = [name for name, kind in IMPURE_CALLS.items() if kind != "network"]
     return frozenset(name.rpartition(".")[2] for name in (*drawn, *GENERATORS)) | _MORE_CHANCE
-
-
-def _is_chance(node: ast.AST, *, with_sets: bool = True) -> bool:
-    """Return whether a node is a nondeterministic call, or with ``with_sets`` a set."""
-    match node:
-        case ast.Set() | ast.SetComp():
-            return with_sets
-        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
-            return name in _names_of_chance() and (with_sets or name not in _ORDERS)
-        case _:
-            return False
