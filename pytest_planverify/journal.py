@@ -6,10 +6,9 @@ in ``session``; the first one of a run has the version of the format. Readers ig
 keys.
 
 The file is written in the processes of tests, which may close descriptors, truncate the file or write to
-it. So a writer keeps its descriptor out of the range that programs use and reopens the file if that was
-closed, a reader detects changes of what it has read, and records that decide verdicts are signed with a key
-that only the parent and the worker know. Records that later runs read are modelled in
-:mod:`planner.model.journal`.
+it. So a writer reopens the file if its descriptor was closed or reused, a reader detects changes of what it
+has read, and records that decide verdicts are signed with a key that only the parent and the worker know.
+Records that later runs read are modelled in :mod:`planner.model.journal`.
 """
 
 from __future__ import annotations
@@ -34,11 +33,6 @@ if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # not on this platform
-    fcntl = None
-
 Record = dict[str, Any]
 
 _PENS = count(1)
@@ -48,8 +42,6 @@ _FROM_ANY_PROCESS = frozenset({"metric", "audit_event"})
 _MAC_BYTES = 8
 """Few, as each record has them: they can only be guessed by writing records, and wrong ones are counted."""
 _SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
-_HIGH = 200
-"""Minimum number of the journal's file descriptor, if the system allows it."""
 _REMEMBERED = 64
 """Number of bytes read last that are compared before reading on, to detect overwriting."""
 _HEAD = 200
@@ -81,7 +73,7 @@ class JournalWriter:
 
     def _open(self) -> None:
         # Readable, too: the last byte shows whether the last line is complete.
-        self._descriptor = _moved_to_high_number(_open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
+        self._descriptor = _open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._file_id = _identity(self._descriptor)
         if _ends_within_line(self._descriptor):
             write_bytes(self._descriptor, b"\n")
@@ -236,20 +228,6 @@ def _open(path: str | Path, flags: int) -> int:
         return descriptor
     os.close(descriptor)
     raise FileExistsError(EEXIST, "it is no plain file", str(path))
-
-
-def _moved_to_high_number(descriptor: int) -> int:
-    """Move the descriptor to a high number, which programs that close and reuse low ones do not hit.
-
-    It keeps its number where the platform or the limit of open files does not allow that.
-    """
-    if fcntl is None:
-        return descriptor
-    with suppress(OSError):
-        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH)
-        os.close(descriptor)
-        return high
-    return descriptor
 
 
 def _identity(descriptor: int) -> tuple[int, ...]:

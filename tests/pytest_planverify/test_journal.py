@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import threading
 from pathlib import Path
 
@@ -179,11 +178,3 @@ def test_truncated_journal_is_detected_even_if_it_has_grown_again(grown: str, tm
     writer.write("last")
 
     assert [record["record"] for record in tail.read()] == ["last"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="descriptors have no numbers elsewhere")
-def test_journal_descriptor_does_not_conflict_with_other_files(tmp_path: Path) -> None:
-    writer = JournalWriter(tmp_path / "journal.jsonl", "s1")
-    assert writer._descriptor >= 200
-    assert not os.get_inheritable(writer._descriptor)
-    writer.close()
