@@ -29,6 +29,29 @@ Only these may be configured in a server, once for all commands of a group. Name
 modules.
 """
 
+PRELOADED = frozenset(
+    {
+        "PIL", "_cffi_backend", "_hypothesis_globals", "aiohappyeyeballs", "aiohttp", "aiosignal",
+        "annotated_doc", "annotated_types", "anyio", "asgiref", "attr", "attrs", "babel", "blinker",
+        "bottleneck", "certifi", "cffi", "charset_normalizer", "click", "cloudpickle", "colorama",
+        "contourpy", "cryptography", "cycler", "dateutil", "django", "fastapi", "flask", "fontTools",
+        "frozenlist", "fsspec", "greenlet", "hypothesis", "idna", "itsdangerous", "jinja2", "jsonschema",
+        "jsonschema_specifications", "jwt", "kiwisolver", "lxml", "markupsafe", "marshmallow",
+        "matplotlib", "mpl_toolkits", "mpmath", "msgpack", "msgspec", "multidict", "networkx", "numexpr",
+        "numpy", "opentelemetry", "orjson", "packaging", "pandas", "propcache", "psutil", "pyarrow",
+        "pydantic", "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz", "referencing",
+        "regex", "rpds", "scipy", "sniffio", "sortedcontainers", "sqlalchemy", "sqlparse", "starlette",
+        "sympy", "tomlkit", "toolz", "tqdm", "typing_extensions", "typing_inspection", "tzdata",
+        "werkzeug", "yaml", "yarl",
+    }
+)  # fmt: skip
+"""Top-level packages whose import only defines modules, and warning filters in front of all others.
+
+It changes nothing else in the process, patches and registers nothing in other packages, and does not
+remember the process id. Preloading pays for libraries that take long to import; all that these import in
+turn is listed, too.
+"""
+
 
 class Level(IntEnum):
     """The point up to which a server prepares pytest before it forks workers."""

@@ -5,16 +5,17 @@ first asks the ordinary finders and serves a module only if they would load the 
 conditions. So a project's own ``yaml.py``, or a conftest that sets ``MPLBACKEND``, has the same effect
 as when the command runs alone.
 
-Only modules of :data:`PRELOADED` packages are preloaded. Their imports are known to have no effects on the
-process, which would otherwise happen once in the server instead of in each worker that imports the module.
+Only packages in :data:`~pytest_planverify.observe.spec.PRELOADED` are preloaded. Their imports are known to
+have no effects on the process, which would otherwise happen once in the server instead of in each worker
+that imports the module.
 
 An import loads other modules in turn, so a module is served with all that it needs. Where one of these
 would be another file in the worker, the whole package is refused: it is left to the ordinary import.
 Extension modules cannot be loaded a second time, so for them the worker asks to be replaced by one without
 preloaded modules.
 
-The names to preload are learned: each worker reports :func:`imported_modules`, and the parent passes them
-on in :attr:`~pytest_planverify.observe.spec.Start.modules`.
+The names to preload are learned: each worker reports :func:`imported_modules`, and the parent passes those
+of listed packages on in :attr:`~pytest_planverify.observe.spec.Start.modules`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.guards.tamper_observer import environment_files
 from pytest_planverify.observe.read_files import new_modules
+from pytest_planverify.observe.spec import PRELOADED
 
 if TYPE_CHECKING:
     import re
@@ -41,29 +43,6 @@ if TYPE_CHECKING:
 
 MOST_MODULES = 5_000
 """Number of modules that a worker reports at most."""
-
-PRELOADED = frozenset(
-    {
-        "PIL", "_cffi_backend", "_hypothesis_globals", "aiohappyeyeballs", "aiohttp", "aiosignal",
-        "annotated_doc", "annotated_types", "anyio", "asgiref", "attr", "attrs", "babel", "blinker",
-        "bottleneck", "certifi", "cffi", "charset_normalizer", "click", "cloudpickle", "colorama",
-        "contourpy", "cryptography", "cycler", "dateutil", "django", "fastapi", "flask", "fontTools",
-        "frozenlist", "fsspec", "greenlet", "hypothesis", "idna", "itsdangerous", "jinja2", "jsonschema",
-        "jsonschema_specifications", "jwt", "kiwisolver", "lxml", "markupsafe", "marshmallow",
-        "matplotlib", "mpl_toolkits", "mpmath", "msgpack", "msgspec", "multidict", "networkx", "numexpr",
-        "numpy", "opentelemetry", "orjson", "packaging", "pandas", "propcache", "psutil", "pyarrow",
-        "pydantic", "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz", "referencing",
-        "regex", "rpds", "scipy", "sniffio", "sortedcontainers", "sqlalchemy", "sqlparse", "starlette",
-        "sympy", "tomlkit", "toolz", "tqdm", "typing_extensions", "typing_inspection", "tzdata",
-        "werkzeug", "yaml", "yarl",
-    }
-)  # fmt: skip
-"""Top-level packages whose import only defines modules, and warning filters in front of all others.
-
-It changes nothing else in the process, patches and registers nothing in other packages, and does not
-remember the process id. Preloading pays for libraries that take long to import; all that these import in
-turn is listed, too.
-"""
 
 _READ_BY_C = ("OMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "MALLOC_", "KMP_", "LC_", "LANG", "TZ")
 """Prefixes of variables that native code reads at load time, unnoticed by ``os.environ``."""
@@ -81,13 +60,15 @@ class Unfit(Exception):
 
 
 def imported_modules() -> list[str]:
-    """Return preloadable modules imported since the session was prepared, in import order."""
+    """Return installed modules imported since the session was prepared, in import order."""
     found: list[str] = []
     for name, module in new_modules():
         spec = getattr(module, "__spec__", None)
         origin = getattr(spec, "origin", None)
         # Only modules that a finder has found under this very name can be imported again by name.
-        is_found = getattr(spec, "name", None) == name and name.partition(".")[0] in PRELOADED
+        is_found = getattr(spec, "name", None) == name and not name.startswith(
+            ("pytest_planverify", "planner")
+        )
         if is_found and isinstance(origin, str) and environment_files()(origin):
             found.append(name)
     return found[:MOST_MODULES]

@@ -49,6 +49,7 @@ from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.journal import JournalTail, is_signed
 from pytest_planverify.observe.spec import (
     HARMLESS_PLUGINS,
+    PRELOADED,
     CannotServe,
     Level,
     Start,
@@ -252,7 +253,8 @@ class WarmPool:
             learned.modules = [name for name in learned.modules if not self._is_refused(name)]
 
     def _is_refused(self, name: str) -> bool:
-        return name.partition(".")[0] in self._knowledge.refused
+        top = name.partition(".")[0]
+        return top not in PRELOADED or top in self._knowledge.refused
 
 
 class Workers:

@@ -14,8 +14,6 @@ import pytest
 from forked import in_fork
 from module_project import write_files
 
-from pytest_planverify.observe import warm_modules
-from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 
 HEAVY = {"heavy/__init__.py": "import os\nplace = __file__\n", "heavy/part.py": "value = object()\n"}
@@ -141,22 +139,6 @@ def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world:
         return found.module, str(found)
 
     assert in_fork(unfit) == ("heavy", f"heavy: importing it {effect}")
-
-
-def test_only_modules_of_listed_packages_are_reported_for_preloading(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
-    world.install({"site-packages/listed.py": "", "site-packages/light.py": ""})
-    monkeypatch.setattr(warm_modules, "PRELOADED", {"listed"})
-    sys.path.append(str(world.installed / "site-packages"))
-
-    def work() -> list[str]:
-        note_modules()
-        __import__("listed")
-        __import__("light")
-        return warm_modules.imported_modules()
-
-    assert in_fork(work) == ["listed"]
 
 
 @pytest.mark.parametrize(
