@@ -145,26 +145,21 @@ def test_only_finite_numbers_are_metric_values(value: object) -> None:
     assert result.evidence[0].metric.recorded == ("250", repr(value))
 
 
-def test_unrecorded_metric_fails() -> None:
-    result = check_metric(spec("<=", 7), [])
-    assert (result.verdict, result.reason) == (Verdict.FAILED, "no test recorded rows_min")
+@pytest.mark.parametrize(
+    ("sign", "value", "recorded", "problem", "reason"),
+    [
+        ("<=", 7, [], "not_recorded", "no test recorded rows_min"),
+        (">=", 300, [400, 250], "unmet", "rows_min is 250, not >= 300 (1 of 2 recorded values)"),
+        (">=", 300, [250], "unmet", "rows_min is 250, not >= 300"),
+        ("==", 0.3, [0.1 + 0.2], "unmet", "rows_min is 0.30000000000000004, not == 0.3"),
+        ("<", 1, [10**5_000], "unmet", "rows_min is a int that cannot be shown (ValueError), not < 1"),
+    ],
+    ids=["none", "one of two", "one", "floats", "huge"],
+)
+def test_unsatisfied_metric_is_reported_in_one_line(
+    sign: str, value: float, recorded: list[float], problem: str, reason: str
+) -> None:
+    result = check_metric(spec(sign, value), recorded)
+    assert (result.verdict, result.reason) == (Verdict.FAILED, reason)
     assert result.evidence[0].metric is not None
-    assert result.evidence[0].metric.problem == "not_recorded"
-
-
-def test_unmet_metric_is_reported_in_one_line() -> None:
-    result = check_metric(spec(">=", 300), [400, 250])
-    assert result.reason == "rows_min is 250, not >= 300 (1 of 2 recorded values)"
-    assert check_metric(spec(">=", 300), [250]).reason == "rows_min is 250, not >= 300"
-
-
-def test_floats_are_compared_exactly() -> None:
-    assert check_metric(spec("==", 0.3), [0.1 + 0.2]).verdict is Verdict.FAILED
-    assert check_metric(spec("==", 0.3), [0.3]).verdict is Verdict.PASSED
-
-
-def test_huge_integers_are_compared_and_displayed() -> None:
-    assert check_metric(spec(">=", 1), [10**400]).verdict is Verdict.PASSED
-    result = check_metric(spec("<", 1), [10**5_000])
-    assert result.verdict is Verdict.FAILED
-    assert "cannot be shown" in (result.reason or "")
+    assert result.evidence[0].metric.problem == problem
