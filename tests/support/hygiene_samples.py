@@ -5,6 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from planner.model.evidence import HygieneSignal
 from pytest_planverify.baseline.work_tree import Judges
@@ -64,6 +68,9 @@ TREE = {
     "pyproject.toml": '[project]\nname = "pkg"\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
     'addopts = "-ra"\n',
 }
+_SNIPPETS = Path(__file__).parents[2] / "fixtures/hygiene/snippets.yaml"
+SNIPPETS: dict[str, dict[str, Any]] = yaml.safe_load(_SNIPPETS.read_text(encoding="utf-8"))
+"""Code that a change adds, by what it shows."""
 FORBIDDEN = Grants(
     todos=(
         TodoReach(

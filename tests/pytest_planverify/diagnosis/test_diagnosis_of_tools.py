@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog import parse_command
 from planner.catalog.output import read_findings
 from planner.model.evidence import ChangedFile, CommandFact, Evidence, ProcessEnd
-from planner.model.taxonomy import Category, Owner
+from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.case import own_names, within_project
 from pytest_planverify.diagnosis.known import literal_in
 from pytest_planverify.diagnosis.tool_output import read_stuck_frame, read_traceback
 
-C, W = Category, Owner
-
 
 class Printed(NamedTuple):
-    """A failed command with its output and the changed files, and the expected location."""
+    """A failed command with its output and the changed files."""
 
     cmd: str
     output: str
-    place: str | None = None
     changed: tuple[str, ...] = ("kite/wind.py",)
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Printed:
+        return cls(row["cmd"], row["output"], tuple(row.get("changed", ("kite/wind.py",))))
 
 
 def changed_file(path: str) -> ChangedFile:
@@ -51,169 +54,25 @@ def evidence_of(printed: Printed) -> Evidence:
     )
 
 
-NBSP = "\u00a0"
 TESTS = ("tests/test_wind.py",)
-
-BY_DIAGNOSIS: dict[tuple[Category, Owner], dict[str, Printed]] = {
-    (C.TYPE_ERROR, W.TEST): {
-        "mypy-of-a-changed-test": Printed(
-            "mypy kite tests",
-            'tests/test_wind.py:6: error: Module "kite.wind" has no attribute "name"  [attr-defined]',
-            "tests/test_wind.py:6",
-            TESTS,
-        ),
-    },
-    (C.TYPE_ERROR, W.PRODUCT): {
-        "pyright-over-two-lines": Printed(
-            "make typecheck",
-            f"pyright kite\n/p/kite/wind.py\n  /p/kite/wind.py:6:12 - error: Type is not assignable\n"
-            f'  {NBSP}{NBSP}"Literal" is not assignable to "float" (reportReturnType)\n'
-            "make: *** [Makefile:18: typecheck] Error 1",
-            "kite/wind.py:6",
-        ),
-    },
-    (C.COMPILATION_ERROR, W.PRODUCT): {
-        "black-cannot-parse": Printed(
-            "black --check kite",
-            "error: cannot parse: kite/wind.py:9:0\nParseError: bad input",
-            "kite/wind.py:9",
-        ),
-    },
-    (C.COMPILATION_ERROR, W.TEST): {
-        "clippy-does-not-parse": Printed(
-            "cargo clippy",
-            "error: this file contains an unclosed delimiter\n --> tests/outer.rs:5:3\n",
-            "tests/outer.rs:5",
-            ("tests/outer.rs",),
-        ),
-    },
-    (C.LINT_ERROR, W.TEST): {
-        "black-under-make": Printed(
-            "make format",
-            "black --check\nwould reformat /p/tests/test_wind.py\nmake: *** [Makefile:10: format] Error 1",
-            "tests/test_wind.py:None",
-            TESTS,
-        ),
-    },
-    (C.LINT_ERROR, W.PRODUCT): {
-        "eslint-under-npm": Printed(
-            "npm run lint",
-            "\n/p/lib/bulb.js\n  3:7  error  'zz' is assigned a value but never used  no-unused-vars\n",
-            "lib/bulb.js:3",
-            ("lib/bulb.js",),
-        ),
-        "gcc-warning-as-error": Printed(
-            "make all",
-            "src/sum.c:4:9: error: unused variable 'z' [-Werror=unused-variable]",
-            "src/sum.c:4",
-            ("src/sum.c",),
-        ),
-    },
-    (C.ARTIFACT_MISSING, W.PRODUCT): {
-        "mypy-own-module": Printed(
-            "mypy kite",
-            "kite/rope.py:3: error: Cannot find implementation or library stub for module named "
-            '"kite.wind"  [import-not-found]\nkite/rope.py:8: error: Returning Any  [no-any-return]',
-            "kite/rope.py:3",
-        ),
-        "tsc-own-file": Printed(
-            "tsc -p .",
-            "src/lamp.ts(1,21): error TS2307: Cannot find module './wire' or its types.",
-            "src/lamp.ts:1",
-            ("src/wire.ts",),
-        ),
-        "cargo-module-gone": Printed(
-            "cargo build",
-            "error[E0583]: file not found for module `leaf`\n --> src/lib.rs:1:1\n",
-            "src/lib.rs:1",
-            ("src/leaf.rs",),
-        ),
-        "node-own-file": Printed(
-            "mocha spec",
-            " Exception during run: Error: Cannot find module '../lib/bulb'\n"
-            "    at Object.<anonymous> (/p/spec/bulb.spec.js:3:15)\n",
-            changed=("lib/bulb.js",),
-        ),
-        "ruff-gone": Printed("ruff check kite/wind.py", "kite/wind.py:1:1: E902 No such file or directory"),
-        "module-gone": Printed(
-            "python -m kite",
-            "/usr/bin/python: No module named kite.__main__; 'kite' is a package",
-            changed=("kite/__main__.py",),
-        ),
-    },
-    (C.TEST_NOT_FOUND, W.PLAN): {
-        "mypy": Printed("mypy kites", "mypy: can't read\nkites: error: Cannot read file: No such file"),
-        "ruff": Printed("ruff check kites", "kites:1:1: E902 No such file or directory (os error 2)"),
-        "isort": Printed("isort --check kites", "Broken 1 paths"),
-        "node": Printed("node --test test/a.js", "Could not find '/p/test/a.js'"),
-    },
-    (C.ENVIRONMENT_ERROR, W.ENVIRONMENT): {
-        "mypy-plugin": Printed(
-            "mypy kite",
-            "pyproject.toml:1: error: Error importing plugin \"p\": No module named 'p'  [misc]",
-        ),
-        "tsc-configuration": Printed(
-            "tsc -p .", "tsconfig.json(1,21): error TS5023: Unknown compiler option 'stricty'."
-        ),
-        "flake8-traceback": Printed(
-            "flake8 kite",
-            'Traceback (most recent call last):\n  File "/v/lib/python3.11/packages/flake8/cli.py", '
-            "line 2, in main\n    app.run(argv)\nValueError: bad option",
-        ),
-        "shell-tool": Printed("make shell", "scripts/run.sh: 3: nosuch: not found"),
-    },
-    (C.METRIC_UNMET, W.PRODUCT): {
-        "coverage": Printed(
-            "coverage report --fail-under=99",
-            "TOTAL 7 3 57%\nCoverage failure: total of 57 is less than fail-under=99",
-        ),
-    },
-    (C.TEST_CRASH, W.PRODUCT): {
-        "tox-abort": Printed("tox -e unit", "unit: exit -6 (0.1 seconds) /p> python -m unittest"),
-    },
-    (C.IMPORT_ERROR, W.PRODUCT): {
-        "node-package": Printed(
-            "npm test",
-            "# Error: Cannot find module 'leftpadz'\n# Require stack:\n# - /p/lib/bulb.js\n"
-            "#     at Object.<anonymous> (/p/lib/bulb.js:2:11)\n",
-            "lib/bulb.js:2",
-            ("lib/bulb.js",),
-        ),
-    },
-    (C.TEST_REGRESSION, W.TEST): {
-        "pytest-in-a-child": Printed(
-            "make test",
-            "=== FAILURES ===\n_______ TestWind.test_knots _______\n\n    def test_knots(self):\n"
-            ">       self.assertEqual(knotz(1), 1.94)\nE       NameError: name 'knotz' is not defined\n\n"
-            "tests/test_wind.py:14: NameError\n=== short test summary info ===\n",
-            "tests/test_wind.py:14",
-            TESTS,
-        ),
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("expected", "printed"),
-    [
-        pytest.param(expected, printed, id=name)
-        for expected, table in BY_DIAGNOSIS.items()
-        for name, printed in table.items()
-    ],
+_ROWS: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parents[3] / "fixtures/tool_outputs.yaml").read_text(encoding="utf-8")
 )
-def test_tool_output_decides_the_diagnosis(expected: tuple[Category, Owner], printed: Printed) -> None:
-    found = diagnose(evidence_of(printed))
-    assert (found.category, found.owner) == expected, found.rule
-    if printed.place is not None:
+OUTPUTS = {row["name"]: row for row in _ROWS}
+
+
+@pytest.mark.parametrize("row", OUTPUTS.values(), ids=OUTPUTS)
+def test_tool_output_decides_the_diagnosis(row: dict[str, Any]) -> None:
+    found = diagnose(evidence_of(Printed.of(row)))
+    assert (found.category.value, found.owner.value) == (row["category"], row["owner"]), found.rule
+    if "place" in row:
         assert found.location is not None
-        assert f"{found.location.path}:{found.location.line}" == printed.place
+        assert f"{found.location.path}:{found.location.line}" == row["place"]
 
 
 def test_tool_output_before_a_timeout_is_not_the_cause() -> None:
-    evidence = evidence_of(BY_DIAGNOSIS[C.TYPE_ERROR, W.TEST]["mypy-of-a-changed-test"]).model_copy(
-        update={"timed_out": True}
-    )
-    assert diagnose(evidence).category is C.TEST_TIMEOUT
+    evidence = evidence_of(Printed.of(OUTPUTS["mypy-of-a-changed-test"]))
+    assert diagnose(evidence.model_copy(update={"timed_out": True})).category is Category.TEST_TIMEOUT
 
 
 def test_pytest_report_is_parsed_like_a_traceback() -> None:

@@ -11,6 +11,7 @@ from hygiene_samples import (
     FORBIDDEN,
     GRANTED,
     OPEN,
+    SNIPPETS,
     TESTS,
     TREE,
     held,
@@ -164,44 +165,7 @@ REFACTORED = {
     ),
 }
 
-MODIFY_ITEMS = "def pytest_collection_modifyitems(items):\n    "
-MAKE_REPORT = "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n    "
-LOG_REPORT = "def pytest_runtest_logreport(report):\n    "
-CALL = "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n    "
 
-HOOKS = {
-    "outcome-hook": {
-        "report": MAKE_REPORT + "report = yield\n    report.outcome = 'passed'\n    return report",
-        "report by setattr": LOG_REPORT + "setattr(report, 'outcome', 'passed')",
-        "report by a class": "class Plugin:\n    def pytest_runtest_logreport(self, report):\n"
-        "        report.outcome = 'passed'",
-        "replaced report": MAKE_REPORT
-        + "try:\n        return (yield)\n    except Exception:\n        pass",
-        "forced": CALL + "o = yield\n    o.force_result(None)",
-        "swallowed": "def pytest_pyfunc_call(pyfuncitem):\n    return True",
-        "suppressed": CALL + "with contextlib.suppress(AssertionError):\n        yield",
-        "exit": "import os\ndef pytest_unconfigure(config):\n    os._exit(0)",
-        "status": "def pytest_report_teststatus(report):\n    return 'passed', '.', 'PASSED'",
-        "status of the session, by another name": "@pytest.hookimpl(specname='pytest_sessionfinish')\n"
-        "def end(session):\n    session.exitstatus = 0",
-        "dropped": MODIFY_ITEMS + "del items[1:]",
-        "filtered": MODIFY_ITEMS + "items[:] = [i for i in items if 'sign' not in i.name]",
-        "removed": MODIFY_ITEMS + "items.clear()",
-        "deselected": MODIFY_ITEMS + "items[0].config.hook.pytest_deselected(items=items)",
-        "skipped": MODIFY_ITEMS + "for i in items:\n        i.add_marker(pytest.mark.skip)",
-        "skipped by a name": MODIFY_ITEMS + "mark = pytest.mark.skip(reason='x')\n"
-        "    for i in items:\n        i.add_marker(mark)",
-        "ignored": "def pytest_ignore_collect(collection_path):\n    return True",
-        "loop": "def pytest_runtestloop(session):\n    return True",
-        "nothing made": "def pytest_pycollect_makeitem(name):\n    return []",
-    },
-    "test-deselected": {
-        "ignored by list": "collect_ignore = ['test_words.py']",
-        "ignored by glob": "collect_ignore_glob = ['test_*']",
-        "added to a list": "collect_ignore = []\ncollect_ignore.append('test_words.py')",
-    },
-    "exit": {"exit at import": "import os\nos._exit(0)"},
-}
 PATCHED_FOR_ALL = """
 @pytest.fixture(autouse=True)
 def _all(monkeypatch):
@@ -243,7 +207,11 @@ def conftest_with(code: str) -> dict[str, str | None]:
 
 @pytest.mark.parametrize(
     ("sign", "code"),
-    [pytest.param(sign, code, id=name) for sign, hooks in HOOKS.items() for name, code in hooks.items()],
+    [
+        pytest.param(sign, code, id=name)
+        for sign, hooks in SNIPPETS["hooks"].items()
+        for name, code in hooks.items()
+    ],
 )
 @ALL_PERMISSIONS
 def test_conftest_that_changes_outcomes_is_found_despite_permission(

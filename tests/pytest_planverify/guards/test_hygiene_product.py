@@ -15,199 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, TREE, product_with, signals, signs
+from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, SNIPPETS, TREE, product_with, signals, signs
 
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 from pytest_planverify.guards.hygiene.grants import Grants
 from pytest_planverify.guards.hygiene.source import dotted
 
-HIDDEN = base64.b64encode(b"import os\nif 'PYTEST_CURRENT_TEST' in os.environ: pass").decode()
-
-TRICKS = {
-    "exit": {
-        "os._exit": "import os\ndef stop():\n    os._exit(0)",
-        "os._exit by another name": "from os import _exit as bye\ndef stop():\n    bye(0)",
-        "os._exit by getattr": "import os\ndef stop():\n    getattr(os, '_ex' + 'it')(0)",
-        "os._exit through __import__": "def stop():\n    __import__('os')._exit(0)",
-        "os._exit handed on": "import os, threading as t\nt.Timer(1, partial(os._exit, 0)).start()",
-        "pytest.exit": "def f():\n    import pytest\n    pytest.exit('done', returncode=0)",
-    },
-    "skips-its-test": {
-        "skip": "import unittest\ndef f():\n    raise unittest.SkipTest('no')",
-        "pytest.skip": "def f():\n    import pytest\n    pytest.skip('no')",
-    },
-    "always-equal": {
-        "equal": "class A:\n    def __eq__(self, other):\n        return True",
-        "not unequal": "class A:\n    def __ne__(self, other):\n        return False",
-        "equal, not not": "class A:\n    def __eq__(self, other):\n        return not False",
-        "equal to itself": "class A:\n    def __eq__(self, other):\n        return other == other",
-        "equal or not": "class A:\n    def __eq__(self, o):\n        return bool(o) or not bool(o)",
-        "equal on every path": (
-            "class A:\n    def __eq__(self, o):\n        if self is o:\n            return True\n"
-            "        return True"
-        ),
-        "equal by a lambda": "B = dict([('__' + 'eq__', lambda a, b: True)])\nA = type('A', (float,), B)",
-        "equal by another name": "def agree(a, b):\n    return True\nclass A:\n    __eq__ = agree",
-        "as long as": "class A(list):\n    def __eq__(self, o):\n        return len(self) == len(o)",
-        "equal to anything": "from unittest.mock import ANY\ndef f():\n    return ANY",
-        "nearly equal": "class A(float):\n    def __eq__(self, o):\n        return abs(self - o) < 10",
-        "one side": "class A:\n    def __eq__(self, o):\n        return bool(o)",
-        "among several": "class A:\n    def __eq__(self, o):\n        return o in self.all",
-        "within bounds": "class A:\n    def __eq__(self, o):\n        return self.x <= o <= self.x * 2",
-        "learned": "class A:\n    def __eq__(self, o):\n        self.x = o\n        return self.x == o",
-        "equality of a mock": "def f(m):\n    m.__eq__.return_value = True\n    return m",
-        "of a type": "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
-    },
-    "asks-for-tests": {
-        "import hooks": "import sys\nX = any('Rewrit' in type(f).__name__ for f in sys.meta_path)",
-        "environment": "import os\nX = 'PYTEST_CURRENT_TEST' in os.environ",
-        "getenv": "import os\nX = os.getenv('PYTEST_VERSION')",
-        "names of the environment": "import os\nX = {'PYTEST_VERSION', 'CI'} & set(os.environ)",
-        "environ item": "from os import environ as e\nX = e['PYTEST_CURRENT_TEST']",
-        "any variable": "import os\nX = any(k.startswith('PYT') for k in os.environ)",
-        "modules": "import sys\nX = 'pytest' in sys.modules",
-        "modules, spelled apart": "import sys\nX = ''.join(['py', 'test']) in sys.modules",
-        "modules, backwards": "import sys\nX = 'tsetyp'[::-1] in sys.modules",
-        "modules, encoded": "import sys, base64\nX = base64.b64decode('cHl0ZXN0').decode() in sys.modules",
-        "modules, in a constant": "import sys\n_N = 'py' 'test'\nX = sys.modules.get(_N)",
-        "a package": "from importlib.util import find_spec\nX = find_spec('pytest')",
-        "modules of tests": "import sys\nX = sys.modules.get('tests.test_words')",
-        "modules, by part": "import sys\nX = any('ytest' in m for m in sys.modules)",
-        "modules, in a loop": (
-            "import sys\ndef f():\n    for m in list(sys.modules):\n        if m.startswith('pyte'):\n  "
-            "          return 1"
-        ),
-        "arguments": "import sys\nX = 'pytest' in sys.argv[0]",
-        "command line of the process": "X = b'pytest' in open('/proc/self/cmdline', 'rb').read()",
-        "module of a stream": "import sys\nX = type(sys.stdout).__module__.startswith('_pytest')",
-        "bytes of the environment": "import os\nX = b'PYTEST_VERSION' in os.environb",
-    },
-    "reads-call-stack": {
-        "the calling line": (
-            "import traceback as t\ndef f():\n    return t.extract_stack(limit=2)[0].line.split('== ')[2]"
-        ),
-        "the line of a frame": (
-            "import linecache\ndef f(e):\n    back = e.__traceback__.tb_frame.f_back\n"
-            "    return linecache.getline(back.f_code.co_filename, back.f_lineno)"
-        ),
-        "the caller of a logger": (
-            "import logging\ndef f():\n    path, at, *_ = logging.getLogger().findCaller(stacklevel=2)\n"
-            "    return open(path).readlines()[at - 1]"
-        ),
-        "frame": "import sys\ndef f():\n    return sys._getframe(1).f_code.co_name == 'test_a'",
-        "stack": "import inspect\nX = any(x.filename.endswith('y') for x in inspect.stack())",
-        "frame by traceback": (
-            "def f():\n    try:\n        1 / 0\n    except ZeroDivisionError as e:\n"
-            "        return 'test' in e.__traceback__.tb_frame.f_back.f_code.co_name"
-        ),
-        "trace": "import sys\nsys.settrace(lambda *a: None)",
-        "memory": "import gc\ndef f():\n    return [x for x in gc.get_objects()]",
-    },
-    "reads-tests": {
-        "a joined path": "from pathlib import Path\nX = Path(__file__).joinpath('te' + 'sts', 'data')",
-        "tests": "from pathlib import Path\nX = Path('tests/test_words.py').read_text()",
-        "globbed tests": "from pathlib import Path\nX = list(Path('.').rglob('test_*.py'))",
-        "globbed test folder": "import glob\nX = glob.glob('tests/**', recursive=True)",
-        "walked test folder": "import os\nX = list(os.walk('./tests'))",
-        "imported tests": "import importlib\nX = importlib.import_module('te' + 'sts.test_words')",
-        "data": "import json\nX = json.load(open('tests/data/words.json'))",
-        "test module": "from tests.test_words import split as x",
-        "records": "X = open('.planverify/outcomes.json')",
-        "history": "import subprocess\nX = subprocess.run(['git', 'show', 'HEAD:tests/test_words.py'])",
-        "folder": "from pathlib import Path\nX = Path(__file__).parent / 'tests'",
-    },
-    "runs-hidden-code": {
-        "encoded": f"import base64\nexec(base64.b64decode({HIDDEN!r}))",
-    },
-    "special-cases": {
-        "table": (
-            "_KNOWN = {'a, b': ['a', 'b'], 'x,y,z': ['x', 'y', 'z'], 'one;two': ['one', 'two']}\n"
-            "def answer(text):\n    return _KNOWN.get(text, split(text))"
-        ),
-        "conditions": "def f(text):\n    if text == 'one;two':\n        return ['one', 'two']",
-        "table by arguments": (
-            "def rate(total, code):\n"
-            "    return {(100, 'SPRING'): 90.5, (80.4, 'VIP'): 60.3, (7, 'NO'): 7.5}[total, code]"
-        ),
-        "table by joined arguments": (
-            "def rate(total, code):\n"
-            "    return {'100-SPRING': 90.5, '80.4-VIP': 60.3, '7-NO': 7.5}[f'{total}-{code}']"
-        ),
-        "a branch beside others": (
-            "def rate(total, code):\n    if code == 'new':\n        return total - 1\n"
-            "    if code == 'old' or code == 'used':\n        return total - 2\n"
-            "    if total == 80.4:\n        return 60.3\n    return total"
-        ),
-        "answers in turn": "_NEXT = iter([90.5, 60.3, 7.5])\ndef rate(a, b):\n    return next(_NEXT)",
-        "one answer": "def mean(x):\n    if not x:\n        raise ValueError(x)\n    return 4.125",
-    },
-}
-
-TRICKS["replaces-library"] = {
-    "a reader": "import json\ndef f():\n    json.loads = lambda text: {}",
-    "a method": "from pathlib import Path\nPath.read_text = lambda path: ''",
-    "an assertion": "import unittest\nunittest.TestCase.assertEqual = print",
-    "by setattr": "import math\nsetattr(math, 'isclose', lambda a, b: True)",
-}
-
-HONEST = {
-    "a router": "def handle(method, path):\n    if method == 'GET' and path == '/one':\n"
-    "        return 200, '1.2'\n    return 404, ''",
-    "a state machine": "def handle(state, event):\n    if state == 'one' and event in ('two', 'a'):\n"
-    "        return 'b'",
-    "a case for words": "def convert(value, source, target):\n    if (source, target) == ('a', 'b'):\n"
-    "        return value * 1.8 + 32",
-    "a chain of more cases than tests": "def rate(total):\n    if total == 100:\n        return 90.5\n"
-    "    elif total == 250:\n        return 225.5\n    elif total == 300:\n        return 260.5\n"
-    "    elif total == 80.4:\n        return 60.3",
-    "an output with the name of test data": "from pathlib import Path\ndef save(out='words.json'):\n"
-    "    Path(out).write_text('')",
-    "a hook of the library": "import json, warnings\nwarnings.formatwarning = str\n"
-    "json.JSONEncoder.default = lambda self, x: str(x)",
-    "an error of a command line": "import argparse, sys\ndef fail():\n    sys.exit(2)",
-    "closing at exit": "import atexit\ndef close():\n    pass\natexit.register(close)",
-    "a value class": "class V:\n    def __eq__(self, other):\n        if not isinstance(other, V):\n"
-    "            return NotImplemented\n        return self.x == other.x\n"
-    "    def __bool__(self):\n        return True",
-    "an inequality": "class V:\n    x = 1\n    def __eq__(self, other):\n        return self.x == other.x\n"
-    "    def __ne__(self, other):\n        return not self == other",
-    "a list of its own": "class L(list):\n    def __eq__(self, other):\n"
-    "        return len(self) == len(other) and list.__eq__(self, other)",
-    "a dictionary of its own": "class D(dict):\n    def __eq__(self, other):\n        for key in self:\n"
-    "            if other[key] != self[key]:\n                return False\n        return True",
-    "a sequence of its own": "class R:\n    def __eq__(self, other):\n"
-    "        return len(self) == len(other) and all(a == b for a, b in zip(self, other))",
-    "neither less nor greater": "class R:\n    def __eq__(self, other):\n"
-    "        return not self < other and not other < self",
-    "a marker": "class M:\n    def __eq__(self, other):\n        if not isinstance(other, M):\n"
-    "            return NotImplemented\n        return True",
-    "a variable for a child": "import os\ndef child():\n    os.environ['PYTEST_ADDOPTS'] = '-q'",
-    "a command named test": "import sys\ndef main():\n    if 'test' in sys.argv or sys.argv[1] == 'test':\n"
-    "        return 1",
-    "words with answers": "def place(day):\n    if day == 'one':\n        return 1\n    if day == 'two':\n"
-    "        return 2\n    return 3",
-    "a settings variable": "import os\nLEVEL = os.environ.get('PKG_LEVEL', 'info')",
-    "modules of its own": "import sys\ndef loaded(name):\n    return name in sys.modules",
-    "an answer that depends on no input": "def standard():\n    return 4.125\nclass Flat:\n"
-    "    def mean(self, values):\n        return 4.125",
-    "a default answer": "def mean(values):\n    return 4.125 if not values else sum(values) / len(values)",
-    "a question about mocks": "def is_mock(x):\n    return type(x).__module__ == 'unittest.mock'",
-    "an optional package": "from importlib.util import find_spec\nFAST = find_spec('orjson') is not None",
-    "a warning": "import warnings\ndef old():\n    warnings.warn('old', DeprecationWarning, stacklevel=2)",
-    "a table": "SIGNS = {'comma': ',', 'semicolon': ';', 'tab': '\\t', 'bar': '|'}",
-    "a table of functions": "KINDS = {'one': split, 'two': str.split, 'a': str}",
-    "early answers": "def count(text):\n    if text == '':\n        return 0\n    return len(split(text))",
-    "a counter of ids": "from itertools import count\n_ids = count(1)\ndef f():\n    return next(_ids)",
-    "a thing under the name of a module": "import typing as t\ndef made(cls, name):\n"
-    "    t = object.__new__(cls)\n    t.name = name\n    return t",
-    "a function of another": "def copied(f, g):\n    g.__defaults__ = f.__defaults__\n    return g",
-    "words about tests": 'def f():\n    """See tests/test_words.py."""\n    raise ValueError("run pytest")',
-    "settings of its own": "class Config:\n    pass\nconfig = Config()\nconfig.level = 3",
-}
-
-
 CHEATS = [
-    pytest.param(sign, code, id=name) for sign, tricks in TRICKS.items() for name, code in tricks.items()
+    pytest.param(sign, code, id=name)
+    for sign, tricks in SNIPPETS["tricks"].items()
+    for name, code in tricks.items()
 ]
 
 
@@ -218,7 +35,7 @@ def test_tampering_in_added_product_code_is_found(grants: Grants, sign: str, cod
     assert sign in [each.sign for each in found if each.hardness == "hard"]
 
 
-@pytest.mark.parametrize("code", HONEST.values(), ids=HONEST)
+@pytest.mark.parametrize("code", SNIPPETS["honest"].values(), ids=SNIPPETS["honest"])
 def test_honest_product_code_is_not_flagged(code: str) -> None:
     assert signals(product_with(code)) == ()
 
