@@ -10,14 +10,12 @@ todos decide. The result does not depend on the order of the given failures.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.model.outcome import Cause, CauseTodo
@@ -47,10 +45,6 @@ _ASSERTIONS = ("AssertionError", "Failed", "_pytest.outcomes.Failed")
 """Assertion errors; those raised in the same test helper have no common cause for that reason."""
 _UNUSABLE = ("AttributeError", "LookupError", "TypeError", "ValueError")
 """Errors of a test that uses a value of an unexpected kind."""
-_LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
-_CALL = re.compile(r"(?P<name>(?:\b[A-Za-z_]\w*)?(?:\.[A-Za-z_]\w*)*)\((?<=\w\()")
-_OF_TESTS = ("self", "cls", "pytest")
-"""Names whose methods return no product values, as in ``self.assertEqual``."""
 
 
 class Mark(NamedTuple):
@@ -125,7 +119,7 @@ def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
         if frame.side is Side.TEST and case.is_error(*_ASSERTIONS, *_UNUSABLE):
             # Missing names and mismatched calls have marks of their own.
             lacks = error.object_side in (Side.PRODUCT, Side.TEST) or callee_of(error.message)
-            origin = None if lacks else _origin_of_value(case.evidence, error, frame)
+            origin = None if lacks else _origin_of_value(case.evidence, error)
             if origin is not None:
                 yield Mark("value", origin)
 
@@ -154,7 +148,7 @@ def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
             yield Mark("raised", (*place, error.qualified))
 
 
-def _origin_of_value(evidence: Evidence, error: ExceptionFact, frame: Frame) -> tuple[str, str] | None:
+def _origin_of_value(evidence: Evidence, error: ExceptionFact) -> tuple[str, str] | None:
     """Return path and qualified name of the only product function that can have returned the value.
 
     ``None`` if there are several, or if the value comes from a call that matches no product function.
@@ -162,25 +156,14 @@ def _origin_of_value(evidence: Evidence, error: ExceptionFact, frame: Frame) -> 
     subjects = list(evidence.subjects)
     if not subjects:
         return None
-    is_called = False
-    shown = (call.partition("(")[0] for _, call in origins_of_values(error))
-    for name in chain(shown, _calls(frame.source or "")):
-        is_called = True
+    shown = [call.partition("(")[0] for _, call in origins_of_values(error)]
+    for name in shown:
         found = {origin for subject in subjects if (origin := _as_subject(name, subject))}
         if len(found) == 1:
             return found.pop()
-    if is_called or len(subjects) > 1 or is_class(subjects[0]):
+    if shown or len(subjects) > 1 or is_class(subjects[0]):
         return None
     return _posix_path(subjects[0].path), subjects[0].function
-
-
-def _calls(source: str) -> Iterator[str]:
-    """Yield the names of calls in a source line, left to right, outermost first."""
-    for found in _CALL.finditer(_LITERAL.sub("0", source)):
-        name = found["name"]
-        if name.rpartition(".")[0] not in _OF_TESTS:
-            # A method of an expression's result, as in ``make().total()``: the object has no name.
-            yield f"value{name}" if name.startswith(".") else name
 
 
 def _as_subject(name: str, subject: Frame) -> tuple[str, str] | None:
