@@ -43,6 +43,7 @@ _SOURCES: dict[str, tuple[ModuleType, str]] = {
 
 def _rule(name: str, row: dict[str, Any], module: ModuleType, facts: str) -> Rule:
     """Return the rule of a row."""
+    read: Reader
     if "finding" in row:
         read = commands.reader_of_finding(row["finding"])
     elif "purpose" in row:
@@ -50,7 +51,7 @@ def _rule(name: str, row: dict[str, Any], module: ModuleType, facts: str) -> Rul
     elif "pattern" in row:
         read = commands.reader_of_line(row["marks"], row["pattern"], row["suggestion"])
     else:
-        read: Reader = getattr(module, name.replace("-", "_"))
+        read = getattr(module, name.replace("-", "_"))
     types: list[str] = row.get("types", "").split()
     return Rule(
         id=name,

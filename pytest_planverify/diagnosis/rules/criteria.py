@@ -30,7 +30,6 @@ _SHOWN = 5
 _LONGEST = 130
 """Limit of characters of each signature in a suggestion, so that the text after it is not cut off."""
 
-
 _REACHED = {
     "connect": ("the network was accessed ({})", "network"),
     "process": ("a program was started ({})", "processes"),
@@ -214,7 +213,7 @@ def selection_empty(case: Case) -> Hit | None:
     first = found[0]
     path = first.text.partition("::")[0]
     return Hit(
-        suggestion=f"{SENTENCES['selector'][first.problem].format(text=first.text)}{nearest(first.nearest)}.{rest}",
+        suggestion=f"{_SELECTORS[first.problem].format(text=first.text)}{nearest(first.nearest)}.{rest}",
         location=None if path.startswith("-") else Location(path=path),
     )
 

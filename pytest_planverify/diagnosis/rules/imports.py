@@ -23,7 +23,6 @@ from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 if TYPE_CHECKING:
     from planner.model.evidence import ExceptionFact
 
-
 _IMPORT_LINE = re.compile(r"^(?:from|import) ([\w.]+)")
 _MODULE_WORDS = re.compile(r"'([A-Za-z_][\w.]*)'")
 _DEPENDENCY_WORDS = re.compile(r"\b(?:dependenc|install|pip |librar)", re.IGNORECASE)

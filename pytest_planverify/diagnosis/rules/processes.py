@@ -19,7 +19,6 @@ from pytest_planverify.diagnosis.rule import Hit
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
 
-
 _CRASH_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals that a process causes itself, by a fault or by ``abort``."""
 _FROM_A_TERMINAL = ("SIGINT", "SIGHUP", "SIGQUIT")
