@@ -163,9 +163,10 @@ class SessionComparison:
                 before, now = (
                     Counter(map(_function, tests)) for tests in (was.tests, (t.nodeid for t in check.tests))
                 )
+                red = (name for name in was.tests if self._was_red(below(self._flat, todo_id, name)))
                 fewer = (
                     below(self._flat, todo_id, name)
-                    for name in dict.fromkeys(map(_function, filter(self._was_red, was.tests)))
+                    for name in dict.fromkeys(map(_function, red))
                     if not accepted and 0 < now[name] < before[name]
                 )
                 for file, names in _by_file(fewer):

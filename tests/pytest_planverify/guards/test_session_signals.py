@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from baseline_samples import TODO, flat_plan, write_plan
 
 from planner.model.baseline import (
     Baseline,
@@ -213,6 +214,21 @@ def test_failed_test_may_not_lose_cases(flat: FlatPlan) -> None:
     for was, wanted in (("failed", ["test-vanished"]), ("passed", [])):
         baseline = with_tests(flat, **{"a__t[1]": was, "a__t[2]": "passed", "a__u": "passed"})
         assert [each.sign for each in judge(flat, None, seen, baseline=baseline)] == wanted
+
+
+def test_failed_test_of_a_sub_plan_may_not_lose_cases(tmp_path: Path) -> None:
+    write_plan(tmp_path / "part/plan.yaml", TODO, plan_id="q")
+    flat = flat_plan(tmp_path, "{id: up, title: U, sub_plan: part/plan.yaml}")
+    names = ("tests/test_a.py::t[1]", "tests/test_a.py::t[2]")
+    known = BaselineCheck(verdict=Verdict.FAILED, cmd=CMD, tests=names)
+    tests = {f"part/{name}": BaselineTest(outcome=TestOutcome.FAILED) for name in names}
+    baseline = kept(flat, todos={"up/t": BaselineTodo(checks={"tests[0]": known})}, tests=tests)
+    runs = {"tests[0]": SimpleNamespace(check=check(**{"a__t[1]": "passed"}))}
+    result: Any = SimpleNamespace(records=[ended()], checks={"up/t": runs})
+
+    (found,) = SessionComparison(flat, baseline, Grants.of(flat), {}).signals(result)
+
+    assert (found.sign, found.path) == ("test-vanished", "part/tests/test_a.py")
 
 
 @pytest.mark.parametrize(
