@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,7 +165,8 @@ class Told:
 def tell(project: Project, *args: str) -> Told:
     file = project.root.with_name("told.jsonl")
     file.write_text("", encoding="utf-8")
-    env = {"PYTHONPATH": str(project.root.parent), "PYTHONHASHSEED": "0"}
+    inherited = filter(None, [str(project.root.parent), os.environ.get("PYTHONPATH")])
+    env = {"PYTHONPATH": os.pathsep.join(inherited), "PYTHONHASHSEED": "0"}
     run = project.verify("plan.yaml", "-p", "teller", "--planverify-confirm", "1", *args, env=env)
     lines = file.read_text(encoding="utf-8").splitlines()
     return Told(run, frozenset(sign for line in lines for sign in json.loads(line)))
