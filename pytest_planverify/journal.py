@@ -41,7 +41,7 @@ _FROM_ANY_PROCESS = frozenset({"metric", "audit_event"})
 """Tags that forked children of tests may write, too."""
 _MAC_BYTES = 8
 """Few, as each record has them: they can only be guessed by writing records, and wrong ones are counted."""
-_SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
+_SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
 _REMEMBERED = 64
 """Number of bytes read last that are compared before reading on, to detect overwriting."""
 _HEAD = 200
@@ -241,8 +241,9 @@ def _identity(descriptor: int) -> tuple[int, ...]:
 def _ends_within_line(descriptor: int) -> bool:
     """Return whether the file ends within a line."""
     with suppress(OSError):  # not seekable
-        size = os.fstat(descriptor).st_size
-        return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        if os.fstat(descriptor).st_size:
+            os.lseek(descriptor, -1, os.SEEK_END)  # records are appended wherever the offset is
+            return os.read(descriptor, 1) != b"\n"
     return False
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from planner.errors import FileWriteError
+from planner.planfile.locks import open_flags
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def write_file(
             _stream(os.dup(1 if _apart is None else _apart), content)
         elif _is_streamed_to(path):
             # Non-blocking, as opening a pipe without a reader would block; it fails with ENXIO instead.
-            flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+            flags = os.O_WRONLY | os.O_APPEND | open_flags("O_NONBLOCK", "O_NOCTTY")
             _stream(os.open(path, flags), content)
         else:
             _replace(Path(os.path.realpath(path)), content, mode, durable=durable)
@@ -155,7 +156,8 @@ def _is_streamed_to(path: Path) -> bool:
 
 def _stream(handle: int, content: str | bytes) -> None:
     """Write everything and close."""
-    os.set_blocking(handle, True)  # another program may have set it non-blocking
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(handle, True)  # another program may have set it non-blocking
     with open(handle, "wb", buffering=0) as file:
         # Without a buffer, one call may write only a part, as to a pipe that is nearly full.
         rest = memoryview(_encoded(content))
@@ -186,7 +188,7 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
 def _write_new(path: Path, content: str | bytes, mode: int | None, *, durable: bool) -> None:
     """Create a file exclusively, and remove it again if it cannot be written completely."""
     # With O_EXCL no link is followed, even a dangling one that somebody puts there at this moment.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | open_flags()
     handle = os.open(path, flags, 0o666 if mode is None else OWNER_ONLY)
     try:
         with open(handle, "wb") as file:

@@ -14,15 +14,14 @@ line is lost and the chain never forks. The run log (:mod:`.run_log`) and the lo
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import stat
-import time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from planner.errors import LogError
+from planner.planfile.locks import locked, open_flags
 from planner.text import sanitizing
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ WAIT_SECONDS = 30.0
 """Seconds that a writer waits for the lock of another process."""
 
 _DIGEST_KEY = ',"digest":"'
-_PAUSE_SECONDS = 0.005
-"""Seconds between two attempts to lock the file."""
 
 
 class LogEntry(NamedTuple):
@@ -107,7 +104,8 @@ class ChainedFile:
         Raises :class:`planner.errors.LogError` if that fails or the path is no regular file.
         """
         # O_NOFOLLOW: code under test could have made a link, to have another file written.
-        return cls._open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "name another file with --log")
+        flags = os.O_RDWR | os.O_CREAT | open_flags("O_NOFOLLOW")
+        return cls._open(path, flags, "name another file with --log")
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -118,7 +116,7 @@ class ChainedFile:
     def _open(cls, path: Path, flags: int, remedy: str) -> Self:
         try:
             # Without O_NONBLOCK, opening a pipe would block until its other end is opened.
-            handle = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+            handle = os.open(path, flags | open_flags("O_NONBLOCK"), 0o600)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise log_error(path, f"the log cannot be opened ({why})", remedy) from None
@@ -144,22 +142,16 @@ class ChainedFile:
         Raises :class:`planner.errors.LogError` if the lock is not obtained within :data:`WAIT_SECONDS`, or
         if the file was removed, replaced or shortened since it was opened.
         """
-        # flock takes no timeout, so the lock is polled. The kernel releases it when its holder is killed.
-        deadline = time.monotonic() + WAIT_SECONDS
-        while True:
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    problem = f"another process has locked the log for {WAIT_SECONDS:g} s"
-                    raise log_error(self.path, problem, "end that process, then continue") from None
-                time.sleep(_PAUSE_SECONDS)
+                stack.enter_context(locked(self._handle, WAIT_SECONDS))
+            except TimeoutError:
+                problem = f"another process has locked the log for {WAIT_SECONDS:g} s"
+                raise log_error(self.path, problem, "end that process, then continue") from None
             except OSError as error:
                 problem = f"the log cannot be locked ({error.strerror})"
                 remedy = "name a file on another file system with --log"
                 raise log_error(self.path, problem, remedy) from None
-        try:
             # A line written to a file that was unlinked meanwhile would be acknowledged, and lost.
             is_whole = False
             with contextlib.suppress(OSError):
@@ -169,8 +161,6 @@ class ChainedFile:
                 problem = "the log was removed, replaced or shortened during a run"
                 raise log_error(self.path, problem, "restore it from a copy, or start a new run")
             yield
-        finally:
-            fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def parse(self, text: str) -> Any:
         """Return the content of line :attr:`count`. Subclasses validate it and raise ``LogError``."""
@@ -185,7 +175,6 @@ class ChainedFile:
         """
         try:
             with open(self._handle, "rb", closefd=False) as file:
-                # This moves the offset of the handle itself, which pwrite() does not use.
                 file.seek(self._end)
                 # One byte more than allowed, so that a longer line is noticed without loading all of it.
                 while raw := file.readline(self.longest_line + 1):
@@ -233,7 +222,8 @@ class ChainedFile:
             # Written at an explicit offset, and in a loop: a single write may be short, as on a full disk.
             at, left = self._end, memoryview("".join(f"{text}\n" for text, _ in lines).encode("ascii"))
             while left:
-                written = os.pwrite(self._handle, left, at)
+                os.lseek(self._handle, at, os.SEEK_SET)
+                written = os.write(self._handle, left)
                 at, left = at + written, left[written:]
             os.fsync(self._handle)
             if self.count == 0:
@@ -281,7 +271,8 @@ class ChainedFile:
             length = 0
         if length:  # complete but for its newline, or with something after it, which its digest shows
             if self._writable and length == len(tail):
-                os.pwrite(self._handle, b"\n", self._end + length)
+                os.lseek(self._handle, self._end + length, os.SEEK_SET)
+                os.write(self._handle, b"\n")
             return False
         # Only text that begins like the next line is cut off, so that no foreign file is truncated.
         start = f'{{"n":{self.count},{self.first_key}'.encode()

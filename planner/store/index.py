@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import stat
 import time
@@ -29,6 +30,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 from planner.catalog.tables import load_table
 from planner.errors import PlannerError, StoreError
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
+from planner.planfile.locks import open_flags
 from planner.planfile.plan_folder import HOME, make_home
 from planner.store.chain import one_line
 from planner.store.corrections import CORRECTIONS
@@ -205,7 +207,7 @@ class Index:
             if found != "ok":
                 raise _unusable(self.name, StoreError(f"it is damaged: {found}"))
         # In a database of several checkouts, rows are identified by machine and folder, too.
-        origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
+        origin = f"{platform.node()}:{os.path.realpath(root)}" if self._is_shared else ""
         wanted = sql.select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
         known = {row["name"]: row["stamp"] for row in self._rows(wanted)}
         files = source_files(root)
@@ -401,7 +403,7 @@ def _sqlite_engine(path: Path) -> sql.Engine:
     """
     try:
         # SQLite would create it with the permissions that the umask leaves, and would follow a link.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | open_flags(), 0o600))
     except FileExistsError:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise StoreError(

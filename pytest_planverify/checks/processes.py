@@ -139,7 +139,7 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
     if not members:
         return
     for member in members:
-        _send(member, signal.SIGTERM)
+        _send(member.terminate)
     deadline = time.monotonic() + grace_seconds
     while members and time.monotonic() < deadline:
         members = [member for member in members if _is_alive(member)]
@@ -157,9 +157,9 @@ def end_processes_of(pid: int) -> None:
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(TOKEN_VARIABLE, "").startswith(f"{pid}-"):
                 # The leader of a command's session is our intermediate process, which has no token.
-                leader = os.getsid(process.pid)
+                leader = os.getsid(process.pid) if hasattr(os, "getsid") else None
                 end_process_tree(process.pid, grace_seconds=0)
-                if leader != os.getsid(0):
+                if leader is not None and leader != os.getsid(0):
                     end_process_tree(leader, grace_seconds=0)
 
 
@@ -175,7 +175,7 @@ def _kill(find: Callable[[], list[psutil.Process]], seconds: float) -> None:
     # Searched again each time, as a process may start others while it is being ended.
     while time.monotonic() < deadline and (members := find()):
         for member in members:
-            _send(member, signal.SIGKILL)
+            _send(member.kill)
         time.sleep(0.01)
 
 
@@ -239,7 +239,7 @@ def _members(pid: int, token: str | None) -> list[psutil.Process]:
 def _belongs(process: psutil.Process, pid: int, token: str | None) -> bool:
     """Return whether a process is of the session or group ``pid``, or has the token in its environment."""
     with contextlib.suppress(psutil.Error, OSError):
-        if pid in (os.getsid(process.pid), os.getpgid(process.pid)):
+        if hasattr(os, "getsid") and pid in (os.getsid(process.pid), os.getpgid(process.pid)):
             return True
         if token is not None:
             return process.environ().get(TOKEN_VARIABLE) == token
@@ -269,9 +269,10 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _send(process: psutil.Process, number: signal.Signals) -> None:
+def _send(end: Callable[[], object]) -> None:
+    """Call a method of a process that ends it; it may have ended already."""
     with contextlib.suppress(psutil.Error, OSError):
-        process.send_signal(number)
+        end()
 
 
 class _Stream:

@@ -8,7 +8,6 @@ can be resumed from its log.
 
 from __future__ import annotations
 
-import fcntl
 import fnmatch
 import json
 import os
@@ -16,7 +15,7 @@ import shlex
 import shutil
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING
 
 from planner.cli.arguments import nearest
@@ -25,6 +24,7 @@ from planner.errors import PlannerError
 from planner.model.taxonomy import Family
 from planner.model.verdicts import TodoLife
 from planner.planfile.file_writer import replace_file
+from planner.planfile.locks import locked_folder
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
 from planner.policy.dependencies import with_dependencies
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from planner.planfile.tree import PlanTree
     from pytest_planverify.harness.agents import Agents
 
+_WAIT_SECONDS = 60
 MOST_ROUNDS = 3
 """Limit of rounds; a further round follows if the final verification of the whole plan fails."""
 
@@ -228,11 +229,10 @@ def _register_driver(log: Path) -> None:
     """
     harness = log.parent.parent / "harness"
     harness.mkdir(mode=0o700, exist_ok=True)
-    folder = os.open(harness, os.O_RDONLY)
-    try:
+    with ExitStack() as stack:
         # Two runs that start at the same time must not both find that there is no other.
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            stack.enter_context(locked_folder(harness, _WAIT_SECONDS))
         refuse_while_running(harness)
         with suppress(OSError, ValueError, TypeError):
             pid, _, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
@@ -240,8 +240,6 @@ def _register_driver(log: Path) -> None:
                 end_processes_of(pid)
                 delete_trees(harness / run)
         replace_file(harness / DRIVER, json.dumps([os.getpid(), start_time(os.getpid()), log.stem]))
-    finally:
-        os.close(folder)  # with the lock
 
 
 def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:

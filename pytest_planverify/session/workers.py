@@ -749,7 +749,7 @@ class Watcher:
 
     def _end_tree(self) -> None:
         """End the worker's processes and their descendants, orphans included."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # Windows has no such signal
             os.kill(self._worker.keeper, signal.SIGCONT)  # a test may have stopped the keeper
         end_process_tree(self._worker.pid, token=self._worker.token)
         end_descendants(self._worker.keeper)

@@ -7,7 +7,6 @@ the frozen files. A writer locks the folder; each file is replaced as a whole, s
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import tempfile
@@ -27,6 +26,7 @@ from planner.authoring.design.templates import render
 from planner.errors import DesignError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
+from planner.planfile.locks import locked_folder
 from planner.planfile.project_files import read_regular
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LARGEST_READ = 64 * 1024 * 1024
 """The size in bytes of the largest file that is read."""
+_WAIT_SECONDS = 30
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -237,14 +238,9 @@ class StateFolder:
     @contextmanager
     def _locked(self) -> Generator[None]:
         """Lock the folder against other writers."""
-        # The directory itself is locked, so no lock file remains. The lock ends when the handle is closed,
-        # at the latest with the process; nobody holds it for longer than it takes to write a file.
-        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        # Nobody holds the lock for longer than it takes to write a file.
+        with locked_folder(self.path, _WAIT_SECONDS):
             yield
-        finally:
-            os.close(handle)
 
 
 def _load(path: Path, model: type[_Model], *, sealed: str | None = None) -> tuple[_Model, str]:

@@ -205,14 +205,14 @@ def test_a_full_disk_rejects_the_event_and_leaves_the_log_usable(
     log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = path.read_bytes()
-    written = os.pwrite
+    write_some = os.write
 
-    def half(handle: int, data: bytes, at: int) -> int:
+    def half(handle: int, data: bytes) -> int:
         if len(data) < 50:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return written(handle, data[: len(data) // 2], at)
+        return write_some(handle, data[: len(data) // 2])
 
-    monkeypatch.setattr(os, "pwrite", half)
+    monkeypatch.setattr(os, "write", half)
     with pytest.raises(LogError) as refused:
         write(log, TICK)
     monkeypatch.undo()
