@@ -24,7 +24,7 @@ from planner.catalog.tables import load_table
 from planner.model.evidence import Finding
 
 SAMPLES: dict[str, list[dict[str, Any]]] = yaml.safe_load(
-    (Path(__file__).parents[3] / "fixtures/tool_output.yaml").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "fixtures/catalog_output.yaml").read_text(encoding="utf-8")
 )
 
 

@@ -56,7 +56,7 @@ def evidence_of(printed: Printed) -> Evidence:
 
 TESTS = ("tests/test_wind.py",)
 _ROWS: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parents[3] / "fixtures/tool_outputs.yaml").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "fixtures/diagnosed_output.yaml").read_text(encoding="utf-8")
 )
 OUTPUTS = {row["name"]: row for row in _ROWS}
 
