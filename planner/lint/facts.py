@@ -88,6 +88,8 @@ class TestModule:
         """Calls by which a verdict depends on more than the code: kind, name and line of each."""
         self.is_guarded = False
         """It seems to replace randomness, clock or network."""
+        self._scopes: list[tuple[str, range]] = []
+        """Names of functions and classes, outer ones first, with their lines without decorators."""
         self.problem: str | None = None
         """Why it cannot be parsed, as ``line: reason``."""
         try:
@@ -99,11 +101,20 @@ class TestModule:
             names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
             self.is_guarded = any(map(_GUARDS.search, names))
             self.impure += _impure_calls(nodes)
+            kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            found = (node for node in nodes if isinstance(node, kinds))
+            self._scopes += ((each.name, range(each.lineno, (each.end_lineno or 0) + 1)) for each in found)
         except SyntaxError as error:
             self.problem = f"{error.lineno or 1}: it cannot be parsed: {error.msg}"
         # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
         except (ValueError, RecursionError, MemoryError):
             pass
+
+    def is_in_test(self, line: int, name: str) -> bool:
+        """Return whether a line is in a test that a node id selects; in any test if the id is empty."""
+        around = [scope for scope, lines in self._scopes if line in lines]
+        wanted = name.partition("[")[0].split("::") if name else []
+        return around[: len(wanted)] == wanted and any(scope.startswith("test") for scope in around)
 
     def unknown(self, name: str) -> tuple[str, str | None] | None:
         """Return the part of a node id that does not occur in the source, with the one probably meant.
@@ -113,8 +124,9 @@ class TestModule:
         if _OTHER_TESTS.search(self._source):
             return None
         parts = name.partition("[")[0].split("::")
-        # A class that has base classes may inherit its tests.
-        is_plain_class = re.search(rf"^class {re.escape(parts[0])}:", self._source, re.MULTILINE)
+        # A class with other base classes than those of unittest may inherit its tests.
+        bases = r"(?:\((?:[\w.]*TestCase|object)?\))?"
+        is_plain_class = re.search(rf"^class {re.escape(parts[0])}{bases}:", self._source, re.MULTILINE)
         for part in parts[: 2 if is_plain_class else 1]:
             if part.isidentifier() and part not in self._words:
                 tests = sorted(word for word in self._words if word.lower().startswith("test"))
@@ -137,7 +149,7 @@ class Selected:
     broken: list[str] = field(default_factory=list[str])
     """Files that cannot be parsed, each with the line and the reason."""
     impure: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Calls in the selected files that are not repeatable, by kind."""
+    """Calls in the selected tests that are not repeatable, by kind."""
 
 
 class TestSelector:
@@ -189,7 +201,8 @@ class TestSelector:
         # Randomness, clock or network may also be replaced by a fixture of a conftest above.
         if not any(each and each.is_guarded for each in map(self._module, (path, *conftests))):
             for kind, call, line in module.impure if module else ():
-                selected.impure.setdefault(kind, []).append(f"{path}:{line} {call}()")
+                if module and module.is_in_test(line, name):
+                    selected.impure.setdefault(kind, []).append(f"{path}:{line} {call}()")
         if module and module.problem is not None:
             selected.broken.append(f"{path}:{module.problem}")
         elif module and (unknown := module.unknown(name)) is not None:

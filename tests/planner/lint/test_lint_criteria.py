@@ -51,6 +51,7 @@ def test_an_assumed_test_is_reported_with_the_places_searched(tmp_path: Path) ->
         ("tests/tets_cart.py", "tests/test_cart.py?"),
         ("tests/test_a.py::test_answr", "tests/test_a.py::test_answer"),
         ("tests/test_b.py::TestCart::test_addd[1]", "tests/test_b.py::TestCart::test_add"),
+        ("tests/test_b.py::TestShop::test_ad", "tests/test_b.py::TestShop::test_add"),
     ],
 )
 def test_a_missing_test_with_a_similar_name_gets_a_suggestion(
@@ -59,7 +60,7 @@ def test_a_missing_test_with_a_similar_name_gets_a_suggestion(
     files = {
         **FILES,
         "tests/test_cart.py": "",
-        "tests/test_b.py": "class TestCart:\n    def test_add(): ...",
+        "tests/test_b.py": "class TestCart:\n    def test_add(): ...\nclass TestShop(u.TestCase): ...",
     }
     found = only("test-missing", tmp_path, todo("a", f"pytest {selection}"), files=files)
     assert f"did you mean {nearest}" in found.fix
@@ -222,6 +223,16 @@ def test_randomness_clock_and_network_use_in_a_test_are_reported(
     assert of_source(tmp_path, source) == ([expected] if expected else [])
     spec = {"fixture": "product.py"}
     assert of_source(tmp_path, source, spec=spec) == [], "a fixture is named: the data is repeatable"
+
+
+def test_only_calls_in_the_bodies_of_selected_tests_are_reported(tmp_path: Path) -> None:
+    source = (
+        "import time\nimport hypothesis\n\ndef now():\n    return time.time()\n\n"
+        "class TestA:\n    def test_b(self):\n        assert time.time()\n\n"
+        "@hypothesis.given(x)\ndef test_b(x):\n    assert x\n"
+    )
+    for name, expected in (("test_b", []), ("TestA", ["wall-clock"]), ("TestA::test_b", ["wall-clock"])):
+        assert judge(tmp_path, todo("a", f"pytest t.py::{name}"), files={"t.py": source}) == expected
 
 
 ROLLS = "import random\ndef test_a():\n    assert random.random() < 2\n"
