@@ -45,6 +45,10 @@ class Project(Protocol):
         """Return the Python files in a folder and below it."""
         ...
 
+    def testpaths(self) -> tuple[str, ...]:
+        """Return the folders or globs that pytest searches by its settings, if a command names none."""
+        ...
+
     def glob_holds(self, pattern: str) -> bool:
         """Return whether a glob matches an existing file."""
         ...
@@ -167,11 +171,17 @@ class TestSelector:
         is_uncertain = command.guessed or any(
             word.partition("=")[0] in _CHANGES_SELECTION for word in command.args
         )
-        return self._select(command.selections or (".",), is_uncertain)
+        return self._select(command.selections, is_uncertain)
 
     def _selected(self, selections: tuple[str, ...], is_uncertain: bool) -> Selected:
-        """Evaluate the selections of a command."""
+        """Evaluate the selections of a command, which are ``testpaths`` or the root if it names none."""
         selected = Selected()
+        if not selections:
+            files, testpaths = self._test_files("."), self.project.testpaths()
+            # pytest searches the root if none of its testpaths exists.
+            within = [file for file in files if any(matches(file, each) for each in testpaths)]
+            for file in within or files:
+                self._add_file(file, "", selected)
         for place in selections:
             path, _, name = place.partition("::")
             path = plain(path) or "."
@@ -179,15 +189,18 @@ class TestSelector:
             if kind is PathKind.FILE:
                 self._add_file(path, name, selected)
             elif kind is PathKind.FOLDER:
-                for file in self.project.files(path):
-                    if matches(file, "test_*.py") or matches(file, "*_test.py"):
-                        self._add_file(file, "", selected)
+                for file in self._test_files(path):
+                    self._add_file(file, "", selected)
             elif kind is PathKind.MISSING:
                 selected.missing_files.append(path)
         if is_uncertain:
             # What looks like a path may be an option's value, a package, or relative to another folder.
             selected.missing_files, selected.missing_tests = [], []
         return selected
+
+    def _test_files(self, folder: str) -> list[str]:
+        files = self.project.files(folder)
+        return [file for file in files if matches(file, "test_*.py") or matches(file, "*_test.py")]
 
     def _add_file(self, path: str, name: str, selected: Selected) -> None:
         """Add a file, and the test in it of which the command has the name, to ``selected``."""

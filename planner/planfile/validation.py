@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from planner.lint import LINT_RULES, LintFacts, LintFinding, check
 from planner.lint.facts import made_by
 from planner.model.findings import PathKind, PlanFinding
+from planner.planfile.discovery import project_root
 from planner.planfile.loader import LoadedPlan, load_plan, load_plan_text, shown_path
 from planner.planfile.project_files import RootedFiles, is_below, source_files, walk
 from planner.policy.dependencies import reachable
-from planner.text.glob_patterns import matches
+from planner.text.glob_patterns import is_glob, matches, plain
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -127,8 +128,15 @@ class ProjectFiles(RootedFiles):
         start = "" if folder == "." else f"{folder.rstrip('/')}/"
         return tuple(f"{start}{path}" for path in islice(source_files(f"{self._root}/{start}"), _MAX_FILES))
 
+    def testpaths(self) -> tuple[str, ...]:
+        """Return ``testpaths`` of pytest's settings in the root; empty if it is not set there."""
+        found = project_root(Path(self._root))
+        return found.words("testpaths") if found.folder == Path(self._root) else ()
+
     def glob_holds(self, pattern: str) -> bool:
-        """Return whether the glob matches a file, if the project is small enough to be searched."""
+        """Return whether the path exists, or the glob matches a file of a project that is not too large."""
+        if not is_glob(pattern):
+            return self.kind(plain(pattern)) is not PathKind.MISSING
         return len(self._paths) > _MAX_FILES or any(matches(path, pattern) for path in self._paths)
 
     @cached_property

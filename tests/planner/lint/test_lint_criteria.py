@@ -128,6 +128,16 @@ def test_a_bare_pytest_command_selects_all_test_files(tmp_path: Path) -> None:
         assert judge(tmp_path / name, todo("a", "pytest"), files={name: late}) == expected
 
 
+@pytest.mark.parametrize(
+    ("testpaths", "expected"), [("src/*/tests", []), ("docs src", []), ("docs", ["unreadable-test"])]
+)
+def test_a_bare_pytest_command_selects_the_testpaths_that_exist(
+    tmp_path: Path, testpaths: str, expected: list[str]
+) -> None:
+    settings = {"tox.ini": f"[pytest]\ntestpaths = {testpaths}\n", "data/test_b.py": "def test_{{name}}"}
+    assert judge(tmp_path, todo("a", "pytest"), files={**settings, "src/x/tests/test_c.py": ""}) == expected
+
+
 def test_an_unparsable_test_file_is_an_error_with_its_line(tmp_path: Path) -> None:
     files = {"t.py": "\ndef test_a(:\n  pass\n"}
     found = only("unreadable-test", tmp_path, todo("a", "pytest t.py"), files=files)
