@@ -104,6 +104,9 @@ class PlanTree:
         Raises ``KeyError`` if the todo is no parent, and :class:`planner.errors.PlanFileError` with the
         faults of the sub-plan's file or of the key that names it.
         """
+        # The file may not name a sub-plan that is known already.
+        if todo_id in self._children:
+            return self._children[todo_id]
         for todo in self.loaded.plan.items:
             if todo.id == todo_id and todo.has_sub_plan:
                 return self.child_of(todo)

@@ -84,6 +84,14 @@ def test_the_child_of_a_todo_without_a_sub_plan_is_a_key_error(phases: Path, nam
         load_tree(phases).child(name)
 
 
+def test_a_sub_plan_that_only_the_revised_todo_names_is_known_afterwards(tmp_path: Path):
+    write(tmp_path / "one.yaml", todo("text"))
+    tree = load_tree(write(tmp_path / "plan.yaml", todo("a")))
+    (alone,) = tree.loaded.plan.items
+    sub = tree.child_of(alone.model_copy(update={"sub_plan": "one.yaml"}))
+    assert tree.child("a") is sub
+
+
 def test_a_flattened_plan_has_qualified_ids_and_references(tmp_path: Path):
     write(
         tmp_path / "sub.yaml",
