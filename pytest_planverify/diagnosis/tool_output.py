@@ -37,13 +37,12 @@ _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
 _REPORT_HEADER = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$")
 _REPORT_ERROR = re.compile(
-    r"^E +(?:(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Failed))"
-    r"(?:: (?P<message>.*))?|(?P<asserted>assert .+))$"
+    r"^E +(?:(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?|(?P<asserted>assert .+))$"
 )
 _REPORT_PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+): (?:in (?P<function>\S+)|(?P<type>\w*))$")
 """The end of an entry in pytest's traceback: ``path:line: in function`` or ``path:line: ErrorType``."""
 _REPORT_SYNTAX = re.compile(r'^E +File "(?P<path>[^"]+)", line (?P<line>\d+)$')
-_REPORT_DEFINES = re.compile(r"^ +(?:async )?def (?P<name>\w+)\(")
+_REPORT_DEFINES = re.compile(r"^ {4}(?:async )?def (?P<name>\w+)\(")
 _REPORT_SOURCE = re.compile(r"^> +(?P<source>\S.*)$")
 
 _MISSING_MODULE = re.compile(r"^No module named '(?P<name>[^']+)'")
@@ -57,7 +56,7 @@ _NO_ATTRIBUTE = re.compile(
     r"^(?:module '(?P<module>[\w.]+)'|'(?P<kind>[\w.]+)' object) has no attribute '(?P<name>\w+)'"
 )
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
-_STDLIB = re.compile(r"/lib/python\d\.\d+/|\\Lib\\|^<frozen ")
+_STDLIB = re.compile(r"/lib(?:64)?/python\d\.\d+t?/|\\Lib\\|^<frozen ")
 _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
 
 
@@ -103,7 +102,7 @@ def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact |
 
 def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None:
     """Parse the first failure in pytest's report; ``None`` without a failure that names an exception."""
-    lines = [line.rstrip() for line in text.splitlines()]
+    lines = text.splitlines()  # not stripped: the place of an outer call ends with a space
     headers = [
         at for at, line in enumerate(lines) if _REPORT_HEADER.match(line) or line.startswith("=====")
     ]
@@ -132,11 +131,12 @@ def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None
             source = None
         elif found := _REPORT_SYNTAX.match(line):
             syntax = _frame(found["path"], found["line"], None, first_party, None)
-        elif found := _REPORT_ERROR.match(line):
-            if found["type"]:
-                error = found["type"], found["message"] or ""
-            else:  # a rewritten assertion without a message is shown without its type
-                error = error or ("AssertionError", found["asserted"])
+        elif (found := _REPORT_ERROR.match(line.rstrip())) and (
+            # The first line names the exception, except for that of a syntax error.
+            not f"{lines[at - 1]} ".startswith("E ") or (syntax and found["type"] in _SYNTAX_ERRORS)
+        ):
+            # A rewritten assertion without a message is shown without its type.
+            error = found["type"] or "AssertionError", found["message"] or found["asserted"] or ""
     if error is None or not (frames or syntax):
         return None
     return _exception(*error, frames, syntax, first_party)

@@ -175,9 +175,15 @@ def _exception(nodeid: str, longrepr: str, message: str, crash: Mapping[str, Any
 
     A message without a type is that of an assertion, whose type pytest omits.
     """
-    test = nodeid.partition("[")[0].rpartition("::")[2] if "::" in nodeid else "<module>"
+    file, _, names = nodeid.partition("::")
+    test = names.partition("[")[0].rpartition("::")[2] or "<module>"
     if (found := read_traceback(f"___ {test} ___\n{longrepr}")) is not None:
-        return found
+        # A test's own file is one of tests, however it is called.
+        owned = (
+            each.model_copy(update={"side": Side.TEST}) if f"/{each.path}".endswith(f"/{file}") else each
+            for each in found.frames
+        )
+        return found.model_copy(update={"frames": tuple(owned)})
     frames: tuple[Frame, ...] = ()
     if "path" in crash:
         line = int(crash.get("lineno", 0))

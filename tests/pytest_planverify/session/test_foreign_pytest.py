@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict, Witness
+from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import JudgedCommand, Judgement
 from pytest_planverify.session.foreign_pytest import read_report, run_foreign
 
@@ -82,6 +82,53 @@ def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
     assert (fails.type, fails.message, fails.frames[0].line) == ("AssertionError", "assert 1 == 2", 5)
     assert (errors.type, errors.message, errors.frames[0].path) == ("ValueError", "no", "test_x.py")
     assert dict(judgement.properties)["rows"] == 3
+
+
+FAILURES = """
+import pytest
+import wallet
+
+def test_unlike_an_error(): wallet.pay(wallet.NotFound)
+def test_exception(): wallet.pay(Exception)
+def test_without_a_message(): raise wallet.NotFound
+def test_chained():
+    try:
+        {}["key"]
+    except KeyError as error:
+        raise wallet.NotFound("gone") from error
+def test_printed_traceback(): assert "ok" in "Traceback:\\nZeroDivisionError: division"
+"""
+
+
+@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
+@pytest.mark.parametrize("style", ["auto", "short", "native"])
+def test_type_and_frames_of_any_exception_are_read_from_either_report(
+    style: str, witness: Witness, tmp_path: Path
+):
+    (tmp_path / "wallet.py").write_text(
+        "class NotFound(LookupError): pass\ndef pay(kind): raise kind('msg')\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\npython_files = spec_*.py\npythonpath = .\n")
+    (tmp_path / "spec_x.py").write_text(FAILURES)
+
+    judgement = pytest_run(tmp_path, "", f"--tb={style}", "spec_x.py", witness=witness)
+
+    found = {str(each.nodeid).partition("::test_")[2]: each.exceptions[0] for each in judgement.evidence}
+    frames = {
+        name: [(Path(each.path).name, each.line, each.side) for each in error.frames][-2:]
+        for name, error in found.items()
+    }
+    assert {name: error.type for name, error in found.items()} == {
+        "unlike_an_error": "NotFound",
+        "exception": "Exception",
+        "without_a_message": "NotFound",
+        "chained": "NotFound",
+        "printed_traceback": "AssertionError",
+    }
+    assert (found["exception"].message, found["chained"].message) == ("msg", "gone")
+    assert frames["exception"] == [("spec_x.py", 6, Side.TEST), ("wallet.py", 2, Side.PRODUCT)]
+    assert frames["unlike_an_error"] == [("spec_x.py", 5, Side.TEST), ("wallet.py", 2, Side.PRODUCT)]
+    assert frames["printed_traceback"][-1] == ("spec_x.py", 13, Side.TEST)
 
 
 def test_report_options_of_the_command_are_replaced_with_their_values(tmp_path: Path):
