@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import threading
 from pathlib import Path
 
@@ -178,3 +179,18 @@ def test_truncated_journal_is_detected_even_if_it_has_grown_again(grown: str, tm
     writer.write("last")
 
     assert [record["record"] for record in tail.read()] == ["last"]
+
+
+def test_records_reach_the_journal_after_its_descriptor_was_closed_or_reused(tmp_path: Path):
+    path, own = tmp_path / "journal.jsonl", tmp_path / "own.txt"
+    writer = JournalWriter(path, "s1")
+
+    os.close(writer._descriptor)
+    writer.write("closed")
+    with own.open("w") as file:
+        os.dup2(file.fileno(), writer._descriptor)
+        writer.write("reused")
+    writer.close()
+
+    assert [each["record"] for each in read_journal(path)] == ["closed", "reused"]
+    assert own.read_text() == ""
