@@ -92,6 +92,8 @@ class ModuleShelf:
         """Top-level packages left to the ordinary import."""
         self._filters: dict[str, list[_Filter]] = {}
         """By module, the warning filters that its import inserted in front, newest first."""
+        self._rewritten: set[str] = set()
+        """Packages that may be served although pytest would rewrite their assertions."""
         self._environment: dict[str, str | None] = {}
         """Environment variables that the imports read, with their values in the server."""
         self._restart: Callable[[str], object] = lambda reason: None
@@ -173,6 +175,17 @@ class ModuleShelf:
         """
         self._restart, self._tell = restart, tell
         if self._modules:
+            sys.meta_path.insert(0, cast("Any", self))
+
+    def precede_rewriting(self) -> None:
+        """Go before the import hook that pytest has installed since, and accept what it would rewrite now.
+
+        That are the packages of plugins, such as Hypothesis; rewriting changes their own assertions only. A
+        server in which pytest is not configured has loaded them without it.
+        """
+        self._rewritten.update(*(getattr(each, "_must_rewrite", ()) for each in sys.meta_path))
+        if self in sys.meta_path:
+            sys.meta_path.remove(cast("Any", self))
             sys.meta_path.insert(0, cast("Any", self))
 
     def begin_tests(self) -> None:
@@ -264,7 +277,9 @@ class ModuleShelf:
             find: Any = None if finder is self else getattr(finder, "find_spec", None)
             spec = None if find is None else find(name, path, None)
             if spec is not None:
-                return spec.origin == known.origin and type(spec.loader) is type(known.loader)
+                is_rewritten = finder is spec.loader and name.partition(".")[0] in self._rewritten
+                is_alike = is_rewritten or type(spec.loader) is type(known.loader)
+                return spec.origin == known.origin and is_alike
         return False
 
     def _refuse(self, name: str) -> None:

@@ -171,7 +171,9 @@ class _Steps:
         """Suppress the loading of conftests in a server."""
         known = early_config.known_args_namespace
         noconftest = known.noconftest
-        if self._wait is not None:
+        if self._wait is None:
+            self._shelf.precede_rewriting()
+        else:
             self._require_harmless(early_config, "pytest_load_initial_conftests", Level.IMPORTED)
             known.noconftest = True
         try:

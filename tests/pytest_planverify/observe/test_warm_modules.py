@@ -11,6 +11,7 @@ from textwrap import dedent
 from types import ModuleType
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 from forked import in_fork
 from module_project import write_files
 
@@ -272,6 +273,26 @@ def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, wo
         import user  # type: ignore[import-not-found]
 
         assert user.heavy is stub
+
+    in_fork(work)
+
+
+def test_package_of_a_plugin_is_served_although_pytest_rewrites_its_assertions(
+    world: World, pytestconfig: pytest.Config
+):
+    world.install(HEAVY)
+    rewriting = AssertionRewritingHook(pytestconfig)
+    rewriting.mark_rewrite("heavy")
+
+    def work() -> None:
+        world.preload("heavy.part")
+        sys.meta_path.insert(0, rewriting)  # as a worker's pytest does it
+        world.shelf.precede_rewriting()
+
+        import heavy.part  # type: ignore[import-not-found]
+
+        assert not hasattr(heavy.part, "@pytest_ar")
+        assert world.restarts == []
 
     in_fork(work)
 
