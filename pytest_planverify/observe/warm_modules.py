@@ -104,12 +104,12 @@ class ModuleShelf:
     def fill(self, names: Iterable[str]) -> None:
         """Import modules in this order and put them on the shelf; modules that do not exist are skipped.
 
-        Raises :class:`Unfit` for one that warns, starts threads, imports a package that is not
-        :data:`PRELOADED`, or changes more of the warning filters than insertions in front, which can be
-        repeated in the worker.
+        Raises :class:`Unfit` for one that warns, raises an error, changes :func:`_process_state`, imports a
+        package that is not :data:`PRELOADED`, or changes more of the warning filters than insertions in
+        front, which can be repeated in the worker.
         """
         loaded = frozenset(sys.modules)
-        threads = threading.active_count()
+        state = _process_state()
         read: set[str] = set()
         with _Imports(self._needs, self._inner).noted(), _recording_environment(read):
             for name in names:
@@ -119,8 +119,12 @@ class ModuleShelf:
                 with warnings.catch_warnings(record=True) as raised:
                     warnings.simplefilter("always")  # also those that were shown before
                     filters = list(warnings.filters)
-                    with suppress(ImportError):  # the worker that reported it had another search path
+                    try:
                         importlib.import_module(name)
+                    except ImportError:  # the worker that reported it had another search path
+                        pass
+                    except Exception as error:  # such as for models of Django, which require settings
+                        raise Unfit(name, f"raises {type(error).__name__}") from error
                     count = len(warnings.filters) - len(filters)
                     if count < 0 or warnings.filters[count:] != filters:
                         raise Unfit(name, "changes the warning filters")
@@ -128,8 +132,9 @@ class ModuleShelf:
                 # pytest of the worker would report the warning, or fail by it.
                 if raised:
                     raise Unfit(name, "warns")
-                if threading.active_count() != threads:  # they do not survive a fork
-                    raise Unfit(name, "starts a thread")
+                for effect, value in _process_state().items():
+                    if state[effect] != value:
+                        raise Unfit(name, effect)
                 new = sys.modules.keys() - before
                 if other := next((each for each in new if _is_unlisted(sys.modules[each])), None):
                     raise Unfit(name, f"imports {other}, whose effects are not known")
@@ -320,6 +325,15 @@ def _module_of(value: object) -> str:
     with suppress(Exception):  # attribute access on arbitrary objects may raise
         name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
     return name if isinstance(name, str) else ""
+
+
+def _process_state() -> dict[str, object]:
+    """Return what modules of listed packages that are rarely imported change, by the words for it."""
+    return {
+        "starts a thread": threading.active_count(),  # it would not survive a fork
+        "changes sys.path": list(sys.path),
+        "replaces sys.displayhook": sys.displayhook,  # as the debugger of Werkzeug does
+    }
 
 
 def _is_unlisted(module: object) -> bool:

@@ -124,11 +124,14 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
     ("text", "effect"),
     [
         ("import threading\nthreading.Timer(9, print).start()", "starts a thread"),
+        ("import sys\nsys.path.append('/elsewhere')", "changes sys.path"),
+        ("import sys\nsys.displayhook = print", "replaces sys.displayhook"),
+        ("raise LookupError('settings are missing')", "raises LookupError"),
         ("import warnings\nwarnings.warn('old')", "warns"),
         ("import warnings\nwarnings.resetwarnings()", "changes the warning filters"),
         ("import light.part", "imports light.part, whose effects are not known"),
     ],
-    ids=["thread", "warning", "filters", "package"],
+    ids=["thread", "path", "displayhook", "error", "warning", "filters", "package"],
 )
 def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world: World):
     world.install({"heavy.py": f"{text}\n", "site-packages/light/part.py": ""})
