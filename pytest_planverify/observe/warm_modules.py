@@ -90,8 +90,8 @@ class ModuleShelf:
         """Modules that the import of their package loads."""
         self._refused: set[str] = set()
         """Top-level packages left to the ordinary import."""
-        self._filters: dict[str, list[_Filter]] = {}
-        """By module, the warning filters that its import inserted in front, newest first."""
+        self._filters: dict[str, tuple[list[_Filter], list[_Filter]]] = {}
+        """By module, the warning filters that its import inserted in front, newest first, and appended."""
         self._rewritten: set[str] = set()
         """Packages that may be served although pytest would rewrite their assertions."""
         self._environment: dict[str, str | None] = {}
@@ -106,7 +106,7 @@ class ModuleShelf:
 
         Raises :class:`Unfit` for one that warns, raises an error, changes :func:`_process_state`, imports a
         package that is not :data:`PRELOADED`, or changes more of the warning filters than insertions in
-        front, which can be repeated in the worker.
+        front and at the end, which can be repeated in the worker.
         """
         loaded = frozenset(sys.modules)
         state = _process_state()
@@ -125,10 +125,14 @@ class ModuleShelf:
                         pass
                     except Exception as error:  # such as for models of Django, which require settings
                         raise Unfit(name, f"raises {type(error).__name__}") from error
-                    count = len(warnings.filters) - len(filters)
-                    if count < 0 or warnings.filters[count:] != filters:
+                    now = cast("list[_Filter]", list(warnings.filters))
+                    # urllib3 and aiohttp.web append theirs to the list, others insert in front.
+                    count = next(
+                        (at for at in range(len(now)) if now[at : at + len(filters)] == filters), -1
+                    )
+                    if count < 0:
                         raise Unfit(name, "changes the warning filters")
-                    self._filters[name] = cast("list[_Filter]", warnings.filters[:count])
+                    self._filters[name] = now[:count], now[count + len(filters) :]
                 # pytest of the worker would report the warning, or fail by it.
                 if raised:
                     raise Unfit(name, "warns")
@@ -254,9 +258,11 @@ class ModuleShelf:
             if package in sys.modules and name not in self._inner:
                 setattr(sys.modules[package], child, module)
             # Each call inserts in front: from the oldest to the newest, in the order of the import.
-            for action, message, category, source, line in reversed(self._filters.pop(name, [])):
-                texts = (each.pattern if each else "" for each in (message, source))
-                warnings.filterwarnings(action, next(texts), category, next(texts), line)
+            inserted, appended = self._filters.pop(name, ([], []))
+            for filters, append in (inserted[::-1], False), (appended, True):
+                for action, message, category, source, line in filters:
+                    texts = (each.pattern if each else "" for each in (message, source))
+                    warnings.filterwarnings(action, next(texts), category, next(texts), line, append)
 
     def _with_needs(self, name: str) -> set[str]:
         """Return a module with all that it needs, directly or not, and that was not served before.

@@ -159,6 +159,8 @@ def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World)
         "import warnings",
         "warnings.filterwarnings('ignore', 'heavy.size')",
         "warnings.simplefilter('error', BytesWarning)",
+        "warnings.simplefilter('once', BytesWarning, append=True)",
+        "warnings.filterwarnings('once', 'heavy.length', append=True)",
     )
     world.install({"heavy.py": "\n".join(lines)})
 
