@@ -64,6 +64,14 @@ class BaselineTodo(ReadValue):
     checks: dict[str, BaselineCheck] = Field(default_factory=dict[str, BaselineCheck])
 
 
+class HookUse(ReadValue):
+    """A hook of pytest that a file of the project implements."""
+
+    hook: str
+    file: str
+    """Relative to the plan's root if it is in the project."""
+
+
 class JudgePatch(ReadValue):
     """An object that verdicts depend on, such as a builtin, that was replaced by another one."""
 
@@ -75,6 +83,7 @@ class JudgePatch(ReadValue):
 class SessionInventory(ReadValue):
     """Inventory of a session: everything that could influence its verdicts."""
 
+    hooks: tuple[HookUse, ...] = ()
     patched: tuple[JudgePatch, ...] = ()
     bodies_elsewhere: bool = False
     """There were passed tests whose body was not executed in the process that reported them."""

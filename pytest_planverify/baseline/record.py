@@ -4,8 +4,8 @@
 :func:`baseline_at` does so for a git revision: it is checked out into a temporary work tree, and the
 current plan files are copied into it.
 
-The inventory of the sessions (patches, lost records) is part of the baseline, so that later runs can detect
-manipulated sessions.
+The inventory of the sessions (hooks, patches, lost records) is part of the baseline, so that later runs can
+detect manipulated sessions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from planner.model.baseline import (
     BaselineFile,
     BaselineTest,
     BaselineTodo,
+    HookUse,
     JudgePatch,
     SessionInventory,
 )
@@ -210,17 +211,19 @@ def object_id(content: bytes, digits: int) -> str:
 
 
 def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
-    """Return the inventory of a run's sessions: patched functions, and inconsistencies.
+    """Return the inventory of a run's sessions: implemented hooks, patched functions, and inconsistencies.
 
     Files below the root are relative to it.
     """
     every = list(records)
     found = [record for record in every if record.get("record") == "session_inventory"]
-    patched = {
-        (name, _shown(file, root)) for record in found for name, file in _rows(record.get("patched"))
-    }
+    hooks, patched = (
+        sorted({(name, _shown(file, root)) for record in found for name, file in _rows(record.get(key))})
+        for key in ("hooks", "patched")
+    )
     return SessionInventory(
-        patched=tuple(JudgePatch(name=name, file=file) for name, file in sorted(patched)),
+        hooks=tuple(HookUse(hook=hook, file=file) for hook, file in hooks),
+        patched=tuple(JudgePatch(name=name, file=file) for name, file in patched),
         bodies_elsewhere=any(record.get("without_body") for record in found),
         status_overturned=_is_overturned(every),
         records_lost=_are_lost(every),

@@ -1,12 +1,13 @@
 """Tampering signals in the sessions of a run, compared with the baseline.
 
 The comparison of trees (:mod:`pytest_planverify.guards.hygiene`) reads source code. This module evaluates
-what happened: judging functions that were replaced, tests that were no longer collected, sessions that
-contradict themselves. Facts that the baseline shows as well are no signal.
+what happened: hooks that were registered, judging functions that were replaced, tests that were no longer
+collected, sessions that contradict themselves. Facts that the baseline shows as well are no signal.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,7 @@ from planner.model.verdicts import Hardness, TestOutcome
 from planner.text.display import listed
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.record import inventory_of
+from pytest_planverify.guards.hygiene.changes import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.tamper_observer import environment_files
 
@@ -27,6 +29,13 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.guards.hygiene.grants import Grants
+
+_DECIDING = re.compile(
+    r"pytest_(runtest|pyfunc_call|collect|ignore_collect|pycollect|make_collect_report|deselected|itemcollected"
+    r"|generate_tests|fixture|sessionfinish|report_teststatus|report_to_|report_from_|assertrepr_compare"
+    r"|exception_interact|internalerror|keyboard_interrupt|cmdline_main|load_initial_conftests|plugin_registered)"
+)
+"""Hooks that can change which tests run, or how they are reported."""
 
 
 class SessionSeen(Protocol):
@@ -79,6 +88,7 @@ class SessionComparison:
         records = [each for session in result.records for each in session.inventories]
         now = inventory_of(records, self._flat.loaded.root)
         yield from _contradictions(result.records, self._kept.document.inventory)
+        yield from self._hooks(now)
         yield from self._patches(now)
         if not narrowed:
             yield from self._missing_tests(result)
@@ -117,6 +127,27 @@ class SessionComparison:
         )
 
     # -- signals ---------------------------------------------------------------------------------
+
+    def _hooks(self, now: SessionInventory) -> Iterator[HygieneSignal]:
+        """Yield hooks that can decide results, in product or forbidden files that did not implement them.
+
+        A hook that moved from another file is no signal, nor is one in a file that is unchanged or
+        accepted. Files outside of the root are ignored, because users may load plugins from anywhere.
+        """
+        before, after = (
+            {(each.hook, each.file) for each in found.hooks if not each.file.startswith("/")}
+            for found in (self._kept.document.inventory, now)
+        )
+        # A hook that moved is missing in its old file: as many new implementations are no signal.
+        moved = Counter(hook for hook, _ in before - after)
+        for hook, file in sorted(after - before):
+            if moved[hook]:
+                moved[hook] -= 1
+            elif _DECIDING.match(hook) and not self._is_settled(file):
+                is_product = self._kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
+                if is_product or self._grants.permission(file) is Permission.FORBIDDEN:
+                    message = f"{file} implements the hook {hook}, unlike at the baseline"
+                    yield _signal("hook-added", message, path=file)
 
     def _patches(self, now: SessionInventory) -> Iterator[HygieneSignal]:
         """Yield judging functions that were replaced.
@@ -213,7 +244,7 @@ def _contradictions(sessions: Sequence[SessionSeen], before: SessionInventory) -
         and all(one.get("incomplete") for one in each.inventories)
         for each in sessions
     ):
-        yield _signal("witness-silenced", "a session ended without reporting what was replaced in it")
+        yield _signal("witness-silenced", "a session ended without reporting its hooks and replacements")
     for each in sessions if not before.status_overturned else ():
         red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
         if red and each.exit_status == 0:

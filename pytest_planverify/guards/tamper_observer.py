@@ -1,8 +1,8 @@
 """Observation of tampering inside a worker.
 
-The module records which functions of pytest, unittest and the interpreter were replaced, and whether the
-reports of a test agree with what its body raised. A hook that changes results needs no record of its own:
-its effects are observed. The facts go into the ``session_inventory`` record of the journal, and
+The module records which code can influence verdicts (hooks that the project implements, replaced functions
+of pytest, unittest and the interpreter), and whether the reports of a test agree with what its body raised.
+The facts go into the ``session_inventory`` record of the journal, and
 :mod:`pytest_planverify.guards.session_signals` compares them with the baseline, in the parent process.
 
 Code under test runs in the same interpreter and may replace anything. :class:`ObservedJudges` therefore
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_planverify.journal import JournalWriter
+
+
+_UNKNOWN = "<unknown>"
 
 
 @cache
@@ -240,8 +243,17 @@ class TamperingObserver:
 
     def __init__(self) -> None:
         self.judges = judges_at_start()
+        self._is_environment = environment_files()
+        self._hooks: dict[tuple[str, str], None] = {}
+        """Hook names with the project files that implement them."""
         self._without_body: list[str] = []
         self._written = False
+
+    def pytest_plugin_registered(self, plugin: object, manager: pytest.PytestPluginManager) -> None:
+        """Record a plugin's hooks at once, as the plugin may be unregistered before the session ends."""
+        home = getattr(plugin, "__file__", None) if isinstance(plugin, ModuleType) else None
+        if home is None or not self._is_environment(home):  # the hooks of installed modules are installed
+            self._note_hooks(manager, lambda owner: owner is plugin)
 
     def pytest_collection_finish(self) -> None:
         """Compare the judges once all conftests and test files have been imported."""
@@ -254,7 +266,7 @@ class TamperingObserver:
         if is_plain and len(self._without_body) < MOST_BODIES:
             self._without_body.append(nodeid)
 
-    def write(self, journal: JournalWriter, worker: str) -> None:
+    def write(self, journal: JournalWriter, worker: str, manager: pytest.PytestPluginManager) -> None:
         """Write the ``session_inventory`` record at the end of the session; later calls do nothing.
 
         A record that is missing, or marked ``incomplete`` because the facts could not be read, is a signal
@@ -265,10 +277,23 @@ class TamperingObserver:
         self._written = True
         try:
             self.judges.compare()
+            self._note_hooks(manager)
             facts: dict[str, Any] = {"patched": self.judges.facts(), "without_body": self._without_body}
+            facts["hooks"] = [list(each) for each in sorted(self._hooks)]
         except Exception:  # replaced objects may raise anything
             facts = {"incomplete": True}
         journal.write("session_inventory", worker=worker, **facts)
+
+    def _note_hooks(
+        self, manager: pytest.PytestPluginManager, is_wanted: Callable[[object], bool] = lambda _: True
+    ) -> None:
+        """Record the hooks that files of the project implement, of the wanted plugins."""
+        for hook, caller in list(vars(manager.hook).items()):
+            for each in caller.get_hookimpls() if hasattr(caller, "get_hookimpls") else ():
+                if is_wanted(each.plugin):
+                    file = _file_of(each.function) or _file_of(type(each.plugin)) or _UNKNOWN
+                    if not self._is_environment(file):
+                        self._hooks[hook, file] = None
 
 
 class FailureTally:

@@ -346,7 +346,7 @@ class Recorder(ComparedValues):
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
         """Record the end of the session after all other plugins, with the final exit status."""
         yield
-        self.tampering.write(self.journal, self.worker)
+        self.tampering.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
         self.write(
             "session_finished",

@@ -1,4 +1,4 @@
-"""Manipulation observed during a run is a hygiene violation: patched builtins, lost tests."""
+"""Manipulation observed during a run is a hygiene violation: patched builtins, added hooks, lost tests."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ FILES = {
         """,
     **{
         f"{name}.py": f'"""The product of {name}."""\n'
-        for name in ("patches", "agrees", "narrows", "skips", "records", "alone", "calm")
+        for name in ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
     },
     "tests/test_patches.py": "import patches\n\ndef test_all():\n    assert 1\n",
     "tests/test_agrees.py": "import agrees\n\ndef test_equal():\n    assert 1\n",
+    "tests/test_hooks.py": "import hooks\n\nPRICE = 2\n\ndef test_price():\n    assert PRICE\n",
     "tests/test_narrows.py": """\
         import narrows
         import pytest
@@ -75,7 +76,7 @@ FILES = {
         """,
     "tests/test_calm.py": "import calm\n\ndef test_calm(ready):\n    assert ready\n",
 }
-NAMES = ("patches", "agrees", "narrows", "skips", "records", "alone", "calm")
+NAMES = ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
 TODOS = tuple(
     todo(name, {"cmd": f"pytest tests/test_{name}.py", **QUICK}, allowed_files=[f"{name}.py"])
     for name in NAMES
@@ -93,6 +94,17 @@ TRICKS = {
     "agrees.py": """\
         BODY = dict([("__" + "eq__", lambda self, other: other == other), ("__hash__", lambda self: 1)])
         Result = type("Result", (float,), BODY)
+        """,
+    "hooks.py": """\
+        import sys
+
+        class Extra:
+            def pytest_runtest_setup(self, item):
+                item.module.PRICE = 1
+
+        for each in sys.meta_path:
+            if hasattr(each, "config"):
+                each.config.pluginmanager.register(Extra())
         """,
     "narrows.py": "SMALL = True\n",
     "skips.py": """\
@@ -200,6 +212,10 @@ def test_a_patched_builtin_is_reported_with_the_module_that_patched_it(cheated: 
 def test_a_class_equal_to_everything_is_detected(cheated: Told) -> None:
     assert cheated.run.category("agrees") == "HYGIENE_VIOLATION"
     assert "__eq__ is equal to everything (agrees.py:1)" in cheated
+
+
+def test_a_hook_registered_by_product_code_is_detected(cheated: Told) -> None:
+    assert "hooks.py implements the hook pytest_runtest_setup" in cheated
 
 
 def test_a_test_no_longer_collected_is_a_violation(cheated: Told) -> None:

@@ -23,6 +23,7 @@ from planner.model.baseline import (
     BaselineFile,
     BaselineTest,
     BaselineTodo,
+    HookUse,
     JudgeKind,
     JudgePatch,
     Remake,
@@ -42,7 +43,7 @@ def any_of(model: type[ReadValue]) -> st.SearchStrategy[Any]:
 
 
 PARTS = (BaselineCheck, BaselineTodo, BaselineTest, BaselineFile, Acceptance, Remake)
-for part in (*PARTS, SessionInventory, JudgePatch):
+for part in (*PARTS, SessionInventory, HookUse, JudgePatch):
     st.register_type_strategy(part, any_of(part))
 
 

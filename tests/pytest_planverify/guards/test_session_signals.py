@@ -17,6 +17,7 @@ from planner.model.baseline import (
     BaselineFile,
     BaselineTest,
     BaselineTodo,
+    HookUse,
     JudgeKind,
     JudgePatch,
     SessionInventory,
@@ -97,7 +98,8 @@ def judge(
     digests = {path: "0" if path in UNCHANGED else "1" for path in KINDS}
     session = session or ended()
     if now is not None:
-        shown = {"patched": [[each.name, each.file] for each in now.patched]}
+        shown = {"hooks": [[each.hook, each.file] for each in now.hooks]}
+        shown["patched"] = [[each.name, each.file] for each in now.patched]
         session.inventories = [{"record": "session_inventory", **shown}]
     runs = {each.id: SimpleNamespace(check=each) for each in checks}
     compared = SessionComparison(flat, baseline or kept(flat, before), Grants.of(flat), digests)
@@ -107,6 +109,39 @@ def judge(
 
 def signs(found: list[HygieneSignal]) -> list[tuple[str, str, str | None]]:
     return [(each.sign, each.hardness.value, each.path) for each in found]
+
+
+def hooks(*uses: tuple[str, str]) -> SessionInventory:
+    return SessionInventory(hooks=tuple(HookUse(hook=hook, file=file) for hook, file in uses))
+
+
+@pytest.mark.parametrize(
+    ("hook", "file", "is_signal"),
+    [
+        ("pytest_runtest_makereport", "conftest.py", True),
+        ("pytest_configure", "conftest.py", False),
+        ("pytest_runtest_makereport", "prod/a.py", True),
+        ("pytest_runtest_makereport", "prod/pytest_plugin.py", False),
+        ("pytest_runtest_makereport", "tests/own/conftest.py", False),
+        ("pytest_runtest_makereport", "/elsewhere/plugin.py", False),
+        ("pytest_runtest_makereport", "../conftest.py", True),
+        ("pytest_runtest_makereport", "prod/kept.py", False),
+        ("pytest_runtest_makereport", "tests/conftest.py", False),
+    ],
+)
+def test_new_deciding_hook_of_the_product_or_a_forbidden_file_is_a_signal(
+    flat: FlatPlan, hook: str, file: str, is_signal: bool
+) -> None:
+    expected = [("hook-added", "hard", file)] if is_signal else []
+    assert signs(judge(flat, hooks((hook, file)))) == expected
+
+
+def test_moved_hook_is_not_new(flat: FlatPlan) -> None:
+    name = "pytest_collection_modifyitems"
+    before = hooks((name, "conftest.py"))
+    assert judge(flat, hooks((name, "moved/conftest.py")), before=before) == []
+    twice = hooks((name, "moved/conftest.py"), (name, "other/conftest.py"))
+    assert signs(judge(flat, twice, before=before)) == [("hook-added", "hard", "other/conftest.py")]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +292,10 @@ def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:
     baseline = with_tests(flat, a__t="failed", a__u="passed")
     document = baseline.document.model_copy(update={"accepted": accepted})
     blessed = KeptBaseline(flat.loaded.root, document, path=baseline.path)
-    now = SessionInventory(patched=(JudgePatch(name="builtins.all", file="conftest.py"),))
+    now = SessionInventory(
+        hooks=(HookUse(hook="pytest_runtest_call", file="conftest.py"),),
+        patched=(JudgePatch(name="builtins.all", file="conftest.py"),),
+    )
     assert judge(flat, now, check(a__u="passed"), baseline=blessed) == []
 
 

@@ -14,9 +14,10 @@ from unittest.mock import MagicMock
 
 import _pytest.main
 import pytest
+from _pytest.config import PytestPluginManager
 from _pytest.reports import TestReport
 from _pytest.runner import CallInfo
-from pluggy import HookCaller
+from pluggy import HookCaller, PluginManager
 
 from pytest_planverify.guards import tamper_observer
 from pytest_planverify.guards.tamper_observer import (
@@ -178,18 +179,40 @@ def test_installed_files_and_standard_library_are_the_environment(
     assert environment_files()(os.__file__)
 
 
+class Plugin:
+    def pytest_runtest_logreport(self, report: Any) -> None: ...
+
+
+def hooks_of(observer: TamperingObserver, manager: PytestPluginManager) -> list[list[str]]:
+    journal = MagicMock()
+    observer.write(journal, "", manager)
+    return [each for each in journal.write.call_args.kwargs["hooks"] if each[1] == __file__]
+
+
+def test_hooks_are_recorded_also_of_an_unregistered_or_silently_registered_plugin() -> None:
+    first, second, manager = TamperingObserver(), TamperingObserver(), PytestPluginManager()
+    plugin = Plugin()
+    manager.register(first)
+    manager.register(plugin)
+    manager.unregister(plugin)
+    assert hooks_of(first, manager) == [["pytest_runtest_logreport", __file__]]
+    PluginManager.register(manager, plugin)
+    assert hooks_of(second, manager) == [["pytest_runtest_logreport", __file__]]
+
+
 def test_tampering_facts_are_written_once_or_marked_incomplete() -> None:
+    manager = PytestPluginManager()
     journal, broken = MagicMock(), TamperingObserver()
     observer = TamperingObserver()
-    observer.write(journal, "")
-    observer.write(journal, "")
+    observer.write(journal, "", manager)
+    observer.write(journal, "", manager)
     broken.judges = MagicMock()
     broken.judges.compare.side_effect = RuntimeError
-    broken.write(journal, "gw0")
+    broken.write(journal, "gw0", manager)
 
     complete, incomplete = journal.write.call_args_list
     assert complete.args == ("session_inventory",)
-    assert complete.kwargs.keys() == {"worker", "patched", "without_body"}
+    assert complete.kwargs.keys() == {"worker", "hooks", "patched", "without_body"}
     assert incomplete.kwargs == {"worker": "gw0", "incomplete": True}
 
 
