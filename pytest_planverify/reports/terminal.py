@@ -31,7 +31,7 @@ from pytest_planverify.reports.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from _pytest._io import TerminalWriter
 
@@ -96,17 +96,26 @@ def render_summary(
 def final_line(document: OutcomeDocument) -> tuple[str, Style]:
     """Return the final line, as ``3 done, 1 failed, 2 blocked in 1.24s``, and its style.
 
+    Todos of which this run verified nothing are counted after it, as ``kept from earlier runs: 1 failed``.
     An accepted run is shown in green only if all todos are done.
     """
-    tally = Counter(standing(outcome) for outcome in document.outcomes)
+    outcomes = document.outcomes
+    verified = _tally(outcome for outcome in outcomes if not _is_kept(outcome))
+    kept = _tally(filter(_is_kept, outcomes))
     word, style = EXIT_WORDS.get(
         document.run.exit_status, (f"exit status {document.run.exit_status}", Style.BAD)
     )
-    parts = [word, *(f"{tally[name]} {WORDS[name].text}" for name in Standing if tally[name])]
-    counts = ", ".join(part for part in parts if part) or "no todos"
-    if style is Style.GOOD and tally[Standing.DONE] < len(document.outcomes):
+    counts = ", ".join(filter(None, (word, verified))) or ("nothing verified" if kept else "no todos")
+    if style is Style.GOOD and any(standing(outcome) is not Standing.DONE for outcome in outcomes):
         style = Style.WARN
-    return f"{counts} in {duration(document.run.duration_ms)}", style
+    from_before = f"; kept from earlier runs: {kept}" if kept else ""
+    return f"{counts} in {duration(document.run.duration_ms)}{from_before}", style
+
+
+def _tally(outcomes: Iterable[Outcome]) -> str:
+    """Return how many todos have each standing, as ``3 done, 1 failed``; empty without todos."""
+    tally = Counter(map(standing, outcomes))
+    return ", ".join(f"{tally[name]} {WORDS[name].text}" for name in Standing if tally[name])
 
 
 class _Row(NamedTuple):
@@ -440,9 +449,17 @@ def _rows_of(outcomes: Sequence[Outcome], screen: ReportScreen) -> list[_Row]:
 
 def _is_known(outcome: Outcome) -> bool:
     """Return whether an earlier run has shown why the todo fails, and this one ran none of its commands."""
+    return _is_kept(outcome) and any(check.verdict is not Verdict.PASSED for check in outcome.checks)
+
+
+def _is_kept(outcome: Outcome) -> bool:
+    """Return whether the todo stands as an earlier run left it, and this one ran none of its commands."""
     checks = outcome.checks
+    decisive = [check for check in checks if check.verdict is not Verdict.PASSED] or checks
     is_carried = all(check.taken_from for check in checks if check.cmd)
-    return is_carried and any(c.taken_from and c.verdict is not Verdict.PASSED for c in checks)
+    # What blocks a todo can be new.
+    is_blocked = standing(outcome) is Standing.BLOCKED
+    return is_carried and not is_blocked and any(check.taken_from for check in decisive)
 
 
 def _above(todo_id: str) -> list[str]:

@@ -245,6 +245,32 @@ def test_final_line_has_counts_and_one_colour(shown: OutcomeDocument, text: str,
     assert f" {text} " in last
 
 
+@pytest.mark.parametrize(
+    ("verified", "kept", "text"),
+    [
+        ("a", "b", "1 done in 1.24s; kept from earlier runs: 1 failed"),
+        ("b", "a", "1 failed in 1.24s; kept from earlier runs: 1 done"),
+        ("ac", "b", "1 done, 1 blocked in 1.24s; kept from earlier runs: 1 failed"),
+        ("bc", "ad", "1 failed, 1 blocked in 1.24s; kept from earlier runs: 2 done"),
+        ("abcd", "", "2 done, 1 failed, 1 blocked in 1.24s"),
+        ("", "ab", "nothing verified in 1.24s; kept from earlier runs: 1 done, 1 failed"),
+    ],
+)
+def test_final_line_counts_kept_todos_apart(verified: str, kept: str, text: str) -> None:
+    states = {"a": TodoState.DONE, "b": TodoState.TEST_FAILED, "c": TodoState.BLOCKED, "d": TodoState.DONE}
+    todos: list[Outcome] = []
+    for todo_id in sorted(verified + kept):
+        verdict = Verdict.FAILED if todo_id == "b" else Verdict.PASSED
+        run_id = "20261122T0327" if todo_id in kept + "c" else None  # its own check passed before
+        checks = (
+            check("tests[0]", verdict=verdict, cmd="pytest", taken_from=run_id),
+            check("metrics[0]", CheckKind.METRIC),  # evaluated in every run
+        )
+        todos.append(outcome(todo_id, "Title", states[todo_id], *checks))
+
+    assert final_line(document(*todos))[0] == text
+
+
 def failing(*failures: Failure, **rest: Any) -> Outcome:
     red = check("tests[0]", verdict=Verdict.FAILED, cmd="pytest tests")
     return outcome(
