@@ -475,16 +475,16 @@ def _fitted(rows: Sequence[_Row], screen: ReportScreen) -> dict[str, int]:
         for name in ("word", "id", "title", *_COUNTS)
     }
     every = {name: width for name, width in found.items() if width}
-    title = every.get("title", 0)
     # A path in a title is not broken.
     word = widest([part for row in rows for part in row.cells["title"].text.split()])
     # The title is narrowed and wrapped in its column, then the count of tests is left out, and at last the
-    # title moves below the line.
-    for left_out in ("", "tests"):
-        columns = {name: width for name, width in every.items() if name != left_out}
+    # title moves below the line, again without the tests if they do not fit.
+    for left_out in ((), ("tests",), ("title",), ("title", "tests")):
+        columns = {name: width for name, width in every.items() if name not in left_out}
+        title = columns.get("title", 0)
         total = sum(columns.values()) + len(GAP) * (len(columns) - 1)
         room = title + (screen.columns or total) - total
-        if room >= max(min(title, SHORTEST_TITLE), word):
+        if room >= (max(min(title, SHORTEST_TITLE), word) if title else 0):
             return columns | {"title": min(title, room)} if title else columns
     return {name: width for name, width in every.items() if name != "title"}
 

@@ -87,6 +87,12 @@ def test_narrow_terminal_moves_titles_below_and_breaks_no_name() -> None:
     assert shown.endswith("\n= 1 done, 1 failed, 2 blocked in 1.24s =\n")
 
 
+def test_terminal_too_narrow_for_the_counts_leaves_out_tests() -> None:
+    shown = summary(samples.red_document(), width=52)
+    assert "✓ done     t1_data_integration    3 checks  0.21s\n" in shown
+    assert "✗ failed   t2_indicators        1/3 checks  0.10s\n" in shown
+
+
 def test_title_with_a_word_wider_than_its_column_moves_below_the_line() -> None:
     path = f"packages/alpha/{'tests/' * 4}test_core.py"
     shown = summary(document(outcome("packages-alpha", f"{path} passes", TodoState.DONE)), width=60)
