@@ -254,12 +254,13 @@ def test_state_is_written_without_excluded_paths_before_the_first_verdict(tmp_pa
     apart = [tmp_path / "root/plan.yaml", tmp_path / "root/reports"]
     run = CheckRun(check=samples.check("tests[0]"))
 
+    (tmp_path / "no" / "tree.json").mkdir(parents=True)
     for folder in ("there", "no"):  # a state that cannot be written costs no verdict
-        (tmp_path / "there").mkdir(exist_ok=True)
+        (tmp_path / folder).mkdir(exist_ok=True)
         journal = RunJournal(tmp_path / folder / "journal", "p", start_reading([tmp_path / "root"], apart))
         journal.check_judged("a", run, final=True)
 
     kept = TreeState.read(tmp_path / "there" / "tree.json")
     assert kept is not None
     assert set(kept.files) == {"a.py"}
-    assert len(read_journal(tmp_path / "there" / "journal")) == 1
+    assert len(read_journal(tmp_path / "no" / "journal")) == 1
