@@ -31,21 +31,24 @@ modules.
 
 PRELOADED = frozenset(
     {
-        "PIL", "_cffi_backend", "_hypothesis_globals", "aiohappyeyeballs", "aiohttp", "aiosignal",
-        "annotated_doc", "annotated_types", "anyio", "asgiref", "attr", "attrs", "babel", "blinker",
-        "bottleneck", "certifi", "cffi", "charset_normalizer", "click", "cloudpickle", "colorama",
-        "contourpy", "cryptography", "cycler", "dateutil", "django", "fastapi", "flask", "fontTools",
-        "frozenlist", "fsspec", "greenlet", "hypothesis", "idna", "itsdangerous", "jinja2", "jsonschema",
-        "jsonschema_specifications", "jwt", "kiwisolver", "lxml", "markupsafe", "marshmallow",
-        "matplotlib", "mpl_toolkits", "mpmath", "msgpack", "msgspec", "multidict", "networkx", "numexpr",
-        "numpy", "opentelemetry", "orjson", "packaging", "pandas", "propcache", "psutil", "pyarrow",
-        "pydantic", "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz", "referencing",
-        "regex", "rpds", "scipy", "sniffio", "sortedcontainers", "sqlalchemy", "sqlparse", "starlette",
-        "sympy", "tomlkit", "toolz", "tqdm", "typing_extensions", "typing_inspection", "tzdata",
-        "werkzeug", "yaml", "yarl",
+        "PIL", "_brotli", "_cffi_backend", "_hypothesis_globals", "aiohappyeyeballs", "aiohttp",
+        "aiosignal", "annotated_doc", "annotated_types", "anyio", "asgiref", "attr", "attrs", "backports",
+        "blinker", "bottleneck", "brotli", "certifi", "cffi", "charset_normalizer", "click", "cloudpickle",
+        "colorama", "contourpy", "cryptography", "cycler", "dateutil", "django", "docutils", "factory",
+        "faker", "fastapi", "flask", "fontTools", "frozenlist", "fsspec", "graphql", "greenlet", "h11",
+        "h2", "h5py", "hpack", "httpcore", "httpcore2", "httpx", "httpx2", "hyperframe", "hypothesis",
+        "idna", "itsdangerous", "jinja2", "jsonschema", "jsonschema_specifications", "jwt", "kiwisolver",
+        "lxml", "markupsafe", "marshmallow", "matplotlib", "mpl_toolkits", "mpmath", "msgpack", "msgspec",
+        "multidict", "networkx", "numexpr", "numpy", "opentelemetry", "orjson", "outcome", "packaging",
+        "pandas", "propcache", "psutil", "psycopg", "psycopg_binary", "pyarrow", "pydantic",
+        "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz", "redis", "referencing",
+        "regex", "requests", "rpds", "scipy", "shapely", "simplejson", "sniffio", "sortedcontainers",
+        "sqlalchemy", "sqlmodel", "sqlparse", "starlette", "sympy", "tomlkit", "toolz", "tornado", "tqdm",
+        "trio", "truststore", "typing_extensions", "typing_inspection", "tzdata", "urllib3", "werkzeug",
+        "yaml", "yarl",
     }
 )  # fmt: skip
-"""Top-level packages whose import only defines modules, and warning filters in front of all others.
+"""Top-level packages whose import only defines modules, and warning filters before or after all others.
 
 It changes nothing else in the process, patches and registers nothing in other packages, and does not
 remember the process id. Preloading pays for libraries that take long to import; all that these import in
