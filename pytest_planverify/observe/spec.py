@@ -42,17 +42,17 @@ PRELOADED = frozenset(
         "multidict", "networkx", "numexpr", "numpy", "opentelemetry", "orjson", "outcome", "packaging",
         "pandas", "propcache", "psutil", "psycopg", "psycopg_binary", "pyarrow", "pydantic",
         "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz", "redis", "referencing",
-        "regex", "requests", "rpds", "scipy", "shapely", "simplejson", "sniffio", "sortedcontainers",
-        "sqlalchemy", "sqlmodel", "sqlparse", "starlette", "sympy", "tomlkit", "toolz", "tornado", "tqdm",
-        "trio", "truststore", "typing_extensions", "typing_inspection", "tzdata", "urllib3", "werkzeug",
-        "yaml", "yarl",
+        "regex", "requests", "rpds", "scipy", "shapely", "simplejson", "six", "sniffio",
+        "sortedcontainers", "sqlalchemy", "sqlmodel", "sqlparse", "starlette", "sympy", "tomlkit", "toolz",
+        "tornado", "tqdm", "trio", "truststore", "typing_extensions", "typing_inspection", "tzdata",
+        "urllib3", "werkzeug", "yaml", "yarl",
     }
 )  # fmt: skip
 """Top-level packages whose import only defines modules, and warning filters before or after all others.
 
 It changes nothing else in the process, patches and registers nothing in other packages, and does not
-remember the process id. Preloading pays for libraries that take long to import; all that these import in
-turn is listed, too.
+remember the process id. (six adds an import hook, but for its own modules only.) Preloading pays for
+libraries that take long to import; all that these import in turn is listed, too.
 """
 
 
