@@ -83,6 +83,12 @@ _OFTEN_PATCHED = frozenset(
     | {"breakpoint", "__build_info__"}
 )
 """Builtins that are often replaced, by consoles and tests, and have no influence on verdicts."""
+_MOCKED_BY_FIXTURES = (
+    "builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.", "sys.", "os."
+)  # fmt: skip
+"""Prefixes of names that fixtures may patch while a test runs; afterwards the patch must be undone."""
+MOST_FIXTURE_SETS = 100
+"""Limit of comparisons before test bodies."""
 _LEGACY_PATH = "_pytest/legacypath.py"
 """pytest itself adds legacy attributes to its classes when it is configured."""
 _MARKS = "pytest.mark"
@@ -164,17 +170,21 @@ class ObservedJudges:
         if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
-    def compare(self) -> None:
-        """Record all changes since the snapshot; those of earlier calls are kept, even if undone since."""
+    def compare(self, mocked: tuple[str, ...] = ()) -> None:
+        """Record all changes since the snapshot; those of earlier calls are kept, even if undone since.
+
+        Names that start with one of ``mocked`` are left out.
+        """
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
                 self._found[f"sys.modules[{name!r}]", ""] = None
         for space in self._spaces:
             for name, value in space.changes():
+                full, file = f"{space.label}.{name}", _file_of(value)
                 is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
-                file = _file_of(value)
-                if not is_harmless and not file.endswith(_LEGACY_PATH):
-                    self._found[f"{space.label}.{name}", file] = None
+                is_harmless = is_harmless or full.startswith(mocked) or file.endswith(_LEGACY_PATH)
+                if not is_harmless:
+                    self._found[full, file] = None
         for name in _LATE:
             if name not in self._modules:
                 self._watch(name)
@@ -246,6 +256,7 @@ class TamperingObserver:
         self._is_environment = environment_files()
         self._hooks: dict[tuple[str, str], None] = {}
         """Hook names with the project files that implement them."""
+        self._fixture_sets: set[object] = set()
         self._without_body: list[str] = []
         self._written = False
 
@@ -258,6 +269,14 @@ class TamperingObserver:
     def pytest_collection_finish(self) -> None:
         """Compare the judges once all conftests and test files have been imported."""
         self.judges.compare()
+
+    def body_begins(self, item: pytest.Item) -> None:
+        """Compare the judges when a test's fixtures are set up, once per file and set of fixtures."""
+        # Fixtures of the same name, and hooks around tests, may differ between files.
+        key = (item.path, tuple(getattr(item, "fixturenames", ())))
+        if key not in self._fixture_sets and len(self._fixture_sets) < MOST_FIXTURE_SETS:
+            self._fixture_sets.add(key)
+            self.judges.compare(_MOCKED_BY_FIXTURES)
 
     def passed_without_body(self, item: pytest.Item, nodeid: str) -> None:
         """Record a test that was reported as passed although its function was never called."""

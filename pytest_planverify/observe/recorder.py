@@ -297,6 +297,7 @@ class Recorder(ComparedValues):
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """Observe the test body's result innermost, before other plugins can change it."""
+        self.tampering.body_begins(pyfuncitem)
         try:
             result = yield
         except BaseException as error:

@@ -146,6 +146,18 @@ def test_changes_without_influence_on_verdicts_are_ignored(
     assert names(judges) == set()
 
 
+def test_patch_of_a_judge_that_is_undone_after_the_body_is_recorded(
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    observer = TamperingObserver()
+    observer.judges = judges
+    with monkeypatch.context() as patch:
+        for name in ("math.isclose", "builtins.__import__", "builtins.all"):
+            patch.setattr(name, agree)
+        observer.body_begins(request.node)  # fixtures may mock the others
+    assert names(judges) == {"builtins.all"}
+
+
 def test_late_imported_judges_are_watched_from_then_on(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
