@@ -141,7 +141,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """Plan, options and components of a run."""
+    """Plan, options and components that all rounds of a run share."""
 
     tree: PlanTree
     part: Plan
@@ -174,7 +174,7 @@ def plan_files(tree: PlanTree) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Loop:
-    """Carrying out of a plan with agents. Not thread-safe; turns run in the pool's workers."""
+    """One round of carrying out a plan with agents. Not thread-safe; turns run in the pool's workers."""
 
     setup: RunSetup
     folder: Path

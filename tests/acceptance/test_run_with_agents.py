@@ -363,6 +363,20 @@ def test_one_run_at_a_time_works_in_a_project(project: Path):
     assert all(f"process {os.getppid()} works on the run" in str(each) for each in refused), refused
 
 
+def test_a_plan_whose_last_verification_fails_is_carried_out_three_times(project: Path):
+    (project / "tests/test_price.py").write_text(
+        "import psutil\n\n\ndef test_gross():\n"
+        "    words = [each.cmdline() for each in psutil.Process().parents()]\n"
+        "    assert not any('--planverify-isolate' in each for each in words)\n"
+    )
+
+    done = run(project, "run", "plan.yaml", *PRICE, "--agent", agent(project, HONEST))
+
+    assert done.exit_code == 1, str(done)
+    assert done.output.count("the plan is carried out again") == 2, str(done)
+    assert "the last verification failed 3 times" in done.output
+
+
 def test_uncommitted_work_also_of_a_renamed_file_is_refused_or_saved_in_git(project: Path):
     (project / "notes.txt").write_text("notes\n")
     commit_all(project)
