@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis import RULES, Hit, Rule, decision, diagnose
 from pytest_planverify.diagnosis.decision import FILE, calibrated, fit_of, on_curve
+from pytest_planverify.diagnosis.rules import behaviour, commands, criteria, imports, machine, processes
 
 TEXTS = st.sampled_from(
     [
@@ -74,6 +77,22 @@ def test_rule_ids_are_unique_and_kebab_case() -> None:
     ids = [rule.id for rule in RULES]
     assert len(ids) == len(set(ids))
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in ids)
+
+
+def test_every_reader_has_a_row_and_every_key_of_a_row_is_read() -> None:
+    tables = tomllib.loads(FILE.with_name("rules.toml").read_text(encoding="utf-8"))
+    keys = {key for rows in tables.values() for row in rows.values() for key in row}
+    assert keys <= {
+        *("category", "owner", "confidence", "second", "types", "facts", "because"),
+        *("finding", "purpose", "marks", "pattern", "suggestion"),
+    }
+    readers = {rule.read for rule in RULES}
+    for module in (behaviour, commands, criteria, imports, machine, processes):
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            is_own = function.__module__ == module.__name__ and not name.startswith("_")
+            if is_own and [*inspect.signature(function).parameters] == ["case"]:
+                is_reader = function.__annotations__["return"] != "bool"
+                assert (function in readers) is is_reader, f"rules.toml has no row for {name}"
 
 
 def test_second_category_of_a_rule_is_another_one() -> None:
