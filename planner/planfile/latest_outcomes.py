@@ -227,7 +227,9 @@ def find_outcomes(
     shown = shown_path(path)
     newest = next(past_runs(loaded.root, plan_id, "run_finished", "check_judged"), None)
     unfinished = newest if given is None and newest is not None and not newest.has_finished else None
-    if given is None and not path.exists():
+    if not path.exists():
+        if given is not None:
+            raise OutcomeFileError(f"{shown}: the file does not exist; run first: {verify}")
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held

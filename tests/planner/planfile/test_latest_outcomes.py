@@ -41,7 +41,7 @@ def test_outcomes_below_the_root_are_found(command: Command) -> None:
 def test_a_missing_outcome_file_or_a_folder_is_refused(command: Command) -> None:
     (command.folder / "out").mkdir()
     for name, message in {
-        "gone.json": r"^gone\.json: .* it cannot be read \(No such file or directory\); check its path",
+        "gone.json": r"^gone\.json: the file does not exist; run first: pytest --planverify",
         "out": r"out: .* it cannot be read \(it is a directory\); check its path",
     }.items():
         with pytest.raises(OutcomeFileError, match=message):
