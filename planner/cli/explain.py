@@ -112,7 +112,8 @@ def _show(screen: Screen, each: Explanation) -> None:
     screen.paragraph(each.means, indent=2)
     before = ""
     for label, text in each.facts:
-        mark = "- " if len(each.texts(label)) > 1 else ""
+        # Commands are copied as they stand.
+        mark = "- " if label != "runs" and len(each.texts(label)) > 1 else ""
         screen.labelled("" if label == before else label, f"{mark}{as_called(text)}")
         before = label
 

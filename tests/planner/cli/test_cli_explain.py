@@ -92,7 +92,7 @@ def test_explain_without_a_word_lists_the_topics_on_one_screen(command: Command)
 
 
 def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
-    assert "         - mypy ." in command("explain", "python-full").out
+    assert "\n           mypy .\n" in command("explain", "python-full").out, "without a mark, to be copied"
     assert set(KINDS["recipe"]) == set(RECIPES)
     key = " ".join(command("explain", "allowed_files").out.split())
     assert "allowed_files key of a plan Globs of the files that it may change" in key
