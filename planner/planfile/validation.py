@@ -135,8 +135,9 @@ class ProjectFiles(RootedFiles):
 
     def glob_holds(self, pattern: str) -> bool:
         """Return whether the path exists, or the glob matches a file of a project that is not too large."""
-        if not is_glob(pattern):
-            return self.kind(plain(pattern)) is not PathKind.MISSING
+        path = plain(pattern).removesuffix("/**")
+        if not is_glob(path):
+            return self.kind(path) is not PathKind.MISSING
         return len(self._paths) > _MAX_FILES or any(matches(path, pattern) for path in self._paths)
 
     @cached_property

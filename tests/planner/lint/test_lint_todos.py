@@ -421,7 +421,7 @@ def test_configured_tools_are_recognised_by_their_files(
         *(("src", True), ("src/**", True), ("*.py", True), ("a*.py", True)),
         *(("a.py", False), ("test/**", False)),
         *((".", True), ("./", True), ("src/a**", True), ("t.py/", True)),  # other meanings in pathlib
-        *((".git/config", True), (".gi/config", False), ("empty", True)),  # no files of the project's own
+        *((".git/**", True), (".gi/**", False), (".git/config", True), ("empty", True)),  # not searched
     ],
 )
 def test_a_protected_glob_without_matches_is_reported(tmp_path: Path, pattern: str, protects: bool) -> None:
