@@ -393,14 +393,21 @@ def _unrepeatable(
 
 
 def _metrics(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
-    """Yield a finding for each two bounds of a metric that contradict each other."""
-    found = [(each.id, each.spec) for each in facts.criteria_of(todo) if isinstance(each.spec, MetricSpec)]
-    # Bounded, as a todo may have any number of metrics, and each is compared with each.
-    for (_, one), (place, other) in combinations(found[:200], 2):
-        if one.name == other.name and not satisfiable(one, other):
-            bounds = " and ".join(f"{each.name} {each.operator} {each.value:g}" for each in (one, other))
-            message = f"no number satisfies {bounds}"
-            yield facts.finding("metric-unsatisfiable", todo, criterion_place(place), message)
+    """Yield a finding for each metric with two bounds that contradict each other."""
+    by_name: dict[str, list[tuple[str, MetricSpec]]] = {}
+    for each in facts.criteria_of(todo):
+        if isinstance(each.spec, MetricSpec):
+            by_name.setdefault(each.spec.name, []).append((each.id, each.spec))
+    for found in by_name.values():
+        # Bounded, as a metric may have any number of bounds, and each is compared with each.
+        for (_, one), (place, other) in combinations(found[:200], 2):
+            if not satisfiable(one, other):
+                bounds = " and ".join(
+                    f"{each.name} {each.operator} {each.value:g}" for each in (one, other)
+                )
+                message = f"no number satisfies {bounds}"
+                yield facts.finding("metric-unsatisfiable", todo, criterion_place(place), message)
+                break
 
 
 def satisfiable(one: MetricSpec, other: MetricSpec) -> bool:
