@@ -105,9 +105,9 @@ class TestModule:
             names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
             self.is_guarded = any(map(_GUARDS.search, names))
             self.impure += _impure_calls(nodes)
-            kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-            found = (node for node in nodes if isinstance(node, kinds))
-            self._scopes += ((each.name, range(each.lineno, (each.end_lineno or 0) + 1)) for each in found)
+            for node in nodes:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    self._scopes.append((node.name, range(node.lineno, (node.end_lineno or 0) + 1)))
         except SyntaxError as error:
             self.problem = f"{error.lineno or 1}: it cannot be parsed: {error.msg}"
         # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
