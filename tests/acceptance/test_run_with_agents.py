@@ -134,6 +134,7 @@ def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path
     assert "2 done" in report.output, report
 
 
+BRIEFS = ".planverify/harness/*/turns/*/brief.md"
 RED_AMONG_GREENS = "\n\ndef test_nothing():\n    assert gross(0) == 0\n"
 
 
@@ -142,8 +143,10 @@ def test_an_incomplete_run_repairs_a_test_that_failed_before_and_leaves_its_last
         test.write(RED_AMONG_GREENS)
     commit_all(project)
     useless = "import pathlib\npathlib.Path('shop/price.py').write_text('def gross(net): return net\\n')\n"
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, useless))
+    options = ("--brief-tokens", "200", "--agent", agent(project, useless))
+    done = run(project, "run", "plan.yaml", *options)
     assert done.exit_code == 1, str(done)
+    assert max(len(each.read_text()) for each in project.glob(BRIEFS)) < 5 * 200
     assert "repairs price_branch_01" in done.output, "nobody says that it was there before the work"
     assert "0 of 2 todos done" in done.output
     assert "assert 100 == 119" in done.output
