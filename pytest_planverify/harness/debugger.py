@@ -18,6 +18,7 @@ import shlex
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from planner.errors import PlannerError
 from planner.model.actions import Bounds
 from planner.model.outcome import Failure
 from planner.planfile.file_writer import write_file
+from planner.planfile.project_files import is_code, read_regular, walk
 from planner.planfile.tree import load_flat
 from planner.revise.situation import fixing_command
 from planner.text.glob_patterns import allowed
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 SHARE, MOST_SECONDS = 0.4, 300.0
 """Limits of the debugger's time: a share of the turn's time, and seconds; the coder needs the rest."""
 
+MOST_IGNORED = 1 << 20
+"""Limit in bytes of an ignored file that is protected from repairs."""
 MOST_OUTPUT = 1_500
 """Number of characters shown of the failing test's output; an agent's notes are limited, too."""
 
@@ -108,15 +112,28 @@ class Debugger:
     def _repair(self, fix: Callable[[], object], whole: Sequence[str], before: str) -> bool:
         """Apply a repair if the check passes with it; return whether it was applied.
 
-        All files that the repair changes must be allowed for the todo.
+        All files that the repair changes must be allowed for the todo. Tools also fix files that git
+        ignores, which no snapshot has.
         """
+        ignored = self._ignored_code(before)
         fix()
+        for path, content in ignored.items():
+            if not path.is_file() or path.read_bytes() != content:
+                path.write_bytes(content)
         now = self._snapshots.take("repaired")
         changed = self._snapshots.compare(before, now).changed
         is_repaired = changed != () and all(map(self._may_change, changed))
         is_repaired = is_repaired and _is_green(self._run(whole), whole)
         self._snapshots.restore(now if is_repaired else before)
         return is_repaired
+
+    def _ignored_code(self, snapshot: str) -> dict[Path, bytes]:
+        """Return the contents of the code that a snapshot lacks because git ignores it."""
+        found: dict[Path, bytes] = {}
+        for path in {*filter(is_code, walk(self.root))} - self._snapshots.files(snapshot):
+            with suppress(OSError):
+                found[self.root / path] = read_regular(self.root / path, MOST_IGNORED)
+        return found
 
     def _may_change(self, path: str) -> bool:
         """Return whether the todo's allowlist grants a file and the plan does not protect it."""

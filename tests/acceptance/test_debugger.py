@@ -149,6 +149,21 @@ def test_a_repair_leaves_files_alone_that_git_ignores(shop: Path):
     assert (shop / "notes/mine.py").read_text() == "import sys\n"
 
 
+def test_a_repair_leaves_ignored_files_alone_that_its_command_names(shop: Path):
+    plan = (shop / "plan.yaml").read_text()
+    command = "[ruff check shop notes/mine.py]"
+    (shop / "plan.yaml").write_text(plan.replace("[pytest tests/test_price.py]", command))
+    (shop / ".gitignore").write_text(".planverify/\nnotes/\n")
+    (shop / "notes").mkdir()
+    (shop / "notes/mine.py").write_text("import sys\n")
+    commit_all(shop)
+
+    report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"})
+
+    assert report["repaired"] is False
+    assert (shop / "notes/mine.py").read_text() == "import sys\n"
+
+
 def test_a_missing_init_file_is_created_only_in_allowed_files(shop: Path):
     (shop / "tests/helper.py").write_text("EXPECTED = 119\n")
     (shop / "tests/test_price.py").write_text(
