@@ -152,9 +152,9 @@ def test_patch_of_a_judge_that_is_undone_after_the_body_is_recorded(
     observer = TamperingObserver()
     observer.judges = judges
     with monkeypatch.context() as patch:
-        for name in ("math.isclose", "builtins.__import__", "builtins.all"):
+        for name in ("math.isclose", "builtins.all"):
             patch.setattr(name, agree)
-        observer.body_begins(request.node)  # fixtures may mock the others
+        observer.body_begins(request.node)  # fixtures may mock functions of math
     assert names(judges) == {"builtins.all"}
 
 
