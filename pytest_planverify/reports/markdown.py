@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import Problem, ReportInput
 
 MOST_PROBLEMS = 25
+MOST_TODOS = 200
+"""GitHub rejects a comment of more than 65,536 characters."""
 MOST_ANNOTATIONS = 10
 """The number of error annotations that GitHub shows for one step."""
 
@@ -27,9 +29,17 @@ _MARKS = {Standing.DONE: "✅", Standing.FAILED: "❌", Standing.FLAKY: "❌", S
 
 
 def render(data: ReportInput) -> str:
-    """Return the report: one line if the run is accepted and every todo is done."""
-    is_done = all(standing(each) is Standing.DONE for each in data.document.outcomes)
-    return render_template("report.md", data, is_done=is_done, marks=_MARKS, most_problems=MOST_PROBLEMS)
+    """Return the report: one line if the run is accepted and every todo is done.
+
+    If there are more than :data:`MOST_TODOS` todos, those that are not done are shown first.
+    """
+    todos = data.document.outcomes
+    is_done = all(standing(each) is Standing.DONE for each in todos)
+    if len(todos) > MOST_TODOS:
+        todos = sorted(todos, key=lambda each: standing(each) is Standing.DONE)[:MOST_TODOS]
+    return render_template(
+        "report.md", data, is_done=is_done, todos=todos, marks=_MARKS, most_problems=MOST_PROBLEMS
+    )
 
 
 def error_commands(data: ReportInput) -> Iterator[str]:

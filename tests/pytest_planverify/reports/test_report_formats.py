@@ -292,10 +292,13 @@ def test_a_finding_that_repeats_the_message_is_left_out() -> None:
     assert "- found:" not in rendered("markdown", found)
 
 
-def test_long_markdown_report_counts_omitted_entries() -> None:
+def test_long_markdown_report_counts_omitted_entries_and_fits_a_comment() -> None:
     found = red(*failures(30))
-    text = rendered("markdown", found)
+    done = [outcome(f"d{number}", "D" * 60, TodoState.DONE, check("c")) for number in range(1900)]
+    text = rendered("markdown", found.model_copy(update={"outcomes": (*done, *found.outcomes)}))
     assert "and 5 more causes" in text
+    assert "and 1703 more todos" in text
+    assert len(text) < 65_536
     assert "❌ `tax`" in text
     assert "exit status 10" in rendered("markdown", only(CheckKind.COMMAND, Verdict.INCONCLUSIVE, 10))
     gone = only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")
