@@ -342,9 +342,9 @@ def expire(tx: Transaction) -> None:
     if not tx.policy.driven:
         return
     limits = [
-        (time, record.id)
-        for record in tx.records.values()
-        for time in (record.expires, record.deadline)
+        (time, name)
+        for name in tx.timed
+        for time in (tx.records[name].expires, tx.records[name].deadline)
         if time is not None and time < tx.now
     ]
     for time, name in sorted(limits):

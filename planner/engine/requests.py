@@ -92,6 +92,8 @@ def start_clock(tx: Transaction, record: TodoRecord) -> None:
     tx.begin_lifetime(record, tx.now)
     limit = record.todo.timeout_seconds
     tx.update(record, deadline=None if limit is None else tx.now + limit)
+    if limit is not None:
+        tx.timed.setdefault(record.id)
 
 
 def instructions_for(

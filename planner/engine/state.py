@@ -178,6 +178,8 @@ class State:
     """Ids of todos that are being worked on or verified, parents included, in order of start. No other todo
     that may write one of their files starts meanwhile.
     """
+    timed: dict[str, None] = field(default_factory=dict[str, None])
+    """Ids of todos whose turn of work, or life as a branch, has been limited; until they are final."""
     queue: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     """Sorted keys ``(kind, priority, bias, rank, id)`` of todos with a pending step. Keys of steps that
     were replaced stay until they are found.

@@ -202,6 +202,7 @@ class Transaction(State):
         if record.is_branch and record.expires is None:
             lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
             self.update(record, expires=since + lifetime)
+            self.timed.setdefault(record.id)
 
     def emit(self, action: AnyAction) -> AnyAction:
         """Append an action with the next number, and return it."""
@@ -388,6 +389,7 @@ class Transaction(State):
         """Release the place, files and open questions of a todo that has become final."""
         self.rest(record)
         self.reds.pop(record.id, None)
+        self.timed.pop(record.id, None)
         # A list, as withdraw() removes members of the dict.
         for question in [each.question_id for each in self.questions.values() if each.todo_id == record.id]:
             self.withdraw(question)

@@ -83,6 +83,15 @@ def test_a_refused_first_event_does_not_submit_the_plan(tmp_path: Path):
     assert session.state.now < START.timestamp() + 365 * 86400
 
 
+def test_expired_limits_are_sought_only_among_todos_that_have_one():
+    run = Told(todo("t1"), todo("t2", timeout_seconds=60), todo("t3"), run={"jobs": 3})
+    assert [*run.state.timed] == ["t2"]
+
+    run.works("t2")
+    run.passes("t2")
+    assert [*run.state.timed] == []
+
+
 def sub_plan(run: Told, *todos: Any, **policy: Any) -> None:
     plan = plan_of(*todos).model_copy(update={"metadata": Policy.model_validate(policy)})
     run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=plan, digest="sha256:sub"))
