@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import NOTHING, EditScope, module_paths, scope_of
+from planner.catalog import TOOLS
 from planner.catalog.commands import accepted_command
 from planner.catalog.pytest_arguments import split_options
 from planner.catalog.test_paths import is_test_path
@@ -141,8 +142,12 @@ class Situation:
 
     def command_for(self, purpose: Purpose, *others: Todo) -> Command | None:
         """Return the first command for a purpose: of the failing criteria, the todo, or ``others``."""
-        of_todos = (spec for todo in (self.todo, *others) for _, spec in commands_of(todo))
-        known = (accepted_command(spec.cmd) for spec in (*self.failing_commands, *of_todos))
+        tools = (tool for tool in TOOLS if tool.purpose is purpose)
+        names = {name for tool in tools for name in (*tool.programs, *tool.modules)}
+        of_todos = (spec.cmd for todo in (self.todo, *others) for _, spec in commands_of(todo))
+        cmds = (*(spec.cmd for spec in self.failing_commands), *of_todos)
+        # Only those that name a tool for it are parsed: all commands of 2,000 todos would take a second.
+        known = (accepted_command(cmd) for cmd in cmds if any(name in cmd for name in names))
         return next((each for each in known if each is not None and each.tool.purpose is purpose), None)
 
     def isolated_commands(self) -> tuple[CommandSpec, ...]:

@@ -28,7 +28,8 @@ from revision_samples import (
     todo,
 )
 
-from planner.catalog import parse_command
+from planner.catalog import Purpose, parse_command
+from planner.catalog.commands import accepted_command
 from planner.model.edits import (
     AddCheck,
     AddTodoBefore,
@@ -413,6 +414,15 @@ def test_a_type_checker_of_the_plan_or_project_is_preferred_and_never_duplicated
 ) -> None:
     assert [(edit.check.cmd, edit.requires_approval) for edit in edits_of(case, AddCheck)] == added
     assert len(revise(case)) == len(added)
+
+
+def test_no_command_is_parsed_that_names_no_tool_for_the_purpose() -> None:
+    case = type_case(FILE, elsewhere="make parsed-by-nobody")
+    accepted_command(FILE)
+    before = accepted_command.cache_info().misses
+
+    assert case.command_for(Purpose.TYPE_CHECK, *case.plan.items) is None
+    assert accepted_command.cache_info().misses == before
 
 
 @pytest.mark.parametrize(
