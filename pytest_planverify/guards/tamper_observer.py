@@ -309,8 +309,9 @@ class TamperingObserver:
         """Record the hooks that files of the project implement, of the wanted plugins."""
         for hook, caller in list(vars(manager.hook).items()):
             for each in caller.get_hookimpls() if hasattr(caller, "get_hookimpls") else ():
-                if is_wanted(each.plugin):
-                    file = _file_of(each.function) or _file_of(type(each.plugin)) or _UNKNOWN
+                owner: object = each.plugin
+                if is_wanted(owner):
+                    file = _file_of(each.function) or _file_of(type(owner)) or _UNKNOWN
                     if not self._is_environment(file):
                         self._hooks[hook, file] = None
 
