@@ -18,6 +18,7 @@ import re
 import stat
 import time
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -38,7 +39,7 @@ from planner.store.run_log import FOLDER, is_superseded
 from planner.store.run_rows import OUTCOMES, PASSED, moment, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from planner.store.run_rows import Row, Rows
@@ -234,9 +235,8 @@ class Index:
             # The update comes first: it locks before anything is read, so that writers do not interleave.
             connection.execute(INDEX.update().values(version=VERSION))
             for table in (*OF_SOURCES, SOURCES):
-                # One value a statement: databases limit the parameters of one, SQLite to 32,766.
-                old = table.delete().where(table.c.source == sql.bindparam("old"))
-                connection.execute(old, [{"old": key} for key in made])
+                for keys in _parts(made):
+                    connection.execute(table.delete().where(table.c.source.in_(keys)))
                 name = table.name.removeprefix("planverify_")
                 rows = [_storable(table, key, row) for key in made for row in made[key].get(name, ())]
                 if rows:
@@ -253,18 +253,16 @@ class Index:
         """Return the runs of a plan, or of all plans, newest first, with their branches and questions."""
         at = RUNS.c
         wanted = sql.select(RUNS).order_by(at.opened.desc(), at.run_id.desc(), at.source.desc())
-        wanted = _of_plan(wanted, RUNS, plan_id).limit(limit)
-        by_source: dict[str, Found] = {}
-        for run in self._rows(wanted):
-            by_source[run["source"]] = run | {"branches": [], "questions": []}
         # One query for each table, not for each run.
-        sources = sql.select(wanted.subquery().c.source)
+        by_source: dict[str, Found] = {}
+        for run in self._rows(_of_plan(wanted, RUNS, plan_id).limit(limit)):
+            by_source[run["source"]] = run | {"branches": [], "questions": []}
         for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
-            wanted = sql.select(table).where(table.c.source.in_(sources)).order_by(table.c.id)
-            for row in self._rows(wanted):
-                # A retry is no branch; a run may have been added since the first query.
-                if row.get("branch_id", "") is not None and row["source"] in by_source:
-                    by_source[row["source"]][key].append(row)
+            for keys in _parts(by_source):
+                wanted = sql.select(table).where(table.c.source.in_(keys)).order_by(table.c.id)
+                for row in self._rows(wanted):
+                    if row.get("branch_id", "") is not None:  # a retry is no branch
+                        by_source[row["source"]][key].append(row)
         for run in by_source.values():
             run["average_resolution_seconds"] = mean_resolution(run["branches"])
         return list(by_source.values())
@@ -307,6 +305,13 @@ class Index:
             todos=newest(PastTodo, TODOS),
             corrections=newest(Correction, CORRECTED),
         )
+
+
+def _parts(keys: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the keys in parts, as databases limit the parameters of one statement, SQLite to 32,766."""
+    left = iter(keys)
+    while part := tuple(islice(left, 1_000)):
+        yield part
 
 
 def mean_resolution(branches: Iterable[Found]) -> float | None:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 from store_samples import Carried, Project, at_random, everything, failure, shop, verified
 
 from planner.errors import StoreError
@@ -86,6 +87,19 @@ def test_only_changed_files_are_read_again(project: Project, monkeypatch: pytest
     run.tell("run_started")
     rows_of(project)
     assert read == ["run-1.jsonl"]
+
+
+def test_rows_of_many_files_are_deleted_and_found_in_few_statements(project: Project) -> None:
+    sources = [f"run-{number:05}" for number in range(2_500)]
+    run = dict.fromkeys(["run_id", "plan_id", "path", "fingerprint", "goal", "log", "opened", "state"], "")
+    with open_index(project.root) as index:
+        said: list[str] = []
+        event.listen(index._engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+        index._replace({each: {"runs": [{**run, "events": 1, "blocked": []}]} for each in sources})
+        assert len(index.runs()) == len(sources)
+        index._replace({each: {} for each in sources})
+        assert index.runs() == []
+    assert len(said) < 100
 
 
 def test_an_open_index_sees_additions_and_removals_by_other_writers(project: Project) -> None:
