@@ -390,7 +390,7 @@ REFUSED = {
     "unknown todo": (("--brief", "bb"), 2, "there is no todo 'bb' in the plan; did you mean 'b'?"),
     "unknown brief": (("--brief", "x" * 9), 2, "there is no todo 'xxxxxxxxx' in the plan"),
     "output and in place": (("--output", "n.yaml", "--in-place"), 2, "exclude each other"),
-    "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: the outcome file cannot be used: it"),
+    "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: the file does not exist; run first"),
     "outcomes that are a folder": (("--outcomes", "."), 4, "is a directory"),
     "a log of something else": (("--log", "plan.yaml"), 4, "plan.yaml"),
     "approve is a command": (("--approve", "b_branch_01"), 2, "--approve"),
