@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -237,9 +237,13 @@ class StateFolder:
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Lock the folder against other writers."""
-        # Nobody holds the lock for longer than it takes to write a file.
-        with locked_folder(self.path, _WAIT_SECONDS):
+        """Lock the folder against other writers. Raises :class:`planner.errors.DesignError`."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked_folder(self.path, _WAIT_SECONDS))
+            except TimeoutError:  # nobody holds the lock for longer than it takes to write a file
+                problem = f"another process has locked this folder for {_WAIT_SECONDS:g} s"
+                raise DesignError(self.path, f"{problem}; end that process, then repeat") from None
             yield
 
 

@@ -21,6 +21,7 @@ from planner.authoring.design.plan import DesignPlan, Milestone
 from planner.authoring.design.state_folder import StateFolder
 from planner.authoring.design.templates import render
 from planner.errors import DesignError
+from planner.planfile.locks import locked_folder
 
 FIELDS = {
     "decision": "decision reasoning_chain timestamp",
@@ -457,3 +458,19 @@ def test_removing_frozen_at_by_hand_does_not_unfreeze_the_plan(
 
     assert done.status == 4
     assert "it was changed after it was frozen; restore it from a copy" in done.err
+
+
+def test_a_folder_that_another_process_keeps_locked_is_refused_in_one_line(
+    planner: Command, folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.authoring.design.state_folder._WAIT_SECONDS", 0)
+    before = folder.plan_file.read_bytes()
+    with locked_folder(folder.path, 0):
+        ran = planner("design", "set", "overview", "problem=Another", "--state-dir", folder.path)
+
+    assert ran.status == 4
+    assert ran.err == (
+        f"planner: {folder.path}: another process has locked this folder for 0 s; end that process, then "
+        "repeat\n"
+    )
+    assert folder.plan_file.read_bytes() == before
