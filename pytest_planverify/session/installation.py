@@ -85,9 +85,8 @@ def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
     path = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
     try:
         distribution = next(iter(metadata.distributions(name=asked.name, path=path)), None)
-        if (
-            distribution is None or not distribution.version
-        ):  # a folder without metadata, as an interrupted removal leaves it
+        # An interrupted removal leaves a folder without metadata.
+        if distribution is None or not distribution.version:
             return fact
         # What is installed counts, also a pre-release that pip would not have chosen by itself.
         if asked.specifier.contains(Version(distribution.version), prereleases=True):
