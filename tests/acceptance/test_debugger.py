@@ -134,33 +134,25 @@ def test_lint_errors_are_fixed_only_in_allowed_files(shop: Path, globs: list[str
     assert report["notes"].startswith("Ran ruff check --fix") is is_fixed
 
 
-def test_a_repair_leaves_files_alone_that_git_ignores(shop: Path):
-    plan = (shop / "plan.yaml").read_text().replace("[pytest tests/test_price.py]", "[ruff check .]")
+@pytest.mark.parametrize(
+    ("command", "faulty", "is_fixed"),
+    [("ruff check .", "shop/price.py", True), ("ruff check shop notes/mine.py", "notes/mine.py", False)],
+    ids=["below the root", "named by the command"],
+)
+def test_a_repair_leaves_files_alone_that_git_ignores(
+    shop: Path, command: str, faulty: str, is_fixed: bool
+):
+    plan = (shop / "plan.yaml").read_text().replace("[pytest tests/test_price.py]", f"[{command}]")
     (shop / "plan.yaml").write_text(plan)
     (shop / ".gitignore").write_text(".planverify/\nnotes/\n")
-    (shop / "shop/price.py").write_text("import os\n\n\ndef gross(net):\n    return net\n")
     (shop / "notes").mkdir()
-    (shop / "notes/mine.py").write_text("import sys\n")
+    for file in {faulty, "notes/mine.py"}:
+        (shop / file).write_text("import sys\n")
     commit_all(shop)
 
     report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"})
 
-    assert report["repaired"] is True
-    assert (shop / "notes/mine.py").read_text() == "import sys\n"
-
-
-def test_a_repair_leaves_ignored_files_alone_that_its_command_names(shop: Path):
-    plan = (shop / "plan.yaml").read_text()
-    command = "[ruff check shop notes/mine.py]"
-    (shop / "plan.yaml").write_text(plan.replace("[pytest tests/test_price.py]", command))
-    (shop / ".gitignore").write_text(".planverify/\nnotes/\n")
-    (shop / "notes").mkdir()
-    (shop / "notes/mine.py").write_text("import sys\n")
-    commit_all(shop)
-
-    report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"})
-
-    assert report["repaired"] is False
+    assert report["repaired"] is is_fixed
     assert (shop / "notes/mine.py").read_text() == "import sys\n"
 
 
