@@ -9,10 +9,12 @@ from __future__ import annotations
 import compileall
 import gc
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from real_command import TEMPORARY_FOLDERS
 
 pytest_plugins = ["pytester"]
 
@@ -41,3 +43,15 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def keep_apart_from_other_suites(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Let the sessions that tests start keep their temporary folders in this suite's own.
+
+    At its end pytest removes what earlier sessions of the user have left, which takes minutes after a suite
+    as large as this one.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(TEMPORARY_FOLDERS, str(tmp_path_factory.mktemp("sessions")))
+        yield

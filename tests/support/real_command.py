@@ -20,6 +20,9 @@ import pytest
 MEASURING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Variables that enable coverage in child processes, which takes a third of a short run."""
 
+TEMPORARY_FOLDERS = "PYTEST_DEBUG_TEMPROOT"
+"""Variable that names the folder in which pytest keeps its sessions' temporary folders."""
+
 PYTHON = shlex.quote(sys.executable)
 """This interpreter, quoted for a command line."""
 
@@ -59,8 +62,12 @@ def null_device(folder: Path) -> Path:
 
 
 def outer_environment() -> dict[str, str]:
-    """Return the environment without the variables of the current pytest session."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    """Return the environment without the variables of the current pytest session, but for its folders."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name == TEMPORARY_FOLDERS or not name.startswith("PYTEST_")
+    }
 
 
 def wait_until(holds: Callable[[], object], seconds: float = 300) -> None:
