@@ -83,6 +83,11 @@ class SoftLimits:
         self._limit = 0.0
         self._item: pytest.Item | None = None
 
+    @property
+    def is_testing(self) -> bool:
+        """Whether the body of a test is running."""
+        return self._item is not None
+
     def listen(self, seconds: float) -> bool:
         """Install the signal handler; return whether it was possible.
 
@@ -109,7 +114,7 @@ class SoftLimits:
     def _end_test(self, number: int, frame: object) -> None:
         """Handle the signal: raise pytest-timeout's failure in the main thread; ignore it between tests."""
         __tracebackhide__ = True
-        if self._item is not None:
+        if self.is_testing:
             # Imported late, as pytest must import plugins first to rewrite their assertions.
             fail: Any = vars(import_module("pytest_timeout"))["timeout_sigalrm"]
             fail(self._item, SimpleNamespace(timeout=self._limit, disable_debugger_detection=False))

@@ -46,7 +46,7 @@ from pytest_planverify.observe.spec import (
     WorkerSpec,
 )
 from pytest_planverify.observe.spectrum import SpectrumRecorder
-from pytest_planverify.observe.supervision import board
+from pytest_planverify.observe.supervision import SoftLimits, board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 
 if TYPE_CHECKING:
@@ -390,24 +390,26 @@ def _start_worker(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
     steps.recorder.begin(spec, journal)
     steps.recorder.audit = watch(spec)
     steps.recorder.watch_for_crashes()
-    _report_removals(journal)
+    _leave_removals_to_parent(journal, steps.recorder.soft_limits)
     soft = bool(spec.limit_seconds) and steps.recorder.soft_limits.listen(spec.limit_seconds or 0.0)
     journal.write("session_started", worker="", pid=os.getpid(), soft_limit=soft)
 
 
-def _report_removals(journal: JournalWriter) -> None:
-    """Report when pytest removes the temporary folders of earlier sessions, which it does at its end.
+def _leave_removals_to_parent(journal: JournalWriter, limits: SoftLimits) -> None:
+    """Report the temporary folders that pytest would remove at its end, instead of removing them.
 
-    They may be those of another project's large suite, hence the time limit does not count that time.
+    They may be those of another project's large suite: the parent removes them, once, after its verdicts.
     """
     remove = pathlib.cleanup_numbered_dir
 
-    def cleanup_numbered_dir(*args: Any, **options: Any) -> None:
-        journal.write("removal_started", worker="")
-        try:
-            remove(*args, **options)
-        finally:
-            journal.write("removal_ended", worker="")
+    def cleanup_numbered_dir(
+        root: Path, prefix: str, keep: int, consider_lock_dead_if_created_before: float
+    ) -> None:
+        if limits.is_testing:  # a session inside the test, or the test of a plugin
+            remove(root, prefix, keep, consider_lock_dead_if_created_before)
+        else:
+            dead = consider_lock_dead_if_created_before
+            journal.write("old_folders", worker="", root=str(root), prefix=prefix, keep=keep, dead=dead)
 
     pathlib.cleanup_numbered_dir = cleanup_numbered_dir
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import pytest
 from _pytest.config import create_terminal_writer
+from _pytest.pathlib import cleanup_numbered_dir
 
 from planner.errors import PlannerError
 from planner.planfile.file_writer import (
@@ -188,7 +189,11 @@ def _run(
     from pytest_planverify.session.end import conclude, show_tree
 
     tell = show_tree if settings.collect_only else conclude
-    return tell(facts, runs, interrupted=interrupted)
+    status = tell(facts, runs, interrupted=interrupted)
+    # When all is said, as pytest does it: that may take minutes.
+    for old in {each for run in runs for record in run.result.records for each in record.old_folders}:
+        atexit.register(cleanup_numbered_dir, *old)
+    return status
 
 
 def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:

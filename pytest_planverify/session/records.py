@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,13 @@ RawEvidence = dict[str, Any]
 
 FunctionKey = tuple[str, int, str]
 """Path, first line and qualified name of a function."""
+
+OldFolders = tuple[Path, str, int, float]
+"""Temporary folders of earlier sessions, in the arguments of pytest's ``cleanup_numbered_dir``.
+
+The folder that they are in, the prefix of their names, how many to keep, and the time before which a lock
+is taken for dead, in seconds since the epoch.
+"""
 
 PROVING = ("passed", "xpassed")
 """Outcomes of tests that ran and passed."""
@@ -140,8 +148,7 @@ class WorkerRecord:
         self.running: dict[str, RunningTest] = {}
         self.collecting: dict[str, str] = {}
         self.last_at = 0.0
-        self._removing_since: float | None = None
-        self._removal_seconds = 0.0
+        self.old_folders: set[OldFolders] = set()
         self.inventories: list[Record] = []
         """Hooks and patches that influence verdicts, as reported by each process at its end."""
         self._numbers: dict[str, int] = {}
@@ -168,11 +175,6 @@ class WorkerRecord:
         self._numbers[pen] = number
         self._has_gap |= number > last + 1
         return True
-
-    def removal_seconds(self, now: float) -> float:
-        """Return how long pytest has been removing the temporary folders of earlier sessions."""
-        since = now if self._removing_since is None else self._removing_since
-        return self._removal_seconds + now - since
 
     @property
     def journal_lost(self) -> bool:
@@ -234,10 +236,9 @@ class WorkerRecord:
                 self.modules = list(record["modules"])
             case "files_read":
                 self.files_read = record
-            case "removal_started" if not self.running:  # else a test asks for it, in its own time
-                self._removing_since = self.last_at
-            case "removal_ended":
-                self._removal_seconds, self._removing_since = self.removal_seconds(self.last_at), None
+            case "old_folders":
+                place = Path(record["root"]), str(record["prefix"])
+                self.old_folders.add((*place, int(record["keep"]), float(record["dead"])))
             case "executed":
                 # A worker describes each function once, in the record of the first test that executes it.
                 for number, (path, line, name) in record["functions"].items():

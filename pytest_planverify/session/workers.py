@@ -575,9 +575,6 @@ DUMP_SECONDS = 1.0
 START_SECONDS = 60.0
 """How long a process may take to start its session; the time limit counts from there."""
 
-REMOVAL_SECONDS = 600.0
-"""How long pytest may remove the temporary folders of earlier sessions, in addition to the time limit."""
-
 _TICK = 0.05
 _TAIL_BYTES = 20_000
 """Bytes that are kept of the end of a dead worker's log and of each file of stacks."""
@@ -665,8 +662,6 @@ class Watcher:
                 return Exited(None, None), None, False
             if limit is None:
                 continue
-            # Nor the removal of what other sessions left, which may take minutes.
-            started += min(record.removal_seconds(self._clock.seconds()), REMOVAL_SECONDS)
             self._end_test(started, limit)
             # After a test that failed by the soft limit, the remaining tests get some more time.
             overtime = max(limit * OVERTIME, 2.0) if record.timed_out else 0.0

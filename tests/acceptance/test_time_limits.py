@@ -54,20 +54,20 @@ def test_a_check_over_its_time_limit_fails_as_a_timeout_and_the_run_continues(tm
     assert not run.left_running
 
 
-def test_the_limit_does_not_count_the_removal_of_temporary_folders_of_other_sessions(tmp_path: Path):
+def test_temporary_folders_of_earlier_sessions_are_removed_after_the_verdicts(tmp_path: Path):
     old = tmp_path / f"pytest-of-{getpass.getuser()}"
-    for number in range(3):  # of four, with the one of the run, pytest keeps three
+    for number in range(3):  # of five, with those of the run, pytest keeps three
         (old / f"pytest-{number}").mkdir(parents=True)
-    slow = "import shutil, time\nremove = shutil.rmtree\ndef rmtree(path, **options):\n"
-    slow += f"    time.sleep(({LIMIT} + 2) * ('garbage' in str(path)))\n    remove(path, **options)\n"
-    slow += "shutil.rmtree = rmtree\n"
-    example = Example(tmp_path / "project", {"test_it.py": f"{slow}def test_it(tmp_path): pass\n"})
-    example.plan(todo("it", {"cmd": "pytest test_it.py", "timeout_seconds": LIMIT}))
+    still_there = (
+        f"import pathlib\ndef test_it(tmp_path): assert pathlib.Path({str(old)!r}, 'pytest-0').exists()\n"
+    )
+    example = Example(tmp_path / "project", {"test_a.py": still_there, "test_b.py": still_there})
+    example.plan(todo("a", "pytest test_a.py"), todo("b", "pytest test_b.py"))
 
     run = example.verify(env={"PYTEST_DEBUG_TEMPROOT": str(tmp_path)})
 
-    assert run.verdicts == {"it": "passed"}, str(run)
-    assert not (old / "pytest-0").exists(), "it was not removed"
+    assert run.verdicts == {"a": "passed", "b": "passed"}, str(run)
+    assert sorted(each.name for each in old.glob("pytest-?")) == ["pytest-2", "pytest-3", "pytest-4"]
 
 
 def test_a_hanging_test_in_an_xdist_worker_is_ended(tmp_path: Path):

@@ -110,20 +110,6 @@ def test_numbered_record_counts_once_and_gaps_are_detected():
     assert record.journal_lost
 
 
-def test_removal_of_old_folders_is_timed_while_it_goes_on_and_afterwards():
-    record = WorkerRecord()
-    for name, at in (("removal_started", 10.0), ("removal_ended", 13.0), ("removal_started", 20.0)):
-        record.feed({"record": name, "session": "s1", "at": at})
-    assert record.removal_seconds(24.0) == 7.0
-
-
-def test_a_removal_that_a_test_asks_for_is_in_its_own_time():
-    record = WorkerRecord()
-    record.feed({"record": "test_started", "session": "s1", "at": 9.0, "nodeid": "a"})
-    record.feed({"record": "removal_started", "session": "s1", "at": 10.0})
-    assert record.removal_seconds(24.0) == 0.0
-
-
 def test_record_with_a_number_without_an_integer_value_is_reported():
     record = Session().feed("session_started", worker="", pid=float("inf")).record
 
