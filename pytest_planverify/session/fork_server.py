@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
 _HEADER = struct.Struct("!I")
+_ANSWER_SECONDS = 60.0
+"""How long a server may take to get ready, and a keeper to start its worker, before it counts as dead."""
 _CLOSE_SECONDS = 2.0
 """How long an idle base may take to exit after it was told to, before it is killed."""
 _EXIT_SECONDS = 0.2
@@ -147,7 +149,7 @@ class Server:
         self._lock = threading.Lock()
 
     def is_ready(self, seconds: float | None = None) -> bool:
-        """Wait until the server can fork workers, for ``seconds`` at most; ``None`` waits without a limit.
+        """Wait until the server can fork workers, for ``seconds`` at most; ``None`` waits for a minute.
 
         Return ``False`` if the time has passed before. Raises :class:`CannotServe`, after which the server
         is closed, and :class:`ForkServerDied`.
@@ -218,6 +220,7 @@ def _send_with_connection(connection: socket.socket, request: object) -> socket.
     Raises :class:`ForkServerDied`.
     """
     ours, theirs = socket.socketpair()
+    ours.settimeout(_ANSWER_SECONDS)
     try:
         send(connection, request, theirs.fileno())
     except OSError as error:
@@ -229,12 +232,12 @@ def _send_with_connection(connection: socket.socket, request: object) -> socket.
 
 
 def _receive_answer(connection: socket.socket) -> Any:
-    """Receive one message. Raises :class:`ForkServerDied` if the other side has closed the connection."""
+    """Receive one message. Raises :class:`ForkServerDied` if the other side is gone or does not answer."""
     try:
         return receive(connection)
     except (EOFError, OSError) as error:
         connection.close()
-        raise ForkServerDied("the process that starts workers is gone") from error
+        raise ForkServerDied("the process that starts workers is gone or does not answer") from error
 
 
 # -- in the base --------------------------------------------------------------------------------------

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from pytest_planverify.observe.spec import CannotServe, Level, Start
-from pytest_planverify.session.fork_server import ForkServerDied
+from pytest_planverify.session import fork_server
+from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
 from pytest_planverify.session.workers import WarmPool
 
 START = Start(root="/r", options=("-q",))
@@ -118,6 +122,15 @@ def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
         pool.server(START, Level.STARTED)
     pool.renew(START)
     assert pool.server(START, Level.STARTED) is base.made[-1]
+
+
+def test_a_process_that_does_not_answer_counts_as_dead(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fork_server, "_ANSWER_SECONDS", 0.1)
+    with closing(ForkServer()) as base:
+        os.kill(base.pid, signal.SIGSTOP)
+        with pytest.raises(ForkServerDied, match="does not answer"):
+            base.server(START, Level.IMPORTED).is_ready()
+        os.kill(base.pid, signal.SIGCONT)
 
 
 def test_worker_gets_a_server_of_an_earlier_level_or_without_modules_on_request(tmp_path: Path):
