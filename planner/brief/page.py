@@ -25,7 +25,7 @@ from planner.brief.instructions import (
     test_files,
 )
 from planner.model.outcome import evidence_of
-from planner.model.taxonomy import Owner, Role
+from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
 from planner.policy.outcomes import UNOWNED
 from planner.text.markdown import block, code, command, safe, spans
@@ -302,8 +302,7 @@ class _Repair:
         failure = self.failure
         acts = Role.HUMAN if is_for_a_person(failure.category) else self.worker.agent_role
         who = "a person" if acts is Role.HUMAN else acts.value
-        is_known = failure.owner not in (None, Owner.UNKNOWN)
-        sure = f", the {failure.owner} is at fault" if is_known else ""
+        sure = f", the {failure.blamed} is at fault" if failure.blamed else ""
         sure += f", {failure.confidence:.0%} sure" if failure.confidence is not None else ""
         rule = f" (rule {code(failure.rule)})" if failure.rule else ""
         means = ADVICE[failure.category]["title"]

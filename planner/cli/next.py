@@ -25,7 +25,7 @@ from planner.engine.requests import brief_of, instructions_for
 from planner.engine.state import revised_plans
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.base import qualified
-from planner.model.taxonomy import Category, Family, Owner, Role
+from planner.model.taxonomy import Category, Family, Role
 from planner.model.verdicts import PlanState, TodoLife, Verdict
 from planner.planfile.loader import shown_path
 from planner.policy.dependencies import waves
@@ -571,8 +571,8 @@ def _later_waves(state: State) -> Iterator[str]:
 def _about(failure: Failure) -> str:
     """Return the category, the confidence and the owner of a failure."""
     sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
-    known = failure.owner not in (None, Owner.UNKNOWN)
-    return f"{failure.category}{sure}, {f'fault of the {failure.owner}' if known else 'owner unknown'}"
+    fault = f"fault of the {failure.blamed}" if failure.blamed else "owner unknown"
+    return f"{failure.category}{sure}, {fault}"
 
 
 def _where(failure: Failure) -> str:

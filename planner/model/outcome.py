@@ -199,6 +199,15 @@ class Failure(ReadValue):
     """A command that reruns only this, from the folder in which the run was started."""
 
     @property
+    def blamed(self) -> str | None:
+        """What is at fault, as people call it: the owner, or a change that a guard refuses."""
+        if self.owner in (None, Owner.UNKNOWN):
+            return None
+        if self.category in (Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION):
+            return "change"
+        return "verifier" if self.owner is Owner.HARNESS else self.owner.value
+
+    @property
     def suspected_changes(self) -> tuple[Hunk, ...]:
         """The changes that can have caused the failure: that at the place of the fault, then the likeliest.
 

@@ -117,7 +117,7 @@ def facts_of(failure: Failure | None) -> dict[str, str]:
     if failure is None:
         return {}
     known = (
-        _TABLE["owners"][failure.owner] if failure.owner else "",
+        f"the {failure.blamed} is at fault" if failure.blamed else "owner unknown" if failure.owner else "",
         "" if failure.confidence is None else f"{failure.confidence:.0%} sure",
         "" if failure.runs is None else f"failed {failure.reds or 0} of {failure.runs}",
         _TABLE["since"].get(failure.since, ""),

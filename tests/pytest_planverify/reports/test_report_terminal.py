@@ -408,6 +408,20 @@ def test_failure_shared_by_two_todos_is_described_once() -> None:
     assert shown.count("    who    human\n") == shown.count("    rerun") == 1
 
 
+@pytest.mark.parametrize(
+    ("category", "owner", "words"),
+    [
+        (Category.TEST_REGRESSION, Owner.PRODUCT, "the product is at fault"),
+        (Category.HYGIENE_VIOLATION, Owner.PRODUCT, "the change is at fault"),
+        (Category.HARNESS_ERROR, Owner.HARNESS, "the verifier is at fault"),
+        (Category.UNKNOWN, Owner.UNKNOWN, "owner unknown"),
+    ],
+)
+def test_reason_names_what_is_at_fault(category: Category, owner: Owner, words: str) -> None:
+    failure = RSI_FAILURE.model_copy(update={"category": category, "owner": owner})
+    assert f"why    {category}: {words}, " in summary(document(failing(failure)), width=100)
+
+
 def test_outcome_without_a_state_is_judged_by_success() -> None:
     bare = outcome("t1", "One", TodoState.DONE).model_copy(update={"state": None})
     assert final_line(document(bare))[0].startswith("1 done")
