@@ -99,9 +99,8 @@ def status_tree(state: State) -> StatusNode:
 def shown_state(state: State, record: TodoRecord) -> str:
     """Return the state of a todo as shown to people.
 
-    In a run without a driver, a todo whose work is requested is shown as ``ready``, or as ``test_failed``
-    if it failed before; a branch stays ``active``, and a parent is ``ready`` until one of its todos has
-    begun.
+    In a run without a driver, a todo or branch whose work is requested is shown as ``ready``, or as
+    ``test_failed`` if the todo failed before; a parent is ``ready`` until one of its todos has begun.
     """
     # Nobody reports that work has begun, so "active" would say more than is known.
     if record.life is TodoLife.ACTIVE and not state.policy.driven:
@@ -109,8 +108,7 @@ def shown_state(state: State, record: TodoRecord) -> str:
             children = (shown_state(state, state.records[name]) for name in record.children)
             begun = any(each not in (READY, TodoLife.PENDING.value) for each in children)
             return record.life.value if begun else READY
-        is_red = record.outcome is not None or record.is_branch
-        return READY if not is_red else "active" if record.is_branch else TodoLife.TEST_FAILED.value
+        return READY if record.is_branch or record.outcome is None else TodoLife.TEST_FAILED.value
     return record.life.value
 
 

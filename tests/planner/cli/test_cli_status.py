@@ -52,7 +52,7 @@ def test_the_tree_shows_states_progress_branches_and_blockers(verified: Command)
         "│ ├─ buffer-tests ✓ done",
         "│ └─ buffer-impl ✓ done",
         "├─ a ✗ failed",
-        "│ └─ a_branch_01 » in progress",
+        "│ └─ a_branch_01 » ready",
         "├─ b \N{EN DASH} blocked by a",
         "└─ q ? testing for a person: tests[0]",
         "2 done, 1 failed, 1 testing, 1 blocked, 1 branch",
@@ -120,7 +120,7 @@ def test_json_contains_the_same_tree(verified: Command) -> None:
     phase, a, b, _ = ran.json["todos"]
     assert phase["progress"] == {"done": 2, "total": 2}
     assert [each["todo_id"] for each in phase["todos"]] == ["phase-2/buffer-tests", "phase-2/buffer-impl"]
-    assert a["branches"] == [{"state": "active", "title": "a_branch_01", "todo_id": "a_branch_01"}]
+    assert a["branches"] == [{"state": "ready", "title": "a_branch_01", "todo_id": "a_branch_01"}]
     assert (b["state"], b["blocked_by"]) == ("blocked", ["a"])
     assert verified("status", "plan.yaml", "--json").out == ran.out
 
