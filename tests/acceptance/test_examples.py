@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from documented_commands import PLUGINS_OF_A_READER
 from real_command import Finished, read_outcomes, run_pytest
 
@@ -43,11 +44,6 @@ class Verified:
     def outcomes(self) -> dict[str, dict[str, Any]]:
         """The outcomes by todo, in the order of the file."""
         return {outcome["todo_id"]: outcome for outcome in self.document["outcomes"]}
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    return copy_of_the_checkout(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -106,34 +102,11 @@ def test_the_momentum_plan_is_accepted(momentum: Verified):
 def test_every_criterion_of_the_momentum_plan_is_checked_and_recorded(momentum: Verified):
     outcomes = momentum.outcomes
 
-    checks = {todo: [check["id"] for check in outcome["checks"]] for todo, outcome in outcomes.items()}
-    assert {todo: sorted(ids) for todo, ids in checks.items()} == {
-        "t1_data_integration": [
-            "contract_path",
-            "expected_artifacts[0]",
-            "expected_artifacts[1]",
-            "metrics[0]",
-            "tests[0]",
-            "tests[1]",
-        ],
-        "t2_indicators": [
-            "contract_path",
-            "expected_artifacts[0]",
-            "expected_artifacts[1]",
-            "expected_artifacts[2]",
-            "tests[0]",
-            "tests[1]",
-        ],
-        "t3_entry_conditions": ["contract_path", "expected_artifacts[0]", "tests[0]"],
-        "t4_exit_conditions": [
-            "contract_path",
-            "expected_artifacts[0]",
-            "metrics[0]",
-            "tests[0]",
-            "tests[1]",
-            "tests[2]",
-        ],
-    }
+    items = yaml.safe_load((momentum.root / "plan.yaml").read_text(encoding="utf-8"))["items"]
+    for item in items:
+        criteria = item["acceptance_criteria"]
+        checks = {f"{kind}[{number}]" for kind in criteria for number in range(len(criteria[kind]))}
+        assert {check["id"] for check in outcomes[item["id"]]["checks"]} == {"contract_path", *checks}
     assert outcomes["t1_data_integration"]["recorded"] == {"rows_min": [260]}
     assert outcomes["t4_exit_conditions"]["recorded"] == {"trades": [2]}
     (rsi,) = [check for check in outcomes["t2_indicators"]["checks"] if check["id"] == "tests[0]"]
@@ -177,6 +150,7 @@ def test_the_diagnosis_of_the_wrong_rsi_has_category_owner_and_location(rsi_bug:
     }
     assert (evidence["routing_key"], evidence["target_agent"]) == ("implementation_bug", "coder")
     assert evidence["top_failing_tests"] == [nodeid]
+    assert evidence["rerun"] == "pytest --planverify examples/rsi_bug/plan.yaml::t2_indicators"
     head = "AssertionError: RSI at 2024-05-24: expected 28.5 ± 0.1, got 32.1"
     assert evidence["stack_trace_head"].startswith(head)
     product = (rsi_bug.root / "indicators/rsi.py").read_text(encoding="utf-8").splitlines()
@@ -200,33 +174,18 @@ def test_the_failure_report_contains_the_diagnosis(rsi_bug: Verified):
         assert fact in told
 
 
-def test_the_rerun_command_of_the_wrong_rsi_works_when_pasted(rsi_bug: Verified):
-    program, *arguments = shlex.split(rsi_bug.outcomes["t2_indicators"]["failure_evidence"]["rerun"])
-
-    rerun = run_pytest(*arguments, cwd=rsi_bug.checkout, env=ONLY_REQUIRED, measured=False)
-
-    assert program == "pytest"
-    assert rerun.exit_code == 1, str(rerun)
-    assert "got 32.1" in rerun.output
-
-
-def test_tests_of_the_blocked_todos_pass_in_plain_pytest(checkout: Path):
+def test_tests_of_the_blocked_todos_pass_in_plain_pytest_with_the_configuration_of_the_example(
+    tmp_path: Path,
+):
     """The todos of these tests are blocked only by the dependencies in the plan."""
-    run = run_pytest(
-        *DOWNSTREAM_OF_RSI, "-p", "no:cacheprovider", cwd=checkout / "examples/rsi_bug", env=ONLY_REQUIRED
-    )
+    checkout = copy_of_the_checkout(tmp_path)
+    tests = [f"examples/rsi_bug/{test}" for test in DOWNSTREAM_OF_RSI]
+
+    run = run_pytest(*tests, "-p", "no:cacheprovider", cwd=checkout, env=ONLY_REQUIRED)
 
     assert run.exit_code == 0, str(run)
     assert "4 passed" in run.output
-
-
-def test_the_example_runs_in_plain_pytest_with_its_own_configuration(checkout: Path):
-    tests = ("examples/momentum/tests", "-p", "no:cacheprovider")
-
-    run = run_pytest(*tests, cwd=checkout, env=ONLY_REQUIRED)
-
-    assert run.exit_code == 0, str(run)
-    assert f"rootdir: {checkout / 'examples/momentum'}" in run.output
+    assert f"rootdir: {checkout / 'examples/rsi_bug'}" in run.output
     assert "configfile: pytest.ini" in run.output
 
 

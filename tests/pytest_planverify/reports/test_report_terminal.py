@@ -340,20 +340,27 @@ def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "score", "owner", "shown"),
+    ("path", "score", "facts", "shown"),
     [
-        ("shop/tax.py", 0.6, Owner.PRODUCT, True),
-        ("shop/tax.py", 0.1, Owner.PRODUCT, False),
-        ("shop/tax.py", 0.6, Owner.ENVIRONMENT, False),
-        ("indicators/rsi.py", 0.1, Owner.PRODUCT, True),
+        ("shop/tax.py", 0.6, {}, True),
+        ("shop/tax.py", 0.1, {}, False),
+        ("shop/tax.py", 0.6, {"owner": Owner.ENVIRONMENT}, False),
+        ("shop/tax.py", 0.6, {"since": Since.PRE_EXISTING}, False),
+        ("indicators/rsi.py", 0.1, {}, True),
     ],
-    ids=["took part", "was not executed", "the machine is at fault", "in the file of the location"],
+    ids=[
+        "took part",
+        "was not executed",
+        "the machine is at fault",
+        "failed before",
+        "in the located file",
+    ],
 )
 def test_only_changes_that_can_have_caused_the_failure_are_shown(
-    path: str, score: float, owner: Owner, shown: bool
+    path: str, score: float, facts: dict[str, Any], shown: bool
 ) -> None:
     changed = Candidate(path=path, line=7, score=score, hunk=Hunk(path=path, line=7))
-    text = summary(document(of_rsi(candidates=(changed,), owner=owner)))
+    text = summary(document(of_rsi(candidates=(changed,), **facts)))
     assert (f"changed {path}:7" in text) is shown
 
 
