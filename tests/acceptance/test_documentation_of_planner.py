@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import textwrap
 from pathlib import Path
 
 import pytest
 import yaml
 from documented_commands import Block, blocks_of, fits, live_through, run
+from test_examples import copy_of_the_checkout
 
 from planner.brief.page import CHARACTERS_PER_TOKEN, PAGE_TOKENS
 from planner.cli.app import COMMANDS
@@ -32,6 +32,20 @@ STORIES = {
 }
 """The pages whose commands build on each other, and the minimum number of commands on each."""
 
+ELSEWHERE = {
+    **dict.fromkeys(("new", "decompose", "tools"), "new-plans.md"),
+    "step": "engine-protocol.md",
+    "replay": "engine-protocol.md",
+    "history": "store.md",
+    "gaps": "iterations.md",
+    "iterate": "iterations.md",
+    "design": "design-plans.md",
+    "workflow": "design-plans.md",
+}
+"""Commands that are documented on another page than that of the commands, with that page."""
+
+COMMAND_PAGE = DOCS / "planner-commands.md"
+COMMAND_TEXT = COMMAND_PAGE.read_text(encoding="utf-8")
 CRITERIA = DOCS / "how-to-good-criteria.md"
 PLAN = """\
 todo_list_id: shop_001
@@ -145,22 +159,13 @@ def todo_of(kind: list[str], block: Block) -> str:
     return f"acceptance_criteria:\n{textwrap.indent(criteria, '  ')}"
 
 
-def test_every_test_shown_as_good_passes(tmp_path: Path) -> None:
-    live_through(CRITERIA, tmp_path, "nothing")
-    good = [block for block in examples() if block.info.startswith("python good")]
-    names = [f"test_good_{number}.py" for number, _ in enumerate(good)]
-    for name, block in zip(names, good, strict=True):
-        (tmp_path / name).write_text(block.text)
-
-    status, printed = run(f"python -m pytest -q {' '.join(names)}", tmp_path)
-
-    assert status == 0, printed
-
-
-def test_the_tests_of_the_example_project_pass(tmp_path: Path) -> None:
+def test_the_tests_of_the_example_project_and_those_shown_as_good_pass(tmp_path: Path) -> None:
     live_through(CRITERIA, tmp_path, "nothing")
     (good,) = [block for block in examples() if block.info == "yaml good test-missing"]
     todo = textwrap.indent(todo_of(["yaml"], good), "    ")
+    for number, block in enumerate(each for each in examples() if each.info.startswith("python good")):
+        (tmp_path / f"test_good_{number}.py").write_text(block.text)
+        todo += f"  - {{id: good_{number}, title: Good, verify: pytest test_good_{number}.py}}\n"
     (tmp_path / "plan.yaml").write_text(PLAN.format(todo=todo))
     (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
 
@@ -185,56 +190,26 @@ def test_the_index_links_every_page() -> None:
     assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} <= linked
 
 
-def test_the_reference_lists_every_command_of_planner() -> None:
-    rows = re.findall(r"^\| (.+?) \|", (DOCS / "planner-commands.md").read_text(), re.MULTILINE)
-    named = {name for row in rows for name in re.findall(r"`(?:planner )?(\w+)", row)}
-
-    assert set(COMMANDS) <= named
-
-
-REPOSITORY = Path(__file__).parents[2]
-PAGE = REPOSITORY / "docs" / "planner-commands.md"
-ELSEWHERE = {
-    **dict.fromkeys(("new", "decompose", "tools"), "new-plans.md"),
-    "step": "engine-protocol.md",
-    "replay": "engine-protocol.md",
-    "history": "store.md",
-    "gaps": "iterations.md",
-    "iterate": "iterations.md",
-    "design": "design-plans.md",
-    "workflow": "design-plans.md",
-}
-"""Commands that are documented on another page, with that page."""
-
-
-@pytest.fixture(scope="module")
-def text() -> str:
-    return PAGE.read_text(encoding="utf-8")
-
-
 def test_every_command_on_the_planner_page_prints_the_output_shown(tmp_path: Path) -> None:
-    ignored = shutil.ignore_patterns(
-        ".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json"
-    )
-    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples", ignore=ignored)
-    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    checkout = copy_of_the_checkout(tmp_path)
 
-    assert live_through(PAGE, tmp_path, "console planner") > 15
+    assert live_through(COMMAND_PAGE, checkout, "console planner") > 15
 
 
-def test_every_command_has_its_section(text: str) -> None:
-    sections = set(re.findall(r"^## `planner (\w+)`$", text, re.MULTILINE))
+def test_every_command_has_its_section_or_a_link_to_its_page() -> None:
+    sections = set(re.findall(r"^## `planner (\w+)`$", COMMAND_TEXT, re.MULTILINE))
 
     assert sections == set(COMMANDS) - set(ELSEWHERE)
-    for page in ELSEWHERE.values():
-        assert f"({page})" in text
+    for name, page in ELSEWHERE.items():
+        assert re.search(rf"^\| .*`{name}`.* \| .*\({page}\)", COMMAND_TEXT, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(ELSEWHERE)))
-def test_every_option_of_a_command_is_in_its_section(name: str, text: str, tmp_path: Path) -> None:
+def test_every_option_of_a_command_is_in_its_section(name: str, tmp_path: Path) -> None:
     _, shown = run(f"planner {name} --help", tmp_path)
     options = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
-    (section,) = re.findall(rf"^## `planner {name}`\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    whole = rf"^## `planner {name}`\n(.*?)(?=^## |\Z)"
+    (section,) = re.findall(whole, COMMAND_TEXT, re.MULTILINE | re.DOTALL)
     prose = re.sub(r"^```.*?^```$", "", section, flags=re.MULTILINE | re.DOTALL)
     documented = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", prose))
 
@@ -242,15 +217,14 @@ def test_every_option_of_a_command_is_in_its_section(name: str, text: str, tmp_p
     assert {each for each in documented - options if not each.startswith("--planverify")} <= {"--output"}
 
 
-def test_every_exit_status_is_in_the_table(text: str) -> None:
-    rows = re.findall(r"^\| (\d+) \|", text, re.MULTILINE)
+def test_every_exit_status_is_in_the_table() -> None:
+    rows = re.findall(r"^\| (\d+) \|", COMMAND_TEXT, re.MULTILINE)
 
     assert sorted(map(int, rows)) == sorted({*Status, INTERRUPTED})
 
 
-def test_the_reference_lists_every_schema(text: str) -> None:
-    for name in SCHEMAS:
-        assert f"`{name}`" in text
+def test_the_reference_lists_every_schema() -> None:
+    assert not [name for name in SCHEMAS if f"`{name}`" not in COMMAND_TEXT]
 
 
 def test_the_page_about_agents_states_the_limits_of_a_brief() -> None:
