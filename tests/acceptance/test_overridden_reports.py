@@ -8,16 +8,24 @@ import pytest
 from example_project import Example, Verified, todo
 from text_bundles import read_bundle
 
-FILES = read_bundle(Path(__file__).parents[1] / "support/overridden_reports.txt")
 HOOKS = ("makereport", "makereport_first", "logreport", "skipped", "swallowed", "swallowed_call")
 """Folders of the bundle whose conftest changes the report of a failure."""
 
+FILES = read_bundle(Path(__file__).parents[1] / "support/overridden_reports.txt") | {
+    f"{name}/test_{name}.py": """
+        import unittest
 
-@pytest.fixture(
-    scope="module",
-    params=[(), ("-p", "xdist", "-n2")],
-    ids=["folded", "workers"],
-)
+        def test_red(): assert 1 == 2
+        def test_green(): pass
+
+        class Cases(unittest.TestCase):
+            def test_red(self): self.assertEqual(1, 2)
+    """
+    for name in HOOKS
+}
+
+
+@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2")], ids=["folded", "workers"])
 def turned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(tmp_path_factory.mktemp("turned"), FILES)
     example.plan(
