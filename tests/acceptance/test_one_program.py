@@ -134,7 +134,10 @@ def test_in_a_subfolder_the_planner_finds_the_plan_that_pytest_verifies(
         verified.write({"pytest.ini": "[pytest]\nplanverify_plan = plans/mine.yaml\n"})
         mine = todo("draw", "pytest test_red.py")
         verified.plan(mine, path="plans/mine.yaml", root="..", todo_list_id="mine")
-        assert verified.verify("--planverify-confirm=0", cwd=here).exit_code == 1
+        run = verified.verify("--planverify-confirm=0", cwd=here)
+        assert run.tests("draw") == {"test_red.py::test_red": "failed"}, str(run)
+        assert run.document is not None
+        assert [plan["path"] for plan in run.document["plans"]] == ["../../plans/mine.yaml"]
 
     for words in (("status",), ("next",), ("validate",)):
         ran = planner(*words, cwd=here)

@@ -70,27 +70,15 @@ def test_the_todos_of_all_levels_are_verified_below_their_parents(green: Verifie
 def test_the_verdict_of_a_parent_combines_its_todos_and_its_criteria(green: Verified):
     phase_1, phase_2 = green.outcomes["phase-1"], green.outcomes["phase-2"]
 
-    assert check(green, "phase-1") | {"duration_ms": 0} == {
-        "id": "sub_plan",
+    told = {
+        key: check(green, "phase-1")[key] for key in ("kind", "verdict", "title", "reason", "isolation")
+    }
+    assert told == {
         "kind": "sub_plan",
         "verdict": "passed",
         "title": "phases/foundation.yaml",
-        "duration_ms": 0,
         "reason": None,
-        "cmd": None,
         "isolation": "parent",
-        "timeout_seconds": None,
-        "exit_code": None,
-        "runs": None,
-        "reds": None,
-        "witness": None,
-        "tests": [],
-        "fixture": None,
-        "at_base": None,
-        "events": [],
-        "quarantined": None,
-        "quarantine_ended": None,
-        "taken_from": None,
     }
     assert (phase_1["verified"], phase_2["verified"]) == (False, True)
     assert phase_1["success"] is phase_1["tests_passed"] is True
@@ -111,24 +99,7 @@ def test_commands_of_all_levels_run_in_workers(green: Verified):
     assert green.outcomes["phase-2/buffer-impl"]["recorded"] == {"lines": [3.0]}
 
 
-def test_todos_are_indented_below_their_parents_which_show_progress(green: Verified, red: Verified):
-    _, _, summary = green.output.partition("\n\n")
-    lines = [line.rstrip() for line in summary.splitlines()]
-    (parent,) = (line for line in lines if " phase-2 " in line)
-    (child,) = (line for line in lines if " buffer-impl " in line)
-    (leaf,) = (line for line in lines if " left-right " in line)
-
-    assert "Phase 2: Buffer Management (3/3)" in parent
-    assert "not verified" not in green.output
-    assert child.index("buffer-impl") == parent.index("phase-2") + 2
-    assert leaf.index("left-right") == parent.index("phase-2") + 4
-    assert "! in progress  phase-2" in red.output
-    assert "Phase 2: Buffer Management (1/3)" in red.output
-    assert "sub_plan failed: phase-2/buffer-impl failed" in red.output
-    assert "4 done, 1 failed, 1 in progress, 6 blocked" in red.output
-
-
-def test_a_failed_child_leaves_its_parent_unfinished_and_blocks_dependents(red: Verified):
+def test_a_failed_child_leaves_its_parent_unfinished_and_blocks_dependents_of_both(red: Verified):
     assert red.exit_code == 1, str(red)
     assert red.states == {
         "phase-1": "done",
@@ -149,15 +120,8 @@ def test_a_failed_child_leaves_its_parent_unfinished_and_blocks_dependents(red: 
     assert (parent["failure_evidence"], parent["failures"]) == (None, [])
     assert check(red, "phase-2")["verdict"] == "failed"
     assert check(red, "phase-2")["reason"] == "phase-2/buffer-impl failed"
-    assert (check(red, "phase-3")["verdict"], check(red, "phase-3")["reason"]) == (
-        "blocked",
-        "blocked by phase-2",
-    )
-
-
-def test_a_failed_parent_blocks_all_todos_of_dependent_parents(red: Verified):
+    assert check(red, "phase-3")["reason"] == "blocked by phase-2"
     blocked_by = {name: outcome["blocked_by"] for name, outcome in red.outcomes.items()}
-
     assert blocked_by["phase-2/buffer-integration"] == ["phase-2/buffer-impl"]
     for name in ("phase-3", "phase-3/cursor", "phase-3/cursor/left-right", "phase-3/words"):
         assert blocked_by[name] == ["phase-2"], name
@@ -233,15 +197,6 @@ def test_an_invalid_sub_plan_does_not_affect_todos_of_other_sub_plans(tmp_path: 
     assert run.states["phase-2/buffer-impl"] == run.states["phase-3"] == "done"
     assert not [todo_id for todo_id in run.states if todo_id.startswith("phase-1")]
     assert example.verify("plan.yaml::phase-1/layout").exit_code == 4
-
-
-def test_collect_only_shows_the_tree_of_sub_plans(tmp_path: Path):
-    run = phases(tmp_path).verify("--collect-only")
-
-    assert run.exit_code == 0, str(run)
-    assert "\n  phase-2  Phase 2: Buffer Management  (3 todos, 1 criterion, 1 test)\n" in run.output
-    assert "\n    buffer-impl  The buffer  (2 criteria, 2 tests)\n" in run.output
-    assert "\n      up-down  Up and down  (1 criterion, 2 tests)\n" in run.output
 
 
 def test_a_sub_plan_verified_beside_its_parent_has_the_same_states(tmp_path: Path):
