@@ -180,15 +180,6 @@ def test_outcomes_can_be_written_to_a_pipe_behind_a_link(two: Path) -> None:
     assert json.loads(read_from_pipe[0])["run"]["exit_status"] == 0
 
 
-def test_outcomes_for_a_pipe_without_a_reader_are_an_error(two: Path) -> None:
-    os.mkfifo(two / "pipe")
-
-    done = verify("a.yaml::it", "--planverify-outcomes", "pipe", cwd=two)
-
-    assert done.returncode == 4
-    assert "pipe: cannot be written: nothing reads this pipe" in done.stdout
-
-
 def test_an_unwritable_outcome_file_is_reported_before_any_test_runs(two: Path) -> None:
     done = verify("a.yaml", "--planverify-outcomes", ".", cwd=two)
 
@@ -297,15 +288,6 @@ def test_the_planverify_folder_is_git_ignored_and_private(repository: Repository
     assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in private} == {0}
 
 
-def test_a_root_that_cannot_be_written_to_is_a_usage_error(two: Path):
-    (two / ".planverify").write_text("")
-
-    done = verify("a.yaml", cwd=two)
-
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "cannot be written" in done.stdout + done.stderr
-
-
 def test_a_journal_that_cannot_be_written_is_a_usage_error(two: Path):
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -319,13 +301,10 @@ def test_a_journal_that_cannot_be_written_is_a_usage_error(two: Path):
     assert "the run's records cannot be written: File too large" in done.stdout + done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_root_is_a_usage_error(two: Path):
-    two.chmod(0o555)
-    try:
-        done = verify("a.yaml", cwd=two)
-    finally:
-        two.chmod(0o755)
+def test_a_root_that_cannot_be_written_to_is_a_usage_error(two: Path):
+    (two / ".planverify").write_text("")
+
+    done = verify("a.yaml", cwd=two)
 
     assert done.returncode == 4, done.stdout + done.stderr
     assert "make the plan's root writable" in done.stdout + done.stderr
