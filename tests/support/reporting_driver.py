@@ -23,13 +23,18 @@ from pytest_planverify.reports.reporters import GivenOptions, confirmation_start
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """Result of the reporting session, and of the workers before it."""
+    """Folder of the run, result of the reporting session, and those of the workers before it."""
 
+    root: Path
     result: ReportingResult
     workers: list[Finished]
 
+    @property
+    def text(self) -> str:
+        return self.result.text
+
     def __str__(self) -> str:
-        return "\n".join(map(str, (self.result, self.result.text, *self.workers)))
+        return "\n".join(map(str, (self.result, self.text, *self.workers)))
 
 
 def run_criteria(
@@ -84,7 +89,7 @@ def run_criteria(
             script_paths=[str(root)],  # as `python -m pytest` has it
             color=False,
         )
-    return Reported(result=result, workers=workers)
+    return Reported(root=root, result=result, workers=workers)
 
 
 def flat_plan(path: Path, selections: Sequence[str] = ()) -> Any:
