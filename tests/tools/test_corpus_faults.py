@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,120 +15,30 @@ from planner.model.verdicts import EvidenceKind, Side
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "corpus" / "builders"))
 
+from bundles import small_projects
 from faults import ALL_KINDS
 from faults.fault import Fault, Judged, Kind, Module, Reach, label_of
 
-PRODUCT = '''"""A ledger."""
-
-from __future__ import annotations
-
-import re
-from decimal import Decimal
-
-from .rates import lookup
-
-LIMIT = 10
-
-
-class Ledger:
-    def __init__(self, name, entries=()):
-        self.entries = list(entries)
-        self.names = {"title": name}
-        self.total = 0
-
-    def book(self, amount, note="none"):
-        self.total += amount
-        if amount > LIMIT and note:
-            raise ValueError("too large an amount")
-        else:
-            self.entries.append(amount)
-        return self.total + 1
-
-    def copy(self):
-        made = self.entries.copy()
-        return made[1:]
-
-
-def parse(text, separator):
-    found = None
-    if text is None:
-        return []
-    try:
-        found = re.split(separator, text)
-    except re.error:
-        raise ValueError(text) from None
-    for part in found:
-        found = part.strip()
-    first = text[0]
-    size = first.upper()
-    return [each == "total" for each in lookup(found, size)]
-
-
-def title(record, length=20):
-    name = record["title"]
-    if len(name) > length:
-        name = name[: length - 3]
-    return name
-
-
-async def later(job):
-    done = await job.run()
-    return done
-'''
-
-TESTS = '''"""Tests of the ledger."""
-
-import unittest
-
-import pytest
-
-from ledger.core import Ledger, parse
-from ledger.rates import lookup
-
-
-@pytest.fixture
-def ledger():
-    made = Ledger("sample")
-    return made
-
-
-def sample(number):
-    return [number] * LENGTH_OF_SAMPLES
-
-
-class LedgerTest(unittest.TestCase):
-    def test_titles(self):
-        given = parse("a;b", separator=";")
-        self.assertEqual(given, ["a"])
-        self.assertEqual(2, len(sample(2)))
+PARAMETRIZED = """import pytest
 
 
 @pytest.mark.parametrize("text,number", [("a", 1)])
 def test_parse(text, number):
-    found = parse(text, ",")
-    assert len(found) == 1
-    assert open("samples.json")
+    assert len(text) == number
+"""
 
 
-def test_total(ledger):
-    ledger.book(4)
-    assert ledger.total == 5
-    with pytest.raises(ValueError):
-        ledger.book(40)
-    given = Ledger("other", [])
-    assert given.names
-'''
-
-
-def _module(kind: Kind) -> Module:
-    """Return a module in which a kind of fault finds a place."""
-    if kind.reach is Reach.OWN:
-        return Module("tests/test_core.py", TESTS, data=("tests/data/samples.json",))
-    if kind.id == "not-exported":
-        return Module("ledger/__init__.py", "from .core import Ledger, parse\n", "ledger")
-    if kind.id == "returns-generator":
-        return Module("ledger/core.py", "def ends(text):\n    return sorted(text)\n", "ledger")
-    return Module("ledger/core.py", PRODUCT, "ledger")
+def _modules(reach: Reach) -> Iterator[Module]:
+    """Yield the modules of the small projects in which faults of that reach may be."""
+    for project in small_projects():
+        data = tuple(path for path in project.files if not path.endswith(".py"))
+        for path in sorted(project.files.keys() - data):
+            is_test = Path(path).parts[0] == "tests" or Path(path).name.startswith("test_")
+            package = "" if is_test else ".".join(Path(path.removeprefix("src/")).parent.parts)
+            if is_test == (reach is Reach.OWN):
+                yield Module(path, project.files[path], package, data)
+    if reach is Reach.OWN:
+        yield Module("tests/test_core.py", PARAMETRIZED)
 
 
 def _evidence(error: str, side: Side, message: str = "") -> Evidence:
@@ -138,9 +49,10 @@ def _evidence(error: str, side: Side, message: str = "") -> Evidence:
 
 @pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.id)
 def test_each_kind_of_fault_changes_only_its_file(kind: Kind) -> None:
-    module = _module(kind)
-    faults = list(kind.inject(module))
-    assert faults, f"{kind.id} finds no place in the sample"
+    places = ((module, list(kind.inject(module))) for module in _modules(kind.reach))
+    found = next((place for place in places if place[1]), None)
+    assert found is not None, f"{kind.id} finds no place in the small projects"
+    module, faults = found
     for fault in faults:
         assert set(fault.changes) <= {fault.path}
         content = fault.changes[fault.path]
