@@ -88,12 +88,9 @@ def test_the_momentum_plan_is_accepted(momentum: Verified):
     (plan,) = document["plans"]
     assert plan["todo_list_id"] == "workflow_momentum_001"
     assert plan["digest"] == f"sha256:{sha256(momentum.root / 'plan.yaml')}"
-    assert document["run"]["exit_status"] == 0
     assert document["summary"]["todos"] == {"done": 4}
-    assert set(document["summary"]["criteria"]) == {"passed"}
     assert list(momentum.outcomes) == TODOS
     for outcome in momentum.outcomes.values():
-        assert outcome["state"] == "done"
         assert (outcome["verified"], outcome["success"], outcome["tests_passed"]) == (True, True, True)
         assert outcome["failure_evidence"] is None
         assert {check["verdict"] for check in outcome["checks"]} == {"passed"}, outcome
@@ -124,8 +121,6 @@ def test_a_wrong_rsi_is_a_regression_that_blocks_dependent_todos(rsi_bug: Verifi
     outcomes = rsi_bug.outcomes
 
     assert rsi_bug.run.exit_code == 1, str(rsi_bug.run)
-    assert rsi_bug.document["run"]["exit_status"] == 1
-    assert rsi_bug.document["summary"]["todos"] == {"done": 1, "test_failed": 1, "blocked": 2}
     states = {todo: outcome["state"] for todo, outcome in outcomes.items()}
     assert states == dict(zip(TODOS, ["done", "test_failed", "blocked", "blocked"], strict=True))
     verdicts = {check["id"]: check["verdict"] for check in outcomes["t2_indicators"]["checks"]}

@@ -33,14 +33,23 @@ COMMANDS = (
 )
 """Commands of a run. The last one repeats a red and a green test of the others."""
 
+GITHUB = {"GITHUB_ACTIONS": "true"}
+BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Variables that prevent the loading of plugins, which takes most of a short session."""
+
+ANNOTATIONS = ("-p", "pytest_github_actions_annotate_failures")
+HTML = ("pytest_metadata.plugin", "pytest_html.plugin", "pytest_html.fixtures")
+JSON = ("pytest_jsonreport.plugin", "pytest_reportlog.plugin", "ctrf.main")
+ALL = {"PYTEST_PLUGINS": ",".join(("pytest_cov.plugin", "allure_pytest.plugin", *HTML, *JSON))}
+"""The variable that loads all other reporters whose results are compared with plain pytest."""
+
 OPTIONS = (
+    *ANNOTATIONS,
     *("-rA", "--durations=3", "--durations-min=0", "--cov=shop", "--cov-branch", "--cov-report=term"),
     *("--junitxml=out/junit.xml", "--html=out/report.html", "--self-contained-html"),
     *("--json-report", "--json-report-file=out/report.json", "--report-log=out/log.jsonl"),
     *("--ctrf=out/ctrf.json", "--alluredir=out/allure", "--clean-alluredir"),
 )
-
-GITHUB = {"GITHUB_ACTIONS": "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +75,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     selections = dict.fromkeys(
         word.partition("::")[0] for each in COMMANDS for word in each.split() if ".py" in word
     )
-    finished = run_pytest(*selections, *OPTIONS, cwd=plain.root, env=GITHUB, as_module=True, measured=False)
+    env = GITHUB | BARE | ALL
+    finished = run_pytest(*selections, *OPTIONS, cwd=plain.root, env=env, as_module=True, measured=False)
     given = GivenOptions(command_line=OPTIONS, directory=ours.root, on_github=True)
-    return Pair(
-        plain_root=plain.root, plain=finished, reported=run_criteria(ours.root, given, COMMANDS, env=GITHUB)
-    )
+    reported = run_criteria(ours.root, given, COMMANDS, env=env)
+    return Pair(plain_root=plain.root, plain=finished, reported=reported)
 
 
 def test_the_exit_status_is_that_of_a_plain_session(pair: Pair):
@@ -193,12 +202,8 @@ def test_no_progress_header_or_traceback_is_shown(pair: Pair):
 # --- reports without a counterpart in plain pytest --------------------------------------------------------
 
 
-BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""Variables that prevent the loading of plugins, which takes most of a short session."""
-
-ANNOTATIONS = ("-p", "pytest_github_actions_annotate_failures.plugin")
 GREEN = ("tests/test_price.py", "tests/test_discount.py")
-HTML = ("-p", "pytest_metadata.plugin", "-p", "pytest_html.plugin", "-p", "pytest_html.fixtures")
+WITH_HTML = tuple(word for plugin in HTML for word in ("-p", plugin))
 COVERAGE = ("-p", "pytest_cov", "--cov=shop")
 
 
@@ -366,7 +371,7 @@ def test_options_of_the_ini_file_and_the_environment_reach_reporters_once(exampl
         [],
         GREEN[:1],
         ini=addopts,
-        env={"PYTEST_ADDOPTS": shlex.join([*HTML, "--html=env.html", "--durations=2"])},
+        env={"PYTEST_ADDOPTS": shlex.join([*WITH_HTML, "--html=env.html", "--durations=2"])},
     )
 
     # The limit of the project applies to each command, as if run alone.
@@ -443,7 +448,7 @@ def test_reports_accept_any_recorded_value(example: Example):
 
 
 def test_a_reporter_that_cannot_start_is_an_error(example: Example):
-    run = report(example, [*HTML, "--html=r.html", "--css=nowhere.css"], [])
+    run = report(example, [*WITH_HTML, "--html=r.html", "--css=nowhere.css"], [])
 
     assert run.result.exit_status != 0, str(run)
     assert run.result.reason is not None

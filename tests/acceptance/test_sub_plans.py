@@ -217,20 +217,6 @@ def test_a_sub_plan_verified_beside_its_parent_has_the_same_states(tmp_path: Pat
     assert (tmp_path / "buffer/diagnostics/buffer-impl_failure_report.json").exists()
 
 
-def test_errors_in_all_plan_files_are_reported_before_any_test_runs(tmp_path: Path):
-    example = phases(tmp_path)
-    example.write({"phases/foundation.yaml": "todo_list_id: f\nitmes: []\n"})
-    (tmp_path / "phases/cursor.json").unlink()
-
-    run = example.verify()
-
-    assert run.exit_code == 4, str(run)
-    assert "phases/foundation.yaml:2:1 itmes:" in run.output
-    assert "phases/navigation.yaml:6:15 items[0].sub_plan: the file 'phases/cursor.json'" in run.output
-    assert "Traceback" not in run.output
-    assert not (tmp_path / ".planverify").exists()
-
-
 @pytest.fixture(scope="module")
 def parents_example(tmp_path_factory: pytest.TempPathFactory) -> Example:
     """Return a plan with a parent for each rule; two of them share a file, whose id is that of the plan."""
