@@ -11,6 +11,10 @@ from example_project import Example, Verified, todo
 from real_command import WORKER
 from text_bundles import unpack_bundle
 
+from planner.errors import PlannerError
+from pytest_planverify.options import PlanArgument
+from pytest_planverify.session.plans import load_plans
+
 PHASES = Path(__file__).parents[2] / "fixtures/projects/phases.txt"
 GREEN, RED = "pytest test_green.py", "pytest test_red.py"
 FILES = {"test_green.py": "def test_it(): pass\n", "test_red.py": "def test_it(): assert 0\n"}
@@ -34,6 +38,11 @@ def sub_plan(example: Example, name: str, *todos: dict[str, Any], **keys: Any) -
     """Write a plan of these todos; return the keys of a parent that names it."""
     example.plan(*todos, path=f"phases/{name}.yaml", todo_list_id=name, **(UP | keys))
     return {"sub_plan": f"phases/{name}.yaml"}
+
+
+def selected(example: Example, *todo_ids: str) -> PlanArgument:
+    """Return the argument that selects these todos of the plan."""
+    return PlanArgument(example.root / "plan.yaml", "plan.yaml", todo_ids, example.root)
 
 
 def check(run: Verified, todo_id: str) -> dict[str, Any]:
@@ -170,10 +179,8 @@ def test_a_parent_is_verified_with_all_its_todos_but_a_todo_alone(tmp_path: Path
 
 
 def test_a_todo_that_no_sub_plan_has_is_a_usage_error(tmp_path: Path):
-    run = phases(tmp_path).verify("plan.yaml::phase-2/buffer-imp")
-
-    assert run.exit_code == 4
-    assert "did you mean plan.yaml::phase-2/buffer-impl?" in run.output
+    with pytest.raises(pytest.UsageError, match=r"did you mean plan\.yaml::phase-2/buffer-impl\?"):
+        load_plans([selected(phases(tmp_path), "phase-2/buffer-imp")])
 
 
 def test_last_failed_runs_todos_of_sub_plans_below_their_root(
@@ -196,7 +203,8 @@ def test_an_invalid_sub_plan_does_not_affect_todos_of_other_sub_plans(tmp_path: 
     assert run.exit_code == 0, str(run)
     assert run.states["phase-2/buffer-impl"] == run.states["phase-3"] == "done"
     assert not [todo_id for todo_id in run.states if todo_id.startswith("phase-1")]
-    assert example.verify("plan.yaml::phase-1/layout").exit_code == 4
+    with pytest.raises(PlannerError, match=r"foundation\.yaml"):
+        load_plans([selected(example, "phase-1/layout")])
 
 
 def test_a_sub_plan_verified_beside_its_parent_has_the_same_states(tmp_path: Path):
@@ -218,8 +226,8 @@ def test_a_sub_plan_verified_beside_its_parent_has_the_same_states(tmp_path: Pat
 
 
 @pytest.fixture(scope="module")
-def parents_example(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    """Return a plan with a parent for each rule; two of them share a file, whose id is that of the plan."""
+def parents(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """Return a run with a parent for each rule; two of them share a file, whose id is that of the plan."""
     made = "import pathlib\ndef test_it(): assert pathlib.Path('made').read_text() == 'made'\n"
     files = {"test_made.py": made, "make.py": "open('made', 'w').write('made')\n"}
     files["phases/test_green.py"] = FILES["test_green.py"]
@@ -231,6 +239,9 @@ def parents_example(tmp_path_factory: pytest.TempPathFactory) -> Example:
     pending = sub_plan(example, "pending", later)
     claimed = sub_plan(example, "claimed", later | {"status": "claimed"})
     asking = sub_plan(example, "asking", todo("a", GREEN, manual=[{"question": "Nice?"}]), root=".")
+    answer = {"plan": "one", "todo_id": "answered/a", "check_id": "manual[0]", "question": "Nice?"}
+    answers = {"answers": [answer | {"answer": "yes", "by": "R"}]}
+    example.write({".planverify/answers.json": json.dumps(answers)})
     example.plan(
         todo("red", RED, **one),
         todo("after_red", GREEN, after=("red",)),
@@ -240,14 +251,10 @@ def parents_example(tmp_path_factory: pytest.TempPathFactory) -> Example:
         todo("pending", **pending),
         todo("claimed", **claimed),
         todo("asking", **asking),
+        todo("answered", **asking),
         todo_list_id="one",
     )
-    return example
-
-
-@pytest.fixture(scope="module")
-def parents(parents_example: Example) -> Verified:
-    return parents_example.verify(UNCONFIRMED)
+    return example.verify(UNCONFIRMED)
 
 
 def test_integration_tests_of_a_parent_decide_its_verdict(parents: Verified):
@@ -276,18 +283,11 @@ def test_a_parent_waits_for_its_pending_todos(parents: Verified):
     assert (states["claimed"], states["claimed/later"]) == ("done", "done")
 
 
-def test_questions_of_a_sub_plan_are_answered_in_the_top_plan(
-    parents_example: Example, parents: Verified, tmp_path: Path
-):
+def test_questions_of_a_sub_plan_are_answered_in_the_top_plan(parents: Verified):
     assert (parents.states["asking"], parents.states["asking/a"]) == ("testing", "testing")
     assert check(parents, "asking")["verdict"] == "needs_human"
     assert check(parents, "asking")["reason"] == "asking/a must be answered by a person"
-
-    example = parents_example.copied_to(tmp_path / "copy")
-    answer = {"plan": "one", "todo_id": "asking/a", "check_id": "manual[0]", "question": "Nice?"}
-    answers = {"answers": [answer | {"answer": "yes", "by": "R"}]}
-    example.write({".planverify/answers.json": json.dumps(answers)})
-    assert example.verify("plan.yaml::asking").exit_code == 0
+    assert parents.states["answered"] == "done"
 
 
 def test_a_todo_counts_as_claimed_when_it_or_a_parent_is_or_a_claimed_todo_depends_on_it(tmp_path: Path):

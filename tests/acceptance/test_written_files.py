@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,9 @@ from real_planner import planner
 
 GREEN_AND_RED = {"test_it.py": "def test_green(): pass\ndef test_red(): assert 1 == 2\n"}
 ASCII_ONLY = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+OF_THE_USER = {"mine.txt": "", "mine_failure_report.json": "mine", "list_failure_report.json": "[]"}
+"""Files beside the failure reports; two are named like the reports of todos."""
+
 SCRIPTS = Path(sys.executable).parent
 
 
@@ -67,63 +69,43 @@ def write_two(folder: Path) -> Path:
     return folder
 
 
-def git_status(folder: Path) -> str:
-    words = ["git", "status", "--porcelain", "--untracked-files=all"]
-    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout
-
-
-@dataclass
-class Repository:
-    """A repository with both plans, and what was found in it after each run."""
-
-    root: Path
-    statuses: list[str]
-    """Result of `git status` before the first run, after it, and with a file of the user."""
-    reports: dict[str, bytes]
-    """Failure reports before the run of the green plan: one of the red plan, and two of the user."""
-
-
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """Return a repository in which the red plan was verified, then the green one, which has a baseline."""
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository in which the red plan was verified, then the green one, which has a baseline.
+
+    In between, the user has written files beside the failure reports.
+    """
     root = write_two(tmp_path_factory.mktemp("repository") / "shop")
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-    statuses = [git_status(root)]
     unchanged = ("-p", "no:cacheprovider")
     assert run("planverify", "baseline", "a.yaml", cwd=root, PYTHONDONTWRITEBYTECODE="1").returncode == 0
     assert verify("b.yaml", *unchanged, cwd=root, PYTHONDONTWRITEBYTECODE="1").returncode == 1
-    statuses.append(git_status(root))
-    diagnostics = root / "diagnostics"
-    (diagnostics / "mine.txt").touch()
-    statuses.append(git_status(root))
-    (diagnostics / "mine_failure_report.json").write_text("mine")
-    (diagnostics / "list_failure_report.json").write_text("[]")
-    reports = {path.name: path.read_bytes() for path in diagnostics.glob("*.json")}
-    assert verify("a.yaml", *unchanged, cwd=root).returncode == 0
-    return Repository(root, statuses, reports)
+    for name, text in OF_THE_USER.items():
+        (root / "diagnostics" / name).write_text(text)
+    assert verify("a.yaml", *unchanged, cwd=root, PYTHONDONTWRITEBYTECODE="1").returncode == 0
+    return root
 
 
 # -- plans that share a folder -----------------------------------------------------------------------
 
 
-def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(repository: Repository) -> None:
-    root = repository.root
+def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(repository: Path) -> None:
     for command in ("next", "status"):
-        of_a, of_b = (planner(command, plan, cwd=root) for plan in ("a.yaml", "b.yaml"))
+        of_a, of_b = (planner(command, plan, cwd=repository) for plan in ("a.yaml", "b.yaml"))
         assert (of_a.err, of_b.err) == ("", "")
         assert "another version" not in of_a.out + of_b.out
-    assert "3 of 3 todos done" in planner("next", "a.yaml", cwd=root).out
-    assert "0 of 1 todo done, 1 failed" in planner("next", "b.yaml", cwd=root).out
-    assert "✗ failed" in planner("status", "b.yaml", "it", cwd=root).out
-    assert read(root / ".planverify/outcomes.json")["plans"][0]["path"] == "a.yaml"
-    (failure,) = read(root / ".planverify/plans/shop%2Fb/outcomes.json")["outcomes"][0]["failures"]
+    assert "3 of 3 todos done" in planner("next", "a.yaml", cwd=repository).out
+    assert "0 of 1 todo done, 1 failed" in planner("next", "b.yaml", cwd=repository).out
+    assert "✗ failed" in planner("status", "b.yaml", "it", cwd=repository).out
+    assert read(repository / ".planverify/outcomes.json")["plans"][0]["path"] == "a.yaml"
+    (failure,) = read(repository / ".planverify/plans/shop%2Fb/outcomes.json")["outcomes"][0]["failures"]
     assert failure["since"] == "unknown", "only a has a baseline"
-    baselines = [path.parent.name for path in root.glob(".planverify/plans/*/baseline.json")]
+    baselines = [path.parent.name for path in repository.glob(".planverify/plans/*/baseline.json")]
     assert baselines == ["shop%2Fa"]
 
 
-def test_last_failed_uses_the_failures_of_the_same_plan(repository: Repository, tmp_path: Path) -> None:
-    root = Example(repository.root).copied_to(tmp_path / "copy").root
+def test_last_failed_uses_the_failures_of_the_same_plan(repository: Path, tmp_path: Path) -> None:
+    root = Example(repository).copied_to(tmp_path / "copy").root
 
     assert verify("b.yaml", "--lf", cwd=root).returncode == 1
     (outcome,) = read(root / ".planverify/plans/shop%2Fb/outcomes.json")["outcomes"]
@@ -224,34 +206,30 @@ def test_a_selector_that_the_locale_cannot_encode_is_refused_with_a_remedy(tmp_p
 # -- reports of failed todos -------------------------------------------------------------------------
 
 
-def test_git_status_ignores_the_files_of_a_run(repository: Repository) -> None:
-    before, after_run, with_own_file = repository.statuses
+def test_git_status_ignores_the_files_of_a_run(repository: Path) -> None:
+    words = ["git", "status", "--porcelain", "--untracked-files=all"]
+    shown = subprocess.run(words, cwd=repository, check=True, capture_output=True, text=True).stdout
 
-    assert "it_failure_report.json" in repository.reports
-    assert after_run == before
-    assert "diagnostics/mine.txt" in with_own_file
+    assert shown.split()[1::2] == ["a.yaml", "b.yaml", "diagnostics/mine.txt", "test_it.py"]
 
 
-def test_failure_reports_of_other_plans_or_the_user_are_kept(repository: Repository) -> None:
-    assert repository.reports.keys() == {f"{name}_failure_report.json" for name in ("it", "mine", "list")}
-    for name, content in repository.reports.items():
-        assert (repository.root / "diagnostics" / name).read_bytes() == content
+def test_failure_reports_of_other_plans_or_the_user_are_kept(repository: Path) -> None:
+    assert read(repository / "diagnostics/it_failure_report.json")["plan"]["todo_list_id"] == "shop/b"
+    for name, text in OF_THE_USER.items():
+        assert (repository / "diagnostics" / name).read_text() == text
 
 
 def test_a_failure_report_is_removed_when_its_todo_passes(tmp_path: Path) -> None:
-    tests = "def test_a(): {0}\ndef test_b(): {0}\ndef test_c(): {0}\n"
-    example = Example(tmp_path, {"test_it.py": tests.format("assert 0")})
+    example = Example(tmp_path, {"test_it.py": "".join(f"def test_{name}(): pass\n" for name in "abc")})
     example.plan(*(todo(name, f"pytest test_it.py::test_{name}") for name in "abc"))
-    reports = tmp_path / "diagnostics"
-    example.write({"diagnostics/d_failure_report.json": "{}"})
-    verify("plan.yaml", cwd=tmp_path)
-    names = [f"{name}_failure_report.json" for name in "abcd"]
-    assert sorted(os.listdir(reports)) == names, "an existing folder gets no .gitignore"
-    example.write({"test_it.py": tests.format("pass")})
+    for name in "abc":
+        report = {"plan": {"todo_list_id": "example"}, "todo": {"id": name}}
+        example.write({f"diagnostics/{name}_failure_report.json": json.dumps(report)})
 
     verify("plan.yaml::a,c", "-k", "test_a", cwd=tmp_path)
 
-    assert sorted(os.listdir(reports)) == names[1:], "neither b nor c was run"
+    left = {path.name for path in (tmp_path / "diagnostics").iterdir()}
+    assert left == {"b_failure_report.json", "c_failure_report.json"}, "neither b nor c was run"
 
 
 # -- runs and their folder ---------------------------------------------------------------------------
@@ -279,10 +257,10 @@ def test_simultaneous_runs_have_separate_journals_and_valid_outcomes(tmp_path: P
     assert document["run"]["run_id"] in {run.name for run in example.runs}
 
 
-def test_the_planverify_folder_is_git_ignored_and_private(repository: Repository):
-    example = Example(repository.root)
+def test_the_planverify_folder_is_git_ignored_and_private(repository: Path):
+    example = Example(repository)
 
-    assert "*" in (repository.root / ".planverify/.gitignore").read_text().splitlines()
+    assert "*" in (repository / ".planverify/.gitignore").read_text().splitlines()
     private = [example.outcome_file, *example.runs]
     assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in private} == {0}
 

@@ -151,6 +151,12 @@ def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) ->
     assert {entry.name for entry in path.parent.iterdir()} == {".gitignore", path.name}
 
 
+def test_existing_folder_for_reports_gets_no_gitignore(tmp_path: Path) -> None:
+    (tmp_path / "diagnostics").mkdir()
+    path = write_failure_report({}, root=tmp_path, name="a")
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_only_the_report_of_the_same_plan_and_todo_is_removed(plan: LoadedPlan) -> None:
     outcome = samples.TODOS["t2_indicators"]
     data = failure_report(outcome, [evidence()], plan=plan)
