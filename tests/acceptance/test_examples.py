@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import hashlib
 import json
 import re
@@ -188,7 +187,7 @@ def test_the_examples_differ_only_in_the_rsi_and_in_their_names():
     momentum, rsi_bug = CHECKOUT / "examples/momentum", CHECKOUT / "examples/rsi_bug"
 
     making_the_data = {"fixtures/make_sample.py", "tests/test_fixtures.py"}
-    assert differences(filecmp.dircmp(momentum, rsi_bug)) == {
+    assert {name for name, _ in contents(momentum) ^ contents(rsi_bug)} == {
         "README.md",
         "indicators/rsi.py",
         "plan.yaml",
@@ -198,17 +197,11 @@ def test_the_examples_differ_only_in_the_rsi_and_in_their_names():
     assert ours == theirs
 
 
-def differences(compared: filecmp.dircmp[str], prefix: str = "") -> set[str]:
-    """Return the paths that one side lacks or that differ in content, except files left by a run."""
-    _, unequal, unreadable = filecmp.cmpfiles(
-        compared.left, compared.right, compared.common_files, shallow=False
-    )
-    names = {*compared.left_only, *compared.right_only, *unequal, *unreadable} - set(LEFT_BEHIND)
-    found = {prefix + name for name in names}
-    for name, below in compared.subdirs.items():
-        if name not in LEFT_BEHIND:
-            found |= differences(below, f"{prefix}{name}/")
-    return found
+def contents(folder: Path) -> set[tuple[str, bytes]]:
+    """Return the path and content of each file, except files left by a run."""
+    names = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    kept = (name for name in names if not {*LEFT_BEHIND} & {*name.parts})
+    return {(name.as_posix(), (folder / name).read_bytes()) for name in kept}
 
 
 def lines_without_names(plan: Path) -> list[str]:

@@ -413,9 +413,7 @@ def merged(folder: Path, *, clean: bool = False) -> list[str]:
     [
         (["passed"], "passed", ["a0"]),
         (["passed"], "failed", ["b"]),
-        (["failed"], "passed", ["a0"]),
         (["broken"], "failed", ["a0"]),
-        (["skipped"], "passed", ["a0"]),
         (["failed", "passed"], "passed", ["a0", "a1"]),
     ],
 )

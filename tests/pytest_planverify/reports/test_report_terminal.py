@@ -500,7 +500,6 @@ def test_external_text_cannot_control_the_terminal() -> None:
     assert not re.search(r"[^\n -~✓✗–·…│\ufffd]", shown)
 
 
-Texts = st.SearchStrategy[str]
 ANY_TEXTS = st.text(max_size=60) | st.sampled_from(
     ["日本語のテスト" * 8, "e\u0301" * 50, "word " * 30, "x" * 300, "\ud800"]
 )
@@ -511,17 +510,8 @@ PROSE = SHORT_TEXTS | st.sampled_from(["word " * 30, "日本 " * 30])
 
 
 PROSE_KEYS = {"title", "reason", "stack_trace_head", "suggestion", "because", "notes"}
-NAME_KEYS = {
-    "todo_id",
-    "id",
-    "nodeid",
-    "cmd",
-    "check_id",
-    "rule",
-    "tests",
-    "top_failing_tests",
-    "blocked_by",
-}
+NAME_KEYS = {"todo_id", "id", "nodeid", "cmd", "check_id", "rule"}
+NAME_KEYS |= {"tests", "top_failing_tests", "blocked_by"}
 WHOLE = {("checks", "title"), ("tests", "reason")}
 """Prose fields that are shown in full, because they may be a command to copy."""
 
@@ -529,7 +519,9 @@ SAMPLES = [samples.green_document(), samples.red_document(), samples.mixed_docum
 
 
 @st.composite
-def documents(draw: st.DrawFn, names: Texts, prose: Texts) -> OutcomeDocument:
+def documents(
+    draw: st.DrawFn, names: st.SearchStrategy[str], prose: st.SearchStrategy[str]
+) -> OutcomeDocument:
     """Draw a document with other names and prose, and other states, verdicts, durations and exit status."""
 
     def rewritten(value: Any, key: str = "") -> Any:
