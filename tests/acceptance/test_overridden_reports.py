@@ -25,8 +25,8 @@ FILES = read_bundle(Path(__file__).parents[1] / "support/overridden_reports.txt"
 }
 
 
-@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2")], ids=["folded", "workers"])
-def turned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
+@pytest.fixture(scope="module")
+def turned(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(tmp_path_factory.mktemp("turned"), FILES)
     example.plan(
         *(
@@ -36,7 +36,7 @@ def turned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         todo("again", "pytest again"),
         todo("honest", "pytest honest"),
     )
-    return example.verify("--planverify-confirm=0", *request.param, measured=not request.param)
+    return example.verify("--planverify-confirm=0")
 
 
 @pytest.mark.parametrize("name", HOOKS)
