@@ -132,27 +132,26 @@ def test_agent_writes_during_a_write_of_the_run_are_still_restored(kept: Kept):
     assert kept.records.put_back() == ([".planverify/answers.json"], False)
 
 
-@pytest.mark.parametrize("removed", [".planverify", ".planverify/harness/objects.git/objects"])
-def test_tree_cleaned_by_an_agent_is_not_forgery_and_can_be_restored(kept: Kept, removed: str):
+@pytest.mark.parametrize(
+    ("name", "is_moved"),
+    [
+        (".planverify", False),
+        (".planverify/harness/objects.git/objects", False),
+        (".planverify", True),
+        (".planverify/harness", True),
+    ],
+)
+def test_tree_cleaned_or_moved_behind_a_link_is_not_forgery_and_can_be_restored(
+    kept: Kept, name: str, is_moved: bool
+):
     before = kept.snapshots.take("turn")
     kept.records.keep_copy()
     log = kept.log.read_bytes()
-    shutil.rmtree(kept.root / removed)
-    (kept.root / "plan.yaml").unlink()
-
-    assert kept.records.put_back() == ([], True)
-
-    kept.snapshots.restore(before)
-    assert (kept.root / "plan.yaml").exists()
-    assert (kept.log.read_bytes(), (kept.run / "plan.yaml").read_text()) == (log, "the plan")
-
-
-@pytest.mark.parametrize("name", [".planverify", ".planverify/harness"])
-def test_records_that_were_moved_behind_a_link_are_restored_in_their_place(kept: Kept, name: str):
-    before = kept.snapshots.take("turn")
-    kept.records.keep_copy()
-    (kept.root / name).rename(kept.root / "moved")
-    (kept.root / name).symlink_to(kept.root / "moved", target_is_directory=True)
+    if is_moved:
+        (kept.root / name).rename(kept.root / "moved")
+        (kept.root / name).symlink_to(kept.root / "moved", target_is_directory=True)
+    else:
+        shutil.rmtree(kept.root / name)
     (kept.root / "plan.yaml").unlink()
 
     assert kept.records.put_back() == ([], True)
@@ -160,7 +159,7 @@ def test_records_that_were_moved_behind_a_link_are_restored_in_their_place(kept:
     assert not (kept.root / name).is_symlink()
     kept.snapshots.restore(before)
     assert (kept.root / "plan.yaml").exists()
-    assert (kept.run / "plan.yaml").read_text() == "the plan"
+    assert (kept.log.read_bytes(), (kept.run / "plan.yaml").read_text()) == (log, "the plan")
 
 
 @pytest.mark.parametrize("forged", ["HEAD", "config", "index", "objects", "refs/planverify/shop"])
