@@ -67,19 +67,3 @@ def test_failing_project_gets_the_expected_diagnosis(
         assert diagnosis.rule == case.rule
     assert case.says in diagnosis.suggestion
     assert Evidence.model_validate_json(evidence.model_dump_json()) == evidence
-
-
-def test_signature_is_independent_of_folder_and_lines(pytester: pytest.Pytester) -> None:
-    product = "def total(xs):\n    raise ValueError(f'bad {xs} in {__file__}')\n"
-    test = "from {name}.cart import total\ndef test_total():\n    total({{1, 'a', None}})\n"
-    signatures: set[str] = set()
-    for at, name in enumerate(("shop", "deeper/place")):
-        package = f"pkg{at}"
-        files = {
-            f"{name}/{package}/__init__.py": "",
-            f"{name}/{package}/cart.py": "\n" * at * 7 + product,
-            f"{name}/test_cart{at}.py": "\n" * at * 3 + test.format(name=package),
-        }
-        evidence = capture(pytester, files, f"{name}/test_cart{at}.py").first
-        signatures.add(diagnose(evidence).signature)
-    assert len(signatures) == 1
