@@ -87,10 +87,8 @@ EDITED = NEW.model_copy(
 )
 REMARK = Hunk(path="shop/b.py", line=3, added=1, side=Side.PRODUCT, text="+# a remark")
 EDITED_DATA = Hunk(path="tests/data/large.json", line=2, removed=1, text=" [\n-1,\n 2]")
-REFUSES = from_product("raise TypeError('must be positive')")
 UNFIXED_TEXT = "-def full():\n+def whole():"
 UNFIXED = Hunk(path="tests/conftest.py", line=5, added=1, removed=1, side=Side.TEST, text=UNFIXED_TEXT)
-UNDEFINED = error("NameError", "name 'io' is not defined", TEST, PRODUCT, name="io")
 BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
 
 CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
@@ -106,35 +104,19 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("data of the tests, only changed", seen(DATA, files=("tests/data/large.json",), hunks=(EDITED_DATA,)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
     ("part of a module, by the change", seen(PART, files=("tests/test_cart.py",)), C.IMPORT_ERROR, Owner.TEST, "dependency-missing"),
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
-    ("an edited test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(EDITED,)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("an edited test beside a remark", seen(ASSERTION, hunks=(EDITED, REMARK), **BY_CHANGE), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("program, unchanged", seen(MISSING, files=("shop/other.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-not-on-path"),
-    ("program, named by the change", seen(MISSING, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
-    ("variable, unchanged", seen(VARIABLE), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-not-set"),
     ("variable, read by the change", seen(VARIABLE, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
-    ("expectation, only tests changed", seen(ASSERTION, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("expectation, other tests changed", seen(ASSERTION, files=("tests/test_b.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("expectation, a helper of the tests changed", seen(ASSERTION, files=("tests/helpers.py",)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
-    ("expectation, data changed too", seen(ASSERTION, files=("tests/test_cart.py", "rates.json")), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
-    ("expectation, product changed too", seen(ASSERTION, files=("tests/test_cart.py", "shop/b.py")), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("fixture, nothing known", seen(LOOKUP, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
-    ("fixture, tests changed", seen(LOOKUP, files=("tests/conftest.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
-    ("mark, tests changed", seen(MARK, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
     ("mark, unchanged", seen(MARK), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
     ("coroutine of the change", seen(ASYNC, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
     ("coroutine, unchanged", seen(ASYNC), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
-    ("denied, unchanged", seen(DENIED, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("denied to the change", seen(DENIED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "refused-to-changed-code"),
     ("denied to a new test", seen(DENIED, files=("shop/cart.py", "tests/test_cart.py")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
-    ("kind, product changed", seen(KIND, files=("shop/cart.py",)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product"),
     ("kind, only tests changed", seen(KIND, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "product-misled-by-tests"),
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
-    ("git, started by the change", seen(GIT, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
-    ("local name", seen(error("UnboundLocalError", "cannot access local variable 'y' where", TEST, PRODUCT, bases="NameError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
-    ("class of the error, as before", seen(error("TypeError", "must be positive", TEST, REFUSES), files=("shop/cart.py",)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product"),
-    ("fixture, removed", seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
-    ("undefined name", seen(UNDEFINED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
-    ("memory, unchanged", seen(error("MemoryError", "", TEST, PRODUCT), confirmations=({"where": "alone", "passed": False},) * 2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("memory, another change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/b.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
@@ -155,7 +137,6 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("name that no Python has", seen(error("ImportError", "cannot import name 'overide' from 'typing' (/usr/lib/typing.py)", TEST, PRODUCT, name="typing"), files=("shop/cart.py",)), C.IMPORT_ERROR, Owner.PRODUCT, "import-failed"),
     ("no home", seen(error("RuntimeError", "Could not determine home directory.", TEST, PRODUCT, stdlib("pathlib"))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
     ("no account", seen(error("KeyError", "'getpwuid(): uid not found: 77'", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
-    ("device", seen(error("OSError", "[Errno 5] Input/output error", TEST, PRODUCT, errno=5)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("socket of the machine", seen(error("FileNotFoundError", "[Errno 2] no", TEST, from_product("wire.connect(place)"), bases=OS, errno=2)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("versions", seen(error("pkg_resources.VersionConflict", "x", TEST)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
 )  # fmt: skip
