@@ -106,6 +106,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("an edited test beside a remark", seen(ASSERTION, hunks=(EDITED, REMARK), **BY_CHANGE), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("program, unchanged", seen(MISSING, files=("shop/other.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-not-on-path"),
+    ("program, named by the change", seen(MISSING, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
     ("variable, read by the change", seen(VARIABLE, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
     ("expectation, other tests changed", seen(ASSERTION, files=("tests/test_b.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("expectation, a helper of the tests changed", seen(ASSERTION, files=("tests/helpers.py",)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),

@@ -27,7 +27,6 @@ class Case:
     args: tuple[str, ...] = ()
     says: str = ""
     """A substring of the expected suggestion."""
-    needs_pytest: int = 8
 
 
 CASES: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
@@ -55,8 +54,6 @@ def _shown(location: Location | None, like: str | None) -> str | None:
 def test_failing_project_gets_the_expected_diagnosis(
     pytester: pytest.Pytester, expected: str, case: Case
 ) -> None:
-    if pytest.version_tuple < (case.needs_pytest,):
-        pytest.skip(f"needs pytest {case.needs_pytest}")
     package = {"shop/__init__.py": ""} if any(path.startswith("shop/") for path in case.files) else {}
     evidence = capture(pytester, package | case.files, *case.args).first
     diagnosis = diagnose(evidence)
