@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from baseline_samples import commit_all
-from documented_commands import PLUGINS_OF_A_READER
-from killed_runs import Ended, fresh, moments, run_killed, run_unkilled
+from killed_runs import ended_normally, fresh, moments, run_killed
 from module_project import PYTEST_INI, write_files
-from real_command import FULL, PLAIN_TERMINAL, PYTHON, Finished, outer_environment, unmeasured
-from test_run_with_agents import HONEST, PLAN, RIGHT, agent, project, pytestmark, run, run_forked
+from real_command import FULL, PYTHON
+from test_run_with_agents import HONEST, PLAN, RIGHT, agent, carry_out, project, pytestmark, run, run_forked
 from text_bundles import read_bundle
 
 __all__ = ["project", "pytestmark"]
@@ -30,17 +26,7 @@ for path in map(pathlib.Path, glob.glob('.planverify/harness/*/plan.yaml')):
 CHEATS = {
     "edits the plan of the run": FORGED_PLAN,
     "rewrites the test": "write('tests/test_NAME.py', 'def test_gross(): pass')",
-    "deletes the test": "os.remove('tests/test_NAME.py')",
-    "skips the test": (
-        "write('tests/test_NAME.py', 'import pytest\\n@pytest.mark.skip\\ndef test_gross(): assert 0')"
-    ),
     "adds a conftest": f"write('conftest.py', {HOOK!r})",
-    "adds a conftest beside the tests": f"write('tests/conftest.py', {HOOK!r})",
-    "configures pytest": f"write('shop/fake.py', {HOOK!r}); "
-    "write('pytest.ini', '[pytest]\\npythonpath = .\\naddopts = -p shop.fake')",
-    "adds a pyproject": "write('pyproject.toml', '[tool.pytest.ini_options]\\naddopts = \"--co\"')",
-    "adds a sitecustomize": "write('sitecustomize.py', 'import os; os._exit(0)')",
-    "hides a module of pytest": "write('_pytest.py', '')",
     "ends the process with 0": "write('shop/NAME.py', 'import sys\\nsys.exit(0)')",
     "ends the process at once": "write('shop/NAME.py', 'import os\\ndef gross(net): os._exit(0)')",
     "replaces the test while it runs": (
@@ -132,7 +118,7 @@ def test_an_agent_that_ends_the_loop_completes_nothing(tmp_path: Path, monkeypat
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed run leaves its copies there
     root = tmp_path / "project"
     command = make_project(root, {ENDS_THE_LOOP: ENDS_THE_LOOP})
-    done = run(root, "run", "plan.yaml", "--agent", command)
+    done = run_forked(root, "run", "plan.yaml", "--agent", command)
     assert done.exit_code != 0, str(done)
     assert "1 of 1 todo done" not in done.output
     assert "Traceback" not in done.output
@@ -151,7 +137,7 @@ def test_only_runs_the_selected_todo_and_its_dependencies_and_a_todo_that_passes
     (project / path).write_text(text)  # blocked at first, as its dependency fails
     words = ("--only", "basket", "--max-turns", "1")
 
-    done = run(project, "run", "plan.yaml", *words, "--agent", agent(project, HONEST))
+    done = carry_out(project, HONEST, *words)
 
     assert done.exit_code == 0, done.output
     assert "because others depend on them: price" in done.output
@@ -168,7 +154,7 @@ def test_only_runs_the_selected_todo_and_its_dependencies_and_a_todo_that_passes
 def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(
     project: Path, code: str, words: tuple[str, ...], said: str
 ) -> None:
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, code), *words)
+    done = carry_out(project, code, *words)
 
     assert done.exit_code == 12, done.output
     assert said in done.output
@@ -180,52 +166,25 @@ def test_a_limit_of_the_plan_halts_the_run_and_an_option_cannot_raise_it(project
     (project / "plan.yaml").write_text(text + "metadata: {budget: {new_files: 0}}\n")
     code = f"open('shop/more.py', 'w')\n{HONEST}"
 
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, code), "--max-new-files", "50")
+    done = carry_out(project, code, "--max-new-files", "50")
 
     assert done.exit_code == 12, done.output
     assert "new_files stays at 0, the limit of the plan" in done.output
     assert "new_files: 1" in done.output
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--only", "prise"), "did you mean 'price'?"),
-        (("--resume", "--max-turns", "5"), "remove --only and --max-…"),
-        (("--max-turns", "-1"), "Invalid value"),
-    ],
-)
-def test_invalid_run_limits_and_selections_are_usage_errors(
-    project: Path, words: tuple[str, ...], said: str
-) -> None:
-    done = run_forked(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *words)
-    assert done.exit_code == 2
-    assert said in done.output
-
-
 MOMENTS = 4 if FULL else 1
 """Number of kills for each number of jobs."""
-
-
-@pytest.fixture(scope="module")
-def unkilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, float]:
-    """Return the result of a run that is not killed, and its duration in seconds."""
-    return run_unkilled(tmp_path_factory.mktemp("unkilled"), jobs=2)
+SECONDS = 3.0
+"""Approximate duration of a run that is not killed."""
 
 
 @pytest.mark.parametrize("jobs", [1, 2] if FULL else [2])  # one at a time: test_run_with_agents.py
-def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(
-    unkilled: tuple[Ended, float], tmp_path: Path, jobs: int
-):
-    wanted, seconds = unkilled
-    assert wanted.status == 0
-    assert wanted.finished == wanted.done == {"left": 1, "right": 1}
-    for number, at in enumerate(moments(MOMENTS, seconds, seed=jobs)):
+def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(tmp_path: Path, jobs: int):
+    wanted = ended_normally(tmp_path / "wanted")
+    for number, at in enumerate(moments(MOMENTS, SECONDS, seed=jobs)):
         place = fresh(tmp_path / str(number))
         got, _ = run_killed(place, jobs, at)
-        others = {path: text for path, text in got.files.items() if wanted.files.get(path) != text}
-        gone = wanted.files.keys() - got.files.keys()
-        assert (others, gone) == ({}, set()), at
         assert got == wanted, (at, (place / "output.txt").read_text())
 
 
@@ -235,28 +194,6 @@ SOLUTION = read_bundle(EDITOR_AGENT.parent / "solution.txt")
 TODOS, MISTAKES = (29, 12) if FULL else (1, 1)
 """Number of todos, and number of todos whose first attempt fails."""
 PLURAL = "s" if FULL else ""
-
-
-def editor_run(root: Path, *words: str, limit: float) -> Finished:
-    inherited = outer_environment()
-    scripts = str(Path(sys.executable).parent)
-    only_required = {
-        "PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)]),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_PLUGINS": ",".join(PLUGINS_OF_A_READER),
-    }
-    done = subprocess.run(
-        [str(Path(scripts) / "planverify"), *words],
-        cwd=root,
-        env=unmeasured(inherited) | PLAIN_TERMINAL | only_required,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=limit,
-        check=False,
-    )
-    return Finished(exit_code=done.returncode, output=done.stdout)
 
 
 @pytest.fixture
@@ -269,8 +206,9 @@ def test_an_agent_that_repairs_by_its_brief_completes_all_todos(example: Path):
     if not FULL:  # only the first todo of the first phase
         for name, second in (("plan.yaml", "navigation"), ("phases/buffer.yaml", "text")):
             (example / name).write_text((example / name).read_text().partition(f"  - id: {second}\n")[0])
+        (example / "pytest.ini").write_text(PYTEST_INI)
     command = f"{PYTHON} {shlex.quote(str(EDITOR_AGENT))} {{json}}"
-    done = editor_run(example, "run", "plan.yaml", "--json", "--agent", command, limit=900)
+    done = run(example, "run", "plan.yaml", "--json", "--agent", command, timeout=900)
     assert done.exit_code == 0, str(done)
     told = [json.loads(line) for line in done.output.splitlines()]
     seen: dict[str, bool] = {}
@@ -290,10 +228,10 @@ def test_an_agent_that_repairs_by_its_brief_completes_all_todos(example: Path):
 
 
 def test_the_plan_has_no_findings_and_its_solution_passes(example: Path):
-    checked = editor_run(example, "validate", "plan.yaml", limit=60)
+    checked = run_forked(example, "validate", "plan.yaml")
     assert (checked.exit_code, checked.output) == (0, "ready: no findings\n")
 
     for name, text in SOLUTION.items():
         (example / name).write_text(text, encoding="utf-8")
-    solved = editor_run(example, "verify", "plan.yaml", limit=120)
+    solved = run_forked(example, "verify", "plan.yaml")
     assert (solved.exit_code, "37 done" in solved.output) == (0, True), str(solved)

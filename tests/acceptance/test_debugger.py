@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from baseline_samples import commit_all
-from test_run_with_agents import agent, project, run  # noqa: F401
+from test_run_with_agents import agent, project, run_forked  # noqa: F401
 
 from pytest_planverify.harness import debugger
 
@@ -41,7 +41,9 @@ def test_the_coder_continues_with_the_findings_of_the_debugger(project: Path):  
     (project / "plan.yaml").write_text(PLAN)
     commit_all(project)
 
-    done = run(project, "run", "plan.yaml", "--agent", f"coder={agent(project, RIGHT_ONLY_WITH_FINDINGS)}")
+    done = run_forked(
+        project, "run", "plan.yaml", "--agent", f"coder={agent(project, RIGHT_ONLY_WITH_FINDINGS)}"
+    )
 
     assert done.exit_code == 0, done.output
     assert (project.parent / "told.txt").exists(), done.output
@@ -79,6 +81,9 @@ RED = {
     "check_id": "tests[0]",
     "tests": ["tests/test_price.py::test_gross"],
 }
+
+
+PRICE, IGNORED = "shop/price.py", "notes/mine.py"
 
 
 @pytest.fixture
@@ -120,40 +125,32 @@ def test_the_debugger_reports_a_check_without_a_command(shop: Path):
     )
 
 
-@pytest.mark.parametrize(("globs", "is_fixed"), [(["shop/**"], True), (["docs/**"], False)])
-def test_lint_errors_are_fixed_only_in_allowed_files(shop: Path, globs: list[str], is_fixed: bool):
-    plan = (shop / "plan.yaml").read_text().replace("[pytest tests/test_price.py]", "[ruff check shop]")
-    (shop / "plan.yaml").write_text(plan)
-    (shop / "shop/price.py").write_text("import os\n\n\ndef gross(net):\n    return net\n")
-    commit_all(shop)
-
-    report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"}, allowed_files=globs)
-
-    assert report["repaired"] is is_fixed
-    assert ("import os" in (shop / "shop/price.py").read_text()) is not is_fixed
-    assert report["notes"].startswith("Ran ruff check --fix") is is_fixed
-
-
 @pytest.mark.parametrize(
-    ("command", "faulty", "is_fixed"),
-    [("ruff check .", "shop/price.py", True), ("ruff check shop notes/mine.py", "notes/mine.py", False)],
-    ids=["below the root", "named by the command"],
+    ("command", "bounds", "faulty", "is_fixed"),
+    [
+        pytest.param("ruff check shop", {"allowed_files": ["shop/**"]}, PRICE, True, id="allowed"),
+        pytest.param("ruff check shop", {"allowed_files": ["docs/**"]}, PRICE, False, id="not allowed"),
+        pytest.param("ruff check .", {}, PRICE, True, id="beside an ignored file"),
+        pytest.param(f"ruff check shop {IGNORED}", {}, IGNORED, False, id="ignored, but named"),
+    ],
 )
-def test_a_repair_leaves_files_alone_that_git_ignores(
-    shop: Path, command: str, faulty: str, is_fixed: bool
+def test_lint_errors_are_fixed_only_in_allowed_files_that_git_does_not_ignore(
+    shop: Path, command: str, bounds: dict[str, Any], faulty: str, is_fixed: bool
 ):
     plan = (shop / "plan.yaml").read_text().replace("[pytest tests/test_price.py]", f"[{command}]")
     (shop / "plan.yaml").write_text(plan)
     (shop / ".gitignore").write_text(".planverify/\nnotes/\n")
     (shop / "notes").mkdir()
-    for file in {faulty, "notes/mine.py"}:
+    for file in {faulty, IGNORED}:
         (shop / file).write_text("import sys\n")
     commit_all(shop)
 
-    report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"})
+    report = turn(shop, {"category": "LINT_ERROR", "check_id": "tests[0]"}, **bounds)
 
     assert report["repaired"] is is_fixed
-    assert (shop / "notes/mine.py").read_text() == "import sys\n"
+    assert report["notes"].startswith("Ran ruff check --fix") is is_fixed
+    assert ((shop / faulty).read_text() == "") is is_fixed
+    assert (shop / IGNORED).read_text() == "import sys\n"
 
 
 def test_a_missing_init_file_is_created_only_in_allowed_files(shop: Path):
@@ -168,10 +165,3 @@ def test_a_missing_init_file_is_created_only_in_allowed_files(shop: Path):
     assert turn(shop, failure, allowed_files=["shop/**"])["repaired"] is False
     assert turn(shop, failure, allowed_files=["tests/**"])["repaired"] is True
     assert (shop / "tests/__init__.py").read_text() == ""
-
-
-def test_the_built_in_debugger_is_refused_for_other_roles(project: Path):  # noqa: F811
-    done = run(project, "run", "plan.yaml", "--agent", "coder=builtin")
-
-    assert done.exit_code == 4
-    assert "write --agent debugger=builtin" in done.output

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import subprocess
-import time
+import tempfile
 from pathlib import Path
 
 import pytest
 from baseline_samples import commit_all
 from module_project import write_module_project
-from real_command import PYTHON, Finished, planverify_words
-from test_run_with_agents import agent, run, run_forked, surroundings
+from test_run_with_agents import (
+    agent,
+    assert_ended_as_resumable,
+    carry_out,
+    interrupt,
+    run,
+    run_forked,
+    start,
+)
 
 from planner.errors import PlannerError
 from pytest_planverify.harness.turns import TurnPool
@@ -67,12 +73,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))  # for forks of this process
     return folder
 
 
 def test_parallel_turns_are_merged_and_work_that_conflicts_is_repeated(tmp_path: Path, temporary: Path):
     root = make_project(tmp_path / "project", limited=False)
-    done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, MEETING + SHARING))
+    done = carry_out(root, MEETING + SHARING, "--jobs", "2")
     assert done.exit_code == 0, str(done)
     assert "completed: 2 of 2 todos done, 3 turns" in done.output
     assert "right: what was merged meanwhile changes shop/__init__.py otherwise" in done.output
@@ -93,7 +100,7 @@ def test_parallel_turns_are_merged_and_work_that_conflicts_is_repeated(tmp_path:
 def test_a_turn_outside_its_limits_leaves_the_tree_as_it_was(tmp_path: Path, code: str):
     root = make_project(tmp_path / "project")
     cheat = f"import os, sys\nsys.argv[0] = os.path.dirname(sys.argv[0]) + '/project'\n{code}.write('')\n"
-    done = run(root, "run", "plan.yaml", *ONE_OF_TWO, "--agent", agent(root, cheat))
+    done = carry_out(root, cheat, *ONE_OF_TWO)
     assert done.exit_code == 13, str(done)
     assert "the turn is undone" in done.output
     assert changed(root) == []
@@ -116,20 +123,19 @@ def test_what_turns_wrote_past_their_trees_is_restored_even_after_termination(tm
         "ready.touch()\n"
         "time.sleep(60)\n"
     )
-    done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, code))
+    done = carry_out(root, code, "--jobs", "2")
     assert done.exit_code == 13, str(done)
     assert "the turn is undone" in done.output
     assert changed(root) == []
 
     (back,) = re.findall(r"to get the changes back: planverify (undo plan.yaml --to \w+)", done.output)
-    undone = run(root, *back.split())
+    undone = run_forked(root, *back.split())
     assert undone.exit_code == 0, str(undone)
     assert changed(root) == ["tests/test_left.py"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
-def test_an_interrupt_ends_agents_restores_files_and_prints_the_resume_command(
-    tmp_path: Path, temporary: Path, number: signal.Signals
+def test_a_closed_terminal_ends_agents_restores_files_and_prints_the_resume_command(
+    tmp_path: Path, temporary: Path
 ):
     root = make_project(tmp_path / "project")
     slow = (
@@ -138,32 +144,12 @@ def test_an_interrupt_ends_agents_restores_files_and_prints_the_resume_command(
         "pathlib.Path(__file__ + '.pid').write_text(str(os.getpid()))\n"
         "time.sleep(60)\n"
     )
-    process = subprocess.Popen(
-        planverify_words("run", "plan.yaml", *ONE_OF_TWO, "--agent", agent(root, slow)),
-        cwd=root,
-        env=surroundings(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
     pid = root.parent / "agent.py.pid"
-    try:
-        give_up = time.monotonic() + 120
-        while not (pid.exists() and pid.read_text()):
-            assert time.monotonic() < give_up, "no turn began"
-            time.sleep(0.05)
-        process.send_signal(number)
-        output, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    done = Finished(exit_code=process.returncode, output=output)
-    assert done.exit_code == 130, str(done)
-    last = done.output.splitlines()[-1].strip()
-    assert last.startswith("interrupted; resume with: planverify run plan.yaml --resume --agent ")
+    process = start(root, slow, *ONE_OF_TWO)
+    output = interrupt(process, lambda: pid.exists() and pid.read_text(), signal.SIGHUP)
+    assert_ended_as_resumable(process, output, pid)
     assert changed(root) == []
     assert list(temporary.glob("planverify-tree-*")) == []
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), 0)
 
 
 def test_workers_of_a_cluster_give_the_same_result_even_if_one_dies(tmp_path: Path):
@@ -203,18 +189,3 @@ def test_a_cluster_without_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPatc
     )
     with pytest.raises(PlannerError, match="no scheduler answers there"):
         TurnPool(2, "dask://127.0.0.1:1")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--executor", "celery"), "write threads or dask://HOST:PORT"),
-        (("--jobs", "0"), "--jobs"),
-    ],
-)
-def test_invalid_executor_options_are_refused(tmp_path: Path, words: tuple[str, ...], said: str):
-    write_module_project(tmp_path, ("left",), {})
-    done = run_forked(tmp_path, "run", "plan.yaml", "--agent", f"{PYTHON} x.py", *words)
-    assert done.exit_code in (2, 4), str(done)
-    assert said in done.output
-    assert "Traceback" not in done.output

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from baseline_samples import commit_all
 from module_project import PYTEST_INI
-from real_command import LEAN_TERMINAL, PYTHON, Finished, outer_environment, planverify_words
+from real_command import (
+    LEAN_TERMINAL,
+    PYTHON,
+    Finished,
+    outer_environment,
+    planverify_words,
+    unmeasured,
+    wait_until,
+)
 from real_planner import forked
 
 from pytest_planverify.checks.processes import start_time
@@ -85,18 +95,25 @@ def surroundings() -> dict[str, str]:
 PRICE = ("--only", "price")
 """Options that limit a run to one todo, where two would show no more."""
 
-WITHOUT_PROCESSES = {"undo", "next", "status", "explain", "history", "answer", "report"}
-"""Commands that start no other process, so that a fork of this one can run them."""
+importlib.import_module("pytest_planverify.harness.command")  # once, instead of in each forked process
 
 
 def run_forked(root: Path, *words: str) -> Finished:
-    """Run `planverify WORDS`, which start no other process or are refused, in a fork."""
-    ran = forked(words, root, program="planverify")
-    return Finished(exit_code=ran.status, output=ran.out + ran.err)
+    """Run `planverify WORDS` in a fork of this process, which saves the imports."""
+    with patch.dict(os.environ, unmeasured(surroundings()), clear=True):
+        ran = forked(words, root, program="planverify", merged=True)
+    return Finished(exit_code=ran.status, output=ran.out)
+
+
+WITHOUT_PROCESSES = {"undo", "next", "status", "explain", "history", "answer", "report"}
+"""Commands that start no other process, and need no interpreter of their own."""
 
 
 def run(root: Path, *words: str, timeout: float = 300, all_measured: bool = False) -> Finished:
-    """Run `planverify WORDS`; with ``all_measured``, coverage includes the verifications that it starts."""
+    """Run `planverify WORDS` in a new interpreter, for tests that need its command line or its time limit.
+
+    With ``all_measured``, coverage includes the verifications that it starts.
+    """
     if words[0] in WITHOUT_PROCESSES:
         return run_forked(root, *words)
     script = str(Path(sys.executable).with_name("planverify"))
@@ -114,10 +131,47 @@ def run(root: Path, *words: str, timeout: float = 300, all_measured: bool = Fals
     return Finished(exit_code=done.returncode, output=done.stdout)
 
 
+def carry_out(root: Path, code: str, *words: str) -> Finished:
+    """Run `planverify run plan.yaml WORDS` in a fork, with an agent that executes the code."""
+    return run_forked(root, "run", "plan.yaml", "--agent", agent(root, code), *words)
+
+
+def start(root: Path, code: str, *words: str) -> subprocess.Popen[str]:
+    """Start `planverify run plan.yaml WORDS` in a new interpreter, with a pipe for its output."""
+    return subprocess.Popen(
+        planverify_words("run", "plan.yaml", "--agent", agent(root, code), *words),
+        cwd=root,
+        env=surroundings(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def interrupt(process: subprocess.Popen[str], at_work: Callable[[], object], number: int) -> str:
+    """Send a signal to the process once the agent is at work; return its output when it has ended."""
+    try:
+        wait_until(at_work, seconds=120)
+        process.send_signal(number)
+        return process.communicate(timeout=60)[0]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def assert_ended_as_resumable(process: subprocess.Popen[str], output: str, agent_pid: Path) -> None:
+    """Assert that an interrupted run prints how to resume it, and that its agent has ended."""
+    assert process.returncode == 130, output
+    last = output.splitlines()[-1].strip()
+    assert last.startswith("interrupted; resume with: planverify run plan.yaml --resume --agent ")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(agent_pid.read_text()), 0)
+
+
 def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path):
     """Reports and the next decision use its last verification, not one from before the run."""
     commit_all(project)
-    assert run(project, "verify", "plan.yaml", "-q").exit_code == 1
+    assert run_forked(project, "verify", "plan.yaml", "-q").exit_code == 1
     done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST), all_measured=True)
     assert done.exit_code == 0, str(done)
     told = [json.loads(line) for line in done.output.splitlines()]
@@ -126,8 +180,8 @@ def test_an_honest_agent_completes_a_plan_and_leaves_only_its_work(project: Path
     status = subprocess.run(["git", "status", "--porcelain"], cwd=project, capture_output=True, text=True)
     assert status.stdout.split() == ["M", "shop/basket.py", "M", "shop/price.py"]
 
-    after = run(project, "next", "plan.yaml")
-    report = run(project, "report", "markdown=-", "plan.yaml")
+    after = run_forked(project, "next", "plan.yaml")
+    report = run_forked(project, "report", "markdown=-", "plan.yaml")
 
     assert "completed: 2 of 2 todos done" in after.output
     assert "changed since the run" not in after.output
@@ -143,27 +197,27 @@ def test_an_incomplete_run_repairs_a_test_that_failed_before_and_leaves_its_last
         test.write(RED_AMONG_GREENS)
     commit_all(project)
     useless = "import pathlib\npathlib.Path('shop/price.py').write_text('def gross(net): return net\\n')\n"
-    options = ("--brief-tokens", "200", "--agent", agent(project, useless))
-    done = run(project, "run", "plan.yaml", *options)
+    done = carry_out(project, useless, "--brief-tokens", "200")
     assert done.exit_code == 1, str(done)
     assert max(len(each.read_text()) for each in project.glob(BRIEFS)) < 5 * 200
     assert "repairs price_branch_01" in done.output, "nobody says that it was there before the work"
     assert "0 of 2 todos done" in done.output
     assert "assert 100 == 119" in done.output
 
-    report = run(project, "report", "markdown=-", "plan.yaml")
-    after = run(project, "next", "plan.yaml")
+    report = run_forked(project, "report", "markdown=-", "plan.yaml")
+    after = run_forked(project, "next", "plan.yaml")
 
     assert report.exit_code == 0, report
     assert "failed" in report.output
     assert "changed since the run" not in after.output
-    brief = run(project, "next", "plan.yaml", "--brief", "price").output
+    brief = run_forked(project, "next", "plan.yaml", "--brief", "price").output
     assert "`pytest --planverify plan.yaml::price`" in brief
     assert ".planverify/harness" not in brief, "the copy of the plan that the run has edited"
 
 
 def test_a_repair_gets_the_confirmed_failure_and_the_outcomes_are_those_of_the_plan(project: Path):
     """Also without git, and with a limit."""
+    (project / "plan.yaml").write_text(PLAN.partition("  - id: basket")[0])
     (project / "pytest.ini").write_text(PYTEST_INI.partition("addopts")[0])  # failures are confirmed
     wrong_first = HONEST + (
         'brief = pathlib.Path(os.environ["PLANVERIFY_BRIEF"]).read_text()\n'
@@ -173,31 +227,25 @@ def test_a_repair_gets_the_confirmed_failure_and_the_outcomes_are_those_of_the_p
         'elif "_branch_" in os.environ["PLANVERIFY_TODO"]:\n'
         '    assert "assert 120 == 119" in brief, brief\n'
     )
-    words = ("--max-turns", "9", "--agent", agent(project, wrong_first))
-    done = run(project, "run", "plan.yaml", *words)
+    done = carry_out(project, wrong_first, "--max-turns", "9")
     assert done.exit_code == 0, str(done)
     assert "repairs price_branch_01" in done.output
     assert not (project / ".git").exists()
     before_the_first_turn = (project.parent / "verified.txt").read_text()
     assert before_the_first_turn == "1", "recording the baseline is the first verification"
-    report = run(project, "report", "markdown=-", "plan.yaml")
-    assert "2 done" in report.output, str(report)
-
-
-def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
-    before = {name: (project / name).read_text() for name in FILES}
-    code = "for name in ('tests/test_price.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
-    done = run(project, "run", "plan.yaml", *PRICE, "--agent", agent(project, f"{code}    open(name, 'w')"))
-    assert done.exit_code == 13, str(done)
-    assert "which only planverify writes; the turn is undone" in done.output
-    assert {name: (project / name).read_text() for name in FILES} == before
-    assert not (project / "conftest.py").exists()
-    assert not (project / ".planverify/answers.json").exists()
+    report = run_forked(project, "report", "markdown=-", "plan.yaml")
+    assert "1 done" in report.output, str(report)
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
+        pytest.param(
+            "for name in ('tests/test_price.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
+            "    open(name, 'w')",
+            "which only planverify writes; the turn is undone",
+            id="it wrote forbidden files",
+        ),
         pytest.param(
             "os.rename('shop/price.py', '../price.py'); os.symlink('../../price.py', 'shop/price.py')",
             "changed shop/price.py, a link that leads out of the plan's root; the turn is undone",
@@ -206,13 +254,14 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
         pytest.param("shutil.rmtree(os.getcwd())", "the turn is undone", id="it removed its own folder"),
     ],
 )
-def test_a_turn_whose_work_could_not_be_checked_is_undone(project: Path, code: str, said: str):
+def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path, code: str, said: str):
     before = {name: (project / name).read_text() for name in FILES}
-    code = f"import os, shutil\n{HONEST}\n{code}\n"
-    done = run(project, "run", "plan.yaml", *PRICE, "--agent", agent(project, code))
+    done = carry_out(project, f"import os, shutil\n{HONEST}\n{code}\n", *PRICE)
     assert done.exit_code == 13, str(done)
     assert said in done.output
     assert {name: (project / name).read_text() for name in FILES} == before
+    assert not (project / "conftest.py").exists()
+    assert not (project / ".planverify/answers.json").exists()
 
 
 def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
@@ -226,8 +275,7 @@ def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
         "subprocess.run([*git, 'switch', '-qc', 'work'])\n"
         "subprocess.run([*git, 'commit', '-qam', 'work'])\n"
     )
-    words = ("--dirty", "save", *PRICE, "--agent", agent(project, code))
-    done = run(project, "run", "plan.yaml", *words)
+    done = carry_out(project, code, "--dirty", "save", *PRICE)
     assert done.exit_code == 13, str(done)
     assert "the records of the run were removed; they are restored" in done.output
     assert "changed notes.txt, outside of its allowed_files; the turn is undone" in done.output
@@ -237,8 +285,7 @@ def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
 def test_a_hanging_turn_is_ended_at_its_time_limit_with_its_processes(project: Path):
     sleep = "import time; time.sleep(60)"
     hanging = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {sleep!r}])\n{sleep}"
-    words = (*PRICE, "--max-turn-seconds", "1", "--max-turns", "1", "--agent", agent(project, hanging))
-    done = run(project, "run", "plan.yaml", *words)
+    done = carry_out(project, hanging, *PRICE, "--max-turn-seconds", "1", "--max-turns", "1")
     assert done.exit_code == 12, str(done)
     assert "the agent was stopped after 1 s" in done.output
     assert "cycles: 1" in done.output
@@ -246,7 +293,7 @@ def test_a_hanging_turn_is_ended_at_its_time_limit_with_its_processes(project: P
 
 def questions(root: Path) -> list[str]:
     """Return the ids of the open questions that `planverify next --json` reports."""
-    actions = json.loads(run(root, "next", "plan.yaml", "--json").output)["actions"]
+    actions = json.loads(run_forked(root, "next", "plan.yaml", "--json").output)["actions"]
     return [each["question_id"] for each in actions if each["action"] == "ask_human"]
 
 
@@ -257,92 +304,66 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
         HONEST
         + 'if "_branch_" not in os.environ["PLANVERIFY_TODO"]: pathlib.Path(path).write_text("x = 1\\n")\n'
     )
-    words = ("run", "plan.yaml", "--agent", agent(project, code))
-    waiting = run(project, *words, *PRICE, "--wait", "0.3")
+    waiting = carry_out(project, code, *PRICE, "--wait", "0.3")
     assert (waiting.exit_code, "waiting 0.3 s for an answer" in waiting.output) == (11, True), waiting
     assert "answer with planverify answer, approve or reject" in waiting.output
     assert questions(project) == ["price_branch_01"]
-    again = run_forked(project, *words)
+    again = carry_out(project, code)
     assert (again.exit_code, "--resume" in again.output) == (2, True)
 
     for _ in range(6):
         for each in questions(project):
-            assert run(project, "approve", "plan.yaml", each).exit_code == 0
-        done = run(project, *words, "--resume")
+            assert run_forked(project, "approve", "plan.yaml", each).exit_code == 0
+        done = carry_out(project, code, "--resume")
         if done.exit_code != 11:
             break
     assert done.exit_code == 0, str(done)
 
 
-@pytest.mark.parametrize(
-    ("number", "todo", "before"),
-    [
-        (signal.SIGKILL, "basket", ""),
-        pytest.param(
-            signal.SIGINT, "price", "    shutil.rmtree('.planverify')\n", id="interrupted-without-records"
-        ),
-    ],
-)
-def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(
-    project: Path, number: signal.Signals, todo: str, before: str
-):
-    path, work = RIGHT[todo]
-    slow = HONEST.replace("import os, pathlib\n", "import os, pathlib, shutil, time\n") + (
+def unfinished(todo: str, before: str = "") -> str:
+    """Return the code of an agent that leaves half of its first work on a todo, and then hangs."""
+    path, _ = RIGHT[todo]
+    return HONEST.replace("import os, pathlib\n", "import os, pathlib, shutil, time\n") + (
         f'if path == "{path}" and not os.path.exists(__file__ + ".pid"):\n'
         '    pathlib.Path(__file__ + ".pid").write_text(str(os.getpid()))\n'
-        f"{before}"
+        f"    {before}\n"
         '    pathlib.Path(path).write_text("half = ")\n'
         "    time.sleep(60)\n"
     )
-    only = PRICE if todo == "price" else ()
-    words = ("run", "plan.yaml", "--agent", agent(project, slow))
-    process = subprocess.Popen(
-        planverify_words(*words, *only),
-        cwd=project,
-        env=surroundings(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        give_up = time.monotonic() + 120
-        while (project / path).read_text() != "half = ":
-            assert time.monotonic() < give_up, "the turn did not begin"
-            time.sleep(0.05)
-        process.send_signal(number)
-        first, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
-    if number is signal.SIGINT:
-        assert process.returncode == 130, first
-        last = first.splitlines()[-1].strip()
-        assert last.startswith("interrupted; resume with: planverify run plan.yaml --resume --agent ")
-        assert (project / path).read_text() == FILES[path]
-        with pytest.raises(ProcessLookupError):
-            os.kill(int((project.parent / "agent.py.pid").read_text()), 0)
 
+
+def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(project: Path):
+    path, work = RIGHT["basket"]
+    code = unfinished("basket")
+    interrupt(start(project, code), lambda: (project / path).read_text() == "half = ", signal.SIGKILL)
     baseline = project / ".planverify/plans/shop/run-baseline.json"
     recorded = baseline.read_bytes()
     for file in (project / ".planverify/harness/shop/plan.yaml", baseline):
         file.write_text("forged")
-    done = run(project, *words, "--resume")
+
+    done = carry_out(project, code, "--resume")
+
     assert baseline.read_bytes() == recorded
     assert done.exit_code == 0, str(done)
-    assert f"{todo}: a turn was interrupted; the files are as before it" in first + done.output
-    assert ("works on price" in done.output) is (todo == "price")
+    assert "basket: a turn was interrupted; the files are as before it" in done.output
+    assert "works on price" not in done.output
     assert (project / path).read_text() == work
 
 
+def test_an_interrupt_ends_the_agent_and_restores_files_and_removed_records(project: Path):
+    path, _ = RIGHT["price"]
+    code = unfinished("price", "shutil.rmtree('.planverify')")
+    process = start(project, code, *PRICE)
+    output = interrupt(process, lambda: (project / path).read_text() == "half = ", signal.SIGINT)
+    assert_ended_as_resumable(process, output, project.parent / "agent.py.pid")
+    assert "price: a turn was interrupted; the files are as before it" in output
+    assert (project / path).read_text() == FILES[path]
+    again = carry_out(project, code)
+    assert (again.exit_code, "--resume" in again.output) == (2, True), "the run is not known any more"
+
+
 def test_a_run_whose_output_is_closed_is_interrupted_and_not_completed(project: Path):
-    process = subprocess.Popen(
-        planverify_words("run", "plan.yaml", *PRICE, "--agent", agent(project, HONEST)),
-        cwd=project,
-        env=surroundings(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start(project, HONEST, *PRICE)
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
@@ -351,14 +372,13 @@ def test_a_run_whose_output_is_closed_is_interrupted_and_not_completed(project: 
 
 def test_one_run_at_a_time_works_in_a_project(project: Path):
     (project / "other.yaml").write_text(PLAN.replace("todo_list_id: ", "todo_list_id: other_", 1))
-    words = (*PRICE, "--agent", agent(project, HONEST))
     driver = project / ".planverify/harness/driver.json"
     driver.parent.mkdir(parents=True)
     driver.write_text(json.dumps([os.getppid(), start_time(os.getppid()), "shop"]))
 
     refused = [
-        run_forked(project, "run", "plan.yaml", *words),
-        run_forked(project, "run", "other.yaml", *words),
+        carry_out(project, HONEST),
+        run_forked(project, "run", "other.yaml", "--agent", "true"),
         run_forked(project, "undo", "plan.yaml"),
     ]
 
@@ -373,58 +393,55 @@ def test_a_plan_whose_last_verification_fails_is_carried_out_three_times(project
         "    assert not any('--planverify-isolate' in each for each in words)\n"
     )
 
-    done = run(project, "run", "plan.yaml", *PRICE, "--agent", agent(project, HONEST))
+    done = carry_out(project, HONEST, *PRICE)
 
     assert done.exit_code == 1, str(done)
     assert done.output.count("the plan is carried out again") == 2, str(done)
     assert "the last verification failed 3 times" in done.output
 
 
-def test_uncommitted_work_also_of_a_renamed_file_is_refused_or_saved_in_git(project: Path):
+def test_uncommitted_work_is_refused_by_the_names_of_its_files(project: Path):
     (project / "notes.txt").write_text("notes\n")
     commit_all(project)
     subprocess.run(["git", "mv", "notes.txt", "ideas.txt"], cwd=project, check=True)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
-    words = ("run", "plan.yaml", "--agent", agent(project, HONEST))
-    refused = run_forked(project, *words)
+    refused = carry_out(project, HONEST)
     assert (refused.exit_code, "--dirty save" in refused.output) == (2, True)
     assert "ideas.txt, notes.txt, shop/price.py not committed" in refused.output
-    done = run(project, *words, "--dirty", "save", "--only", "pri*")
-    assert done.exit_code == 0, str(done)
-    assert "completed: 1 of 1 todo done" in done.output
-    assert "return 0" in (project / "shop/basket.py").read_text(), "nobody was sent to do the other"
-    kept = subprocess.run(
-        ["git", "show", "refs/planverify/saved/shop:shop/price.py"],
-        cwd=project,
-        capture_output=True,
-        text=True,
-    )
-    assert kept.stdout == "def gross(net):\n    return net + 0\n"
 
 
 def test_uncommitted_work_that_git_cannot_stash_is_kept_for_undo(project: Path):
     before = (project / "shop/price.py").read_text()
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)  # without a commit there is no stash
-    words = ("--agent", agent(project, HONEST), "--dirty", "save", "--only", "price")
-    done = run(project, "run", "plan.yaml", *words)
+    done = carry_out(project, HONEST, "--dirty", "save", *PRICE)
     assert done.exit_code == 0, str(done)
     assert "your uncommitted work is kept: planverify undo restores it" in done.output
-    assert run(project, "undo", "plan.yaml").exit_code == 0
+    assert run_forked(project, "undo", "plan.yaml").exit_code == 0
     assert (project / "shop/price.py").read_text() == before
 
 
-def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
+def test_edits_from_before_the_run_are_saved_in_git_and_blamed_on_no_turn(project: Path):
     commit_all(project)
-    run(project, "baseline", "plan.yaml")
-    words = ("run", "plan.yaml", "--dirty", "save", "--agent", agent(project, HONEST))
+    run_forked(project, "baseline", "plan.yaml")
 
-    with (project / "shop/basket.py").open("a") as file:
-        file.write("EXTRA = 1\n")
-    of_another_todo = run(project, *words, *PRICE)
+    basket = project / "shop/basket.py"
+    basket.write_text(f"{FILES['shop/basket.py']}EXTRA = 1\n")
+    of_another_todo = carry_out(project, HONEST, "--dirty", "save", "--only", "pri*")
+    assert "return 0" in basket.read_text(), "nobody was sent to do the other"
+    kept = subprocess.run(
+        ["git", "show", "refs/planverify/saved/shop:shop/basket.py"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
     (project / "shop/more.py").write_text("EXTRA = 1\n")
-    of_no_todo = run(project, *words, all_measured=True)
+    of_no_todo = run(
+        project, "run", "plan.yaml", "--dirty", "save", "--agent", agent(project, HONEST), all_measured=True
+    )
 
     assert of_another_todo.exit_code == 0, of_another_todo
+    assert "completed: 1 of 1 todo done" in of_another_todo.output
+    assert kept.stdout == basket.read_text()
     assert of_no_todo.exit_code == 13, of_no_todo
     assert "shop/more.py changed, but not in the allowed_files of any todo" in of_no_todo.output
     assert "it was so before the run" in of_no_todo.output
@@ -435,15 +452,21 @@ def test_edits_from_before_the_run_are_blamed_on_no_turn(project: Path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "no agent is configured; name --agent"),
-        (("--agent", "no-such-program {brief}"), "the program 'no-such-program'"),
-        (("--agent", "true", "--resume"), "no run of this plan is unfinished"),
-        (("--agent", "true", "--dirty", "keep"), "write refuse or save"),
+        ("", "no agent is configured; name --agent"),
+        ("--agent no-such-program", "the program 'no-such-program'"),
+        ("--agent coder=builtin", "write --agent debugger=builtin"),
+        ("--agent true --resume", "no run of this plan is unfinished"),
+        ("--agent true --resume --max-turns 5", "remove --only and --max-…"),
+        ("--agent true --dirty keep", "write refuse or save"),
+        ("--agent true --only prise", "did you mean 'price'?"),
+        ("--agent true --max-turns -1", "Invalid value for '--max-turns'"),
+        ("--agent true --jobs 0", "Invalid value for '-j' / '--jobs'"),
+        ("--agent true --executor celery", "write threads or dask://HOST:PORT"),
     ],
 )
-def test_wrong_use_of_run_is_reported_with_a_remedy(project: Path, words: tuple[str, ...], said: str):
-    done = run_forked(project, "run", "plan.yaml", *words)
+def test_wrong_use_of_run_is_reported_with_a_remedy(project: Path, words: str, said: str):
+    done = run_forked(project, "run", "plan.yaml", *words.split())
     assert done.exit_code in (2, 4)
     assert said in done.output
-    assert done.output.count("\n") <= 3
+    assert done.output.count("\n") <= 4
     assert "Traceback" not in done.output

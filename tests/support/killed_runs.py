@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from module_project import write_module_project
@@ -42,6 +42,15 @@ class Ended:
 
 def make_project(root: Path) -> None:
     write_module_project(root, TODOS, {"../agent.py": AGENT})
+
+
+def ended_normally(folder: Path) -> Ended:
+    """Return what a run that is not killed ends with: each agent has done its work once."""
+    root = folder / "project"
+    make_project(root)
+    for todo in TODOS:
+        (root / f"shop/{todo}.py").write_text(f"NAME = '{todo}'\n")
+    return replace(_look(root, 0), finished=Counter(TODOS), done=Counter(TODOS))
 
 
 def run_unkilled(folder: Path, jobs: int) -> tuple[Ended, float]:
