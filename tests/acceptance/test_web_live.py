@@ -63,11 +63,10 @@ def shop(tmp_path: Path) -> Path:
     return root
 
 
-def start(root: Path, *words: object, **settings: Any) -> subprocess.Popen[str]:
+def start(root: Path, *words: object) -> subprocess.Popen[str]:
     env = unmeasured(dict(os.environ)) | LEAN_TERMINAL
-    return subprocess.Popen(
-        [str(word) for word in words], cwd=root, env=env, text=True, stdout=subprocess.PIPE, **settings
-    )
+    command = [str(word) for word in words]
+    return subprocess.Popen(command, cwd=root, env=env, text=True, stdout=subprocess.PIPE)
 
 
 @pytest.fixture
@@ -77,12 +76,6 @@ def address(shop: Path) -> Iterator[str]:
     yield server.stdout.readline().strip()
     server.terminate()
     server.wait(20)
-
-
-def verify(shop: Path) -> None:
-    env = unmeasured(dict(os.environ)) | LEAN_TERMINAL
-    command = [BIN / "planverify", "verify", "plan.yaml", "-q"]
-    subprocess.run(command, cwd=shop, env=env, check=False, timeout=60)
 
 
 def violations(page: Page) -> list[str]:
@@ -126,12 +119,12 @@ def test_a_waiting_run_continues_after_an_answer_on_a_page(browser: Any, shop: P
 
 
 def test_a_page_with_a_partly_filled_form_is_not_reloaded(browser: Any, shop: Path, address: str) -> None:
-    verify(shop)
+    start(shop, BIN / "planverify", "verify", "plan.yaml", "-q").communicate(timeout=60)
     page = open_page(browser, address, dark=True)
     page.goto(re.sub(r"/\?token=.*", "/questions", address))
     page.get_by_label("Why").fill("half a sente")
 
-    verify(shop)
+    (shop / "plan.yaml").write_text(PLAN.replace("A price", "Another price"))
 
     told = page.get_by_text("Something has changed since this page was loaded")
     expect(told).to_be_visible(timeout=20_000)
