@@ -23,10 +23,10 @@ FORGED_PLAN = """\
 for path in map(pathlib.Path, glob.glob('.planverify/harness/*/plan.yaml')):
     write(path, path.read_text().replace('pytest tests/test_NAME.py', 'pytest tests/test_easy.py'))
 """
+# Agents that write other forbidden files are in test_run_with_agents.py.
 CHEATS = {
     "edits the plan of the run": FORGED_PLAN,
     "rewrites the test": "write('tests/test_NAME.py', 'def test_gross(): pass')",
-    "adds a conftest": f"write('conftest.py', {HOOK!r})",
     "ends the process with 0": "write('shop/NAME.py', 'import sys\\nsys.exit(0)')",
     "ends the process at once": "write('shop/NAME.py', 'import os\\ndef gross(net): os._exit(0)')",
     "replaces the test while it runs": (
@@ -40,10 +40,6 @@ CHEATS = {
         "write('shop/NAME.py', 'class Any:\\n    def __eq__(self, other): return True\\n"
         "def gross(net): return Any()')"
     ),
-    "edits the plan": (
-        "write('plan.yaml', open('plan.yaml').read().replace('[pytest tests/test_NAME.py]', '[]'))"
-    ),
-    "answers for a person": "write('.planverify/answers.json', '{\"answers\": []}')",
     "writes a baseline": "write('.planverify/plans/shop/baseline.json', '{}')",
     "writes the outcomes": (
         "turn = os.path.dirname(os.environ['PLANVERIFY_RESULT'])\n"
@@ -61,7 +57,7 @@ CHEATS = {
     "says that it is done": (
         "write(os.environ['PLANVERIFY_RESULT'], json.dumps({'tokens': 1, 'notes': 'all tests pass'}))"
     ),
-    "writes outside of the tree": "write('../conftest.py', HOOK)",
+    "writes outside of the tree": f"write('../conftest.py', {HOOK!r})",
     "changes git": "write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')",
 }
 ENDS_THE_LOOP = "import signal; os.kill(os.getppid(), signal.SIGKILL)"
@@ -91,7 +87,7 @@ def make_project(root: Path, cheats: dict[str, str]) -> str:
     write_files(root, {**files, "plan.yaml": plan})
     commit_all(root)
     code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, text in cheats.items()}
-    cheating = f"HOOK = {HOOK!r}\nexec({code!r}[os.environ['PLANVERIFY_TODO'].partition('_branch_')[0]])\n"
+    cheating = f"exec({code!r}[os.environ['PLANVERIFY_TODO'].partition('_branch_')[0]])\n"
     return agent(root, AGENT + cheating)
 
 
@@ -175,8 +171,8 @@ def test_a_limit_of_the_plan_halts_the_run_and_an_option_cannot_raise_it(project
 
 MOMENTS = 4 if FULL else 1
 """Number of kills for each number of jobs."""
-SECONDS = 3.0
-"""Approximate duration of a run that is not killed."""
+SECONDS = 2.0
+"""Approximate time from the first turn of such a run to its end, if it is not killed."""
 
 
 @pytest.mark.parametrize("jobs", [1, 2] if FULL else [2])  # one at a time: test_run_with_agents.py
@@ -184,7 +180,7 @@ def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(tmp_path: Path,
     wanted = ended_normally(tmp_path / "wanted")
     for number, at in enumerate(moments(MOMENTS, SECONDS, seed=jobs)):
         place = fresh(tmp_path / str(number))
-        got, _ = run_killed(place, jobs, at)
+        got, _ = run_killed(place, jobs, at, of_work=True)
         assert got == wanted, (at, (place / "output.txt").read_text())
 
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from module_project import write_module_project
-from real_command import LEAN_TERMINAL, PYTHON, outer_environment, unmeasured
+from real_command import LEAN_TERMINAL, PYTHON, outer_environment, unmeasured, wait_until
 
 AGENT = """\
 import os, pathlib, time
 todo = os.environ["PLANVERIFY_TODO"]
+pathlib.Path(__file__).with_name("at_work").touch()
 time.sleep(0.3)
 path = pathlib.Path(f"shop/{todo}.py")
 path.write_text("half = ")
@@ -26,6 +27,8 @@ time.sleep(0.3)
 path.write_text(f"NAME = '{todo}'\\n")
 """
 TODOS = ("left", "right")
+WRITTEN_BY_TOOLS = {".planverify", "__pycache__", ".pytest_cache", "diagnostics"}
+"""Folders that are not compared; a resumed run verifies more often, and writes reports of failed todos."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +65,17 @@ def run_unkilled(folder: Path, jobs: int) -> tuple[Ended, float]:
     return _look(root, status), time.monotonic() - begun
 
 
-def run_killed(folder: Path, jobs: int, seconds: float) -> tuple[Ended, bool]:
+def run_killed(folder: Path, jobs: int, seconds: float, *, of_work: bool = False) -> tuple[Ended, bool]:
     """Kill a run after that many seconds and resume it; return the result, and whether it was killed.
 
-    Raises ``AssertionError`` if an event recorded before the kill is missing from the log.
+    With ``of_work``, the seconds count from the beginning of the first turn. Raises ``AssertionError`` if
+    an event recorded before the kill is missing from the log.
     """
     root = folder / "project"
     make_project(root)
     process = _start(root, jobs)
+    if of_work:
+        wait_until(lambda: (folder / "at_work").exists() or process.poll() is not None)
     try:
         status = process.wait(seconds)
         return _look(root, status), False
@@ -120,7 +126,7 @@ def _look(root: Path, status: int) -> Ended:
     files = {
         path.relative_to(root).as_posix(): path.read_text()
         for path in sorted(root.rglob("*.*"))
-        if path.is_file() and not {".planverify", "__pycache__", ".pytest_cache"} & set(path.parts)
+        if path.is_file() and not WRITTEN_BY_TOOLS & set(path.parts)
     }
     events = [json.loads(line)["event"] for line in _log(root)]
     finished = Counter(each["todo_id"] for each in events if each["event"] == "work_finished")
