@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import TOOLS, Purpose, parse_command
+from planner.catalog import TOOLS, Purpose, Tool, parse_command
 from planner.catalog.output import (
     MAX_FINDINGS,
     hidden_failures,
@@ -87,23 +87,24 @@ def test_failures_in_the_output_of_a_success_are_found(sample: dict[str, Any]) -
 
 
 @given(st.sampled_from(TOOLS), st.text(), st.text())
-def test_any_output_is_read_without_an_exception(tool: object, stdout: str, stderr: str) -> None:
-    assert all(found.message for found in read_findings(tool, stdout, stderr))  # type: ignore[arg-type]
-    assert proves_nothing(tool, stdout, stderr) != ""  # type: ignore[arg-type]
+def test_any_output_is_read_without_an_exception(tool: Tool, stdout: str, stderr: str) -> None:
+    assert all(found.message for found in read_findings(tool, stdout, stderr))
+    assert proves_nothing(tool, stdout, stderr) != ""
 
 
 @pytest.mark.parametrize(
     "tool", {tool.output: tool for tool in TOOLS}.values(), ids=lambda tool: tool.output
 )
-def test_hostile_output_is_read_in_bounded_time(tool: object) -> None:
-    hostile = ["a" * 100_000, " \n" * 50_000, "a:1:1: " * 15_000, "  ● a\n" * 20_000, "error: x\n" * 10_000]
-    hostile += ['  File "a", line 1\n' * 6_000, "Traceback (most recent call last):\n" * 3_000]
-    hostile += ["1 passed, " * 10_000]
-    hostile += ["  a.py:1:1 - error: x\n    y" * 5_000, ">> Issue: [B1:a] b\n" * 5_000, "F401 x\n" * 10_000]
-    asked = dataclasses.replace(tool, purpose=Purpose.TEST)  # type: ignore[type-var]
+def test_hostile_output_is_read_in_bounded_time(tool: Tool) -> None:
+    """A text takes milliseconds; quadratic time would take many seconds."""
+    hostile = ["a" * 25_000, " \n" * 12_000, "a:1:1: " * 4_000, "  ● a\n" * 5_000, "error: x\n" * 3_000]
+    hostile += ['  File "a", line 1\n' * 1_500, "Traceback (most recent call last):\n" * 750]
+    hostile += ["1 passed, " * 2_500, "F401 x\n" * 3_000]
+    hostile += ["  a.py:1:1 - error: x\n    y" * 1_000, ">> Issue: [B1:a] b\n" * 1_000]
+    asked = dataclasses.replace(tool, purpose=Purpose.TEST)
     for text in hostile:
-        started = time.perf_counter()
+        started = time.process_time()
         read_findings(asked, text, "")
         proves_nothing(asked, text, "")
         hidden_failures(asked, text, "")
-        assert time.perf_counter() - started < 60, text[:20]
+        assert time.process_time() - started < 2, text[:20]
