@@ -26,32 +26,24 @@ def todo(title: str = "Fix the RSI of short series", **fields: Any) -> Todo:
 
 
 def repair(role: Role, fixed: bool, days: float = 0, of: Failure = SLOW, **fields: Any) -> PastRepair:
-    about = todo()
-    held: dict[str, Any] = {
+    about = {"signature": of.signature, "category": of.category, "role": role, "fixed": fixed}
+    return PastRepair.model_validate(_work(todo(), days, of) | about | fields)
+
+
+def _work(about: Todo, days: float, failure: Failure | None = None) -> dict[str, Any]:
+    """Return the fields that every record of work on a todo has, `days` days ago."""
+    return {
         "at": TODAY - timedelta(days=days),
         "fingerprint": HERE,
         "task_kind": task_kind(about),
-        "text": text_of(about, of),
-        "signature": of.signature,
-        "category": of.category,
-        "role": role,
-        "fixed": fixed,
+        "text": text_of(about, failure),
     }
-    return PastRepair.model_validate(held | fields)
 
 
 def past_todo(title: str, well: bool, days: float = 0, **fields: Any) -> PastTodo:
     about = todo(title)
-    held: dict[str, Any] = {
-        "at": TODAY - timedelta(days=days),
-        "fingerprint": HERE,
-        "task_kind": task_kind(about),
-        "text": text_of(about),
-        "role": about.agent_role,
-        "done": True,
-        "first_time": well,
-    }
-    return PastTodo.model_validate(held | fields)
+    result = {"role": about.agent_role, "done": True, "first_time": well}
+    return PastTodo.model_validate(_work(about, days) | result | fields)
 
 
 def correction(role: Role, **fields: Any) -> Correction:
@@ -83,49 +75,34 @@ texts = st.lists(
     max_size=6,
 ).map(" ".join)
 moments = st.integers(-20, 60).map(lambda days: TODAY - timedelta(days=days))
-fingerprints = st.sampled_from(("", HERE, ELSEWHERE))
 signatures = st.sampled_from(("s1", "s2", "s3"))
 categories = st.sampled_from(
     (Category.TEST_TIMEOUT, Category.LINT_ERROR, Category.SANDBOX_VIOLATION, Category.UNKNOWN)
 )
 roles = st.sampled_from(Role)
+facts = {"at": moments, "fingerprint": st.sampled_from(("", HERE, ELSEWHERE)), "role": roles}
+work = {"task_kind": st.sampled_from(("fix_bug", "docs", "")), "text": texts, **facts}
 repairs = st.builds(
-    PastRepair,
-    at=moments,
-    fingerprint=fingerprints,
-    task_kind=st.sampled_from(("fix_bug", "docs", "")),
-    text=texts,
-    signature=st.none() | signatures,
-    category=categories,
-    strategy=st.sampled_from(("", "retry")),
-    role=roles,
-    fixed=st.booleans(),
-    attempts=st.integers(1, 4),
+    PastRepair, **work, signature=st.none() | signatures, category=categories, fixed=st.booleans()
 )
 past_todos = st.builds(
     PastTodo,
-    at=moments,
-    fingerprint=fingerprints,
-    task_kind=st.sampled_from(("fix_bug", "docs", "")),
-    text=texts,
-    role=roles,
+    **work,
     done=st.booleans(),
     first_time=st.booleans(),
     categories=st.lists(categories, max_size=2).map(tuple),
 )
 corrections = st.builds(
     Correction,
-    at=moments,
-    fingerprint=fingerprints,
+    **facts,
     signature=signatures,
     category=categories,
-    role=roles,
     right_category=st.none() | categories,
     by=st.none() | st.just("Ada\x1b[2J"),
 )
 records = st.builds(
     PastRecords,
-    fingerprint=fingerprints,
+    fingerprint=facts["fingerprint"],
     repairs=st.lists(repairs, max_size=12).map(tuple),
     todos=st.lists(past_todos, max_size=12).map(tuple),
     corrections=st.lists(corrections, max_size=3).map(tuple),

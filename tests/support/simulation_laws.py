@@ -53,7 +53,9 @@ class Laws(Watcher):
         self._keep_versions(after)
         _actions_are_sound(0, after, actions)
         assert after.plan_state is (PlanState.REJECTED if event.problems else PlanState.READY)
-        assert all(record.life is TodoLife.PENDING for record in after.todos.values()), "a todo starts early"
+        assert all(record.life is TodoLife.PENDING for record in after.todos.values()), (
+            "a todo starts early"
+        )
         admitted = set() if event.problems else {todo.id for todo in event.plan.items}
         assert after.todos.keys() == admitted
         assert not actions or event.problems, "something is asked for before the run starts"

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from engine_telling import START, Told, todo
-from memory_samples import HERE, correction, past_todo, repair
+from memory_samples import HERE, past_todo, repair
 
 from planner.engine import start
 from planner.memory import task_kind, text_of
@@ -24,8 +24,8 @@ FAILURE = sample_failure(PARSER, Category.TEST_TIMEOUT, "too slow")
 YESTERDAY = START - timedelta(days=1)
 
 
-def past_repairs(role: Role, fixed: bool, number: int, category: Category = Category.TEST_TIMEOUT) -> Any:
-    about = {"task_kind": task_kind(PARSER), "text": text_of(PARSER, FAILURE), "category": category}
+def past_repairs(role: Role, fixed: bool, number: int) -> Any:
+    about = {"task_kind": task_kind(PARSER), "text": text_of(PARSER, FAILURE)}
     return (repair(role, fixed, of=FAILURE, at=YESTERDAY, **about),) * number
 
 
@@ -77,21 +77,6 @@ def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> Non
     assert "memory: 12 of TEST_TIMEOUT; debugger fixed 9 of 9, tester 0 of 3" in said
     assert obeyed is Role.TESTER
     assert "memory" not in unsaid
-
-
-def test_a_violation_halts_the_run_whatever_memory_recommends() -> None:
-    violated = Category.SANDBOX_VIOLATION
-    word = correction(Role.CODER, at=START, signature=FAILURE.signature, category=violated)
-    memory = PastRecords(
-        fingerprint=HERE, repairs=past_repairs(Role.CODER, True, 30, violated), corrections=(word,)
-    )
-
-    run = Remembering(PARSER, LEXER, memory=memory)
-    run.works()
-    run.tell(Verified(at=run.now, outcome=simulate_failure(PARSER, violated)))
-
-    assert run.state.plan_state == "halted"
-    assert not run.last_of(Implement)
 
 
 def test_a_recipe_that_would_have_found_past_failures_is_requested_first() -> None:

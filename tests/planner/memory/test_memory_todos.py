@@ -9,17 +9,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from memory_samples import ELSEWHERE, NOW, past_todo, records, remembering, times, todo, todos
 
 from planner import memory
 from planner.catalog import RECIPES
 from planner.memory import (
-    Belief,
     Memory,
     RecipeAdvice,
     TaskKind,
-    believe,
     jaccard,
     ngrams,
     own_title,
@@ -42,17 +39,21 @@ def test_todos_similar_to_past_successes_come_first() -> None:
         *[past_todo("Add an indicator of momentum", True)] * 4,
         *[past_todo("Add an adapter for orders", False)] * 4,
     )
-    well = memory.order_bias(todo("Add the indicator of trend"), NOW)
-    badly = memory.order_bias(todo("Add the adapter for quotes"), NOW)
-    other = memory.order_bias(todo("Add the manual"), NOW)
+    well = bias(memory, "Add the indicator of trend")
+    badly = bias(memory, "Add the adapter for quotes")
+    other = bias(memory, "Add the manual")
 
     assert badly < other < well
 
 
+def bias(memory: Memory, title: str = "Add a parser") -> float:
+    return memory.order_bias(todo(title), NOW)
+
+
 def test_a_repaired_or_unfinished_todo_is_not_a_first_attempt_success() -> None:
-    once = remembering(past_todo("Add a parser", True)).order_bias(todo("Add a parser"), NOW)
-    repaired = remembering(past_todo("Add a parser", False)).order_bias(todo("Add a parser"), NOW)
-    never = remembering(past_todo("Add a parser", True, done=False)).order_bias(todo("Add a parser"), NOW)
+    once = bias(remembering(past_todo("Add a parser", True)))
+    repaired = bias(remembering(past_todo("Add a parser", False)))
+    never = bias(remembering(past_todo("Add a parser", True, done=False)))
 
     assert repaired == never < 0.5 < once
 
@@ -71,7 +72,7 @@ def test_more_distant_records_count_less(less: dict[str, Any]) -> None:
     near = remembering(*[past_todo("Add a parser", True)] * 3)
     far = remembering(*[past_todo("Add a parser", True, **less)] * 3)
 
-    assert near.order_bias(todo("Add a parser"), NOW) > far.order_bias(todo("Add a parser"), NOW) > 0.5
+    assert bias(near) > bias(far) > 0.5
 
 
 def test_the_text_of_a_branch_is_the_text_of_its_todo() -> None:
@@ -138,22 +139,7 @@ def test_few_old_or_rare_failures_do_not_recommend_a_recipe() -> None:
     assert advice(*[met] * 2, *[not_met] * 20) is None
 
 
-# -- weights of experiences --------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.booleans(), st.floats(0.01, 4)), max_size=12), st.floats(0.01, 4))
-def test_a_success_raises_the_rate_in_any_order(found: list[tuple[bool, float]], weight: float) -> None:
-    before = believe(found)
-
-    assert believe(found[::-1]) == before
-    assert believe([*found, (False, weight)]).rate < before.rate < believe([*found, (True, weight)]).rate
-    assert 0 < before.rate < 1
-
-
-def test_few_records_are_weak_evidence() -> None:
-    assert believe(()) == Belief(0.5, 0)
-    assert believe([(True, 1)]).rate == pytest.approx(2 / 3)
-    assert believe([(True, 48)]).rate == pytest.approx(0.98)
+# -- similar texts -----------------------------------------------------------------------------------
 
 
 def test_words_with_one_stem_are_similar_in_any_order() -> None:
@@ -181,14 +167,11 @@ def test_any_todo_gets_a_bounded_order_bias_and_a_known_recipe_or_none(
     ("title", "fields", "kind"),
     [
         ("Fix failing assertion", {}, "fix_bug"),
-        ("RSI crashes on short series", {}, "fix_bug"),
         ("Repair the flaky tests", {}, "fix_test"),
         ("Add tests for the parser", {}, "add_test"),
         ("Tests of the parser", {}, "add_test"),
         ("Add a login", {}, "add_feature"),
-        ("Data Loading Integration", {}, "add_feature"),
         ("Extract the session into a module", {}, "refactor"),
-        ("Clean up the tests", {}, "refactor"),
         ("renameTheSession", {}, "refactor"),
         ("Write the fix", {}, "add_feature"),
         ("Entry conditions", {"intent": "Implement the rules of buying"}, "add_feature"),
@@ -223,10 +206,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_copy_of_a_project_has_the_same_fingerprint(
-    root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    copy = tmp_path_factory.mktemp("copy")
+def test_a_copy_of_a_project_has_the_same_fingerprint(root: Path) -> None:
+    copy = root / "copy"
+    copy.mkdir()
     (copy / "pyproject.toml").write_bytes(b'[project]\r\nname = "a"\r\n')
     (copy / "main.py").write_text("work goes on")
 
@@ -258,11 +240,9 @@ def test_the_test_tools_of_a_plan_affect_the_fingerprint(root: Path) -> None:
     assert repository_fingerprint(root, plan("rm -rf .", "pytest")) == found[0], "what nobody may run"
 
 
-def test_unreadable_manifests_count_as_absent(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_unreadable_manifests_count_as_absent(root: Path) -> None:
     before = repository_fingerprint(root, plan())
-    outside = tmp_path_factory.mktemp("outside") / "setup.py"
-    outside.write_text("secret")
-    (root / "setup.py").symlink_to(outside)
+    (root / "setup.py").symlink_to("/etc/passwd")
     (root / "setup.cfg").mkdir()
     os.mkfifo(root / "go.mod")
     (root / "Cargo.toml").symlink_to("Cargo.toml")

@@ -49,9 +49,9 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize(("kind", "secret"), [*SHAPES.items(), *VARIANTS], ids=lambda text: text[:20])
-@pytest.mark.parametrize("around", ["{}", "key '{}' is wrong", "https://x.org/?k={}&y=1", "E   {}\n"])
-def test_a_secret_of_a_known_format_is_replaced_by_its_kind(kind: str, secret: str, around: str) -> None:
-    assert redact(around.format(secret)) == around.format(f"[redacted: {kind}]")
+def test_a_secret_of_a_known_format_is_replaced_by_its_kind(kind: str, secret: str) -> None:
+    for around in ("{}", "key '{}' is wrong", "https://x.org/?k={}&y=1", "E   {}\n"):
+        assert redact(around.format(secret)) == around.format(f"[redacted: {kind}]")
 
 
 KEY = "\n".join(
@@ -84,10 +84,6 @@ def test_a_private_key_block_is_redacted_even_if_truncated(text: str, expected: 
 def test_a_private_key_directly_after_another_is_redacted() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nnot base64\n-----END PRIVATE KEY-----"
     assert redact(key + key.removeprefix("-----")) == "[redacted: private key]" * 2
-
-
-def test_the_shortest_password_is_redacted() -> None:
-    assert redact("pwd=1") == "pwd=[redacted: password]"
 
 
 def test_a_public_certificate_is_not_redacted() -> None:
@@ -133,6 +129,7 @@ def test_a_public_certificate_is_not_redacted() -> None:
             f"https://hooks.slack.com/services/T0000/B0000/{'X' * 24} said no",
             "https://hooks.slack.com/[redacted: slack webhook] said no",
         ),
+        ("pwd=1", "pwd=[redacted: password]"),
         ("PASSWORD=correcthorse", "PASSWORD=[redacted: password]"),
         ("password: correcthorse", "password: [redacted: password]"),
         ("password = correcthorse", "password = [redacted: password]"),
@@ -179,14 +176,13 @@ def test_only_the_secret_of_a_header_url_connection_string_or_assignment_is_reda
         "token2={}",
     ],
 )
-@pytest.mark.parametrize("secret", ["hunter2", "s3cr3t-value", "wJalrXUtnFEMIK7MDENG/bPx9"])
-def test_a_literal_assigned_to_a_secret_name_is_redacted(text: str, secret: str) -> None:
-    shown = redact(text.format(secret))
-    assert secret not in shown
-    assert "[redacted: " in shown
+def test_a_literal_assigned_to_a_secret_name_is_redacted(text: str) -> None:
     before, _, after = text.format("\0").partition("\0")
-    assert shown.startswith(before)
-    assert shown.endswith(after)
+    for secret in ("hunter2", "s3cr3t-value", "wJalrXUtnFEMIK7MDENG/bPx9"):
+        shown = redact(text.format(secret))
+        assert secret not in shown
+        assert shown.startswith(f"{before}[redacted: ")
+        assert shown.endswith(after)
 
 
 ORDINARY = """\
@@ -268,15 +264,9 @@ class SK-something
 """.splitlines()
 
 
-@pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_code_and_ids_are_not_redacted(line: str) -> None:
-    assert redact(line) == line
-    assert redact(f"    {line}\n") == f"    {line}\n"
-
-
-def test_ordinary_lines_are_not_redacted_when_joined() -> None:
-    text = "\n".join(ORDINARY)
-    assert redact(text) == text
+def test_ordinary_code_and_ids_are_not_redacted() -> None:
+    for text in (*ORDINARY, *(f"    {line}\n" for line in ORDINARY), "\n".join(ORDINARY)):
+        assert redact(text) == text
 
 
 HOSTILE = [
@@ -322,11 +312,11 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_redaction_takes_linear_time_on_hostile_text(piece: str) -> None:
-    """A quarter of a megabyte takes a second at most; superlinear time would take minutes."""
-    text = piece * (250_000 // len(piece))
+    """The text takes a fraction of a second; superlinear time would take many seconds."""
+    text = piece * (100_000 // len(piece))
     started = time.process_time()
     redact(text)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 2
 
 
 @given(

