@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.errors import PlannerError
-from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Plan, Todo
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Plan, RiskLevel, Todo
 from planner.model.taxonomy import Role, RoutingKey
 from planner.planfile.loader import load_plan
 from planner.planfile.writer import Rewritten, rewrite
@@ -37,7 +37,9 @@ items:
         - cmd: pytest a.py # beside
           timeout_seconds: 20
         - cmd: pytest b.py
-      expected_artifacts: [a.txt, {path: b.txt, min_bytes: 3}]
+      expected_artifacts:
+        - path: a.txt # why
+        - b.txt
     # of a, still
       # and further in
 
@@ -153,8 +155,24 @@ def test_a_new_check_is_written_as_a_new_list_item(example: Example) -> None:
             "        - cmd: pytest b.py\n",
             "        - cmd: pytest b.py\n        - cmd: pytest c.py\n          timeout_seconds: 1\n",
         ),
-        ("min_bytes: 3}]", "min_bytes: 3}, c.txt]"),
+        ("        - b.txt\n", "        - b.txt\n        - c.txt\n"),
     )
+
+
+@pytest.mark.parametrize(
+    ("artifact", "old", "new"),
+    [
+        (ArtifactSpec(path="a.txt", min_bytes=5), "# why\n", "# why\n          min_bytes: 5\n"),
+        (ArtifactSpec(path="c.txt"), "path: a.txt # why\n", "c.txt\n"),
+    ],
+)
+def test_an_artifact_written_in_full_is_edited_in_place(
+    example: Example, artifact: ArtifactSpec, old: str, new: str
+) -> None:
+    todo = example.plan.items[0]
+    criteria = todo.acceptance_criteria
+    criteria = changed(criteria, expected_artifacts=(artifact, *criteria.expected_artifacts[1:]))
+    example.expect(with_todo(example.plan, changed(todo, acceptance_criteria=criteria)), (old, new))
 
 
 WIDE = """\
@@ -280,40 +298,12 @@ def test_compact_json_stays_compact(tmp_path: Path) -> None:
     )
 
 
-SHORT_AND_FULL = """\
-todo_list_id: p
-items:
-  - id: a
-    title: A
-    acceptance_criteria:
-      tests: [pytest a.py]
-      expected_artifacts:
-        - path: ab # why
-        - cd
-"""
-
-
-def with_artifact(example: Example, artifact: ArtifactSpec) -> Plan:
-    (todo,) = example.plan.items
-    criteria = todo.acceptance_criteria
-    artifacts = (artifact, *criteria.expected_artifacts[1:])
-    return with_todo(
-        example.plan, changed(todo, acceptance_criteria=changed(criteria, expected_artifacts=artifacts))
-    )
-
-
-def test_an_artifact_written_in_full_is_edited_in_place(tmp_path: Path) -> None:
-    example = Example(tmp_path, SHORT_AND_FULL)
-    larger, other = ArtifactSpec(path="ab", min_bytes=5), ArtifactSpec(path="ef")
-    example.expect(with_artifact(example, larger), ("# why\n", "# why\n          min_bytes: 5\n"))
-    assert "        - ef\n        - cd\n" in example.text_of(with_artifact(example, other))
-
-
 SHARED = """\
 todo_list_id: p
 x-base: &base
   priority: 3
   max_retries: 1
+x-more: &more {risk_level: LOW}
 items:
   - &first
     id: a
@@ -324,12 +314,14 @@ items:
   - id: b
     title: B  # beside b
     <<: *base
+    <<: *more
     acceptance_criteria: *criteria
 """
 
 
-def test_an_edited_alias_is_replaced_in_place(tmp_path: Path) -> None:
+def test_an_edited_alias_beside_two_merge_keys_is_replaced_in_place(tmp_path: Path) -> None:
     example = Example(tmp_path, SHARED)
+    assert (example.plan.items[1].priority, example.plan.items[1].risk_level) == (3, RiskLevel.LOW)
     other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
     b = changed(example.plan.items[1], acceptance_criteria=other, priority=4)
     example.expect(
@@ -337,15 +329,6 @@ def test_an_edited_alias_is_replaced_in_place(tmp_path: Path) -> None:
         ("    acceptance_criteria: *criteria\n", "    acceptance_criteria:\n      tests:\n"
          "        - cmd: pytest b.py\n    priority: 4\n  - id: new\n    title: New\n"),
     )  # fmt: skip
-
-
-def test_a_mapping_may_have_two_merge_keys(tmp_path: Path) -> None:
-    text = SHARED.replace("x-base", "x-more: &more {risk_level: LOW}\nx-base").replace(
-        "    <<: *base\n  ", "    <<: *base\n    <<: *more\n  "
-    )
-    example = Example(tmp_path, text)
-    a = example.plan.items[0]
-    example.expect(with_todo(example.plan, changed(a, title="Z")), ("title: A", "title: Z"))
 
 
 def test_an_edit_of_an_anchored_value_regenerates_the_whole_plan(tmp_path: Path) -> None:

@@ -78,34 +78,19 @@ def test_a_report_of_another_plan_todo_or_failure_is_ignored(
     assert context(shop, seen).report_path is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"schema_version": 1}', "\0", "nan"])
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"schema_version": 1}', "\0"])
 def test_a_broken_report_is_ignored(shop: LoadedPlan, text: str) -> None:
     (shop.root / REPORT).parent.mkdir()
     (shop.root / REPORT).write_text(text)
     assert context(shop).report_path is None
 
 
-def test_a_report_behind_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/t1_failure_report.json").write_text(report().model_dump_json())
-    root = tmp_path / "root"
-    root.mkdir()
-    plan = project(root)
-    (root / "diagnostics").symlink_to(tmp_path / "elsewhere")
-    assert context(plan).report_path is None
-
-
 def test_files_that_were_missing_but_exist_now_are_listed(shop: LoadedPlan) -> None:
+    unknown = ExceptionFact(type="ModuleNotFoundError", qualified="ModuleNotFoundError", name="shop.cart")
     facts = (
         evidence(artifact=ArtifactFact(path="data/orders.json", problem="missing")),
         evidence(selectors=(Selector(text="tests/test_cart.py::test_new", problem="missing_file"),)),
-        evidence(
-            exceptions=(
-                ExceptionFact(
-                    type="ModuleNotFoundError", qualified="ModuleNotFoundError", name="shop.cart"
-                ),
-            )
-        ),
+        evidence(exceptions=(unknown,)),
         evidence(artifact=ArtifactFact(path="out/gone.json", problem="missing")),
     )
     write_report(shop, report(None, *facts))
@@ -113,12 +98,8 @@ def test_files_that_were_missing_but_exist_now_are_listed(shop: LoadedPlan) -> N
 
 
 def test_evidence_is_assigned_to_failures_by_test_or_else_by_criterion() -> None:
-    setup = evidence(phase=Phase.SETUP)
-    call, other, metric = (
-        evidence(),
-        evidence(nodeid="a.py::b"),
-        evidence(nodeid=None, check_id="metrics[0]"),
-    )
+    setup, call, other = evidence(phase=Phase.SETUP), evidence(), evidence(nodeid="a.py::b")
+    metric = evidence(nodeid=None, check_id="metrics[0]")
     facts = (setup, other, metric, call)
     assert evidence_of(failure(), facts) == (call, setup)
     assert evidence_of(failure(check_id="metrics[0]", tests=(), top_failing_tests=()), facts) == (metric,)
@@ -189,13 +170,14 @@ def test_secrets_in_source_excerpts_are_redacted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../secret", "/etc/passwd", "link", "pipe", "folder", "missing", "nul\0", ""]
+    "path", ["../secret", "/etc/passwd", "link", "away/secret", "pipe", "folder", "missing", "nul\0", ""]
 )
 def test_only_regular_files_below_the_root_are_read(tmp_path: Path, path: str) -> None:
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
     (tmp_path / "secret").write_text("secret\n")
     (root / "link").symlink_to(tmp_path / "secret")
+    (root / "away").symlink_to(tmp_path)
     os.mkfifo(root / "pipe")
     assert RootedFiles(root).read(path) is None
     assert lines_shown(root, failure(location=Location(path=path, line=1), top_failing_tests=())) == []
