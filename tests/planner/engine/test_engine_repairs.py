@@ -23,7 +23,7 @@ from planner.model.actions import (
 )
 from planner.model.edits import AddDependency, AddTodoBefore, Edit, NarrowFiles, RaiseLimit
 from planner.model.events import BranchChanges, Decision, PlanRevised
-from planner.model.plan import AcceptanceCriteria, Todo
+from planner.model.plan import AcceptanceCriteria
 from planner.model.taxonomy import Category, Role
 from planner.testing import simulate_failure
 
@@ -298,13 +298,6 @@ def test_a_todo_that_passes_ends_its_branch_and_the_steps_before_it():
     assert run.state.plan_state == "completed"
 
 
-def phases() -> list[Todo]:
-    return [
-        todo("p1", is_parent=True, sub_project_id="foundation", acceptance_criteria=AcceptanceCriteria()),
-        todo("p2", sub_plan="phase2.yaml", dependencies=("p1",)),
-    ]
-
-
 def test_a_parent_with_criteria_is_verified_after_its_children_are_done():
     run = Told(todo("p1", is_parent=True, sub_project_id="s"))
     run.loads("p1", todo("a"))
@@ -317,7 +310,9 @@ def test_a_parent_with_criteria_is_verified_after_its_children_are_done():
 
 
 def test_a_parent_fails_once_a_child_has_failed_and_no_other_can_continue():
-    run = Told(*phases(), todo("t9"), max_branch_depth=0)
+    run = Told(
+        todo("p1", sub_plan="a.yaml"), todo("t2", dependencies=("p1",)), todo("t3"), max_branch_depth=0
+    )
     run.loads("p1", todo("a", requires_testing=False), todo("b", requires_testing=False))
 
     run.works("p1/a", success=False)
@@ -325,7 +320,7 @@ def test_a_parent_fails_once_a_child_has_failed_and_no_other_can_continue():
     run.works("p1/b")
 
     assert run.life("p1/a") == "failed"
-    assert (run.life("p1"), run.life("p2"), run.life("t9")) == ("failed", "skipped", "active")
+    assert (run.life("p1"), run.life("t2"), run.life("t3")) == ("failed", "skipped", "active")
 
 
 def test_sub_plans_are_nested_at_most_three_levels_deep():
