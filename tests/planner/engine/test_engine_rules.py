@@ -114,6 +114,19 @@ def test_todos_with_a_detected_file_conflict_no_longer_run_in_parallel():
     assert run.started == ["t3"]
 
 
+def test_a_late_result_of_work_that_a_conflict_repeats_is_refused():
+    run = Told(todo("t1"), todo("t2"))
+    run.works("t1")
+    run.works("t2")
+    (cancelled,) = run.last_of(Verify)
+    run.tell(ConflictFound(at=run.now, todo_ids=("t1", "t2")))
+
+    with pytest.raises(RefusedEvent) as refusal:
+        run.outcome(run.good("t2"), answers=cancelled.seq)
+
+    assert refusal.value.rule == "late-answer"
+
+
 def test_a_delay_past_the_latest_representable_time_is_capped():
     run = Told(todo("t1"), run={"environment_delay_seconds": 3600})
     run.now = datetime(9999, 12, 31, 23, 30, tzinfo=UTC)
@@ -341,3 +354,11 @@ def test_approve_similar_covers_open_questions_and_later_failures_of_that_class(
     assert run.started == ["t4_branch_01"]
     run.is_red("t5", Category.SPEC_MISMATCH)
     assert set(run.state.questions) == {"t3_branch_01", "t5_branch_01"}
+
+
+def test_no_start_approval_is_requested_once_the_budget_is_used_up():
+    run = Told(todo("t1"), todo("t2", dependencies=("t1",), risk_level="HIGH"), budget={"cycles": 1})
+    run.works("t1")
+    run.passes("t1")
+
+    assert run.state.plan_state is PlanState.HALTED
