@@ -30,18 +30,10 @@ _EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 
-def plan(plan_id: str = "shop", **keys: Any) -> Plan:
-    """Return a plan of one todo."""
-    items = [
-        {"id": "a", "title": "Prices", "acceptance_criteria": {"tests": [{"cmd": "pytest test_a.py"}]}}
-    ]
-    return Plan.model_validate({"todo_list_id": plan_id, "items": items, **keys})
-
-
 def submitted(plan_id: str = "shop", *, at: datetime = START, **keys: Any) -> PlanSubmitted:
     policy = RunPolicy.model_validate({"fingerprint": "here", "allow_unproved": True})
-    held: dict[str, Any] = {"plan": plan(plan_id), "digest": f"sha256:{'1' * 64}", "policy": policy}
-    return PlanSubmitted(at=at, **{**held, **keys})
+    plan = Plan.model_validate({"todo_list_id": plan_id, "items": [todo("a")]})
+    return PlanSubmitted(at=at, **{"plan": plan, "digest": f"sha256:{'1' * 64}", "policy": policy, **keys})
 
 
 class Project:
@@ -189,8 +181,8 @@ def verified(root: Path, run_id: str, *failures: Failure) -> Path:
     )
     at = f"2026-11-21T{run_id[9:11] if run_id[8:9] == 'T' else '10'}:00:00.000Z"
     run = run_info(run_id=run_id, started_at=at, finished_at=at, exit_status=int(bool(failures)))
-    plan = PlanRef(todo_list_id="shop", path="plan.yaml", digest="sha256:1")
-    document = OutcomeDocument(plans=(plan,), run=run, summary=Summary(), outcomes=(outcome,))
+    reference = PlanRef(todo_list_id="shop", path="plan.yaml", digest="sha256:1")
+    document = OutcomeDocument(plans=(reference,), run=run, summary=Summary(), outcomes=(outcome,))
     target = root / f".planverify/runs/{run_id}/outcomes.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(document.model_dump_json())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from revision_samples import apply_edits
+from two_plan_files import PLAN, SUB, write_plans
 
 from planner.errors import PlannerError
 from planner.model.edits import AddDependency
@@ -19,29 +20,11 @@ from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import MOST_VERSIONS, undo_plan, write_beside, write_in_place
 
-PLAN = """\
-todo_list_id: shop  # mine
-items:
-  - {id: t1, title: One, requires_testing: false}
-  - {id: t2, title: Two, requires_testing: false}
-  - {id: phase, title: Phase, sub_plan: phases/two.yaml}
-"""
-SUB = """\
-todo_list_id: two  # the second
-root: ..
-items:
-  - {id: s1, title: First, requires_testing: false}
-  - {id: s2, title: Second, requires_testing: false}
-"""
-
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "phases").mkdir()
-    (tmp_path / "phases/two.yaml").write_text(SUB)
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    return tmp_path / "plan.yaml"
+    return write_plans(tmp_path)
 
 
 def waits(plan: Plan, todo_id: str, on: str) -> Plan:

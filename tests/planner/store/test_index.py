@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -56,7 +56,7 @@ def test_an_incremental_sync_equals_a_rebuild(seed: int) -> None:
         project = Project(Path(folder))
         verifications: list[Path] = []
         for place in range(4):
-            at_random(Carried(project, shop(), f"run-{place}"), chance, most=chance.randrange(1, 30))
+            at_random(Carried(project, shop(), f"run-{place}"), chance, most=chance.randrange(1, 20))
             found = [failure("a1")] if chance.random() < 0.5 else []
             verifications.append(verified(project.root, f"v-{place}", *found))
             if chance.random() < 0.4:
@@ -196,7 +196,7 @@ def test_special_files_in_the_runs_folder_do_not_block_the_index(project: Projec
 
 
 def test_concurrent_readers_get_equal_rows(project: Project) -> None:
-    for place in range(6):
+    for place in range(3):
         at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=20)
 
     found = in_threads(4, lambda: rows_of(project))
@@ -258,17 +258,16 @@ def postgresql() -> Iterator[str]:
 
 def test_postgresql_gives_the_same_answers_as_sqlite(project: Project, postgresql: str) -> None:
     for place in range(3):
-        at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=40)
+        at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=20)
     verified(project.root, "v-1", failure("a1", stack_trace_head="a \0 that it cannot hold"))
-    answers: list[object] = []
+    answers: list[Any] = []
     for url in (postgresql, str(project.root / "team.db")):
         remarks = in_threads(4, lambda url=url: synced(url, project.root))
         assert remarks == [[]] * 4, "processes that begin at once wait for each other"
         with Index.open(url) as index:
-            runs = index.runs("shop")
-            answers.append([runs, index.verifications(), index.failures()])
+            answers.append([index.runs("shop"), index.verifications(), index.failures()])
     assert answers[0] == answers[1]
-    assert len(cast("list[object]", cast("list[Any]", answers[0])[0])) == 3
+    assert len(answers[0][0]) == 3
 
 
 def synced(url: str, root: Path) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 import stepping
 from sample_documents import sample_document
 from stepping import FAILURE, START
+from two_plan_files import PLAN, SUB, write_plans
 
 from planner.errors import LogError, PlannerError, RefusedEvent
 from planner.model.events import PlanSubmitted, RunStarted, SubPlanLoaded, Verified
@@ -37,7 +38,7 @@ from planner.store.run_log import (
     read_event,
     replay,
 )
-from planner.store.session import EventCompleter, RunSession, RunSettings
+from planner.store.session import RunSession, RunSettings
 from planner.testing import simulate_failure, simulate_success
 
 
@@ -234,19 +235,14 @@ def test_problems_of_a_sub_plan_are_recorded_in_the_event(
 def test_a_sub_plan_may_be_written_after_a_failed_load(desk: Desk) -> None:
     phase = {"id": "phase", "acceptance_criteria": {}, "is_parent": True, "sub_project_id": "two"}
     desk.plan({"id": "t1"}, phase)
-    state = desk.started().state
-    completer = EventCompleter(load_tree(desk.folder / "plan.yaml"))
-    event = SubPlanLoaded(at=START, todo_id="phase")
-    assert state is not None
+    session = desk.started()
 
-    missed = completer.completed(event, state)
+    desk.tell(session, "sub_plan_loaded", todo_id="phase")
+    assert desk.events()[-1].problems
     desk.plan({"id": "s1"}, path="phases/second.json", todo_list_id="two", root="..")
-    found = completer.completed(event, state)
+    desk.tell(session, "sub_plan_loaded", todo_id="phase")
 
-    assert isinstance(missed, SubPlanLoaded)
-    assert missed.problems
-    assert isinstance(found, SubPlanLoaded)
-    assert found.plan is not None
+    assert desk.events()[-1].plan is not None
 
 
 def test_an_event_may_contain_the_sub_plan(parent: Desk) -> None:
@@ -327,25 +323,14 @@ def test_secrets_are_redacted_before_an_event_is_logged(desk: Desk) -> None:
     [
         (b"", "unreadable-line", "the line is not a JSON object: Invalid JSON: EOF while parsing"),
         (b"[]", "unreadable-line", "write one object on one line, like"),
-        (b"\xff{}", "unreadable-line", "Invalid JSON: expected value"),
         (b" " * (MAX_EVENT_BYTES + 1), "unreadable-line", "longer than 16 MiB"),
         (b"[" * 9_999, "unreadable-line", "recursion limit"),
         (b"{}", "unknown-event", "the events are run_started"),
         (b'{"event": "run_strated"}', "unknown-event", "'run_strated'; did you mean 'run_started'?"),
-        (b'{"event": "zzz"}', "unknown-event", "the events are run_started, work_started"),
         (b'{"event": "run_started"}', "unfit-event", "run_started: at: Field required"),
-        (
-            b'{"event": "run_started", "at": "now"}',
-            "unfit-event",
-            'write times as in {"event": "run_started"',
-        ),
+        (b'{"event": "run_started", "at": "now"}', "unfit-event", "write times as in {"),
         (b'{"event": "run_started", "at": "2026-01-01T10:00"}', "unfit-event", "should have timezone info"),
-        (
-            b'{"event": "work_finished", "at": "2026-01-01T10:00Z", "todo_id": "", "tokens": -1, '
-            b'"success": "?", "cycles": "x"}',
-            "unfit-event",
-            "; planner schema event",
-        ),
+        (b'{"event": "work_finished", "at": "2026-01-01T10:00Z"}', "unfit-event", "; planner schema event"),
         (
             b'{"event": "plan_submitted", "at": "2026-01-01T10:00Z", "digest": "", "plan": '
             b'{"todo_list_id": "a", "items": []}}',
@@ -412,22 +397,6 @@ def test_a_manual_verification_counts_after_a_driven_run(
     assert PlanRun.open(plan).state.plan_state is state
 
 
-PLAN = """\
-todo_list_id: shop  # mine
-items:
-  - {id: t1, title: One, requires_testing: false}
-  - {id: t2, title: Two, requires_testing: false}
-  - {id: phase, title: Phase, sub_plan: phases/two.yaml}
-"""
-SUB = """\
-todo_list_id: two  # the second
-root: ..
-items:
-  - {id: s1, title: First, requires_testing: false}
-  - {id: s2, title: Second, requires_testing: false}
-"""
-
-
 class Run:
     """A run of the plan whose newest version is written to a file."""
 
@@ -452,10 +421,7 @@ class Run:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "phases").mkdir()
-    (tmp_path / "phases/two.yaml").write_text(SUB)
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    return tmp_path / "plan.yaml"
+    return write_plans(tmp_path)
 
 
 def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> None:
