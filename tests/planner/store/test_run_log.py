@@ -291,11 +291,6 @@ ACTION = Implement(
 )  # fmt: skip
 
 
-def decode(text: str, n: int, previous: str) -> events.Event:
-    check_link(text, n, previous)
-    return parse_line(text, n)
-
-
 def test_omitted_optional_fields_are_read_as_none() -> None:
     """Nulls are not written, so an absent optional field must be read as None."""
     for model in _held_models():
@@ -358,7 +353,8 @@ def test_any_event_contents_survive_encoding_and_decoding(
     verified = events.Verified.model_validate({"at": at, "outcome": outcome})
     for event in (submitted, verified):
         line, _ = chained(body(3, event, (ACTION,)), "p")
-        read = decode(line, 3, "p")
+        check_link(line, 3, "p")
+        read = parse_line(line, 3)
         assert read == event
         assert event_text(read) == event_text(event)
         assert line.isascii()
