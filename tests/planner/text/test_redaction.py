@@ -313,10 +313,10 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_redaction_takes_linear_time_on_hostile_text(piece: str) -> None:
     """The text takes a fraction of a second; superlinear time would take many seconds."""
-    text = piece * (100_000 // len(piece))
+    text = piece * (50_000 // len(piece))
     started = time.process_time()
     redact(text)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 1
 
 
 @given(
