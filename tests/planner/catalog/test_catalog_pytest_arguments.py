@@ -93,10 +93,8 @@ def test_a_command_with_a_per_run_option_is_run_alone(arguments: str) -> None:
 
 
 def test_a_word_after_an_option_with_an_optional_value_is_a_selection() -> None:
-    assert read("--cov src tests").selections == ("tests",)
-    assert read("--cov -q tests").selections == ("tests",)
-    assert read("--cov=src tests").selections == ("tests",)
-    assert read("tests --cov").selections == ("tests",)
+    for arguments in ("--cov src tests", "--cov -q tests", "--cov=src tests", "tests --cov"):
+        assert read(arguments).selections == ("tests",)
 
 
 def test_the_last_of_several_expressions_and_every_deselection_applies() -> None:
@@ -191,11 +189,9 @@ def test_a_command_line_is_split_into_options_with_their_values(
         ("--json-report-omit log streams", True),
         ("--cov pkg", False),
         ("--cov=", False),
-        ("--cov -x", False),
         ("-k a", False),
         ("--strange", True),
         ("--strange=1", False),
-        ("--strange value", False),
         ("", False),
     ],
 )

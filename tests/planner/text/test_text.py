@@ -222,7 +222,6 @@ GIVEN = ("raw", "normalized")
         ('self.assertEqual("a", result, "not equal")', "=="),
         ('assert "usage" in out', "in"),
         ("assert name not in text.splitlines()", "not in"),
-        ('assert f"{raw}!" == shout(raw)', "=="),
     ],
 )
 def test_the_expected_value_is_recognised_on_the_left(source: str, operator: str) -> None:
@@ -235,9 +234,7 @@ def test_the_expected_value_is_recognised_on_the_left(source: str, operator: str
         ("assert total(cart) == 3", "=="),
         ("assert result == normalized", "=="),
         ("assert result == other", "=="),
-        ("assert normalize(raw) == normalized", "=="),
         ("assert normalized == raw", "=="),
-        ("assert result == Point(1, 2)", "=="),
         ("assert f(3 == x) == 3", "=="),
         ("self.assertEqual(total(cart), 3)", "=="),
         ("self.assertTrue(total(cart))", "=="),
