@@ -20,12 +20,7 @@ from planner_command import failed
 from planner.engine import State
 from planner.errors import LogError
 from planner.model import events
-from planner.model.actions import (
-    Action,
-    Brief,
-    Implement,
-    Notify,
-)
+from planner.model.actions import Brief, Implement, Notify
 from planner.model.base import Value
 from planner.model.events import Event, PlanSubmitted
 from planner.model.plan import Plan, Todo
@@ -293,25 +288,18 @@ ACTION = Implement(
 
 def test_omitted_optional_fields_are_read_as_none() -> None:
     """Nulls are not written, so an absent optional field must be read as None."""
-    for model in _held_models():
-        if issubclass(model, Value) and model.model_config.get("extra") == "ignore":
+    for model in below(Value):
+        if model.model_config.get("extra") == "ignore":
             for name, field in model.model_fields.items():
                 if type(None) in get_args(field.annotation):
                     assert field.is_required() or field.default is None, f"{model.__name__}.{name}"
 
 
-def _held_models() -> set[type[Value]]:
-    found: set[type[Value]] = set()
-    waiting: list[Any] = [*get_args(get_args(events.Event)[0]), *get_args(get_args(Action)[0])]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, type) and issubclass(each, Value):
-            if each not in found:
-                found.add(each)
-                waiting += [field.annotation for field in each.model_fields.values()]
-        else:
-            waiting += [part for part in get_args(each) if not isinstance(part, str)]
-    return found
+def below(model: type[Value]) -> Iterator[type[Value]]:
+    """Yield all subclasses of a model."""
+    for each in model.__subclasses__():
+        yield each
+        yield from below(each)
 
 
 def test_too_deeply_nested_extension_keys_are_refused() -> None:
