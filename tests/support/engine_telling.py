@@ -20,6 +20,7 @@ from planner.model.events import (
     WorkFinished,
 )
 from planner.model.outcome import Check, Outcome
+from planner.model.past import PastRecords
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, TodoState, Verdict
@@ -58,7 +59,13 @@ class Told:
 
     state: State
 
-    def __init__(self, *todos: Todo, run: dict[str, Any] | None = None, **policy: Any) -> None:
+    def __init__(
+        self,
+        *todos: Todo,
+        run: dict[str, Any] | None = None,
+        memory: PastRecords | None = None,
+        **policy: Any,
+    ) -> None:
         self.now = START
         self.work = 0
         self.submission = PlanSubmitted(
@@ -66,6 +73,7 @@ class Told:
             plan=plan_of(*todos, **policy),
             digest="sha256:plan",
             policy=RunPolicy.model_validate(run or {}),
+            memory=memory or PastRecords(),
         )
         self.state, self.last = start(self.submission)
         self.all: list[Action] = [*self.last]

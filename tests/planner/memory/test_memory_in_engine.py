@@ -8,10 +8,9 @@ from typing import Any
 from engine_telling import START, Told, todo
 from memory_samples import HERE, past_todo, repair
 
-from planner.engine import start
 from planner.memory import task_kind, text_of
-from planner.model.actions import Action, Implement, Verify
-from planner.model.events import RunStarted, Verified
+from planner.model.actions import Implement, Verify
+from planner.model.events import Verified
 from planner.model.past import PastRecords
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Role
@@ -33,29 +32,18 @@ def past_todos(about: Todo, well: bool, number: int, *categories: Category) -> A
     return (past_todo(about.title, well, at=YESTERDAY, categories=categories),) * number
 
 
-class Remembering(Told):
-    """A run submitted with records of past runs."""
-
-    def __init__(self, *todos: Todo, memory: PastRecords, **policy: Any) -> None:
-        super().__init__(*todos, **policy)
-        self.submission = self.submission.model_copy(update={"memory": memory})
-        self.state, self.last = start(self.submission)
-        self.all: list[Action] = [*self.last]
-        self.tell(RunStarted(at=self.now))
-
-
 def test_of_equal_priority_the_todo_with_past_success_starts_first() -> None:
     memory = PastRecords(fingerprint=HERE, todos=past_todos(PARSER, False, 4) + past_todos(LEXER, True, 4))
 
-    assert Remembering(PARSER, LEXER, memory=memory).started == ["t2", "t1"]
+    assert Told(PARSER, LEXER, memory=memory).started == ["t2", "t1"]
     urgent = PARSER.model_copy(update={"priority": -1})
-    assert Remembering(urgent, LEXER, memory=memory).started == ["t1", "t2"]
+    assert Told(urgent, LEXER, memory=memory).started == ["t1", "t2"]
     assert Told(PARSER, LEXER).started == ["t1", "t2"]
 
 
 def branch_of(memory: PastRecords, about: Todo) -> tuple[Role, str]:
     """Return the role that works on the branch of a failed todo, and the reasons of all actions."""
-    run = Remembering(about, memory=memory)
+    run = Told(about, memory=memory)
     run.works()
     run.tell(Verified(at=run.now, outcome=simulate_failure(about, Category.TEST_TIMEOUT, "too slow")))
     (work,) = run.last_of(Implement)
@@ -81,7 +69,7 @@ def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> Non
 
 def test_a_recipe_that_would_have_found_past_failures_is_requested_first() -> None:
     memory = PastRecords(fingerprint=HERE, todos=past_todos(PARSER, False, 4, Category.LINT_ERROR))
-    run = Remembering(PARSER, memory=memory)
+    run = Told(PARSER, memory=memory)
     run.works()
     (verify,) = run.last_of(Verify)
 
