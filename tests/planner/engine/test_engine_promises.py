@@ -83,11 +83,6 @@ def test_a_refused_first_event_does_not_submit_the_plan(tmp_path: Path):
     assert session.state.now < START.timestamp() + 365 * 86400
 
 
-def sub_plan(run: Told, *todos: Any, **policy: Any) -> None:
-    plan = plan_of(*todos).model_copy(update={"metadata": Policy.model_validate(policy)})
-    run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=plan, digest="sha256:sub"))
-
-
 @pytest.mark.parametrize(
     ("above", "own", "asked"),
     [
@@ -104,7 +99,8 @@ def test_a_sub_plan_inherits_and_may_only_tighten_the_policy_of_its_parent_plan(
     above: dict[str, Any], own: dict[str, Any], asked: list[str]
 ):
     run = Told(todo("p", sub_plan="phase.yaml"), **above)
-    sub_plan(run, todo("a"), **own)
+    sub = plan_of(todo("a")).model_copy(update={"metadata": Policy.model_validate(own)})
+    run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=sub, digest="sha256:sub"))
 
     run.is_red("p/a")
 
