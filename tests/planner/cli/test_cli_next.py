@@ -373,6 +373,16 @@ def test_an_in_place_revision_is_written_once_and_can_be_undone(shop: Command):
     assert (shop.folder / "plan.yaml").read_text() == before
 
 
+def test_a_failed_child_is_repaired_in_its_sub_plan(command: Command):
+    command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
+    command.plan({"id": "p", "sub_plan": "phase.yaml"})
+    command.outcomes({**failed("x"), "todo_id": "p/x"})
+
+    (action,) = command("next", "plan.yaml", "--json").json["actions"]
+
+    assert (action["parent_id"], action["todo_id"]) == ("p/x", "p/x_branch_01")
+
+
 def test_an_unchanged_sub_plan_is_not_copied(command: Command):
     command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
     command.plan({"id": "p", "sub_plan": "phase.yaml"}, with_test("b"))
