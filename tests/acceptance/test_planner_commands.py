@@ -18,7 +18,6 @@ from real_planner import Ran, forked, planner
 
 from planner.planfile.schemas import schema
 
-UNCONFIRMED = "--planverify-confirm=0"
 PLANNER = [sys.executable, "-m", "planner"]
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -65,22 +64,11 @@ PROJECT = {
 }
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Example:
-    return a_shop(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def red_shop(tmp_path_factory: pytest.TempPathFactory) -> Example:
     """Return the shop with the outcomes of a run, for tests that change nothing."""
-    shop = a_shop(tmp_path_factory.mktemp("red"))
-    shop.verify("plan.yaml", UNCONFIRMED)
-    return shop
-
-
-def a_shop(folder: Path) -> Example:
-    example = Example(folder / "shop", PROJECT)
-    example.plan(
+    shop = Example(tmp_path_factory.mktemp("red") / "shop", PROJECT)
+    shop.plan(
         {"id": "prices", "title": "Prices with tax", "verify": "pytest tests/test_prices.py"},
         {
             "id": "invoice",
@@ -90,12 +78,15 @@ def a_shop(folder: Path) -> Example:
         },
         {"id": "names", "title": "Names", "verify": "pytest tests/test_names.py"},
     )
-    return example
+    shop.verify("plan.yaml", "--planverify-confirm=0")
+    return shop
 
 
-def test_a_failed_todo_is_repaired_in_a_branch_until_the_plan_is_completed(shop: Example) -> None:
+def test_a_failed_todo_is_repaired_in_a_branch_until_the_plan_is_completed(
+    red_shop: Example, tmp_path: Path
+) -> None:
     """The whole cycle: red, branch, repaired, completed. `planner` changes none of its input files."""
-    shop.verify("plan.yaml", UNCONFIRMED)
+    shop = red_shop.copied_to(tmp_path / "shop")
     before = {path: path.read_bytes() for path in shop.root.rglob("*") if path.is_file()}
 
     first = planner("next", "plan.yaml", "--output", "next.yaml", cwd=shop.root)
@@ -120,7 +111,7 @@ def test_a_failed_todo_is_repaired_in_a_branch_until_the_plan_is_completed(shop:
 def test_json_is_the_same_bytes_in_every_process_and_encoding(red_shop: Example) -> None:
     given = ("next", "plan.yaml", "--json", "--full")
     one = started(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "1"})
-    other = started(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "2", "PYTHONIOENCODING": "ascii"})
+    other = forked(given, red_shop.root, encoding="ascii")  # with the hash seed of this process
 
     assert one.out == other.out
     Draft202012Validator(schema("action")).validate(json.loads(one.out)["actions"][0])

@@ -67,25 +67,17 @@ def test_replay_needs_only_the_log(log: Path) -> None:
     assert (ran.status, ran.out, ran.err) == (0, SAME, "")
 
 
-def test_rebuilding_an_unchanged_hash_chain_gives_the_same_log(log: Path) -> None:
-    before = log.read_bytes()
-    forge(log, lambda _, body: body)
-    assert log.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("change", "line", "said"),
     [
-        (replaced(2, '"success":true', '"success":false'), 2, "verify"),
         (replaced(2, '"todo_id":"t1"', '"todo_id":"t2"'), 2, "refused"),
         (replaced(3, '"success":false', '"success":true'), 3, "publish_plan"),
-        (replaced(3, "TEST_REGRESSION", "SANDBOX_VIOLATION"), 3, "publish_plan"),
         (replaced(6, '"success":true', '"success":false'), 6, "now"),
         (replaced(0, '"auto_fix_mode":true', '"auto_fix_mode":false'), 3, "publish_plan"),
-        (replaced(1, '"role":"coder"', '"role":"tester"'), 1, "role"),
         (without_actions(6), 6, "no such action"),
     ],
-)  # fmt: skip
+    ids=["refused", "another result", "other actions now", "another plan", "without its actions"],
+)
 def test_an_edited_event_in_a_rebuilt_chain_gives_different_decisions(
     log: Path, change: Callable[[int, str], str], line: int, said: str
 ) -> None:
@@ -113,31 +105,24 @@ def test_an_event_edited_without_rebuilding_the_chain_is_damage(log: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "words", "status", "said"),
+    ("content", "said"),
     [
-        (
-            None,
-            ("none.jsonl",),
-            4,
-            "none.jsonl: the log cannot be opened (No such file or directory); name the log of a run",
-        ),
-        (b"", ("log",), 4, "log: the log is empty; name a log that planner step has written"),
-        (b"what\n", ("log",), 4, "log: line 0 is no line 0 of a log"),
-        (b"\x00\xff", ("log",), 4, "log: line 0 is not a line of a log"),
-        (b'{"n":0,"ev', ("log",), 4, "line 0 was torn by a kill"),
+        (None, "log: the log cannot be opened (No such file or directory); name the log of a run"),
+        (b"", "log: the log is empty; name a log that planner step has written"),
+        (b"what\n", "log: line 0 is no line 0 of a log"),
+        (b'{"n":0,"ev', "line 0 was torn by a kill"),
     ],
 )
 def test_a_log_that_cannot_be_replayed_is_refused_with_a_reason(
-    log: Path, content: bytes | None, words: tuple[str, ...], status: int, said: str
+    tmp_path: Path, content: bytes | None, said: str
 ) -> None:
     if content is not None:
-        (log.parent / "log").write_bytes(content)
+        (tmp_path / "log").write_bytes(content)
 
-    ran = planner("replay", *words, cwd=log.parent)
+    ran = planner("replay", "log", cwd=tmp_path)
 
-    assert ran.status == status
+    assert (ran.status, ran.out) == (4, "")
     assert said in ran.err
-    assert ran.out == ""
 
 
 def test_a_torn_last_line_of_a_log_is_ignored_with_a_note(log: Path) -> None:
