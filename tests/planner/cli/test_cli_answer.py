@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from planner_command import Command, Ran, failed, undecided, with_test
+from planner_command import Command, Ran, done, failed, undecided, with_test
 
 
 @pytest.fixture
@@ -133,6 +133,39 @@ def test_the_last_answer_counts(manual: Command):
     assert [each["answer"] for each in answers(manual)] == ["yes"]
 
 
+def test_an_answer_after_a_run_makes_its_verdict_out_of_date(manual: Command):
+    passed = done("chart")
+    passed["checks"].append({"id": "manual[0]", "kind": "manual", "verdict": "passed"})
+    manual.outcomes(passed)
+    assert "completed" in manual("next", "plan.yaml").out
+
+    manual("answer", "chart", "too dark")
+
+    shown = manual("next", "plan.yaml").out
+    assert "! answered since the run: chart" in shown
+    assert "plan.yaml::chart" in shown
+
+
+def test_of_several_questions_the_answered_one_is_named(command: Command):
+    item = with_test("chart")
+    item["acceptance_criteria"]["manual"] = [{"question": "Is it readable?"}, {"question": "Is it short?"}]
+    command.plan(item)
+    open_ = undecided("chart", "passed")
+    for number in (0, 1):
+        open_["checks"].append({"id": f"manual[{number}]", "kind": "manual", "verdict": "needs_human"})
+    command.outcomes(open_)
+    shown = command("next", "plan.yaml").out
+    assert "answer planner answer plan.yaml chart yes --check 'manual[1]' # or" in shown
+
+    assert command("answer", "chart", "yes").status == 2
+    assert command("answer", "chart", "answered", "--check", "manual[0]").status == 2
+    # With --check this answers the plan's question, even if the engine has an option of that name.
+    assert "Is it readable? no" in command("answer", "chart", "stop", "--check", "manual[0]").out
+    left = command("answer", "chart", "yes", "--check", "manual[0]").out
+    assert "still open: manual[1] Is it short?" in left
+    assert command("answer", "chart", "yes").status == 0
+
+
 def test_an_empty_answer_is_no_answer(manual: Command):
     ran = manual("answer", "chart", " ")
 
@@ -162,8 +195,40 @@ def test_a_review_is_answered_by_an_option_by_yes_or_no_or_by_advice(
     assert ran.status == 0, ran.err
     assert command("next", "plan.yaml", "--json").json["state"] == state
     assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == life
+    shown = command("next", "plan.yaml").out
     if said.startswith("Try"):
         assert said in command("next", "plan.yaml", "--brief", "a").out
+    if said == "stop":
+        assert "halted" in shown.splitlines()[0]
+        assert "[stopped-by-person]" in shown
+        assert "failed tests/test_a.py::test_it" in shown, "its failures are still shown"
+        assert "says   AssertionError: assert 1 == 2" in shown
+
+
+def test_a_failing_verification_does_not_replace_the_approval_of_a_start(command: Command):
+    command.plan(with_test("a", risk_level="HIGH", max_retries=1))
+    assert "a:start" in command("next", "plan.yaml").out
+    command.outcomes(failed("a"))
+
+    after = command("next", "plan.yaml")
+
+    assert (after.status, "a:start" in after.out, "retry" in after.out) == (11, True, False), after.out
+    assert command("approve", "a:start").status == 0
+    assert command("next", "plan.yaml").status == 0
+
+
+def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(command: Command):
+    path = command.plan(with_test("flaky", status="claimed"), with_test("price", status="claimed"))
+    command.outcomes(failed("flaky", "FLAKY_TEST"), failed("price", signature="b" * 12))
+    command("next", "plan.yaml", "--in-place")
+    assert "price_branch_01" in path.read_text()
+    assert "quarantine" not in path.read_text()
+
+    assert command("approve", "plan.yaml", "flaky:edits:1").status == 0
+    command("next", "plan.yaml", "--in-place")
+
+    assert "quarantine" in path.read_text()
+    assert [each.name for each in (command.folder / ".planverify/logs").iterdir()] == ["shop.jsonl"]
 
 
 # --- refusals --------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from types import SimpleNamespace
-from typing import Any, Literal
+import subprocess
+import time
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -196,25 +197,55 @@ def test_before_the_first_run_next_shows_the_verify_command(command: Command):
 RESUME = "pytest --planverify plan.yaml --planverify-resume"
 
 
+def write_journal(command: Command, pid: int | None, *more: dict[str, Any]) -> None:
+    """Write the journal of a run of the plan ``shop`` that has judged one criterion."""
+    reference = {"todo_list_id": "shop", "path": "plan.yaml", "digest": ""}
+    begun = {"version": 1, "run_id": "r2", "pid": pid, "reference": reference}
+    check = {"id": "tests[0]", "kind": "test", "verdict": "passed"}
+    records = [
+        {"record": "run_started", **begun},
+        {"record": "check_judged", "plan": "shop", "todo_id": "a", "check": check},
+        *more,
+    ]
+    folder = command.folder / ".planverify/runs/20260101T000000-1-abc"
+    folder.mkdir(parents=True)
+    with (folder / "journal.jsonl").open("w") as journal:
+        for each in records:
+            name = each.pop("record")
+            journal.write(json.dumps({"record": name, "session": "parent", "at": time.time(), **each}))
+            journal.write("\n")
+
+
+FINISHED = {"record": "run_finished", "plan": "shop", "exit_status": 2}
+
+
 @pytest.mark.parametrize(
-    ("state", "said", "do"),
-    [("interrupted", "was interrupted", RESUME), ("killed", "was killed", RESUME), ("running", "is", None)],
+    ("state", "more", "do"),
+    [
+        ("was interrupted", [FINISHED | {"interrupted": True}], RESUME),
+        ("was killed", [], RESUME),
+        ("is still running", [], None),
+        (None, [FINISHED], None),
+    ],
 )
 def test_an_interrupted_run_can_be_resumed(
-    shop: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    state: Literal["running", "killed", "interrupted"],
-    said: str,
-    do: str | None,
+    shop: Command, state: str | None, more: list[dict[str, Any]], do: str | None
 ):
-    cut = SimpleNamespace(run_id="r2", state=state, checks=["a", "b"], has_finished=False)
-    monkeypatch.setattr(latest_outcomes, "past_runs", lambda *_: iter([cut]))
+    process = subprocess.Popen(["sleep", "60"])
+    if state == "was killed":
+        process.kill()
+    try:
+        write_journal(shop, process.pid, *more)
+        told = shop("next", "plan.yaml", "--json").json
+        shown = shop("next", "plan.yaml").out
+    finally:
+        process.kill()
+        process.wait()
 
-    told = shop("next", "plan.yaml", "--json").json
-
-    assert told["remarks"][0].startswith(f"the newest run {said}")
+    remarks = [each for each in told.get("remarks", ()) if "the newest run" in each]
+    assert [each.startswith(f"the newest run {state}") for each in remarks] == [True] * bool(state)
     assert told.get("do") == do
-    assert (do is None) or (f"  {do}\n" in shop("next", "plan.yaml").out)
+    assert (do is None) or (f"  {do}\n" in shown)
 
 
 def test_files_changed_since_the_run_are_listed_with_outdated_verdicts(
@@ -246,6 +277,25 @@ def test_an_unaccepted_run_completes_nothing(
     assert ran.status == status
     assert ran.out.startswith(f"shop  {word}: 1 of 1 todo done")
     assert (unexplained is None) or (f"! the run was not accepted: {unexplained}" in ran.out)
+
+
+def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command):
+    command.plan(with_test("types"))
+    lacks = {
+        "stack_trace_head": "no_such_tool is not installed",
+        "suggestion": "install it, or correct PATH",
+    }
+    missing = failed("types", "ENVIRONMENT_ERROR", **lacks)
+    command.outcomes(
+        {**undecided("types", "inconclusive"), "failure_evidence": missing["failure_evidence"]}
+    )
+
+    ran = command("next", "plan.yaml")
+
+    assert ran.status == 10
+    assert "1 could not be verified" in ran.out.splitlines()[0]
+    assert "verify types: something was missing: no_such_tool is not installed" in ran.out
+    assert "install it, or correct PATH" in ran.out
 
 
 def test_a_violation_is_to_be_removed_and_verified_again(command: Command):
@@ -284,6 +334,60 @@ def test_no_todo_of_a_halted_plan_comes_later(command: Command):
     command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
 
     assert "Later" not in command("next", "plan.yaml").out
+
+
+# --- steps before a repair -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def style(command: Command) -> Command:
+    """Return the command with a plan for whose failing formatter check it has planned a step."""
+    command.plan({"id": "a", "verify": "ruff format --check a.py"})
+    command.outcomes({**LINT, "diff_hash": "sha256:1"})
+    assert "a_step_01" in command("next", "plan.yaml").out
+    return command
+
+
+LINT = failed("a", "LINT_ERROR", tests=[], top_failing_tests=[], check_id="verify")
+
+
+def test_a_preparatory_step_is_checked_by_the_check_of_its_todo(style: Command):
+    brief = style("next", "plan.yaml", "--brief", "a_step_01").out
+
+    assert "Check: pytest --planverify plan.yaml::a\n" in brief
+    assert "It is done when" not in brief
+
+
+def test_a_preparatory_step_is_skipped_when_its_todo_passes(style: Command):
+    passed = done("a")
+    passed["checks"][0]["id"] = "verify"
+    style.outcomes(passed, run=run_info(run_id="later").model_dump(mode="json"))
+
+    after = style("next", "plan.yaml")
+
+    assert after.status == 0, after.err
+    assert "completed: 1 of 1 todo done" in after.out
+    assert "a_step_01" not in after.out
+    assert "skipped" in style("status", "plan.yaml", "a_branch_01").out
+
+
+def test_a_step_is_done_when_its_todo_was_verified_after_a_change_and_still_fails(style: Command):
+    later = run_info(run_id="later").model_dump(mode="json")
+    style.outcomes({**LINT, "diff_hash": "sha256:2"}, run=later)
+
+    after = style("next", "plan.yaml").out
+
+    assert "a_branch_01" in after
+    assert "a_step_01" not in after
+
+
+def test_the_brief_of_a_todo_without_criteria_explains_how_to_complete_it(command: Command):
+    command.plan({"id": "notes", "requires_testing": False})
+
+    brief = command("next", "plan.yaml", "--brief", "notes").out
+
+    assert "It has no criteria: when it is done, set its status to claimed in the plan." in brief
+    assert "Check:" not in brief
 
 
 # --- for programs ----------------------------------------------------------------------------------------
