@@ -71,6 +71,25 @@ CHANGES = {
 """Changes of a module whose contract has its name, by the name."""
 
 
+RSI = {"name": "compute_rsi", "parameters": [{"name": "series"}, {"name": "period", "default": "14"}]}
+GROWING = {"name": "Band", "methods": [{"name": "grow", "parameters": [{"name": "by"}]}]}
+CALLED = {
+    "rsi.py": "def compute_rsi(series, period=14): return 0\nclass Band:\n    def grow(self, by): ...\n",
+    "test_rsi.py": """
+        import rsi
+
+        def test_function(): rsi.compute_rsi([], window=3)
+
+        def test_method(): rsi.Band().grow()
+        """,
+    "rsi.json": json.dumps(
+        {"contract_version": 1, "module": "rsi", "functions": [RSI], "classes": [GROWING]}
+    ),
+    "broken.json": "{",
+}
+"""A module that satisfies its contract, and tests that call it wrongly."""
+
+
 @pytest.fixture(scope="module")
 def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     """Return a run that lists the imported modules."""
@@ -82,13 +101,16 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
             text = text.replace(old, new)
         contract = json.dumps(CONTRACT | {"module": f"indicators.{name}"})
         example.write({f"src/indicators/{name}.py": text, f"contracts/{name}.json": contract})
+    example.write(CALLED)
     example.plan(
         *(
             todo(name, expected_artifacts=["plan.yaml"], contract_path=f"contracts/{name}.json")
             for name in CHANGES
-        )
+        ),
+        todo("called", "pytest test_rsi.py", contract_path="rsi.json"),
+        todo("unreadable", "pytest test_rsi.py", contract_path="broken.json"),
     )
-    return example.verify(env=LISTING_IMPORTS)
+    return example.verify("--planverify-confirm=0", env=LISTING_IMPORTS)
 
 
 def imported(run: Verified) -> set[str]:
@@ -136,31 +158,11 @@ def test_griffe_is_imported_only_for_contracts(verified: Verified, tmp_path: Pat
     assert "griffe" not in imported(run)
 
 
-def test_a_wrong_call_is_diagnosed_with_the_signature_of_the_contract(tmp_path: Path) -> None:
-    example = Example(
-        tmp_path,
-        {
-            "rsi.py": "def compute_rsi(series, period=14): return 0\n"
-            "class Band:\n    def grow(self, by): ...\n",
-            "test_rsi.py": "import rsi\n\ndef test_function(): rsi.compute_rsi([], window=3)\n\n"
-            "def test_method(): rsi.Band().grow()\n",
-        },
-    )
-    rsi = {"name": "compute_rsi", "parameters": [{"name": "series"}, {"name": "period", "default": "14"}]}
-    band = {"name": "Band", "methods": [{"name": "grow", "parameters": [{"name": "by"}]}]}
-    contract = {"contract_version": 1, "module": "rsi", "functions": [rsi], "classes": [band]}
-    example.write({"rsi.json": json.dumps(contract), "broken.json": "{"})
-    example.plan(
-        todo("t", "pytest test_rsi.py", contract_path="rsi.json"),
-        todo("unreadable", "pytest test_rsi.py", contract_path="broken.json"),
-    )
-
-    run = example.verify("--planverify-confirm=0")
-
-    assert run.category("t") == "SPEC_MISMATCH", str(run)
-    said = " ".join(each["suggestion"] for each in run.outcomes["t"]["failures"])
+def test_a_wrong_call_is_diagnosed_with_the_signature_of_the_contract(verified: Verified) -> None:
+    assert verified.category("called") == "SPEC_MISMATCH", str(verified)
+    said = " ".join(each["suggestion"] for each in verified.outcomes["called"]["failures"])
     assert "rsi.json promises compute_rsi(series, period=14)." in said
     assert "rsi.json promises Band.grow(by)." in said
-    said = " ".join(each["suggestion"] for each in run.outcomes["unreadable"]["failures"])
+    said = " ".join(each["suggestion"] for each in verified.outcomes["unreadable"]["failures"])
     assert "unexpected keyword argument 'window'." in said
     assert "promises" not in said
