@@ -80,49 +80,23 @@ def test_the_instructions_of_a_branch_contain_the_failure_and_its_rerun(proposed
 
 # --- the attempts and limits of a branch -----------------------------------------------------------------
 
-MADE: dict[str, Any] = {"opened_at": "2026-01-01T00:00:00Z", "attempts": 1, "diff_hash": "before"}
-LIVES: dict[str, tuple[list[dict[str, Any]], list[str], str, str, int | None]] = {
-    # todo: branches, branches that passed, action, rule, number of the attempt
-    "no-branch": ([], [], "implement", "branch-is-worked-on", 1),
-    "first-attempt-red": ([branch("first-attempt-red")], [], "implement", "branch-has-attempts-left", 2),
-    "third-attempt-red": (
-        [branch("third-attempt-red", attempts=2)],
-        [],
-        "ask_human",
-        "attempts-used-up",
-        None,
-    ),
-    "one-attempt-allowed": (
-        [branch("one-attempt-allowed", max_debug_attempts=1)],
-        [],
-        "ask_human",
-        "attempts-used-up",
-        None,
-    ),
-    "depth-two-passed": (
-        [branch("depth-two-passed"), branch("depth-two-passed", 2, via="depth-two-passed_branch_01")],
-        ["01", "02"],
-        "ask_human",
-        "branch-depth",
-        None,
-    ),
-    "lifetime-over": (
-        [branch("lifetime-over", max_lifetime_seconds=599, **{"x-planner": MADE})],
-        [],
-        "ask_human",
-        "branch-lifetime",
-        None,
-    ),
-    "lifetime-not-over": (
-        [branch("lifetime-not-over", max_lifetime_seconds=601, **{"x-planner": MADE})],
-        [],
+WORKED: dict[str, Any] = {"opened_at": "2026-01-01T00:00:00Z", "attempts": 1, "diff_hash": "before"}
+LIVES: dict[str, tuple[list[dict[str, Any]], str, str, int | None]] = {
+    # todo: the keys of its branches; action, rule, number of the attempt
+    "no-branch": ([], "implement", "branch-is-worked-on", 1),
+    "first-red": ([{}], "implement", "branch-has-attempts-left", 2),
+    "third-red": ([{"attempts": 2}], "ask_human", "attempts-used-up", None),
+    "one-allowed": ([{"max_debug_attempts": 1}], "ask_human", "attempts-used-up", None),
+    "two-passed": ([{}, {"via": "two-passed_branch_01"}], "ask_human", "branch-depth", None),
+    "over": ([{"max_lifetime_seconds": 599, "x-planner": WORKED}], "ask_human", "branch-lifetime", None),
+    "not-over": (
+        [{"max_lifetime_seconds": 601, "x-planner": WORKED}],
         "implement",
         "branch-has-attempts-left",
         3,
     ),
-    "nothing-changed": (
-        [branch("nothing-changed", **{"x-planner": {**MADE, "diff_hash": "after"}})],
-        [],
+    "unchanged": (
+        [{"x-planner": WORKED | {"diff_hash": "after"}}],
         "implement",
         "branch-is-worked-on",
         2,
@@ -132,20 +106,20 @@ LIVES: dict[str, tuple[list[dict[str, Any]], list[str], str, str, int | None]] =
 
 def test_every_state_of_a_branch_has_its_action_and_rule(desks: Desks) -> None:
     desk = desks("lives")
-    todos = [each for name, (branches, *_) in LIVES.items() for each in (todo(name), *branches)]
+    todos: list[dict[str, Any]] = []
     outcomes: list[dict[str, Any]] = []
-    for name, (branches, done, *_) in LIVES.items():
-        ids = [name, *(each["id"] for each in branches)]
-        found = [passed(each) if each[-2:] in done else failed(each) for each in ids]
-        outcomes += [{**each, "diff_hash": "after"} for each in found]
+    for name, (keys, *_) in LIVES.items():
+        branches = [branch(name, number, **each) for number, each in enumerate(keys, 1)]
+        todos += [todo(name), *branches]
+        ends = passed if name == "two-passed" else failed
+        outcomes += [failed(name), *(ends(each["id"]) for each in branches)]
     # Todos given up in a row must not halt the plan here.
-    metadata = {"max_concurrent_branches": 50, "halt": {"consecutive_failures": None}}
-    desk.plan(*todos, metadata=metadata)
-    desk.outcomes(*outcomes)
+    desk.plan(*todos, metadata={"max_concurrent_branches": 50, "halt": {"consecutive_failures": None}})
+    desk.outcomes(*({**each, "diff_hash": "after"} for each in outcomes))
 
     asked = desk.next().asked
 
-    for name, (_, _, action, rule, attempt) in LIVES.items():
+    for name, (_, action, rule, attempt) in LIVES.items():
         found = asked[name]
         assert (found["action"], found["rule"], found.get("attempt")) == (action, rule, attempt), name
         if action == "ask_human":

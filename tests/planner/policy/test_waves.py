@@ -181,7 +181,7 @@ def test_todos_have_either_a_dependency_order_or_a_cycle(graph: list[list[int]])
 
 @pytest.mark.parametrize("alphabet", [("a", "b", "*"), ("a", "?", "*"), ("[ab]", "[!a]", "*", "b")])
 def test_wildcard_names_that_match_a_common_name_overlap(alphabet: tuple[str, ...]) -> None:
-    names = ["".join(letters) for size in range(1, 7) for letters in product("abc", repeat=size)]
+    names = ["".join(letters) for size in range(1, 5) for letters in product("abc", repeat=size)]
     parts = ["".join(tokens) for size in (1, 2, 3) for tokens in product(alphabet, repeat=size)]
     fits = {part: {name for name in names if matches(f"x/{name}", f"x/{part}")} for part in parts}
     for one, other in product(parts, repeat=2):
