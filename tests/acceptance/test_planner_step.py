@@ -43,38 +43,6 @@ def logged(folder: Path) -> list[Any]:
     return [entry.event for entry in RunLog.read(folder / "run.jsonl").entries()]
 
 
-def test_step_handles_a_complete_run(folder: Path) -> None:
-    answers = told(
-        folder,
-        [
-            event("run_started"),
-            event("work_finished", 1, todo_id="t1", tokens=1200, touched_files=["shop.py"]),
-            event("verified", 2, outcome={"todo_id": "t1", **FAILED}),
-            event("work_finished", 3, todo_id="t1_branch_01"),
-            event("verified", 4, outcome={"todo_id": "t1_branch_01", **PASSED}),
-            event("verified", 5, outcome={"todo_id": "t1", **PASSED}),
-            event("work_finished", 6, todo_id="t2"),
-            event("verified", 7, outcome={"todo_id": "t2", **PASSED}),
-            event("clock_ticked", 8),
-        ],
-    )
-
-    assert [answer.kinds for answer in answers] == [
-        ["implement"], ["verify"], ["publish_plan", "implement"], ["verify"], ["verify"], ["implement"],
-        ["verify"], ["finish"], [],
-    ]  # fmt: skip
-    assert answers[0].last == {
-        "state": {"plan": "executing", "todos": {"t1": "active", "t2": "pending"}},
-        "seq": 1,
-    }
-    assert answers[2].todos == {"t1": "test_failed", "t1_branch_01": "active", "t2": "blocked"}
-    assert answers[7].last["state"]["plan"] == "completed"
-    assert answers[8].last["error"]["rule"] == "run-is-over"
-    numbers = [action["seq"] for answer in answers for action in answer.actions]
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert all({"rule", "because"} <= action.keys() for answer in answers for action in answer.actions)
-
-
 def test_a_pass_without_checks_counts_only_with_allow_unproved(
     folder: Path,
 ) -> None:

@@ -20,7 +20,6 @@ from planner.brief.instructions import (
     next_action,
     objection,
     read_instruction,
-    right_suggestion,
 )
 from planner.brief.page import write_brief
 from planner.catalog.test_paths import is_test_path
@@ -177,17 +176,6 @@ def test_a_misspelt_module_is_reported_with_the_existing_name(tmp_path: Path) ->
         page = write_brief(case.plan, item, case.outcome, context, rerun=RERUN, worker=item)
         assert "did you mean `slugify/slugify.py`?" in page
         assert revise(case) == ()
-
-
-def test_a_suggestion_of_a_diagnosis_is_shown_only_if_it_applies() -> None:
-    suggestion = "lib.report is missing: write lib/report.py."
-    said = Failure(category=Category.ARTIFACT_MISSING, suggestion=suggestion)
-    there = FailureContext(todo_id="t1", present=("lib/report.py",))
-    free, bound = todo("t1", "pytest tests"), todo("t1", "pytest tests", allowed_files=["src/**"])
-    assert right_suggestion(said, free, None) == suggestion
-    assert right_suggestion(said, free, there) is None
-    assert right_suggestion(said, bound, None) is None
-    assert right_suggestion(said, free, None, kept=("lib/**",)) is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import sys
 import textwrap
 from pathlib import Path
@@ -319,118 +318,58 @@ def test_a_re_export_is_reported_under_its_promised_name(project: Project) -> No
         assert found == ("run", "p/impl.py", problem)
 
 
-# -- arbitrary code -----------------------------------------------------------------------------------
+# -- whole signatures, and arbitrary code --------------------------------------------------------------
 
-NAMES = st.text("abcdxyz_", min_size=1, max_size=4).filter(
-    lambda name: name.isidentifier() and not keyword.iskeyword(name) and name.strip("_") != ""
-)
-ANNOTATIONS = st.sampled_from(
-    ["int", "str | None", "Optional[int]", "pd.Series", "'Thing'", "list['Thing']", "Callable[[int], str]",
-     "Literal['a', 1]", "dict[str, tuple[int, ...]]", "T", "Alias", "x.y.Z", "None", "Annotated[int, 'm']"]
-)  # fmt: skip
-DEFAULTS = st.sampled_from(
-    ["1", "-1.5", "'a'", "None", "N", "(1, 2)", "[]", "{'a': 1}", "f(x)", "lambda q: q"]
-)
-KINDS = ["positional_only", "positional_or_keyword", "var_positional", "keyword_only", "var_keyword"]
-
-
-@st.composite
-def signatures(draw: st.DrawFn) -> list[tuple[str, str, str | None, str | None]]:
-    """Draw kind, name, annotation and default of each parameter, in an order that Python accepts."""
-    made: list[tuple[str, str, str | None, str | None]] = []
-    kinds = draw(st.lists(st.sampled_from(KINDS), max_size=5))
-    has_default = False
-    for at, kind in enumerate(sorted(kinds, key=KINDS.index)):
-        if kind.startswith("var") and any(each[0] == kind for each in made):
-            continue
-        optional = None
-        if not kind.startswith("var"):
-            positional = kind.startswith("positional")
-            optional = draw(DEFAULTS if has_default and positional else st.none() | DEFAULTS)
-            has_default = has_default or (positional and optional is not None)
-        made.append((kind, f"{draw(NAMES)}{at}", draw(st.none() | ANNOTATIONS), optional))
-    return made
-
-
-def written(parameters: list[tuple[str, str, str | None, str | None]]) -> str:
-    shown: list[str] = []
-    for at, (kind, name, annotation, default) in enumerate(parameters):
-        if kind == "keyword_only" and not any(each[0] in KINDS[2:4] for each in parameters[:at]):
-            shown.append("*")
-        star = {"var_positional": "*", "var_keyword": "**"}.get(kind, "")
-        shown.append(
-            f"{star}{name}{': ' + annotation if annotation else ''}{'=' + default if default else ''}"
-        )
-        if kind == "positional_only" and (at + 1 == len(parameters) or parameters[at + 1][0] != kind):
-            shown.append("/")
-    return ", ".join(shown)
-
-
-FUNCTIONS = st.dictionaries(
-    NAMES.filter(lambda name: not name.startswith("_")),
-    st.tuples(signatures(), st.none() | ANNOTATIONS, st.booleans(), st.booleans()),
-    min_size=1,
-    max_size=4,
-)
 HEAD = (
-    "import pandas as pd\nfrom typing import Optional, Callable, Literal, Annotated\nimport typing\n"
-    "T = TypeVar('T')\nAlias = list[int]\nN = 1\nclass Thing: ...\n"
+    "import pandas as pd, typing\nfrom typing import Callable, Literal, Optional\n"
+    "Alias = list[int]\nN = 1\nclass Thing: ...\nclass Holder:\n    pass\n"
 )
+SIGNATURES: list[tuple[str, list[dict[str, str]]]] = [
+    ("", []),
+    (
+        "first, /, second: 'Thing', third: Optional[int] = (1, 2)",
+        [
+            {"name": "first", "kind": "positional_only"},
+            {"name": "second", "kind": "positional_or_keyword", "annotation": "'Thing'"},
+            {"name": "third", "annotation": "int | None", "default": "(1, 2)"},
+        ],
+    ),
+    (
+        "series: pd.Series, *rest: Callable[[int], str], key: Alias, other=N",
+        [
+            {"name": "series", "annotation": "pd.Series"},
+            {"name": "rest", "kind": "var_positional", "annotation": "typing.Callable[[int], str]"},
+            {"name": "key", "kind": "keyword_only", "annotation": "Alias"},
+            {"name": "other", "kind": "keyword_only", "default": "N"},
+        ],
+    ),
+    (
+        "*, mode: Literal['a', 1] = -1.5, **options: None",
+        [
+            {"name": "mode", "kind": "keyword_only", "annotation": "Literal['a', 1]", "default": "-1.5"},
+            {"name": "options", "kind": "var_keyword", "annotation": "None"},
+        ],
+    ),
+]
 
 
-def module(functions: dict[str, Any]) -> str:
-    lines = [HEAD]
-    inside = ["class Holder:", "    pass"]
-    for name, (parameters, returns, is_async, is_method) in functions.items():
-        own = [("positional_or_keyword", "self", None, None), *parameters]
-        if is_method and any(each[0] == "positional_only" for each in parameters):
-            own[0] = ("positional_only", "self", None, None)
-        line = (
-            f"{'async ' if is_async else ''}def {name}({written(own if is_method else parameters)})"
-            f"{' -> ' + returns if returns else ''}: ..."
-        )
-        (inside if is_method else lines).append(f"    {line}" if is_method else line)
-    return "\n".join([*lines, *inside, ""])
-
-
-def promised(functions: dict[str, Any]) -> Contract:
-    """Return the contract that promises everything that the source of the functions shows."""
-    keys = ("kind", "name", "annotation", "default")
-    methods: list[dict[str, Any]] = []
-    others: list[dict[str, Any]] = []
-    for name, (parameters, returns, is_async, is_method) in functions.items():
-        shown = [dict(zip(keys, each, strict=True)) for each in parameters]
-        one = {"name": name, "parameters": shown, "returns": returns, "async": is_async}
-        (methods if is_method else others).append(one)
-    classes = [{"name": "Holder", "methods": methods}]
-    return Contract.model_validate(
-        {"contract_version": 1, "module": "m", "functions": others, "classes": classes}
-    )
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(FUNCTIONS, st.data())
+@pytest.mark.parametrize("is_method", [False, True], ids=["function", "method"])
+@pytest.mark.parametrize(("source", "parameters"), SIGNATURES)
 def test_a_contract_matches_its_source_until_one_signature_changes(
-    tmp_path: Path, functions: dict[str, Any], data: st.DataObject
+    project: Project, source: str, parameters: list[dict[str, str]], is_method: bool
 ) -> None:
-    (tmp_path / "m.py").write_text(module(functions))
-    contract = promised(functions)
-    assert compare_contract(contract, tmp_path) == ()
+    run = {"name": "run", "parameters": parameters, "returns": "str | None", "async": False}
+    promised = {"classes": [{"name": "Holder", "methods": [run]}]} if is_method else {"functions": [run]}
 
-    name = data.draw(st.sampled_from(sorted(functions)))
-    parameters, returns, is_async, is_method = functions[name]
-    longer = [[("positional_only", "new", None, None), *parameters]]
-    shorter = [[*parameters[:at], *parameters[at + 1 :]] for at in range(len(parameters))]
-    renamed = [
-        [*parameters[:at], (kind, f"{old}_", *rest), *parameters[at + 1 :]]
-        for at, (kind, old, *rest) in enumerate(parameters)
-    ]
-    changes = [(each, returns, is_async, is_method) for each in longer + shorter + renamed]
-    changes.append((parameters, returns, not is_async, is_method))
-    (tmp_path / "m.py").write_text(module({**functions, name: data.draw(st.sampled_from(changes))}))
-    (difference,) = compare_contract(contract, tmp_path)
-    where = f"Holder.{name}" if is_method else name
-    assert (difference.name, difference.problem) == (where, "signature")
+    def differences(shown: str, prefix: str = "") -> tuple[ContractDifference, ...]:
+        within = f"    {prefix}def run(self, {shown})" if is_method else f"{prefix}def run({shown})"
+        return project.write(m=f"{HEAD}{within} -> None | str: ...\n").differences(**promised)
+
+    assert differences(source) == ()
+    renamed = [source.replace(each["name"], f"{each['name']}_") for each in parameters]
+    for found in (*map(differences, renamed), differences(f"new, {source}"), differences(source, "async ")):
+        (difference,) = found
+        assert (difference.name, difference.problem) == ("Holder.run" if is_method else "run", "signature")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

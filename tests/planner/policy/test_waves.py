@@ -77,30 +77,9 @@ def test_a_wave_is_ordered_by_priority_and_then_by_plan_order(todos: list[Todo])
         assert list(wave) == sorted(wave, key=rank.__getitem__)
 
 
-@pytest.mark.parametrize(
-    ("todos", "expected"),
-    [
-        # The todo with priority goes first if either could.
-        ([a_todo("a", files=["x.py"]), a_todo("b", files=["x.py"], priority=-1)], (("b",), ("a",))),
-        # A todo postponed by a conflict postpones its dependents.
-        (
-            [a_todo("a", files=["src/**"]), a_todo("b", files=["src/x.py"]), a_todo("c", "b"), a_todo("d")],
-            (("a", "d"), ("b",), ("c",)),
-        ),
-        # A wave that an earlier todo cannot use is open to a later one that fits.
-        (
-            [
-                *(a_todo("a", files=["x.py"]), a_todo("b", "a"), a_todo("c", "b", files=["x.py"])),
-                *(a_todo("d", files=["x.py"]), a_todo("e", files=["x.py", "y.py"])),
-            ],
-            (("a",), ("b", "d"), ("e",), ("c",)),
-        ),
-    ],
-)
-def test_conflicts_priorities_and_dependencies_decide_the_waves(
-    todos: list[Todo], expected: tuple[tuple[str, ...], ...]
-) -> None:
-    assert waves(todos) == expected
+def test_of_two_todos_with_a_common_file_the_one_with_priority_goes_first() -> None:
+    todos = [a_todo("a", files=["x.py"]), a_todo("b", files=["x.py"], priority=-1)]
+    assert waves(todos) == (("b",), ("a",))
 
 
 SUB = {"id": "phase", "is_parent": True, "sub_plan": "phase/plan.yaml"}
