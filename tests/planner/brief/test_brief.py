@@ -319,6 +319,8 @@ def test_a_suggestion_to_create_an_existing_or_forbidden_file_is_omitted() -> No
     assert suggestion in brief(seen, NO_MODULE, **lib)
     assert suggestion not in brief(seen, NO_MODULE, allowed_files=("shop/**",))
     assert suggestion not in brief(seen, NO_MODULE, **lib, present=("lib/report.py",))
+    protected = outcome(failure(Category.ARTIFACT_MISSING, suggestion="Write secrets.ini."))
+    assert "Write secrets.ini." not in brief(protected, allowed_files=("**",))
 
 
 def test_the_brief_does_not_request_writing_a_test_that_only_skips() -> None:
