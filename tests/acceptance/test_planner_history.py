@@ -1,4 +1,4 @@
-"""`planner history`, `planner undo` and `planner metrics`."""
+"""`planner history` and `planner metrics`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ import pytest
 from documented_commands import live_through
 from example_project import Example, todo
 from prometheus_client.parser import text_string_to_metric_families
-from real_planner import forked, planner
+from real_planner import forked
 
 from planner.cli.history import app
 from planner.cli.metrics import exposition
-from planner.planfile.tree import load_tree
-from planner.planfile.versions import write_in_place
 from planner.store import index  # noqa: F401 (for the forks of this process)
 
 FORKED = ("planner history ", "planner explain ", "planner metrics ")
@@ -86,40 +84,6 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
         "--import",
     ):
         assert option in section
-
-
-PLAN = """\
-todo_list_id: shop  # mine
-items:
-  - {id: t1, title: One, requires_testing: false}
-"""
-
-
-def revise(path: Path, title: str) -> None:
-    tree = load_tree(path)
-    first = tree.loaded.plan.items[0].model_copy(update={"title": title})
-    write_in_place(tree, {"": tree.loaded.plan.model_copy(update={"items": (first,)})})
-
-
-def test_each_undo_restores_one_earlier_version(tmp_path: Path):
-    plan = tmp_path / "plan.yaml"
-    plan.write_text(PLAN)
-    revise(plan, "Uno")
-    revise(plan, "Due")
-
-    first = planner("undo", "plan.yaml", cwd=tmp_path)
-    assert (first.status, first.out) == (
-        0,
-        "plan.yaml: restored the previous version\nolder versions: 1\n",
-    )
-    assert "Uno" in plan.read_text()
-    assert planner("undo", cwd=tmp_path).status == 0
-    assert plan.read_text() == PLAN
-
-    last = planner("undo", "plan.yaml", cwd=tmp_path)
-    assert last.status == 4
-    assert "there is no previous version" in last.err
-    assert last.err.count("\n") == 1
 
 
 METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"

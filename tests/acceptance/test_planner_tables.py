@@ -143,42 +143,6 @@ def test_by_default_five_branches_are_open_by_urgency_without_approval(desks: De
         assert f"{waits}: its branch waits for another branch to end (max_concurrent_branches)" in shown
 
 
-# --- attempts from run to run ----------------------------------------------------------------------------
-
-
-def rules_of_runs(desk: Desk, runs: int, **outcome: Any) -> list[str]:
-    """Return the rule of `planner next` after each of ``runs`` failures, always with other files."""
-    folder = desk.folder / ".planverify/plans/shop"
-    folder.mkdir(parents=True, exist_ok=True)
-    rules: list[str] = []
-    for number in range(runs):
-        told = {**failed("t", signature=f"cause-{number}"), "diff_hash": f"{number}", **outcome}
-        at = f"2026-01-01T00:0{number}:00Z"
-        desk.outcomes(told, run_id=f"run-{number}", started_at=at, finished_at=at)
-        (desk.folder / "outcomes.json").replace(folder / "outcomes.json")
-        rules.append(planner("next", "plan.yaml", "--json", cwd=desk.folder).asked["t"]["rule"])
-    return rules
-
-
-def test_two_retries_and_three_attempts_of_a_branch_are_counted_in_the_log(desks: Desks) -> None:
-    desk = desks("runs")
-    desk.plan(todo("t", max_retries=2))
-
-    assert rules_of_runs(desk, 6) == [
-        *["retry-by-the-same-role"] * 2,
-        "branch-is-worked-on",
-        *["branch-has-attempts-left"] * 2,
-        "attempts-used-up",
-    ]
-
-
-def test_a_run_without_changes_counts_as_no_attempt(desks: Desks) -> None:
-    desk = desks("unchanged")
-    desk.plan(todo("t", max_retries=2))
-
-    assert set(rules_of_runs(desk, 4, diff_hash="same")) == {"retry-by-the-same-role"}
-
-
 # --- halts -----------------------------------------------------------------------------------------------
 
 HALTS: dict[str, tuple[dict[str, Any], dict[str, float], str, int]] = {

@@ -90,10 +90,7 @@ def test_an_orchestrator_completes_a_plan_after_a_failure():
     ("error_type", "role"),
     [
         ("missing_dependency", "coder"),
-        ("spec_mismatch", "architect"),
         ("timeout", "tester"),
-        ("flaky_test", "tester"),
-        ("implementation_bug", "coder"),
         ("UNKNOWN", "debugger"),
     ],
 )

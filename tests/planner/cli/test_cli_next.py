@@ -462,19 +462,56 @@ def test_repeated_commands_do_not_lengthen_the_log(command: Command):
     assert first.count('"event":"verified"') == 2
 
 
-def test_an_in_place_revision_is_written_once_and_can_be_undone(shop: Command):
-    before = (shop.folder / "plan.yaml").read_text()
-
+def test_in_place_revisions_are_written_once_and_undone_one_by_one(shop: Command):
+    plan = shop.folder / "plan.yaml"
+    before = plan.read_text()
     assert "wrote plan.yaml" in shop("next", "plan.yaml", "--in-place").out
-    revised = (shop.folder / "plan.yaml").read_text()
-    again = shop("next", "plan.yaml", "--in-place")
+    first = plan.read_text()
+    assert "b_branch_01" in first
+    assert "nothing was written" in shop("next", "plan.yaml", "--in-place").out
+    assert plan.read_text() == first
+    later = run_info(run_id="later").model_dump(mode="json")
+    shop.outcomes(done("a"), failed("b", "LINT_ERROR", signature="b" * 12), pending("c"), run=later)
+    shop("next", "plan.yaml", "--in-place")
+    assert plan.read_text() != first
 
-    assert "b_branch_01" in revised
-    assert again.status == 0
-    assert "nothing was written" in again.out
-    assert (shop.folder / "plan.yaml").read_text() == revised
-    assert shop("undo", "plan.yaml").status == 0
-    assert (shop.folder / "plan.yaml").read_text() == before
+    undone = shop("undo", "plan.yaml")
+
+    assert undone.out == "plan.yaml: restored the previous version\nolder versions: 1\n"
+    assert plan.read_text() == first
+    assert shop("undo").status == 0
+    assert plan.read_text() == before
+    refused = shop("undo", "plan.yaml")
+    assert refused.status == 4
+    assert "there is no previous version" in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def rules_of_runs(command: Command, runs: int, **outcome: Any) -> list[str]:
+    """Return the rule of `planner next` after each of ``runs`` failures, always with other files."""
+    command.plan(with_test("a", max_retries=2))
+    rules: list[str] = []
+    for number in range(runs):
+        told = {**failed("a", signature=f"{number:012}"), "diff_hash": f"{number}", **outcome}
+        at = f"2026-01-01T00:0{number}:00Z"
+        run = run_info(run_id=f"run-{number}", started_at=at, finished_at=at)
+        command.outcomes(told, run=run.model_dump(mode="json"))
+        (action,) = command("next", "plan.yaml", "--json").json["actions"]
+        rules.append(action["rule"])
+    return rules
+
+
+def test_two_retries_and_three_attempts_of_a_branch_are_counted_from_run_to_run(command: Command):
+    assert rules_of_runs(command, 6) == [
+        *["retry-by-the-same-role"] * 2,
+        "branch-is-worked-on",
+        *["branch-has-attempts-left"] * 2,
+        "attempts-used-up",
+    ]
+
+
+def test_a_run_without_changes_counts_as_no_attempt(command: Command):
+    assert set(rules_of_runs(command, 4, diff_hash="same")) == {"retry-by-the-same-role"}
 
 
 def test_a_failed_child_is_repaired_in_its_sub_plan(command: Command):
@@ -502,10 +539,8 @@ def test_an_unchanged_sub_plan_is_not_copied(command: Command):
 
 REFUSED = {
     "unknown todo": (("--brief", "bb"), 2, "there is no todo 'bb' in the plan; did you mean 'b'?"),
-    "unknown brief": (("--brief", "x" * 9), 2, "there is no todo 'xxxxxxxxx' in the plan"),
     "output and in place": (("--output", "n.yaml", "--in-place"), 2, "exclude each other"),
     "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: the file does not exist; run first"),
-    "outcomes that are a folder": (("--outcomes", "."), 4, "is a directory"),
     "a log of something else": (("--log", "plan.yaml"), 4, "plan.yaml"),
     "approve is a command": (("--approve", "b_branch_01"), 2, "--approve"),
 }
