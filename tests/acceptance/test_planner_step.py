@@ -275,36 +275,36 @@ def test_any_input_bytes_are_answered(lasting: Step, lines: list[bytes]) -> None
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    """Return a project with a bug that an agent fixes at the second attempt."""
+    """Return a project with a bug that an agent fixes at attempt ``FIXED_AT``."""
     shop(tmp_path, {"id": "t1", "max_retries": 1})
     agent = tmp_path / "agent"
     agent.write_text(
         '#!/bin/sh\necho "$1" >>turns\n'
-        'if [ "$(wc -l <turns)" -gt 1 ]; then echo "def price(x): return 2 * x" >shop.py; fi\n'
+        'if [ "$(wc -l <turns)" -ge "$FIXED_AT" ]; then echo "def price(x): return 2 * x" >shop.py; fi\n'
     )
     agent.chmod(0o755)
     return tmp_path
 
 
-def drive(desk: Path, *words: str, env: dict[str, str] | None = None) -> str:
+def drive(desk: Path, *words: str, fixed_at: int, env: dict[str, str] | None = None) -> str:
     done = subprocess.run(
         [*words, "plan.yaml", "./agent"],
         cwd=desk,
-        env={**environment_of_a_reader(), **(env or {})},
+        env={**environment_of_a_reader(), "FIXED_AT": f"{fixed_at}", **(env or {})},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert (desk / "turns").read_text() == "t1\nt1\n"
+    assert (desk / "turns").read_text() == "t1\n" * fixed_at
     ran = planner("replay", "run.jsonl", cwd=desk)
     assert ran.status == 0
     return done.stdout
 
 
 def test_the_python_driver_completes_a_plan(desk: Path) -> None:
-    said = drive(desk, sys.executable, str(DRIVERS / "driver.py"))
+    said = drive(desk, sys.executable, str(DRIVERS / "driver.py"), fixed_at=1)
 
     assert '"plan": "completed"' in said
     assert [each.event for each in logged(desk)][-1] == "verified"
@@ -320,7 +320,7 @@ def test_the_shell_driver_completes_a_plan(desk: Path) -> None:
     (quick / "pytest").chmod(0o755)
     path = f"{quick}{os.pathsep}{environment_of_a_reader()['PATH']}"
 
-    said = drive(desk, "sh", str(DRIVERS / "driver.sh"), env={"PATH": path})
+    said = drive(desk, "sh", str(DRIVERS / "driver.sh"), fixed_at=2, env={"PATH": path})
 
     assert '"plan": "completed"' in said
 

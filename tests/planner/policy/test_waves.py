@@ -55,8 +55,12 @@ def plans(draw: st.DrawFn) -> list[Todo]:
 
 
 @given(todos=plans())
-def test_each_todo_is_in_the_earliest_possible_wave(todos: list[Todo]) -> None:
+def test_each_todo_is_in_the_earliest_possible_wave_by_priority_and_then_by_plan_order(
+    todos: list[Todo],
+) -> None:
     found = waves(todos)
+    rank = {todo.id: (todo.priority, place) for place, todo in enumerate(todos)}
+    assert all(list(wave) == sorted(wave, key=rank.__getitem__) for wave in found)
     assert sorted(each for wave in found for each in wave) == sorted(todo.id for todo in todos)
     wave_of = {todo_id: number for number, wave in enumerate(found) for todo_id in wave}
     files = {todo.id: claimed_files(todo) for todo in todos}
@@ -68,13 +72,6 @@ def test_each_todo_is_in_the_earliest_possible_wave(todos: list[Todo]) -> None:
         assert not any(claims_overlap(files[todo.id], files[each]) for each in others)
         for number in range(max(before, default=-1) + 1, mine):
             assert any(claims_overlap(files[todo.id], files[each]) for each in found[number])
-
-
-@given(todos=plans())
-def test_a_wave_is_ordered_by_priority_and_then_by_plan_order(todos: list[Todo]) -> None:
-    rank = {todo.id: (todo.priority, place) for place, todo in enumerate(todos)}
-    for wave in waves(todos):
-        assert list(wave) == sorted(wave, key=rank.__getitem__)
 
 
 def test_of_two_todos_with_a_common_file_the_one_with_priority_goes_first() -> None:
