@@ -195,14 +195,21 @@ def test_a_review_is_answered_by_an_option_by_yes_or_no_or_by_advice(
     assert ran.status == 0, ran.err
     assert command("next", "plan.yaml", "--json").json["state"] == state
     assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == life
-    shown = command("next", "plan.yaml").out
     if said.startswith("Try"):
         assert said in command("next", "plan.yaml", "--brief", "a").out
-    if said == "stop":
-        assert "halted" in shown.splitlines()[0]
-        assert "[stopped-by-person]" in shown
-        assert "failed tests/test_a.py::test_it" in shown, "its failures are still shown"
-        assert "says   AssertionError: assert 1 == 2" in shown
+
+
+def test_a_stopped_plan_still_shows_its_failures(command: Command):
+    command.plan(with_test("a"), metadata={"max_branch_depth": 0})
+    command.outcomes(failed("a"))
+    command("answer", "a", "stop")
+
+    shown = command("next", "plan.yaml").out
+
+    assert "halted" in shown.splitlines()[0]
+    assert "[stopped-by-person]" in shown
+    assert "failed tests/test_a.py::test_it" in shown
+    assert "says   AssertionError: assert 1 == 2" in shown
 
 
 def test_a_failing_verification_does_not_replace_the_approval_of_a_start(command: Command):

@@ -339,6 +339,9 @@ def test_no_todo_of_a_halted_plan_comes_later(command: Command):
 # --- steps before a repair -------------------------------------------------------------------------------
 
 
+LINT = failed("a", "LINT_ERROR", tests=[], top_failing_tests=[], check_id="verify")
+
+
 @pytest.fixture
 def style(command: Command) -> Command:
     """Return the command with a plan for whose failing formatter check it has planned a step."""
@@ -346,9 +349,6 @@ def style(command: Command) -> Command:
     command.outcomes({**LINT, "diff_hash": "sha256:1"})
     assert "a_step_01" in command("next", "plan.yaml").out
     return command
-
-
-LINT = failed("a", "LINT_ERROR", tests=[], top_failing_tests=[], check_id="verify")
 
 
 def test_a_preparatory_step_is_checked_by_the_check_of_its_todo(style: Command):
