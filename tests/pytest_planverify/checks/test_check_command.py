@@ -31,9 +31,10 @@ def command_fact(result: Judgement) -> CommandFact:
     return evidence.command
 
 
-def test_successful_command_passes(tmp_path: Path) -> None:
-    (tmp_path / "ok.py").write_text("import os\nprint(os.environ['A'], os.getcwd())\n")
-    result = run("A=1 python ok.py", tmp_path)
+def test_successful_command_passes_in_the_given_environment_with_its_own_variables(tmp_path: Path) -> None:
+    text = "import os\nassert 'HOME' not in os.environ and os.environ['B'] == '2'\n"
+    (tmp_path / "ok.py").write_text(text)
+    result = run("B=2 python ok.py", tmp_path, env={"B": "1"})
     assert (result.verdict, result.exit_code, result.evidence) == (Verdict.PASSED, 0, ())
 
 
@@ -46,13 +47,6 @@ def test_failure_has_a_location_relative_to_the_root(tmp_path: Path) -> None:
     fact = command_fact(result)
     assert (fact.tool, fact.purpose, fact.findings[0].path) == ("python", "test", "boom.py")
     assert "Traceback" in fact.output_tail
-
-
-def test_compiling_a_missing_folder_is_vacuous(tmp_path: Path) -> None:
-    result = run("python -m compileall -q missing", tmp_path)
-    assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
-    assert result.evidence[0].vacuous == "nothing_collected"
-    assert "proves nothing" in (result.reason or "")
 
 
 @pytest.mark.parametrize("command", ["python tests/test_a.py", "python -m tests.test_a"])
@@ -77,7 +71,6 @@ def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Pat
         ("python -m flake8", "docs", {"docs/.hidden/a.py": ""}, False),
         ("python -m flake8", "docs", {"docs/deep/a.py": ""}, True),
         ("python -m flake8", "--config a.cfg docs", {"docs/a.md": "", "a.cfg": ""}, True),
-        ("python -m flake8", "docs", {"docs/a.pyi": ""}, True),
         ("python -m flake8", "--select E501", {}, True),
         ("python -m codespell_lib", "nowhere", {}, False),
         ("python -m codespell_lib", "-L nowhere", {}, True),
@@ -99,7 +92,8 @@ def test_success_of_a_tool_that_was_given_nothing_to_check_is_vacuous(
     result = run(f"{tool} {argument}", tmp_path)
 
     assert (result.verdict, result.exit_code) == (Verdict.PASSED if passes else Verdict.FAILED, 0)
-    assert [evidence.vacuous for evidence in result.evidence] == [] if passes else ["nothing_collected"]
+    assert [evidence.vacuous for evidence in result.evidence] == ([] if passes else ["nothing_collected"])
+    assert passes or "proves nothing" in (result.reason or "")
 
 
 def test_a_status_of_zero_does_not_hide_failed_tests(tmp_path: Path) -> None:
@@ -133,7 +127,6 @@ FAILED_TARGET = 'fail:\n\t@python3 -c "raise SystemExit(3)"\n'
 @pytest.mark.parametrize(
     ("command", "text", "headline"),
     [
-        ("python -m py_compile a.py", "def g(:\n", "a.py:1: SyntaxError: invalid syntax"),
         ("python -m unittest test_u", FAILED_UNITTEST, "test_u.py:3: AssertionError: test_a: 1 != 2"),
         ("ruff check --no-cache --isolated a.py", "import os\n", "a.py:1: F401: `os` imported but unused"),
         ("mypy --no-incremental a.py", "x: int = 'a'\n", "a.py:1: assignment: "),
@@ -183,10 +176,10 @@ def test_skipped_unittests_are_vacuous(tmp_path: Path) -> None:
 
 def test_command_over_its_time_limit_fails(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
-    result = run("python slow.py", tmp_path, 0.5)
+    result = run("python slow.py", tmp_path, 0.1)
     (evidence,) = result.evidence
-    assert (result.verdict, result.reason) == (Verdict.FAILED, "it was stopped after its limit of 0.5 s")
-    assert (evidence.timed_out, evidence.limit_seconds) == (True, 0.5)
+    assert (result.verdict, result.reason) == (Verdict.FAILED, "it was stopped after its limit of 0.1 s")
+    assert (evidence.timed_out, evidence.limit_seconds) == (True, 0.1)
     assert evidence.process is not None
     assert evidence.process.timed_out
 
@@ -200,25 +193,21 @@ def test_command_killed_by_a_signal_fails(tmp_path: Path) -> None:
     assert result.evidence[0].process.signal == "SIGKILL"
 
 
-@pytest.mark.parametrize("cmd", ["./gradlew test", "lib/mypy src"])
-def test_missing_program_is_inconclusive(cmd: str, tmp_path: Path) -> None:
-    result = run(cmd, tmp_path)
+def test_missing_program_is_inconclusive(tmp_path: Path) -> None:
+    result = run("./gradlew test", tmp_path)
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.reason == f"{cmd.split()[0]} is not installed"
+    assert result.reason == "./gradlew is not installed"
     assert not command_fact(result).found
 
 
-def test_program_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
+def test_command_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
     broken = tmp_path / "gradlew"
     broken.write_text("\x7fELF no program")
     broken.chmod(0o755)
-    result = run("./gradlew test", tmp_path)
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert "cannot be started" in (result.reason or "")
-
-
-def test_missing_root_is_inconclusive(tmp_path: Path) -> None:
-    assert run("python -m compileall -q .", tmp_path / "gone").verdict is Verdict.INCONCLUSIVE
+    for command, root in (("./gradlew test", tmp_path), ("python -m compileall -q .", tmp_path / "gone")):
+        result = run(command, root)
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert "cannot be started" in (result.reason or "")
 
 
 def test_tool_with_a_missing_module_is_inconclusive(tmp_path: Path) -> None:
@@ -252,9 +241,3 @@ def test_output_in_evidence_is_sanitised_and_limited(tmp_path: Path) -> None:
     assert evidence.stdout_tail.startswith("redx")
     assert len(evidence.stdout_tail) < module.OUTPUT_CHARACTERS + 100
     assert evidence.model_dump_json()
-
-
-def test_environment_of_a_command_can_be_given(tmp_path: Path) -> None:
-    text = "import os\nassert 'HOME' not in os.environ and os.environ['B'] == '2'\n"
-    (tmp_path / "ok.py").write_text(text)
-    assert run("B=2 python ok.py", tmp_path, env={"B": "1"}).verdict is Verdict.PASSED
