@@ -55,11 +55,8 @@ if os.fork() == 0:
 
 FAULTS: dict[str, Fault] = {
     "segfault": Fault(code="import ctypes\nctypes.string_at(0)", signal="SIGSEGV", leaves_a_stack=True),
-    "abort": Fault(code="import os\nos.abort()", signal="SIGABRT", leaves_a_stack=True),
     "os_exit_0": Fault(code="import os\nos._exit(0)", exit_code=0),
-    "os_exit_1": Fault(code="import os\nos._exit(1)", exit_code=1),
     "sys_exit_0": Fault(code="import sys\nsys.exit(0)"),
-    "sys_exit_1": Fault(code="import sys\nsys.exit(1)"),
     "pytest_exit": Fault(code="import pytest\npytest.exit('enough', returncode=0)"),
     "keyboard_interrupt": Fault(code="raise KeyboardInterrupt"),
     "sigkill": Fault(code="import os\nos.kill(os.getpid(), 9)", signal="SIGKILL"),
@@ -74,12 +71,7 @@ FAULTS: dict[str, Fault] = {
         "kept = [bytearray(8 << 20) for _ in range(100)]",
         category="TEST_REGRESSION",
     ),
-    "c_stack": Fault(
-        code="import faulthandler\nfaulthandler._stack_overflow()",
-        signal="SIGSEGV",
-    ),
     "close_stdout": Fault(code="import os, sys\nsys.stdout.close()\nos.close(1)"),
-    "close_stderr": Fault(code="import os, sys\nsys.stderr.close()\nos.close(2)"),
     "close_all": Fault(code="import os\nos.closerange(0, 65536)"),
     "close_files": Fault(code="import os\nos.closerange(3, 65536)"),
     "takes_files": Fault(
@@ -113,25 +105,13 @@ FAULTS: dict[str, Fault] = {
     "no_folder": _harmless(
         "import os, tempfile\nos.chdir(tempfile.mkdtemp())\nos.rmdir(os.getcwd())", ("import", "conftest")
     ),
-    "no_input": _harmless("import os\nos.close(0)"),
-    "low_recursion": _harmless(
-        "import sys\nfor limit in range(20, 1000):\n"
-        "    try: sys.setrecursionlimit(limit); break\n    except RecursionError: pass",
-        PLACES,
-    ),
     "no_hook": _harmless("import sys\nsys.excepthook = lambda *error: 1 / 0"),
     "thread_raises": _harmless("import threading\nthreading.Thread(target=lambda: 1 / 0).start()"),
-    "frozen": _harmless("import gc\ngc.freeze()\ngc.disable()"),
     "terminates_parent": _harmless("import os\nos.kill(os.getppid(), 15)"),
     "no_records": _harmless("import shutil\nshutil.rmtree('.planverify/runs', ignore_errors=True)"),
-    "leaves_child": Fault(
-        code="import subprocess\nsubprocess.Popen(['sleep', '600'])", verdict="passed", category=None
-    ),
     "leaves_far_child": Fault(code=_FAR_CHILD, verdict="passed", category=None),
     "loop": _hangs("while True: pass"),
-    "regex": _hangs("import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')"),
     "c_sleep": _hangs("import ctypes\nctypes.PyDLL(None).sleep(600)"),
-    "child": _hangs("import subprocess\nsubprocess.run(['sleep', '600'])"),
     "far_child": _hangs(_FAR_CHILD + "time.sleep(600)"),
     "deaf": _hangs(
         "import signal, time\n"
@@ -147,14 +127,10 @@ FAULTS: dict[str, Fault] = {
     "stops_parent": _hangs("import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)", late=True),
     "stopped": _hangs("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
     "atexit": _hangs("import atexit, time\natexit.register(time.sleep, 600)", late=True),
-    "thread": _hangs(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()", late=True
-    ),
     # Last of the tests, as the forked copy repeats everything after it.
     "goes_on_twice": _harmless("import os\nos.fork()"),
     "at_configure": _hook("import os\ndef pytest_configure(): os._exit(0)", exit_code=0),
     "at_collection": _hook("import os\ndef pytest_collection_modifyitems(): os._exit(0)", exit_code=0),
-    "at_finish": _hook("import os\ndef pytest_sessionfinish(): os._exit(0)", exit_code=0),
     "at_unconfigure": _hook("import os\ndef pytest_unconfigure(): os._exit(0)", exit_code=0),
     "finish_hangs": Fault(
         code="import time\ndef pytest_sessionfinish(): time.sleep(600)",
@@ -180,37 +156,25 @@ def cells() -> list[tuple[str, str]]:
 
 
 def files_of(place: str, name: str) -> dict[str, str]:
-    """Return the files of one combination by path: the faulty test, and a healthy one beside it."""
-    return files_with(FAULTS[name].code, place, name)
-
-
-def files_with(code: str, place: str, name: str) -> dict[str, str]:
-    """Return the files for any other code, by path."""
+    """Return the files of one combination by path."""
+    code = FAULTS[name].code
     inside = textwrap.indent(code, "    ")
     fixture = "import pytest\n@pytest.fixture\ndef prepared():\n"
     prepared = "def test_it(prepared): pass\n"
-    healthy = "def test_beside(): pass\n"
-    text = {
-        "import": f"{code}\ndef test_it(): pass\n",
-        "setup": f"{fixture}{inside}\n    yield\n{prepared}{healthy}",
-        "call": f"def test_it():\n{inside}\n{healthy}",
-        "teardown": f"{fixture}    yield\n{inside}\n{prepared}{healthy}",
-        "conftest": "def test_it(): pass\n",
-    }[place]
     file = _file_of(place, name)
-    conftest = {file.replace(f"test_{place}_{name}.py", "conftest.py"): f"{code}\n"}
-    return {file: text, **(conftest if place == "conftest" else {})}
+    return {
+        "import": {file: f"{code}\ndef test_it(): pass\n"},
+        "setup": {file: f"{fixture}{inside}\n    yield\n{prepared}"},
+        "call": {file: f"def test_it():\n{inside}\n"},
+        "teardown": {file: f"{fixture}    yield\n{inside}\n{prepared}"},
+        "conftest": {file: "def test_it(): pass\n", f"with_{name}/conftest.py": f"{code}\n"},
+    }[place]
 
 
 def faulty_test(place: str, name: str) -> str:
     """Return the selection for a criterion: the faulty test or its file."""
     file = _file_of(place, name)
     return file if place in ("import", "conftest") else f"{file}::test_it"
-
-
-def healthy_test(place: str, name: str) -> str | None:
-    """Return the healthy test beside the faulty one, or ``None`` where there is none."""
-    return None if place in ("import", "conftest") else f"{_file_of(place, name)}::test_beside"
 
 
 def _file_of(place: str, name: str) -> str:
