@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,24 +12,29 @@ from typing import Any
 import pytest
 import yaml
 from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
-from real_command import FULL, LEAN_TERMINAL, PYTHON, outer_environment, run_pytest
+from plain_pytest import verdicts_alone
+from real_command import LEAN_TERMINAL, PYTHON, outer_environment, unmeasured
 
 UNCONFIRMED = "--planverify-confirm=0"
 """A confirmation of each failure would start a new interpreter."""
 
 
 def test_setup_only_and_setup_plan_fail_the_criterion(tmp_path: Path) -> None:
-    project = Example(tmp_path, {"test_it.py": "def test_it(): assert False\n"})
-    project.plan(*(todo(name, f"pytest test_it.py --setup-{name}") for name in ("only", "plan")))
-    of_command = project.verify(UNCONFIRMED)
-    project.write({"pytest.ini": "[pytest]\naddopts = --setup-plan\n"})
-    project.plan(todo("ini", "pytest test_it.py"))
-    of_ini = project.verify(UNCONFIRMED)
-    for run in (of_command, of_ini):
-        assert run.exit_code == 1, str(run)
-        for name, verdict in run.verdicts.items():
-            assert verdict == "failed", str(run)
-            assert "its body was not run" in run.check(name)["reason"]
+    test = "def test_it(): assert False\n"
+    files = {
+        "test_it.py": test,
+        "ini/test_it.py": test,
+        "ini/pytest.ini": "[pytest]\naddopts = --setup-plan\n",
+    }
+    project = Example(tmp_path, files)
+    of_options = [todo(name, f"pytest test_it.py --setup-{name}") for name in ("only", "plan")]
+    project.plan(*of_options, todo("ini", "pytest ini"))
+
+    run = project.verify(UNCONFIRMED)
+
+    assert run.verdicts == dict.fromkeys(("only", "plan", "ini"), "failed"), str(run)
+    for name in run.verdicts:
+        assert "its body was not run" in run.check(name)["reason"]
 
 
 REPLACED = (
@@ -92,10 +94,7 @@ def test_tests_that_disturb_the_run_affect_no_other_test(tmp_path: Path) -> None
         def test_after(): pass
         """
         project.write({f"test_{number}.py": text})
-        todos += [
-            todo(f"replaced{number}", f"pytest test_{number}.py"),
-            todo(f"other{number}", "pytest test_other.py"),
-        ]
+        todos.append(todo(f"replaced{number}", f"pytest test_{number}.py"))
     head = """
     class Odd:
         def __str__(self): raise SystemExit(0)
@@ -107,13 +106,13 @@ def test_tests_that_disturb_the_run_affect_no_other_test(tmp_path: Path) -> None
         test = f'def test_it(record_property): record_property("m", {value})'
         project.write({f"test_metric{number}.py": f"{head}{test}\n"})
         todos.append(todo(f"metric{number}", f"pytest test_metric{number}.py", metrics=[metric]))
-    project.plan(*todos)
+    project.plan(*todos, todo("other", "pytest test_other.py"))
 
     run = project.verify(UNCONFIRMED)
 
-    expected: dict[str, object] = {"clock": "passed", "forges": "failed"}
+    expected: dict[str, object] = {"clock": "passed", "forges": "failed", "other": "passed"}
     for number in range(len(REPLACED)):
-        expected |= {f"replaced{number}": "failed", f"other{number}": "passed"}
+        expected[f"replaced{number}"] = "failed"
         file = f"test_{number}.py"
         found = run.tests(f"replaced{number}")
         assert found == {f"{file}::test_it": "failed", f"{file}::test_after": "passed"}
@@ -130,26 +129,14 @@ ODD_PROJECTS: dict[str, dict[str, Any]] = yaml.safe_load(
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
 """The verdict of the command alone, by criterion verdict; others (`flaky`, `not_run` …) are errors."""
 
-SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
-"""The last line of a session in which a test passed; passed subtests do not match."""
-
-MOST_TELLING = (
+TELLING = (
     "session_fixture_teardown",
-    "late_warning",
     "expressions_in_the_ini_file",
-    "conftest_reads_k",
-    "order_of_paths",
-    "subtests",
-    "start_variables",
-    "packages_named_like_ours",
     "duplicate_ids",
     "sessionfinish_status",
     "skip_module_with_id",
 )
-"""Projects with the least obvious verdicts. Running all alone would take as long as all other tests."""
-if not FULL:
-    MOST_TELLING = MOST_TELLING[::2]
-
+"""Projects with the least obvious verdicts, which are those of plain pytest."""
 
 SETTINGS = {"conftest.py", "pytest.ini", "pyproject.toml"}
 TOGETHER = [name for name, project in ODD_PROJECTS.items() if not SETTINGS & project["files"].keys()]
@@ -168,25 +155,19 @@ def verified(root: Path, *names: str) -> dict[str, Verified]:
         plugins.update(project.get("plugins", ()))
     cwd = root if len(names) > 1 else next(iter(folders.values()))
     plans = [str(folder.relative_to(cwd) / "plan.yaml") for folder in folders.values()]
-    # The projects differ only in their files; other tests measure coverage of the product.
-    env = only_plugins("pytest_planverify.plugin", *sorted(plugins))
-    run = Example(cwd).verify(UNCONFIRMED, *plans, autoload=True, env=env, measured=False)
+    # Without a change of the command line, which some tests look at
+    modules = ",".join(["pytest_planverify.plugin", *sorted(plugins)])
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": modules}
+    run = Example(cwd).verify(UNCONFIRMED, *plans, autoload=True, env=env)
     return {
         name: replace(run, document=json.loads((folder / ".planverify/outcomes.json").read_text()))
         for name, folder in folders.items()
     }
 
 
-@pytest.fixture(scope="module")
-def together(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
-    return verified(tmp_path_factory.mktemp("together"), *TOGETHER)
-
-
-@pytest.mark.parametrize("name", TOGETHER)
-def test_verdicts_of_unusual_projects_in_one_run_equal_those_of_plain_pytest(
-    together: dict[str, Verified], name: str
-):
-    assert_as_in_plain_pytest(name, together[name])
+def test_verdicts_of_unusual_projects_in_one_run_equal_those_of_plain_pytest(tmp_path: Path):
+    for name, run in verified(tmp_path, *TOGETHER).items():
+        assert_as_in_plain_pytest(name, run)
 
 
 @pytest.mark.parametrize("name", [name for name in ODD_PROJECTS if name not in TOGETHER])
@@ -198,48 +179,29 @@ def assert_as_in_plain_pytest(name: str, run: Verified) -> None:
     project = ODD_PROJECTS[name]
     checks = [run.check(f"t{number}") for number, _ in enumerate(project["verdicts"])]
     said = {check["cmd"]: PLAIN_READING.get(check["verdict"], check["verdict"]) for check in checks}
-    assert said == project["verdicts"], f"{project['why']}\n{run}"
+    assert said == project["verdicts"], f"{name}: {project['why']}\n{run}"
 
 
 def test_expected_verdicts_of_unusual_projects_hold_in_plain_pytest(tmp_path: Path):
-    roots = {name: Example(tmp_path / name, ODD_PROJECTS[name]["files"]).root for name in MOST_TELLING}
-    commands = [(name, command) for name in MOST_TELLING for command in ODD_PROJECTS[name]["verdicts"]]
+    commands: dict[tuple[Path, str], str] = {}
+    for name in TELLING:
+        root = Example(tmp_path / name, ODD_PROJECTS[name]["files"]).root
+        commands |= {
+            (root, command): verdict for command, verdict in ODD_PROJECTS[name]["verdicts"].items()
+        }
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        said = pool.map(
-            lambda each: run_alone(each[1], roots[each[0]], ODD_PROJECTS[each[0]].get("plugins", ())),
-            commands,
-        )
-        wrong = [
-            f"{name}: {command}: {verdict}"
-            for (name, command), verdict in zip(commands, said, strict=True)
-            if verdict != ODD_PROJECTS[name]["verdicts"][command]
-        ]
+    verdicts = verdicts_alone(list(commands), unmeasured(outer_environment()) | LEAN_TERMINAL)
 
-    assert not wrong, "\n".join(wrong)
+    assert dict(zip(commands, verdicts, strict=True)) == commands
 
 
-def run_alone(command: str, root: Path, plugins: tuple[str, ...]) -> str:
-    """Run the command alone; return `passed` for exit code 0 and at least one pass, else `failed`."""
-    words = shlex.split(command)
-    env = only_plugins(*plugins)
-    env["COVERAGE_FILE"] = str(root / f".coverage.{abs(hash(command))}")  # several commands run at a time
-    while re.match(r"[A-Z_]+=", words[0]):
-        variable, _, value = words.pop(0).partition("=")
-        env[variable] = value
-    as_module = words[:3] == ["python", "-m", "pytest"]
-    run = run_pytest(*words[3 if as_module else 1 :], cwd=root, as_module=as_module, env=env)
-    return "passed" if run.exit_code == 0 and SOMETHING_PASSED.search(run.output) else "failed"
-
-
-def only_plugins(*modules: str) -> dict[str, str]:
-    """Return variables that make pytest load only these plugins, without changing the command line."""
-    return {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(modules)}
-
-
-@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("python -m pytest -p xdist -n 1", ()), ("python -m pytest", ("--planverify-isolate",))],
+    ids=["xdist", "cold"],
+)
 def test_a_project_with_a_package_named_planner_has_evidence_and_its_own_search_path(
-    options: tuple[str, ...], tmp_path: Path
+    command: str, options: tuple[str, ...], tmp_path: Path
 ):
     files = {
         "planner/__init__.py": "def one():\n    return 1\n",
@@ -247,16 +209,12 @@ def test_a_project_with_a_package_named_planner_has_evidence_and_its_own_search_
         "tests/test_shop.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 1\n",
     }
     example = Example(tmp_path, files)
-    with_worker = "python -m pytest -p xdist -n 1"
-    red = {"alone": "python -m pytest test_p.py", "with_xdist": f"{with_worker} test_p.py"}
-    green = todo("shop", f"{with_worker} tests")
-    example.plan(*(todo(name, command) for name, command in red.items()), green)
+    example.plan(todo("red", f"{command} test_p.py"), todo("green", f"{command} tests"))
 
     run = example.verify(UNCONFIRMED, *options)
 
-    assert run.verdicts == dict.fromkeys(red, "failed") | {"shop": "passed"}, str(run)
-    for name in red:
-        assert "assert 1 == 2" in str(run.outcomes[name]["failure_evidence"])
+    assert run.verdicts == {"red": "failed", "green": "passed"}, str(run)
+    assert "assert 1 == 2" in str(run.outcomes["red"]["failure_evidence"])
 
 
 def test_where_warnings_are_errors_those_of_conftests_fail_and_planverify_adds_none(tmp_path: Path):
@@ -279,11 +237,10 @@ def test_where_warnings_are_errors_those_of_conftests_fail_and_planverify_adds_n
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX closes the streams")
-@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
-def test_closed_standard_streams_change_no_verdict(closed: str, tmp_path: Path):
+def test_closed_standard_streams_change_no_verdict(tmp_path: Path):
     example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n"})
     example.plan(todo("t0", "pytest test_a.py"))
-    command = f"{PYTHON} -m pytest {' '.join(ONLY_THIS_PLUGIN)} --planverify plan.yaml {closed}"
+    command = f"{PYTHON} -m pytest {' '.join(ONLY_THIS_PLUGIN)} --planverify plan.yaml <&- 2>&-"
     env = outer_environment() | LEAN_TERMINAL
 
     run = subprocess.run(

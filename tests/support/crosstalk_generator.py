@@ -181,7 +181,7 @@ def alone(project: Crosstalk, root: Path) -> list[str]:
     """Return the verdict of each command in plain pytest; only exit code 0 with a passed test counts."""
     example = Example(root, project.files)
     env = unmeasured(outer_environment()) | LEAN_TERMINAL
-    return verdicts_alone(project.commands, example.root, env)
+    return verdicts_alone([(example.root, command) for command in project.commands], env)
 
 
 def verified(project: Crosstalk, root: Path, *options: str) -> tuple[list[str], str]:

@@ -21,14 +21,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 
-def verdicts_alone(commands: Sequence[str], cwd: Path, env: Mapping[str, str]) -> list[str]:
-    """Return `passed` for each command with exit code 0 and at least one passed test, else `failed`."""
+def verdicts_alone(commands: Sequence[tuple[Path, str]], env: Mapping[str, str]) -> list[str]:
+    """Return `passed` for each command with exit code 0 and at least one passed test, else `failed`.
+
+    Each command is given with the folder in which it runs.
+    """
     with TemporaryDirectory() as folder:
         reports = [Path(folder) / f"{number}.xml" for number, _ in enumerate(commands)]
-        jobs = [_job(command, report) for command, report in zip(commands, reports, strict=True)]
+        jobs = [_job(*command, report) for command, report in zip(commands, reports, strict=True)]
         done = subprocess.run(
             [sys.executable, __file__],
-            cwd=cwd,
             env=env,
             input=json.dumps(jobs),
             stdout=subprocess.PIPE,
@@ -41,7 +43,7 @@ def verdicts_alone(commands: Sequence[str], cwd: Path, env: Mapping[str, str]) -
         return ["passed" if code == 0 and _count_passed(report) else "failed" for code, report in results]
 
 
-def _job(command: str, report: Path) -> dict[str, Any]:
+def _job(cwd: Path, command: str, report: Path) -> dict[str, Any]:
     """Return the arguments and variables of a command, as the program reads them."""
     words = shlex.split(command)
     env: dict[str, str] = {}
@@ -50,7 +52,7 @@ def _job(command: str, report: Path) -> dict[str, Any]:
         env[variable] = value
     as_module = words[:3] == ["python", "-m", "pytest"]
     arguments = [*words[3 if as_module else 1 :], f"--junitxml={report}"]
-    return {"arguments": arguments, "as_module": as_module, "env": env}
+    return {"cwd": str(cwd), "arguments": arguments, "as_module": as_module, "env": env}
 
 
 def _count_passed(report: Path) -> int:
@@ -73,16 +75,17 @@ def _main() -> None:
     platform.platform()  # cached; a plugin asks for it each time, which runs another program
     gc.freeze()
 
-    def start(arguments: list[str], as_module: bool, env: dict[str, str]) -> int:
+    def start(cwd: str, arguments: list[str], as_module: bool, env: dict[str, str]) -> int:
         pid = os.fork()
         if pid:
             return pid
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(nowhere, descriptor)
+        os.chdir(cwd)
         os.environ.update(env)
         script = Path(sys.executable).with_name("pytest")
-        sys.path[0] = os.getcwd() if as_module else str(script.parent)
+        sys.path[0] = cwd if as_module else str(script.parent)
         sys.argv[:] = [pytest.__main__.__file__ if as_module else str(script), *arguments]
         sys.exit(pytest.console_main())
 
