@@ -115,13 +115,6 @@ def generated(seed: int) -> Crosstalk:
     return project
 
 
-def of_channel(name: str, placement: str = "body", seed: int = 0) -> Crosstalk:
-    """Return a project in which one channel is changed at one placement."""
-    project = Crosstalk({"conftest.py": ""})
-    _add_channel(project, CHANNELS[name], 0, random.Random(seed), placement)
-    return project
-
-
 def of_surrounding(name: str) -> Crosstalk:
     """Return a project with one surrounding."""
     project = Crosstalk()
@@ -129,16 +122,14 @@ def of_surrounding(name: str) -> Crosstalk:
     return project
 
 
-def _add_channel(
-    project: Crosstalk, channel: Channel, number: int, rng: random.Random, placement: str | None = None
-) -> None:
+def _add_channel(project: Crosstalk, channel: Channel, number: int, rng: random.Random) -> None:
     """Add a file that changes the state, and one with tests that need the change or break by it."""
     disturb = channel.code(channel.disturb, number)
     disturbed = channel.code(channel.disturbed, number)
     project.files |= channel.files(number)
     importing = channel.importing(number)
     usable = ["body"] if "request" in disturb else sorted(PLACEMENTS)
-    placement = placement or rng.choice(usable)
+    placement = rng.choice(usable)
     folder = rng.choice(["tests", "tests", "tests", f"part{number}", "checks"])
     first, second = (f"{folder}/test_{word}{number}.py" for word in rng.choice((("a", "b"), ("b", "a"))))
     if rng.random() < 0.15 and folder.startswith("part"):
@@ -177,20 +168,20 @@ def _placed(text: str, disturb: str, number: int) -> str:
 # -- comparing -------------------------------------------------------------------------------------
 
 
-def alone(project: Crosstalk, root: Path) -> list[str]:
+def _alone(project: Crosstalk, root: Path) -> list[str]:
     """Return the verdict of each command in plain pytest; only exit code 0 with a passed test counts."""
     example = Example(root, project.files)
     env = unmeasured(outer_environment()) | LEAN_TERMINAL
     return verdicts_alone([(example.root, command) for command in project.commands], env)
 
 
-def verified(project: Crosstalk, root: Path, *options: str) -> tuple[list[str], str]:
-    """Return the verdict of each command in a plan, and the output of the run."""
+def _verified(project: Crosstalk, root: Path, *options: str) -> list[str]:
+    """Return the verdict of each command in a plan."""
     example = Example(root, project.files)
     example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.commands)))
-    run = example.verify(*options, timeout_seconds=300, measured=False)
+    run = example.verify(*options, timeout_seconds=300)
     verdicts: list[str] = [run.check(f"t{number}")["verdict"] for number, _ in enumerate(project.commands)]
-    return [PLAIN_READING.get(verdict, verdict) for verdict in verdicts], str(run)
+    return [PLAIN_READING.get(verdict, verdict) for verdict in verdicts]
 
 
 WAYS: dict[str, tuple[str, ...]] = {
@@ -202,9 +193,9 @@ WAYS: dict[str, tuple[str, ...]] = {
 
 def disagreements(project: Crosstalk, folder: Path, ways: Iterable[str] = WAYS) -> list[str]:
     """Return one line for each command on which plain pytest and the plan disagree."""
-    said = {"plain": alone(project, folder / "plain")}
+    said = {"plain": _alone(project, folder / "plain")}
     for number, way in enumerate(ways):
-        said[way], _ = verified(project, folder / str(number), *WAYS[way])
+        said[way] = _verified(project, folder / str(number), *WAYS[way])
     return [
         f"{command}: {', '.join(f'{way} {each[index]}' for way, each in said.items())}"
         for index, command in enumerate(project.commands)
