@@ -69,13 +69,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return example.verify("--planverify-confirm=0")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_kind_of_command_has_its_expected_verdict(name: str, ran: Verified):
-    if name in ("make", "npm") and shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
+def test_each_kind_of_command_has_its_expected_verdict(ran: Verified):
+    absent = {name for name in ("make", "npm") if shutil.which(name) is None}
+    expected = {name: verdict for name, (_, verdict) in COMMANDS.items() if name not in absent}
 
-    assert ran.verdicts[name] == COMMANDS[name][1], str(ran)
-    assert ran.check(name)["kind"] == "command"
+    assert {name: ran.verdicts[name] for name in expected} == expected, str(ran)
+    assert {ran.check(name)["kind"] for name in expected} == {"command"}
 
 
 def test_a_failed_command_is_diagnosed_by_its_kind(ran: Verified):
@@ -167,6 +166,7 @@ def test_isolated_todos_see_their_own_data(tmp_path: Path):
     run = example.verify("--planverify-isolate", "--planverify-confirm=0")
 
     assert run.verdicts == {"both": {"tests[0]": "passed", "tests[1]": "failed"}}, str(run)
+    assert run.check("both")["isolation"] == "cold"
 
 
 def test_the_digest_of_a_fixture_file_is_recorded(ordered: Verified):

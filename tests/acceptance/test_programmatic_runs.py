@@ -113,8 +113,7 @@ def an_interpreter(folder: Path) -> None:
 
 
 def test_another_interpreter_gives_the_verdicts_of_its_command_from_its_report(tmp_path: Path):
-    files = {"test_it.py": TESTS, "test_bad.py": "import no_such\n", "test_reruns.py": RERUNS}
-    example = Example(tmp_path, files)
+    example = Example(tmp_path, {"test_it.py": TESTS, "test_reruns.py": RERUNS})
     an_interpreter(tmp_path / ".venv")
     python = ".venv/bin/python -m pytest"
     with_json = f"{python} -p pytest_jsonreport.plugin"
@@ -124,20 +123,21 @@ def test_another_interpreter_gives_the_verdicts_of_its_command_from_its_report(t
         todo("green_json", f"{with_json} test_it.py::test_green", metrics=rows),
         todo("red_junit", f"{python} test_it.py::test_red"),
         todo("red_json", f"{with_json} test_it.py::test_red"),
-        todo("nothing", f"{python} test_it.py -k nothing_like_it"),
-        todo("broken", f"{python} test_bad.py"),
-        todo("missing", f"{python} test_missing.py"),
         todo("reruns", f"{with_json} -p pytest_rerunfailures --reruns 1 test_reruns.py"),
         todo("absent", ".absent/bin/python -m pytest test_it.py"),
-        todo("here", "pytest test_it.py::test_red"),
     )
 
     run = example.verify("--planverify-confirm=0")
 
     green = {"tests[0]": "passed", "metrics[0]": "passed"}
-    red = dict.fromkeys(("red_junit", "red_json", "nothing", "broken", "missing", "here"), "failed")
-    others = {"reruns": "flaky", "absent": "inconclusive"}
-    assert run.verdicts == {"green_junit": green, "green_json": green, **red, **others}, str(run)
+    assert run.verdicts == {
+        "green_junit": green,
+        "green_json": green,
+        "red_junit": "failed",
+        "red_json": "failed",
+        "reruns": "flaky",
+        "absent": "inconclusive",
+    }, str(run)
     for kind, witness in (("junit", "junit_xml"), ("json", "json_report")):
         check = run.check(f"green_{kind}")
         assert (check["isolation"], check["witness"]) == ("spawned", witness)
@@ -145,6 +145,5 @@ def test_another_interpreter_gives_the_verdicts_of_its_command_from_its_report(t
         assert run.tests(f"red_{kind}") == {"test_it.py::test_red": "failed"}
         location = run.outcomes[f"red_{kind}"]["failure_evidence"]["location"]
         assert (location["path"], location["line"], location["function"]) == ("test_it.py", 5, "test_red")
-    assert run.check("here")["isolation"] != "spawned"
-    assert (run.category("broken"), run.category("reruns")) == ("IMPORT_ERROR", "FLAKY_TEST")
+    assert run.category("reruns") == "FLAKY_TEST"
     assert ".absent/bin/python cannot be started" in run.output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from example_project import Example, todo
 from real_command import WORKER
 
@@ -63,24 +62,7 @@ def test_in_scope_claimed_only_claimed_todos_decide(tmp_path: Path):
     assert false_claims.exit_code == 1, str(false_claims)
 
 
-def test_a_scope_without_todos_is_exit_status_5(tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    example.plan(todo("first", GREEN))
-
-    run = example.verify("--planverify-scope=claimed")
-
-    assert run.exit_code == 5, str(run)
-
-
-# -- shared tests --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "isolation"), [((), WORKER), (("--planverify-isolate",), "cold")], ids=["worker", "cold"]
-)
-def test_a_test_shared_by_todos_runs_in_the_worker_of_each(
-    options: tuple[str, ...], isolation: str, tmp_path: Path
-):
+def test_a_test_shared_by_todos_runs_in_the_worker_of_each(tmp_path: Path):
     example = Example(tmp_path, FILES)
     spellings = (
         GREEN,
@@ -91,8 +73,8 @@ def test_a_test_shared_by_todos_runs_in_the_worker_of_each(
     )
     example.plan(*(todo(f"t{number}", command) for number, command in enumerate(spellings)))
 
-    run = example.verify(*options)
+    run = example.verify()
 
     assert set(run.verdicts.values()) == {"passed"}, str(run)
     assert (tmp_path / "ran").read_text().split() == ["green"] * 5
-    assert {run.check(name)["isolation"] for name in run.outcomes} == {isolation}
+    assert {run.check(name)["isolation"] for name in run.outcomes} == {WORKER}
