@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(
 def test_a_run_killed_at_any_moment_is_resumed_to_the_correct_result(tmp_path: Path):
     killing = Killing(tmp_path, seed=2)
 
-    for kills in (4, 4) if FULL else (4,):
-        killing.round(kills)
+    for options in ((), ("--planverify-isolate",)) if FULL else ((),):
+        killing.round(4, *options)
 
     assert killing.verdicts_found, "no kill came after a verdict"
 

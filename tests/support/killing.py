@@ -1,7 +1,11 @@
-"""Runs of a small plan that are killed at random moments, with checks after each kill."""
+"""Runs of a small plan that are killed at random moments, with checks after each kill.
+
+Each test and script of the plan writes its name to the file that the variable ``RAN_LOG`` names.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -15,12 +19,10 @@ from typing import Any
 
 import jsonschema
 from example_project import Example, processes_of, todo
+from real_command import wait_until
 
 from planner.planfile.schemas import schema
 from pytest_planverify.session.recovery import RecoveryError, recover
-
-RAN = "RAN_LOG"
-"""Environment variable with the path of the file to which each test and script writes its name."""
 
 FILES = {
     "conftest.py": """\
@@ -38,10 +40,7 @@ FILES = {
         def test_writes(): pathlib.Path("out.json").write_text("{}")
         def test_one(): pass
     """,
-    "test_red.py": """\
-        def test_wrong(): assert 1 + 1 == 3
-        def test_beside(): pass
-    """,
+    "test_red.py": "def test_wrong(): assert 1 + 1 == 3\n",
     "test_slow.py": """\
         import subprocess, time
         def test_child():
@@ -51,16 +50,13 @@ FILES = {
             child.wait()
         def test_waits(): time.sleep(0.15)
     """,
-    "test_made.py": """\
-        import pathlib
-        def test_made(): assert pathlib.Path("made.txt").read_text() == "made"
-    """,
+    "test_made.py": "import os\ndef test_made(): assert os.path.exists('made.txt')\n",
     "make.py": """\
         import os, pathlib, subprocess, sys
         with open(os.environ["RAN_LOG"], "a") as file:
             file.write("make.py\\n")
         subprocess.run(["sleep", "0.1"])
-        pathlib.Path("made.txt").write_text("made")
+        pathlib.Path("made.txt").touch()
     """,
 }
 TODOS = (
@@ -90,15 +86,6 @@ OF_ONE_CHECK = {
 }
 """Tests and scripts by the name that they write, with the only check that runs each."""
 
-WAYS: tuple[tuple[str, ...], ...] = ((), ("--planverify-isolate",))
-"""Additional options: verdicts arrive all at once, or one by one."""
-
-LATE_KILLS = 0.85
-"""Share of the kills that wait for a random line of the journal; the others wait for a random time."""
-
-MORE_SECONDS = 0.05
-"""Maximum delay of a kill after that line, in seconds."""
-
 TIMES = frozenset(
     {"run_id", "started_at", "finished_at", "duration_ms", "at", "notes", "interrupted", "taken_from"}
     | {"diff_hash", "touched_files", "isolation", "exit_code"}
@@ -115,30 +102,28 @@ class Killing:
         self.log = folder / "ran.log"
         self.verdicts_found = 0
         """Number of final verdicts in the journals of killed runs."""
-        self.truths: dict[tuple[str, ...], dict[str, Any]] = {}
-        self.truth: dict[str, Any] = {}
 
-    def round(self, kills: int) -> None:
-        """Kill a run and its resumptions, check the state after each, and let the last one finish."""
-        how = self.random.choice(WAYS)
-        self.truth = self._truth_of(how)
+    def round(self, kills: int, *how: str) -> None:
+        """Kill a run and its resumptions, check the state after each, and let the last one finish.
+
+        ``how`` are additional options of all runs.
+        """
+        self._run_to_the_end(*how)
         self.example = self._fresh()
         final: dict[tuple[str, str], str] = {}
         for number in range(kills):
             options = (*how, *(("--planverify-resume",) if number else ()))
-            final = self._kill(self.random.uniform(0, 1.1) * self.seconds, final, *options)
+            final = self._kill(final, *options)
         self._resume(final, *how)
 
-    def _truth_of(self, how: tuple[str, ...]) -> dict[str, Any]:
-        """Return the outcomes of a run with these options that is not killed."""
-        if how not in self.truths:
-            self.example = self._fresh()
-            started = time.monotonic()
-            assert self._run(*how) == 1, self.output
-            self.seconds = time.monotonic() - started
-            self.truths[how] = self._document()
-            self.lines = (self._runs()[-1] / "journal.jsonl").read_bytes().count(b"\n")
-        return self.truths[how]
+    def _run_to_the_end(self, *options: str) -> None:
+        """Set the outcomes of a run that is not killed, its time, and the lines of its journal."""
+        self.example = self._fresh()
+        started = time.monotonic()
+        assert self._run(*options) == 1, self.output
+        self.seconds = time.monotonic() - started
+        self.truth = self._document()
+        self.lines = (self._runs()[-1] / "journal.jsonl").read_bytes().count(b"\n")
 
     def _fresh(self) -> Example:
         example = Example(self.folder / uuid.uuid4().hex[:8], FILES)
@@ -146,24 +131,23 @@ class Killing:
         self.log.write_text("")
         return example
 
-    def _kill(
-        self, seconds: float, before: dict[tuple[str, str], str], *options: str
-    ) -> dict[tuple[str, str], str]:
+    def _kill(self, before: dict[tuple[str, str], str], *options: str) -> dict[tuple[str, str], str]:
+        """Start a run, kill it at a random line of its journal or a random time, and check its state."""
         mark = uuid.uuid4().hex
         runs = len(self._runs())
         ran = len(self._ran())
         process = self._start(mark, *options)
-        if self.random.random() < LATE_KILLS:
-            share = self.random.random() * (0.6 if before else 0.95)
-            self._wait_for_line(share, runs, process)
-            seconds = self.random.random() * MORE_SECONDS
-        try:
+        seconds = self.random.uniform(0, 1.1) * self.seconds
+        if self.random.random() < 0.85:
+            self._wait_for_line(self.random.random() * (0.6 if before else 0.95), runs, process)
+            seconds = self.random.random() * 0.05
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
+        if process.poll() is None:
             kill = self.random.choice((os.kill, os.killpg))
             kill(process.pid, signal.SIGKILL)
         process.wait()
-        self._no_process_is_left(mark)
+        wait_until(lambda: not processes_of(mark), seconds=60)
         self._nothing_final_ran_again(before, ran)
         return before if len(self._runs()) == runs else self._look(before)
 
@@ -179,8 +163,8 @@ class Killing:
         """Check the journal of the latest run; return the final verdicts of tests and commands."""
         journal = self._runs()[-1] / "journal.jsonl"
         lines = journal.read_bytes().split(b"\n") if journal.exists() else [b""]
-        for line in lines[:-1]:
-            assert _parses(line), f"a line before the last cannot be read: {line[:200]!r}"
+        for line in filter(None, lines[:-1]):  # an empty line is left by terminating a torn one
+            assert isinstance(json.loads(line), dict)
         try:
             found = recover(self.example.root / "plan.yaml")
         except RecoveryError as error:
@@ -222,12 +206,6 @@ class Killing:
         again = {name for name in self._ran()[ran:] if OF_ONE_CHECK.get(name) in final}
         assert not again, "a final verdict was not taken over"
 
-    def _no_process_is_left(self, mark: str) -> None:
-        deadline = time.monotonic() + 60
-        while (left := processes_of(mark)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not left, "processes are still running"
-
     def _runs(self) -> list[Path]:
         folder = self.example.root / ".planverify" / "runs"
         return sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns) if folder.exists() else []
@@ -245,7 +223,7 @@ class Killing:
         return process.returncode
 
     def _start(self, mark: str, *options: str) -> subprocess.Popen[str]:
-        return self.example.start(*options, mark=mark, env={RAN: str(self.log)}, measured=False)
+        return self.example.start(*options, mark=mark, env={"RAN_LOG": str(self.log)})
 
 
 def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
@@ -258,13 +236,6 @@ def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
             yield from differences(*pair, f"{place}[{index}]")
     elif one != other:
         yield f"{place} is {one!r}, and was {other!r}"
-
-
-def _parses(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return not line  # an empty line, left by terminating a torn one
 
 
 def _verdicts(document: dict[str, Any]) -> dict[tuple[str, str], str]:
