@@ -41,18 +41,6 @@ def test_first():
 def test_second(): pass
 """
 
-PLANS = {
-    "test": [todo("quick", "pytest test_quick.py"), todo("slow", "pytest test_slow.py")],
-    "deaf": [todo("quick", "pytest test_quick.py"), todo("slow", "pytest test_deaf.py")],
-    "command": [todo("quick", "pytest test_quick.py"), todo("slow", "python slow.py", after=("quick",))],
-}
-
-
-def _is_judged(example: Example, todo_id: str) -> bool:
-    journals = [run / "journal.jsonl" for run in example.runs]
-    lines = [line for path in journals if path.exists() for line in path.read_text().splitlines()]
-    return any('"check_judged"' in line and f'"{todo_id}"' in line for line in lines)
-
 
 def started(
     example: Example, mark: str, *options: str, under: tuple[str, ...] = ()
@@ -64,35 +52,21 @@ def started(
     return process
 
 
-def interrupted(
-    folder: Path, plan: str, sent: signal.Signals, *options: str, again: float | None = None
-) -> Verified:
-    """Run the plan, send the signal during the slow part, and wait for the end.
-
-    ``again`` is the number of seconds after which the signal is sent once more; ``None``: never.
-    """
-    example = Example(folder, FILES)
-    example.plan(*PLANS[plan])
-    mark = uuid.uuid4().hex
-    process = started(example, mark, *options)
-    wait_until(lambda: _is_judged(example, "quick"))
-    process.send_signal(sent)
-    if again is not None:
-        time.sleep(again)
-        process.send_signal(sent)
+def ended(example: Example, mark: str, process: subprocess.Popen[str]) -> Verified:
+    """Wait for the end of a started run, and return its result."""
     output, _ = process.communicate(timeout=300)
     return example.verified(Finished(exit_code=process.returncode, output=output), mark)
 
 
 @pytest.mark.parametrize(
-    ("plan", "sent", "options"),
+    ("command", "sent", "options"),
     [
-        ("test", signal.SIGINT, ()),
-        ("test", signal.SIGTERM, ()),
-        ("command", signal.SIGINT, ()),
-        ("test", signal.SIGINT, ("-p", "xdist", "-n2")),
-        ("test", signal.SIGINT, ("--planverify-isolate",)),
-        ("deaf", signal.SIGINT, ()),
+        ("pytest test_slow.py", signal.SIGINT, ()),
+        ("pytest test_slow.py", signal.SIGTERM, ()),
+        ("python slow.py", signal.SIGINT, ()),
+        ("pytest test_slow.py", signal.SIGINT, ("-p", "xdist", "-n2")),
+        ("pytest test_slow.py", signal.SIGINT, ("--planverify-isolate",)),
+        ("pytest test_deaf.py", signal.SIGINT, ()),
     ],
     ids=[
         "Ctrl-C",
@@ -104,10 +78,19 @@ def interrupted(
     ],
 )
 def test_an_interrupted_run_writes_its_outcomes_and_leaves_no_process(
-    plan: str, sent: signal.Signals, options: tuple[str, ...], tmp_path: Path
+    command: str, sent: signal.Signals, options: tuple[str, ...], tmp_path: Path
 ):
-    run = interrupted(tmp_path, plan, sent, *options, again=0.3 if plan == "deaf" else None)
+    example = Example(tmp_path, FILES)
+    example.plan(todo("quick", "pytest test_quick.py"), todo("slow", command, after=("quick",)))
+    mark = uuid.uuid4().hex
+    process = started(example, mark, *options)
 
+    process.send_signal(sent)
+    if "deaf" in command:
+        time.sleep(0.3)
+        process.send_signal(sent)
+
+    run = ended(example, mark, process)
     assert run.exit_code == 2, str(run)
     assert "Traceback" not in run.output, str(run)
     assert run.document is not None, str(run)
@@ -129,9 +112,8 @@ def test_a_run_under_nohup_survives_its_terminal(options: tuple[str, ...], tmp_p
 
     os.killpg(process.pid, signal.SIGHUP)
     (tmp_path / "closed").touch()
-    output, _ = process.communicate(timeout=300)
 
-    run = example.verified(Finished(exit_code=process.returncode, output=output), mark)
+    run = ended(example, mark, process)
     assert run.exit_code == 0, str(run)
     assert run.verdicts == {"first": "passed", "second": "passed"}
     assert not run.left_running
