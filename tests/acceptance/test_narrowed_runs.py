@@ -14,9 +14,7 @@ FILES = {
         @pytest.mark.slow
         def test_slow(): pass
     """,
-    "test_two.py": """\
-        def test_other(): pass
-    """,
+    "test_two.py": "def test_other(): pass\n",
     "test_three.py": """\
         def test_first(): pass
         def test_second(): pass

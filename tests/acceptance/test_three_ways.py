@@ -19,17 +19,9 @@ from crosstalk_generator import (
     generated,
     of_surrounding,
 )
-from example_project import ONLY_THIS_PLUGIN
+from example_project import Example, Verified
 from plain_pytest import verdicts_alone
-from real_command import (
-    FULL,
-    PLAIN_TERMINAL,
-    Finished,
-    outer_environment,
-    read_outcomes,
-    run_pytest,
-    unmeasured,
-)
+from real_command import FULL, LEAN_TERMINAL, outer_environment, unmeasured
 from text_bundles import read_bundle, unpack_bundle
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
@@ -58,13 +50,8 @@ WITHOUT_FORK = ("nested", "vacuous") if FULL else ("nested",)
 FORKED_AT_ONCE = tuple(WAYS) if FULL else ("two workers at once",)
 """Ways to run projects with surroundings, which can affect only the preparation of forked workers."""
 
-ONLY_THE_PLUGIN_NEEDED = {
-    **unmeasured(outer_environment()),
-    **PLAIN_TERMINAL,
-    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    "PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin",
-}
-"""Variables that load only the plugin that the projects use; loading takes most of a short process."""
+JSON_REPORTS = {"PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin"}
+"""The variable that loads the only plugin that the projects use."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,7 +61,8 @@ def test_expected_verdicts_hold_for_commands_run_alone(name: str, tmp_path: Path
     assert set(expected.values()) == {"passed", "failed"}
     commands = dict(list(commands_of(name).items())[::EVERY])
 
-    verdicts = verdicts_alone([(root, command) for command in commands.values()], ONLY_THE_PLUGIN_NEEDED)
+    env = unmeasured(outer_environment()) | LEAN_TERMINAL | JSON_REPORTS
+    verdicts = verdicts_alone([(root, command) for command in commands.values()], env)
 
     assert dict(zip(commands, verdicts, strict=True)) == {each: expected[each] for each in commands}
 
@@ -101,11 +89,10 @@ def assert_expected(
     todos = list(dict.fromkeys(todo for todo, _ in expected_of(name)))[chosen]
     plan = "plan.yaml" if chosen == ALL_TODOS else f"plan.yaml::{','.join(todos)}"
     # Failures would run again cold, which the test of cold workers covers.
-    options = (*ONLY_THIS_PLUGIN, "--planverify", plan, "--planverify-confirm=0", *options)
-    plugins = {name: value for name, value in ONLY_THE_PLUGIN_NEEDED.items() if "PYTEST" in name}
-    run = run_pytest(*options, cwd=root, timeout_seconds=600, env={**plugins, **(env or {})})
+    options = (plan, "--planverify-confirm=0", *options)
+    run = Example(root).verify(*options, env={**JSON_REPORTS, **(env or {})}, timeout_seconds=600)
 
-    wrong = differences(verdicts_of(root, run), name, todos)
+    wrong = differences(run, name, todos)
     assert not wrong, "\n".join([*wrong, str(run)])
 
 
@@ -145,21 +132,13 @@ def read_yaml(name: str, file: str) -> Any:
     return yaml.safe_load(read_bundle(PROJECTS / f"{name}.txt")[file])
 
 
-def verdicts_of(root: Path, run: Finished) -> dict[Criterion, str]:
-    """Return the verdict of each criterion in the outcome file."""
-    assert (root / ".planverify/outcomes.json").is_file(), str(run)
-    return {
-        (outcome["todo_id"], check["id"]): check["verdict"]
-        for outcome in read_outcomes(root)["outcomes"]
-        for check in outcome["checks"]
-    }
-
-
-def differences(said: dict[Criterion, str], name: str, todos: list[str]) -> list[str]:
+def differences(run: Verified, name: str, todos: list[str]) -> list[str]:
     """Return one line for each criterion of these todos whose verdict is not the expected one."""
     expected, commands = expected_of(name), commands_of(name)
     expected = {criterion: verdict for criterion, verdict in expected.items() if criterion[0] in todos}
-    said = {criterion: verdict for criterion, verdict in said.items() if criterion[0] in todos}
+    said = {
+        (todo, check["id"]): check["verdict"] for todo in todos for check in run.outcomes[todo]["checks"]
+    }
     assert said.keys() == expected.keys()
     return [
         f"{todo} {check}: expected {expected[todo, check]}, got {verdict}: {commands[todo, check]}"
