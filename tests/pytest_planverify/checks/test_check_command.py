@@ -38,17 +38,6 @@ def test_successful_command_passes_in_the_given_environment_with_its_own_variabl
     assert (result.verdict, result.exit_code, result.evidence) == (Verdict.PASSED, 0, ())
 
 
-def test_failure_has_a_location_relative_to_the_root(tmp_path: Path) -> None:
-    (tmp_path / "boom.py").write_text("def f():\n    raise ValueError('x')\nf()\n")
-    result = run("python boom.py", tmp_path)
-    assert (result.verdict, result.exit_code, result.reason) == (Verdict.FAILED, 1, "it exited with 1")
-    (evidence,) = result.evidence
-    assert (evidence.headline, evidence.check_id) == ("boom.py:2: ValueError: x", "verify")
-    fact = command_fact(result)
-    assert (fact.tool, fact.purpose, fact.findings[0].path) == ("python", "test", "boom.py")
-    assert "Traceback" in fact.output_tail
-
-
 @pytest.mark.parametrize("command", ["python tests/test_a.py", "python -m tests.test_a"])
 def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
@@ -146,16 +135,21 @@ def test_output_of_real_tools_is_parsed(command: str, text: str, headline: str, 
     assert result.evidence[0].headline.startswith(headline)
 
 
-def test_paths_in_output_are_relative_to_the_root(tmp_path: Path) -> None:
+def test_failure_has_a_location_and_paths_relative_to_the_root(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "cart.py").write_text("def total():\n    return {}['price']\n")
     (tmp_path / "check.py").write_text("from shop.cart import total\n\ntotal()\n")
 
     result = run("python check.py", tmp_path)
 
-    found = diagnose(result.evidence[0])
-    assert found.location == Location(path="shop/cart.py", line=2, function="total")
-    assert str(tmp_path) not in result.evidence[0].model_dump_json()
+    assert (result.verdict, result.exit_code, result.reason) == (Verdict.FAILED, 1, "it exited with 1")
+    (evidence,) = result.evidence
+    assert (evidence.headline, evidence.check_id) == ("shop/cart.py:2: KeyError: 'price'", "verify")
+    fact = command_fact(result)
+    assert (fact.tool, fact.purpose, fact.findings[0].path) == ("python", "test", "shop/cart.py")
+    assert "Traceback" in fact.output_tail
+    assert diagnose(evidence).location == Location(path="shop/cart.py", line=2, function="total")
+    assert str(tmp_path) not in evidence.model_dump_json()
 
 
 def test_path_that_only_ends_like_the_root_stays_as_it_is(tmp_path: Path) -> None:
