@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -36,46 +37,23 @@ class Channel:
     """Statements that change the state."""
     disturbed: str
     """An expression that is true once the state has changed, and false in a fresh process."""
-    product: str | None = None
+    product: str = ""
     """Source of the product module, if the state is in one."""
 
-    def code(self, text: str, number: int) -> str:
-        """Return a text of this channel with its placeholders replaced for one use."""
-        return text.strip("\n").replace("PROD", f"prod_{number}").replace("TAG", f"tag{number}")
-
-    def files(self, number: int) -> dict[str, str]:
-        """Return the product module and the other files that the texts refer to, by path."""
-        tag = f"tag{number}"
-        used = self.code(self.disturb, number) + self.code(self.disturbed, number)
-        files = {
-            f"{tag}_keep.py": f"import prod_{number}\nclass K(prod_{number}.B): pass\n",
-            f"shared_{tag}.py": "import pytest\nKEY = pytest.StashKey()\n",
-        }
-        found = {path: text for path, text in files.items() if path.removesuffix(".py") in used}
-        if self.product is not None:
-            found[f"prod_{number}.py"] = self.code(self.product, number) + "\n"
-        return found
-
-    def importing(self, number: int) -> str:
-        """Return the statement that imports the product module, or an empty string if there is none."""
-        return "" if self.product is None else f"import prod_{number}\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Surrounding:
-    """Files and the commands that use them."""
-
-    name: str
-    files: dict[str, str]
-    commands: tuple[str, ...]
+    def numbered(self, number: int) -> Channel:
+        """Return this channel with the placeholders of its texts replaced for one use."""
+        texts = (self.disturb, self.disturbed, self.product)
+        filled = (
+            text.strip("\n").replace("PROD", f"prod_{number}").replace("TAG", f"tag{number}")
+            for text in texts
+        )
+        return Channel(self.name, *filled)
 
 
 _LISTS = yaml.safe_load((Path(__file__).parents[2] / "fixtures/crosstalk.yaml").read_text(encoding="utf-8"))
 CHANNELS = {name: Channel(name, **texts) for name, texts in _LISTS["channels"].items()}
-SURROUNDINGS = tuple(
-    Surrounding(name, each["files"], tuple(each["commands"]))
-    for name, each in _LISTS["surroundings"].items()
-)
+SURROUNDINGS: dict[str, dict[str, Any]] = _LISTS["surroundings"]
+"""Files, and the commands that use them, by name."""
 PLACEMENTS: dict[str, str] = _LISTS["placements"]
 """Test files by name, with a line ``DISTURB`` in place of the statements."""
 
@@ -89,12 +67,12 @@ class Crosstalk:
     about: list[str] = field(default_factory=list[str])
     """Channels, with their placements, and surroundings in the project."""
 
-    def add(self, surrounding: Surrounding) -> None:
+    def surround(self, name: str) -> None:
         """Add files and commands; an existing file is kept unless it is empty."""
-        for path, text in surrounding.files.items():
+        for path, text in SURROUNDINGS[name]["files"].items():
             self.files[path] = self.files.get(path) or text
-        self.commands += surrounding.commands
-        self.about.append(surrounding.name)
+        self.commands += SURROUNDINGS[name]["commands"]
+        self.about.append(name)
 
 
 def generated(seed: int) -> Crosstalk:
@@ -104,10 +82,10 @@ def generated(seed: int) -> Crosstalk:
     names = sorted(CHANNELS)
     count = 1 if seed % 2 else rng.randint(2, 3)
     for number, name in enumerate(rng.sample(names, count)):
-        _add_channel(project, CHANNELS[name], number, rng)
+        _add_channel(project, CHANNELS[name].numbered(number), number, rng)
     if count > 1 or rng.random() < 0.5:
-        for surrounding in rng.sample(SURROUNDINGS, rng.randint(1, 2)):
-            project.add(surrounding)
+        for surrounding in rng.sample(list(SURROUNDINGS), rng.randint(1, 2)):
+            project.surround(surrounding)
     project.commands += rng.sample(project.commands, 2)  # the same tests for several todos
     del project.commands[MOST_COMMANDS:]
     if rng.random() < 0.6:
@@ -118,30 +96,30 @@ def generated(seed: int) -> Crosstalk:
 def of_surrounding(name: str) -> Crosstalk:
     """Return a project with one surrounding."""
     project = Crosstalk()
-    project.add(next(each for each in SURROUNDINGS if each.name == name))
+    project.surround(name)
     return project
 
 
 def _add_channel(project: Crosstalk, channel: Channel, number: int, rng: random.Random) -> None:
     """Add a file that changes the state, and one with tests that need the change or break by it."""
-    disturb = channel.code(channel.disturb, number)
-    disturbed = channel.code(channel.disturbed, number)
-    project.files |= channel.files(number)
-    importing = channel.importing(number)
-    usable = ["body"] if "request" in disturb else sorted(PLACEMENTS)
+    importing = ""
+    if channel.product:
+        project.files[f"prod_{number}.py"] = f"{channel.product}\n"
+        importing = f"import prod_{number}\n"
+    usable = ["body"] if "request" in channel.disturb else sorted(PLACEMENTS)
     placement = rng.choice(usable)
     folder = rng.choice(["tests", "tests", "tests", f"part{number}", "checks"])
     first, second = (f"{folder}/test_{word}{number}.py" for word in rng.choice((("a", "b"), ("b", "a"))))
     if rng.random() < 0.15 and folder.startswith("part"):
         project.files[f"{folder}/__init__.py"] = ""
-    project.files[first] = importing + _placed(PLACEMENTS[placement], disturb, number)
+    project.files[first] = importing + _placed(PLACEMENTS[placement], channel.disturb, number)
     where = importing if rng.random() < 0.5 else ""
     inside = "" if where or not importing else f"    {importing}"
     project.files[second] = (
         where
         + "def _ok(ask):\n    try: ask()\n    except Exception: return False\n    return True\n"
-        + f"def test_needs(request):\n{inside}    assert {disturbed}\n"
-        + f"def test_suffers(request):\n{inside}    assert not ({disturbed})\n"
+        + f"def test_needs(request):\n{inside}    assert {channel.disturbed}\n"
+        + f"def test_suffers(request):\n{inside}    assert not ({channel.disturbed})\n"
     )
     project.commands += [
         f"pytest {first}",
