@@ -27,7 +27,9 @@ def test_workers_at_the_same_time_empty_no_common_basetemp(tmp_path: Path):
         def test_kept(tmp_path):
             (tmp_path / "file").touch()
             pathlib.Path(f"{__name__}.started").touch()
-            while len(list(pathlib.Path().glob("*.started"))) < 3: time.sleep(0.01)
+            give_up = time.monotonic() + 20
+            while len(list(pathlib.Path().glob("*.started"))) < 3 and time.monotonic() < give_up:
+                time.sleep(0.01)
             assert (tmp_path / "file").exists()
     """
     example = Example(tmp_path, {f"test_{name}.py": waiting for name in "abc"})
