@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import commit_all
 from example_project import Example, Verified, todo
 
 from planner.model.evidence import Evidence
@@ -157,7 +157,6 @@ def test_evidence_counts_red_and_green_tests_by_function_with_the_worst_line():
 
 # -- a whole run ---------------------------------------------------------------------------------------
 
-OPTIONS = ("-p", "no:cacheprovider", "-p", "xdist.plugin")
 TESTS = """\
 import sys
 from shop import total
@@ -173,56 +172,44 @@ def test_other():
 """
 
 
-def verify(root: Path, options: str = "", more: str = "") -> Verified:
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     """Return the result of verifying a product with one changed character."""
-    files = {"shop.py": PRODUCT, "tests/test_shop.py": TESTS.format(more=more)}
+    root = tmp_path_factory.mktemp("changed")
+    traced = TESTS.format(more="    if sys.gettrace(): return\n")
+    files = {
+        "shop.py": PRODUCT,
+        "tests/test_shop.py": TESTS.format(more=""),
+        "tests/test_traced.py": traced,
+    }
     example = Example(root, {**files, "pytest.ini": "[pytest]\npythonpath = .\n"})
-    example.plan(todo("t", f"python -m pytest tests{options}"))
-    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]
-    for words in (["init", "-q"], ["add", "."], commit):
-        subprocess.run(["git", *words], cwd=root, check=True)
+    example.plan(
+        todo("plain", "python -m pytest tests/test_shop.py"),
+        todo("xdist", "python -m pytest tests/test_shop.py -n 1"),
+        todo("traced", "python -m pytest tests/test_traced.py"),
+    )
+    commit_all(root)
     example.write({"shop.py": PRODUCT.replace("return 0", "return 1")})
-    return example.verify("plan.yaml", *OPTIONS, measured=False)  # coverage would already trace
+    options = ("-p", "no:cacheprovider", "-p", "xdist.plugin")
+    return example.verify("plan.yaml", *options, measured=False)  # coverage would already trace
 
 
-@pytest.mark.parametrize("options", ["", " -n 1"])
-def test_change_in_a_private_function_is_located(options: str, tmp_path: Path):
-    verified = verify(tmp_path, options)
-
+@pytest.mark.parametrize("todo_id", ["plain", "xdist"])
+def test_change_in_a_private_function_is_located(todo_id: str, verified: Verified):
     assert "changed shop.py:12 (+1 -1) in _empty" in verified.output
-    (failure,) = verified.outcomes["t"]["failures"]
+    (failure,) = verified.outcomes[todo_id]["failures"]
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["location"] == {"path": "shop.py", "line": 12, "function": "_empty"}
     assert failure["candidates"][0]["reasons"] == ["changed", "spectrum"]
-    assert list(verified.tests("t").values()) == ["failed", "passed", "passed"]
+    assert list(verified.tests(todo_id).values()) == ["failed", "passed", "passed"]
 
 
-def test_tests_that_check_for_tracers_are_not_recorded(tmp_path: Path):
-    (failure,) = verify(tmp_path, more="    if sys.gettrace(): return\n").outcomes["t"]["failures"]
+def test_tests_that_check_for_tracers_are_not_recorded(verified: Verified):
+    (failure,) = verified.outcomes["traced"]["failures"]
 
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["candidates"][0]["reasons"] == ["changed"]
 
-
-KINDS_OF_RED = {
-    "wrong_value": ("def act(): return 1", "assert act() == 2"),
-    "raised_below": ("def act(): return inner()\ndef inner(): return {}['key']", "assert act()"),
-    "endless_recursion": ("def act(): return act()", "act()"),
-    "endless_loop": ("def act():\n    while True: pass", "act()"),
-    "left": ("import sys\ndef act(): sys.exit(3)", "act()"),
-    "reads_its_frames": (
-        "import sys\ndef act():\n    return sys._getframe(1).f_code.co_name",
-        "assert act() == 'test_other'",
-    ),
-    "now_red_now_green": (
-        "from pathlib import Path\ndef act():\n    mark = Path(__file__).with_suffix('.seen')"
-        "\n    if mark.exists(): return True\n    mark.touch()\n    return False",
-        "assert act()",
-    ),
-    "the_test_is_wrong": ("def act(): return 1", "act()\n    assert undefined == 1"),
-}
-ALONE = ("endless_loop", "left", "now_red_now_green")
-"""Kinds that end their session, or that only a command of their own decides."""
 
 BROKEN_FIXTURE = """\
 import pytest, sys
@@ -234,66 +221,76 @@ def stock(): return shop.total([]) / 0
 """
 
 
-@pytest.mark.parametrize(("options", "is_rendered"), [("", False), (" --tb=short", True)])
-def test_confirmation_renders_tracebacks_only_on_request(options: str, is_rendered: bool, tmp_path: Path):
+def test_confirmation_renders_tracebacks_only_on_request(tmp_path: Path):
     """By default, pytest parses each file of each traceback, which takes as long as the tests."""
     files = {"shop.py": "def total(items): return 1\n", "conftest.py": BROKEN_FIXTURE}
     example = Example(tmp_path, {**files, "test_stock.py": "def test_red(stock): pass\n"})
-    example.plan(todo("a", f"pytest test_stock.py{options}"))
+    example.plan(todo("a", "pytest test_stock.py"), todo("b", "pytest test_stock.py --tb=short"))
     example.verify("plan.yaml", measured=False)
 
-    first, again = sorted(tmp_path.glob(".planverify/runs/*/w?.log"))
-    assert "\nE   " in first.read_text(encoding="utf-8")
-    text = again.read_text(encoding="utf-8")
-    assert "ZeroDivisionError" in text
-    assert ("\nE   " in text, "spectrum" not in text) == (is_rendered, is_rendered)
+    logs = [each.read_text("utf-8") for each in sorted(tmp_path.glob(".planverify/runs/*/w?.log"))]
+    first, again, requested, requested_again = logs
+    assert all("ZeroDivisionError" in each for each in logs)
+    assert all("\nE   " in each for each in (first, requested, requested_again))
+    assert "\nE   " not in again
+    assert ["spectrum" in each for each in (again, requested_again)] == [True, False]
 
 
-NOT_RECORDING = (
-    "import pytest_planverify.session.run as run\nrun.choose_recorded_tests = lambda tests: ()\n"
-)
+KINDS_OF_RED = {
+    "wrong_value": ("def act(): return 1", "assert act() == 2", "product", "assertion-in-test"),
+    "raised_below": (
+        "def act(): return inner()\ndef inner(): return {}['key']",
+        "assert act()",
+        "product",
+        "raised-in-product",
+    ),
+    "endless_recursion": ("def act(): return act()", "act()", "product", "raised-in-product"),
+    "left": ("import sys\ndef act(): sys.exit(3)", "act()", "product", "raised-in-product"),
+    "reads_its_frames": (
+        "import sys\ndef act():\n    return sys._getframe(1).f_code.co_name",
+        "assert act() == 'test_other'",
+        "product",
+        "assertion-in-test",
+    ),
+    "now_red_now_green": (
+        "from pathlib import Path\ndef act():\n    mark = Path(__file__).with_suffix('.seen')"
+        "\n    if mark.exists(): return True\n    mark.touch()\n    return False",
+        "assert act()",
+        "test",
+        "both-answers",
+    ),
+    "the_test_is_wrong": (
+        "def act(): return 1",
+        "act()\n    assert undefined == 1",
+        "test",
+        "undefined-name-in-test",
+    ),
+}
+"""The product, the test, and the owner and rule of its failure as without a recording."""
 
 
-def outcomes_of_every_kind(root: Path, plugin: str) -> dict[str, dict[str, Any]]:
-    """Return the outcomes of all kinds of failures, verified with the plugin."""
-    example = Example(root, {"recording.py": plugin})
-    names = " ".join(f"tests/test_{kind}.py" for kind in KINDS_OF_RED if kind not in ALONE)
-    todos = [todo("together", f"python -m pytest {names}")]
-    for kind, (product, test) in KINDS_OF_RED.items():
-        head = f"import sys; sys.path.insert(0, '.')\nfrom {kind} import act\n"
-        tests = f"{head}def test_red():\n    {test}\ndef test_other(): pass\n"
-        example.write({f"{kind}.py": f"{product}\n", f"tests/test_{kind}.py": tests})
-        if kind in ALONE:
-            seconds = 1 if kind == "endless_loop" else 30
-            command = {"cmd": f"python -m pytest tests/test_{kind}.py", "timeout_seconds": seconds}
-            todos.append(todo(kind, command))
-    example.plan(*todos)
-    return example.verify("-p", "recording", "plan.yaml", as_module=True, measured=False).outcomes
+FLAKY = "now_red_now_green"
 
 
 def test_recording_does_not_change_verdict_or_category(tmp_path: Path):
-    recorded = outcomes_of_every_kind(tmp_path / "recorded", "")
-    plain = outcomes_of_every_kind(tmp_path / "plain", NOT_RECORDING)
+    example = Example(tmp_path)
+    for kind, (product, test, _, _) in KINDS_OF_RED.items():
+        head = f"import sys; sys.path.insert(0, '.')\nfrom {kind} import act\n"
+        tests = f"{head}def test_red():\n    {test}\ndef test_other(): pass\n"
+        example.write({f"{kind}.py": f"{product}\n", f"tests/test_{kind}.py": tests})
+    steady = " ".join(f"tests/test_{kind}.py" for kind in KINDS_OF_RED if kind != FLAKY)
+    alone = todo("alone", f"python -m pytest tests/test_{FLAKY}.py")
+    example.plan(todo("together", f"python -m pytest {steady}"), alone)
 
-    assert recorded.keys() == plain.keys() == {"together", *ALONE}
-    assert len(plain["together"]["failures"]) == len(KINDS_OF_RED) - len(ALONE)
-    assert {kind: _decision(each) for kind, each in recorded.items()} == {
-        kind: _decision(each) for kind, each in plain.items()
+    outcomes = example.verify("plan.yaml", measured=False).outcomes
+
+    failures = [*outcomes["together"]["failures"], *outcomes["alone"]["failures"]]
+    keys = ("category", "owner", "rule", "runs", "reds")
+    found = {each["tests"][0]: tuple(each[key] for key in keys) for each in failures}
+    assert found == {
+        f"tests/test_{kind}.py::test_red": (
+            ("FLAKY_TEST", owner, rule, 2, 1) if kind == FLAKY else ("TEST_REGRESSION", owner, rule, 2, 2)
+        )
+        for kind, (_, _, owner, rule) in KINDS_OF_RED.items()
     }
-    assert any("spectrum" in _reasons(each) for each in recorded.values())
-    assert not any("spectrum" in _reasons(each) for each in plain.values())
-
-
-def _decision(outcome: dict[str, Any]) -> object:
-    keys = ("category", "owner", "repeatability", "rule", "confidence", "runs", "reds")
-    tests = [(each["nodeid"], each["outcome"]) for check in outcome["checks"] for each in check["tests"]]
-    return outcome["state"], tests, [[each.get(key) for key in keys] for each in outcome["failures"]]
-
-
-def _reasons(outcome: dict[str, Any]) -> list[str]:
-    return [
-        why
-        for failure in outcome["failures"]
-        for each in failure.get("candidates", ())
-        for why in each["reasons"]
-    ]
+    assert any("spectrum" in place["reasons"] for each in failures for place in each["candidates"])

@@ -74,11 +74,11 @@ TESTS: dict[str, str] = {
 """All other ways to end or block a process are covered by tests/acceptance/test_fault_matrix.py."""
 
 
-@pytest.fixture(params=["forked", "cold"])
+@pytest.fixture(params=["forked"])
 def bench(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Bench]:
-    """Yield a bench whose workers are forked, or started in separate interpreters."""
+    """Yield a bench whose workers are forked, or started in separate interpreters if asked for."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setattr(workers, "GRACE_SECONDS", 0.2)
     monkeypatch.setattr(workers, "DUMP_SECONDS", 0.3)
@@ -87,7 +87,9 @@ def bench(
     bench.close()
 
 
-forked_only = pytest.mark.parametrize("bench", ["forked"], indirect=True)
+forked_and_cold = pytest.mark.parametrize("bench", ["forked", "cold"], indirect=True)
+SHORT = 0.5
+"""A time limit in seconds, for tests that do not end."""
 
 
 def run(bench: Bench, what: str, *options: str, seconds: float = 30) -> WorkerRecord:
@@ -141,15 +143,15 @@ def test_interpreter_that_starts_no_worker_is_reported(
         run(Bench(tmp_path, forks=False), "normal")
 
 
+@forked_and_cold
 def test_endless_test_is_killed_with_its_stack(bench: Bench):
-    record = run(bench, "loop", seconds=1)
+    record = run(bench, "loop", seconds=SHORT)
 
     assert outcomes(record) == ["timeout"]
     assert death_of(record).end.timed_out
     assert "test_x.py" in (death_of(record).end.stack or "")
 
 
-@forked_only
 def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ):
@@ -158,20 +160,19 @@ def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
 
     def sleep_once() -> None:
         if begun.exists() and not awake.exists():
-            time.sleep(2.5)
+            time.sleep(3 * SHORT)
             awake.touch()
 
     bench.look = sleep_once
 
-    record = run(bench, "waits", seconds=1)
+    record = run(bench, "waits", seconds=SHORT)
 
     assert outcomes(record) == ["passed"]
     assert (record.death, record.timed_out) == (None, False)
 
 
-@forked_only
 def test_soft_limit_fails_only_the_slow_test(bench: Bench):
-    record = run(bench, "sleeps", seconds=1)
+    record = run(bench, "sleeps", seconds=SHORT)
 
     assert outcomes(record) == ["failed", "passed"]
     assert (record.death, record.timed_out) == (None, True)
@@ -185,7 +186,6 @@ def test_import_that_exits_the_process_names_its_file(bench: Bench):
     assert (death.end.timed_out, record.collected) == (False, False)
 
 
-@forked_only
 def test_import_that_stops_the_session_names_its_file(bench: Bench):
     record = run(bench, "import stops")
 
@@ -199,6 +199,7 @@ def test_child_processes_of_a_worker_end_with_it(bench: Bench):
     assert not is_something_left(bench)
 
 
+@forked_and_cold
 def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Bench):
     def interrupt() -> None:
         journal = bench.folder.journal
@@ -215,7 +216,6 @@ def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Ben
     assert has_ended(job.record.pid)
 
 
-@forked_only
 def test_dead_fork_server_is_replaced(bench: Bench):
     run(bench, "normal")
     assert bench.server is not None
@@ -225,7 +225,6 @@ def test_dead_fork_server_is_replaced(bench: Bench):
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-@forked_only
 def test_workers_start_cold_without_a_server(bench: Bench):
     assert bench.server is not None
     os.kill(bench.server.pid, signal.SIGKILL)
@@ -233,6 +232,7 @@ def test_workers_start_cold_without_a_server(bench: Bench):
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
+@forked_and_cold
 def test_test_that_kills_its_keeper_loses_only_itself_and_leaves_nothing(bench: Bench):
     record = run(bench, "ends its parent")
 
@@ -241,7 +241,6 @@ def test_test_that_kills_its_keeper_loses_only_itself_and_leaves_nothing(bench: 
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-@forked_only
 def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Bench):
     conftest = bench.root / "conftest.py"
     conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
@@ -253,7 +252,6 @@ def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Ben
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-@forked_only
 def test_argument_that_lacks_or_misspells_a_class_suggests_the_test_in_it(bench: Bench):
     (bench.root / "test_x.py").write_text("class TestCart:\n    def test_total(self): pass\n")
 
@@ -263,13 +261,12 @@ def test_argument_that_lacks_or_misspells_a_class_suggests_the_test_in_it(bench:
 
 
 def test_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
-    record = run(bench, "stops its parent", seconds=1)
+    record = run(bench, "stops its parent", seconds=SHORT)
 
     assert outcomes(record) == ["passed", "passed"]
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-@forked_only
 def test_forged_records_are_ignored_and_counted(bench: Bench):
     record = run(bench, "forges")
 
@@ -277,13 +274,11 @@ def test_forged_records_are_ignored_and_counted(bench: Bench):
     assert record.forged == 3
 
 
-@forked_only
 def test_truncated_records_are_detected(bench: Bench):
     assert run(bench, "cuts").journal_lost
     assert not run(bench, "normal").journal_lost
 
 
-@forked_only
 @pytest.mark.parametrize("what", ["after a subtest", "when run again"])
 def test_phase_of_a_crash_after_a_partial_report_is_known(what: str, bench: Bench):
     if what == "after a subtest" and pytest.version_tuple < (9,):
@@ -294,7 +289,6 @@ def test_phase_of_a_crash_after_a_partial_report_is_known(what: str, bench: Benc
     assert (death.nodeid, death.phase) == ("test_x.py::test_1", "call")
 
 
-@forked_only
 def test_exception_that_ended_the_session_is_kept(bench: Bench):
     record = run(bench, "stops")
 
@@ -314,7 +308,6 @@ def test_fork_server_does_not_import_the_libraries_of_the_parent():
     assert done.stdout.strip() == "[]"
 
 
-@forked_only
 def test_close_ends_an_unwatched_worker(bench: Bench):
     job, run_job = start(bench, "loop")
     watching = threading.Thread(target=run_job, daemon=True)

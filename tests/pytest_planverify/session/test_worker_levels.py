@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,12 +20,19 @@ OWN_PATH = os.pathsep.join((".", str(Path(pytest_planverify.__file__).parents[1]
 """A PYTHONPATH of the project, by which the workers find the plugin under test, too."""
 
 
+Seen = tuple[int | None, dict[str, str]]
+"""Exit status of a session, and outcomes of its tests by node id."""
+PASSED: Seen = (0, {"test_x.py::test_it": "passed"})
+REFUSED: Seen = (4, {})
+
+
 class Case(NamedTuple):
-    """Files of a project, the words of the command, and the level that its server reaches."""
+    """Files of a project, the words of the command, what plain pytest reports, and the server's level."""
 
     level: Level
     files: dict[str, str]
     words: str = ""
+    plain: Seen = PASSED
     pythonpath: bool = False
 
 
@@ -35,11 +40,8 @@ def hook(name: str, body: str) -> str:
     return f"def pytest_{name}: {body}\n"
 
 
-def expects(value: object) -> str:
-    """Return a test that expects a value that a hook has set."""
-    return f"def test_it(request): assert getattr(request.config, 'value', None) == {value!r}\n"
-
-
+EXPECTS_VALUE = "def test_it(request): assert getattr(request.config, 'value', None) == 1\n"
+"""A test that expects the value that a hook has set."""
 CONFIGURE = hook("configure(config)", "config.value = 1")
 SETS_A_VALUE = "lambda config: vars(config).update(value=1)"
 OPTION = "parser.addoption('--shop', default='x')"
@@ -51,14 +53,7 @@ CASES = {
             "conftest.py": "import pytest\n@pytest.fixture\ndef five(): return 5\n",
             "test_x.py": "def test_it(five): assert five == 5\ndef test_red(five): assert five == 6\n",
         },
-    ),
-    "pytest_configure": Case(Level.PARSED, {"conftest.py": CONFIGURE, "test_x.py": expects(1)}),
-    "pytest_sessionstart": Case(
-        Level.PARSED,
-        {
-            "conftest.py": hook("sessionstart(session)", "session.config.value = 2"),
-            "test_x.py": expects(2),
-        },
+        plain=(1, {"test_x.py::test_it": "passed", "test_x.py::test_red": "failed"}),
     ),
     "pytest_addoption": Case(
         Level.IMPORTED,
@@ -69,7 +64,7 @@ CASES = {
         Level.PARSED,
         {
             "conftest.py": f"globals()['pytest_' + 'configure'] = {SETS_A_VALUE}\n",
-            "test_x.py": expects(1),
+            "test_x.py": EXPECTS_VALUE,
         },
     ),
     "an early hook that the text of the conftest does not show": Case(
@@ -80,24 +75,29 @@ CASES = {
         },
     ),
     "a conftest below that has pytest_configure": Case(
-        Level.PARSED, {"sub/conftest.py": CONFIGURE, "sub/test_y.py": expects(1), "test_x.py": GREEN}, "sub"
+        Level.PARSED,
+        {"sub/conftest.py": CONFIGURE, "sub/test_y.py": EXPECTS_VALUE, "test_x.py": GREEN},
+        "sub",
+        (0, {"sub/test_y.py::test_it": "passed"}),
     ),
     "a conftest that raises": Case(
-        Level.IMPORTED, {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": GREEN}
+        Level.IMPORTED, {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": GREEN}, plain=REFUSED
     ),
     "a plugin of the project that implements pytest_configure": Case(
-        Level.IMPORTED, {"own.py": CONFIGURE, "test_x.py": expects(1)}, "-p own", pythonpath=True
+        Level.IMPORTED, {"own.py": CONFIGURE, "test_x.py": EXPECTS_VALUE}, "-p own", pythonpath=True
     ),
     "a conftest that names a plugin of the project": Case(
         Level.PARSED,
-        {"conftest.py": "pytest_plugins = ['own']\n", "own.py": CONFIGURE, "test_x.py": expects(1)},
+        {"conftest.py": "pytest_plugins = ['own']\n", "own.py": CONFIGURE, "test_x.py": EXPECTS_VALUE},
     ),
     "a plugin that would start a thread for workers of pytest-xdist": Case(
         Level.STARTED,
         {"test_x.py": "runs = []\ndef test_it():\n    runs.append(1)\n    assert len(runs) == 2\n"},
         "-p pytest_rerunfailures -p xdist --reruns 1",
     ),
-    "an option that pytest does not know": Case(Level.IMPORTED, {"test_x.py": GREEN}, "--frobnicate"),
+    "an option that pytest does not know": Case(
+        Level.IMPORTED, {"test_x.py": GREEN}, "--frobnicate", REFUSED
+    ),
 }
 
 
@@ -109,27 +109,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     bench.close()
 
 
-def plain(bench: Bench, case: Case) -> tuple[int, dict[str, str]]:
-    """Return the exit status and outcomes of the command in a separate process."""
-    done = subprocess.run(
-        [
-            Path(sys.executable).with_name("pytest"),
-            "-p",
-            "no:cacheprovider",
-            "-rA",
-            "-q",
-            *case.words.split(),
-        ],
-        cwd=bench.root,
-        env={**os.environ, "PYTHONPATH": OWN_PATH} if case.pythonpath else None,
-        capture_output=True,
-        text=True,
-    )
-    found = re.findall(r"^(PASSED|FAILED|ERROR) (\S+::\S+)", done.stdout, re.MULTILINE)
-    return done.returncode, {nodeid: outcome.lower() for outcome, nodeid in found}
-
-
-def seen(record: WorkerRecord) -> tuple[int | None, dict[str, str]]:
+def seen(record: WorkerRecord) -> Seen:
     return record.exit_status, {name: result.outcome for name, result in record.results.items()}
 
 
@@ -138,10 +118,9 @@ def test_worker_has_the_outcomes_of_plain_pytest_at_every_level(case: Case, benc
     bench.write(case.files)
     command = f"{f'PYTHONPATH={OWN_PATH} ' if case.pythonpath else ''}pytest {case.words}"
 
-    expected = plain(bench, case)
     first, again = bench.run(command), bench.run(command)
 
-    assert seen(first) == seen(again) == seen(bench.run(command, cold=True)) == expected
+    assert seen(first) == seen(again) == case.plain
     assert bench.levels == {case.level}
 
 
@@ -154,7 +133,7 @@ def test_thread_started_by_a_plugin_prevents_forking_after_it(bench: Bench):
         }
     )
 
-    assert seen(bench.run()) == (0, {"test_x.py::test_it": "passed"})
+    assert seen(bench.run()) == PASSED
 
 
 def test_test_that_imports_a_shadowing_module_runs_only_once(bench: Bench):
