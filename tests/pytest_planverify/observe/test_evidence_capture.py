@@ -391,27 +391,21 @@ def test_declared_test_file_is_on_the_test_side(tmp_path: Path) -> None:
     assert more.with_tests([tmp_path / "check.py"]) is more
 
 
-def failure_of(root: Path, files: dict[str, str], *, measured: bool = True) -> tuple[str, str, str]:
-    """Return category, owner and role of the failure of ``test_sum.py``."""
-    example = Example(root, files)
-    example.plan(todo("t", "pytest test_sum.py"))
-    (failure,) = example.verify("plan.yaml", measured=measured).outcomes["t"]["failures"]
-    return failure["category"], failure["owner"], failure["target_agent"]
-
-
-def test_self_contradictory_assertion_goes_to_the_tester(tmp_path: Path):
-    files = {"test_sum.py": "def test_sum():\n    one = 1\n    assert one + 1 == 3\n"}
-
-    assert failure_of(tmp_path, files) == ("TEST_REGRESSION", "test", "tester")
-
-
-def test_failure_of_a_test_that_executed_product_code_belongs_to_the_product(tmp_path: Path):
+def test_owner_of_a_failed_assertion_depends_on_the_executed_product_code(tmp_path: Path):
     files = {
-        "shop.py": "def fill(xs):\n    xs.append(0)\n",
-        "conftest.py": "import shop\ndef pytest_runtest_setup():\n    shop.fill([])\n",
-        "test_sum.py": "def test_sum():\n    assert not 'xs'\n",
+        "alone/test_sum.py": "def test_sum():\n    one = 1\n    assert one + 1 == 3\n",
+        "with_hook/shop.py": "def fill(xs):\n    xs.append(0)\n",
+        "with_hook/conftest.py": "import shop\ndef pytest_runtest_setup():\n    shop.fill([])\n",
+        "with_hook/test_sum.py": "def test_sum():\n    assert not 'xs'\n",
     }
+    example = Example(tmp_path, files)
+    example.plan(todo("alone", "pytest alone/test_sum.py"), todo("with_hook", "pytest with_hook/test_sum.py"))
 
-    found = failure_of(tmp_path, files, measured=False)  # coverage would already trace
+    verified = example.verify("plan.yaml", measured=False)  # coverage would already trace
 
-    assert found == ("TEST_REGRESSION", "product", "coder")
+    found = {name: outcome["failures"][0] for name, outcome in verified.outcomes.items()}
+    keys = ("category", "owner", "target_agent")
+    assert {name: tuple(failure[key] for key in keys) for name, failure in found.items()} == {
+        "alone": ("TEST_REGRESSION", "test", "tester"),
+        "with_hook": ("TEST_REGRESSION", "product", "coder"),
+    }

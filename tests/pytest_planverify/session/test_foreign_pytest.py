@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.model.evidence import ExceptionFact
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import JudgedCommand, Judgement
 from pytest_planverify.session.foreign_pytest import read_report, run_foreign
@@ -29,6 +30,11 @@ def test_xfails(): assert False
 @pytest.fixture
 def broken(): raise ValueError("no")
 def test_errors(broken): pass
+@pytest.fixture
+def late():
+    yield
+    raise ValueError("late")
+def test_fails_twice(late): assert 0
 
 class TestOuter:
     class TestInner:
@@ -36,54 +42,6 @@ class TestOuter:
     @pytest.mark.parametrize("text", ["a.b", "c::d"])
     def test_parameter(self, text): assert text
 """
-
-
-def pytest_run(
-    folder: Path, text: str, *args: str, witness: Witness = Witness.JUNIT_XML, seconds: float = 30
-) -> Judgement:
-    """Return the judgement of the tests, after checking by what it was reached."""
-    (folder / "test_x.py").write_text(text)
-    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    launcher = PYTEST if witness is Witness.JUNIT_XML else (*PYTEST, "-p", "pytest_jsonreport.plugin")
-    command = dataclasses.replace(COMMAND, limit_seconds=seconds)
-    words = (*QUIET, *args, "test_x.py")
-    judgement = run_foreign(command, launcher, words, root=folder, env=env, folder=folder)
-    assert judgement.witness is witness
-    return judgement
-
-
-@pytest.mark.parametrize(
-    ("witness", "family"),
-    [(Witness.JSON_REPORT, "xunit2"), (Witness.JUNIT_XML, "xunit1"), (Witness.JUNIT_XML, "xunit2")],
-)
-def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(
-    witness: Witness, family: str, tmp_path: Path
-):
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\njunit_family = {family}\n")
-
-    judgement = pytest_run(tmp_path, TESTS, witness=witness)
-
-    assert judgement.verdict is Verdict.FAILED
-    assert {test.nodeid: test.outcome for test in judgement.tests} == {
-        "test_x.py::test_passes": TestOutcome.PASSED,
-        "test_x.py::test_fails": TestOutcome.FAILED,
-        "test_x.py::test_skips": TestOutcome.SKIPPED,
-        "test_x.py::test_xfails": TestOutcome.XFAILED,
-        "test_x.py::test_errors": TestOutcome.ERROR,
-        "test_x.py::TestOuter::TestInner::test_passes": TestOutcome.PASSED,
-        "test_x.py::TestOuter::test_parameter[a.b]": TestOutcome.PASSED,
-        "test_x.py::TestOuter::test_parameter[c::d]": TestOutcome.PASSED,
-    }
-    assert [evidence.nodeid for evidence in judgement.evidence] == [
-        "test_x.py::test_fails",
-        "test_x.py::test_errors",
-    ]
-    fails, errors = (evidence.exceptions[0] for evidence in judgement.evidence)
-    assert (fails.type, fails.message, fails.frames[0].line) == ("AssertionError", "assert 1 == 2", 5)
-    assert (errors.type, errors.message, errors.frames[0].path) == ("ValueError", "no", "test_x.py")
-    assert dict(judgement.properties)["rows"] == 3
-
-
 FAILURES = """
 import pytest
 import wallet
@@ -100,32 +58,86 @@ def test_printed_traceback(): assert "ok" in "Traceback:\\nZeroDivisionError: di
 """
 
 
-@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
-@pytest.mark.parametrize("style", ["auto", "short", "native"])
-def test_type_and_frames_of_any_exception_are_read_from_either_report(
-    style: str, witness: Witness, tmp_path: Path
-):
-    (tmp_path / "wallet.py").write_text(
+def pytest_run(
+    folder: Path, text: str, *args: str, witness: Witness = Witness.JSON_REPORT, seconds: float = 30
+) -> Judgement:
+    """Return the judgement of the tests, after checking by what it was reached."""
+    (folder / "test_x.py").write_text(text)
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    launcher = PYTEST if witness is Witness.JUNIT_XML else (*PYTEST, "-p", "pytest_jsonreport.plugin")
+    command = dataclasses.replace(COMMAND, limit_seconds=seconds)
+    words = (*QUIET, *args, "test_x.py")
+    judgement = run_foreign(command, launcher, words, root=folder, env=env, folder=folder)
+    assert judgement.witness is witness
+    return judgement
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        (Witness.JSON_REPORT, "auto"),
+        (Witness.JUNIT_XML, "auto"),
+        (Witness.JUNIT_XML, "short"),
+        (Witness.JUNIT_XML, "native"),
+    ],
+    ids=lambda param: "-".join(param),
+)
+def judgement(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Judgement:
+    """Return the judgement of the tests by either report, with each style of tracebacks."""
+    witness, style = request.param
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "wallet.py").write_text(
         "class NotFound(LookupError): pass\ndef pay(kind): raise kind('msg')\n"
     )
-    (tmp_path / "pytest.ini").write_text("[pytest]\npython_files = spec_*.py\npythonpath = .\n")
-    (tmp_path / "spec_x.py").write_text(FAILURES)
+    (folder / "pytest.ini").write_text("[pytest]\npython_files = spec_*.py\npythonpath = .\n")
+    (folder / "spec_x.py").write_text(FAILURES)
+    return pytest_run(folder, TESTS, f"--tb={style}", "spec_x.py", witness=witness)
 
-    judgement = pytest_run(tmp_path, "", f"--tb={style}", "spec_x.py", witness=witness)
 
-    found = {str(each.nodeid).partition("::test_")[2]: each.exceptions[0] for each in judgement.evidence}
+def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(judgement: Judgement):
+    assert judgement.verdict is Verdict.FAILED
+    assert {test.nodeid: test.outcome for test in judgement.tests if "spec_x" not in test.nodeid} == {
+        "test_x.py::test_passes": TestOutcome.PASSED,
+        "test_x.py::test_fails": TestOutcome.FAILED,
+        "test_x.py::test_skips": TestOutcome.SKIPPED,
+        "test_x.py::test_xfails": TestOutcome.XFAILED,
+        "test_x.py::test_errors": TestOutcome.ERROR,
+        "test_x.py::test_fails_twice": TestOutcome.ERROR,
+        "test_x.py::TestOuter::TestInner::test_passes": TestOutcome.PASSED,
+        "test_x.py::TestOuter::test_parameter[a.b]": TestOutcome.PASSED,
+        "test_x.py::TestOuter::test_parameter[c::d]": TestOutcome.PASSED,
+    }
+    assert dict(judgement.properties)["rows"] == 3
+
+
+def test_all_failures_of_a_test_are_read(judgement: Judgement):
+    found = [each for each in judgement.evidence if each.nodeid == "test_x.py::test_fails_twice"]
+
+    assert [evidence.phase for evidence in found] == [Phase.CALL, Phase.TEARDOWN]
+
+
+def test_type_and_frames_of_any_exception_are_read_from_either_report(judgement: Judgement):
+    found: dict[str, ExceptionFact] = {}
+    for each in judgement.evidence:
+        found.setdefault(str(each.nodeid).partition("::test_")[2], each.exceptions[0])
+
     frames = {
         name: [(Path(each.path).name, each.line, each.side) for each in error.frames][-2:]
         for name, error in found.items()
     }
     assert {name: error.type for name, error in found.items()} == {
+        "fails": "AssertionError",
+        "errors": "ValueError",
+        "fails_twice": "AssertionError",
         "unlike_an_error": "NotFound",
         "exception": "Exception",
         "without_a_message": "NotFound",
         "chained": "NotFound",
         "printed_traceback": "AssertionError",
     }
-    assert (found["exception"].message, found["chained"].message) == ("msg", "gone")
+    messages = [found[name].message for name in ("fails", "errors", "exception", "chained")]
+    assert messages == ["assert 1 == 2", "no", "msg", "gone"]
+    assert frames["fails"][-1] == ("test_x.py", 5, Side.TEST)
     assert frames["exception"] == [("spec_x.py", 6, Side.TEST), ("wallet.py", 2, Side.PRODUCT)]
     assert frames["unlike_an_error"] == [("spec_x.py", 5, Side.TEST), ("wallet.py", 2, Side.PRODUCT)]
     assert frames["printed_traceback"][-1] == ("spec_x.py", 13, Side.TEST)
@@ -133,7 +145,7 @@ def test_type_and_frames_of_any_exception_are_read_from_either_report(
 
 def test_report_options_of_the_command_are_replaced_with_their_values(tmp_path: Path):
     options = ("--json-report", "--json-report-file", "own.json")
-    judgement = pytest_run(tmp_path, "def test_1(): pass\n", *options, witness=Witness.JSON_REPORT)
+    judgement = pytest_run(tmp_path, "def test_1(): pass\n", *options)
 
     assert judgement.verdict is Verdict.PASSED
 
@@ -146,7 +158,7 @@ def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
 
 
 def test_import_error_is_a_failed_collection(tmp_path: Path):
-    judgement = pytest_run(tmp_path, "import no_such_thing\n")
+    judgement = pytest_run(tmp_path, "import no_such_thing\n", witness=Witness.JUNIT_XML)
 
     assert judgement.verdict is Verdict.FAILED
     (evidence,) = judgement.evidence
@@ -172,7 +184,7 @@ def test_session_without_a_report_is_judged_by_its_exit(
 
 def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
     sleeps = "import time\ndef test_1(): time.sleep(60)\n"
-    judgement = pytest_run(tmp_path, sleeps, witness=Witness.EXIT_CODE, seconds=1.5)
+    judgement = pytest_run(tmp_path, sleeps, witness=Witness.EXIT_CODE, seconds=0.5)
 
     assert judgement.verdict is Verdict.FAILED
     assert judgement.evidence[-1].timed_out
@@ -183,27 +195,11 @@ def test_exit_status_that_is_none_of_pytest_is_the_death_of_the_process(late: bo
     die = "lambda: os._exit(7)"
     text = f"import atexit, os\ndef test_1(): {f'atexit.register({die})' if late else f'({die})()'}\n"
 
-    judgement = pytest_run(tmp_path, text, witness=Witness.JUNIT_XML if late else Witness.EXIT_CODE)
+    judgement = pytest_run(tmp_path, text, witness=Witness.JSON_REPORT if late else Witness.EXIT_CODE)
 
     end = judgement.evidence[0].process
     assert end is not None
     assert (judgement.verdict, end.exit_code, end.complete) == (Verdict.FAILED, 7, False)
-
-
-@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
-def test_all_failures_of_a_test_are_read(witness: Witness, tmp_path: Path):
-    text = """
-import pytest
-@pytest.fixture
-def late():
-    yield
-    raise ValueError("late")
-def test_1(late): assert 0
-"""
-    judgement = pytest_run(tmp_path, text, witness=witness)
-
-    assert [test.outcome for test in judgement.tests] == [TestOutcome.ERROR]
-    assert [evidence.phase for evidence in judgement.evidence] == [Phase.CALL, Phase.TEARDOWN]
 
 
 def test_unexplained_exit_status_fails(tmp_path: Path):
