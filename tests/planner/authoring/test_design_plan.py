@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from design_samples import CONTEXT, CONTEXT_KEYS, begin, begin_complete, begin_frozen, complete
-from hypothesis import given, settings
+from design_samples import CONTEXT, CONTEXT_KEYS, begin, begin_complete, complete
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
@@ -131,13 +131,11 @@ def test_every_broken_reference_and_duplicate_is_reported_with_its_place(made: d
 
 
 def test_a_referenced_part_cannot_be_removed(planner: Command, folder: StateFolder) -> None:
-    before = folder.plan_file.read_bytes()
-
     done = planner("design", "remove", "DL-001")
 
     assert done.status == 4
     assert "the change is refused: 4 violations" in done.err
-    assert folder.plan_file.read_bytes() == before
+    assert folder.plan().planning_context.decision_log
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -171,19 +169,9 @@ def test_every_kind_of_part_can_be_added_set_shown_and_removed(
     assert planner("design", "show", renamed).status == 4
 
 
-@pytest.mark.parametrize("part", SINGLE)
-def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command, folder: StateFolder) -> None:
-    field = SINGLE[part].split()[0]
-
-    assert planner("design", "set", part, f"{field}=~words~").status == 0
-    assert "~words~" in planner("design", "show", part).out
-    assert planner("design", "remove", part).status == 4
-
-
 @pytest.mark.parametrize(
     ("part", "words", "field", "value"),
     [
-        ("M-001", ["files=a.py"], "files", ["a.py"]),
         ("M-001", ["files=a.py", "files=b.py"], "files", ["a.py", "b.py"]),
         ("M-001", ["files+=a.py"], "files", ["shop/cart.py", "a.py"]),
         ("M-001", ["files="], "files", []),
@@ -194,6 +182,9 @@ def test_a_unique_part_can_be_set_but_not_removed(part: str, planner: Command, f
         ("M-001", ["tests.scenarios.error=none"], "tests.scenarios.error", ["none"]),
         ("M-001", ["name=a=b"], "name", "a=b"),
         ("CI-001", ["params.window=14", "params.mode=fast"], "params", {"window": "14", "mode": "fast"}),
+        ("overview", ["title=a"], "title", "a"),
+        ("milestone_dependencies", ["diagram_ascii=a"], "diagram_ascii", "a"),
+        ("invisible_knowledge", ["architecture.description=a"], "architecture.description", "a"),
         ("CI-001", ["function=\udcff"], "function", "\N{REPLACEMENT CHARACTER}"),
     ],
 )
@@ -228,30 +219,23 @@ def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> 
     ("words", "status", "message"),
     [
         ("set M-001 nmae=a", 4, "'nmae=a': this assigns to no field; write FIELD=VALUE, with one of"),
-        ("set M-001 name", 4, "'name': this assigns to no field"),
-        ("set M-001 tests=a", 4, "with one of the fields number, name, files, flags, requirements"),
-        ("set M-001 code_intents=a", 4, "this assigns to no field"),
-        ("set M-001 name.first=a", 4, "this assigns to no field"),
+        ("set M-001 name", 4, "with one of the fields number, name, files, flags, requirements"),
         ("set M-001 id=M-002", 4, "this assigns to no field"),
-        ("set CI-001 params=a", 4, "this assigns to no field"),
         ("set M-001 name+=a", 4, "name is not a list"),
         ("set M-001 name=' '", 4, "M-001.name: "),
-        ("set M-001 number=x", 4, "M-001.number: "),
         ("set M-009 name=a", 4, "unknown part; the parts are: DL-001, M-001, M-002, W-1"),
         ("set M-001", 2, "name a field"),
         ("add mile", 2, "did you mean 'milestone'?"),
         ("add milestone", 2, "name its fields: number, name, files"),
-        ("add milestone files=a", 4, "M-003.name: Field required"),
         ("add wave milestones=M-999", 4, "W-3: the milestone M-999 does not exist"),
         ("add intent file=a.py", 4, "it has no place in no milestone; only intents and changes need one"),
         ("add intent file=a.py --to M-9", 4, "M-9: unknown part"),
         ("add risk risk=a --to M-001", 4, "it has no place in M-001"),
         ("add item check=a --to plan", 2, "'plan' is not a phase"),
-        ("remove plan-design/qa-001", 4, "unknown part"),
+        ("remove overview", 4, "overview: every plan has it; set its fields instead"),
         ("show --state-dir none", 4, "start a plan: planner design init"),
         ("add risk risk=a --state-dir none", 4, "none: No such file or directory"),
         ("gate plan-design pass", 4, "nothing was reviewed; add items: planner design add item --to"),
-        ("set plan-design/qa-001 status=PASS", 4, "unknown part; the parts are: none yet"),
         ("export -o plan.yaml", 4, "it is not frozen"),
     ],
 )
@@ -301,7 +285,6 @@ def test_init_creates_a_temporary_folder_and_shows_the_next_step(
     ("file", "text", "message"),
     [
         ("plan.json", None, "it cannot be read (No such file"),
-        ("plan.json", "{", "it is not valid JSON"),
         ("plan.json", "[]", "Input should be a valid dictionary"),
         ("plan.json", "[" * 100_000, "it is not valid JSON"),
         ("context.json", None, "write it with the keys that planner workflow plan --step 2 shows"),
@@ -338,15 +321,14 @@ def test_every_fault_of_a_design_file_is_reported(planner: Command, folder: Stat
         assert place in shown
 
 
-@pytest.mark.parametrize("key", CONTEXT_KEYS)
-def test_every_context_key_must_be_a_list_of_texts(key: str, planner: Command) -> None:
+def test_every_context_key_must_be_a_list_of_texts(planner: Command) -> None:
     folder = begin(planner.folder / "state")
-    for wrong in ({name: held for name, held in CONTEXT.items() if name != key}, {**CONTEXT, key: "text"}):
+    for wrong in ({}, dict.fromkeys(CONTEXT_KEYS, "text")):
         folder.context_file.write_text(json.dumps(wrong))
         done = planner("design", "context")
         assert done.status == 4
-        assert f"{key}: " in done.err
-    folder.context_file.write_text(json.dumps({**CONTEXT, key: ["words"], "more": 1}))
+        assert [key for key in CONTEXT_KEYS if f"{key}: " not in done.err] == []
+    folder.context_file.write_text(json.dumps({**CONTEXT, "user_quotes": ["words"], "more": 1}))
     assert planner("design", "context").status == 0
 
 
@@ -433,29 +415,20 @@ def test_frozen_plan_json_is_immutable(words: str, planner: Command, frozen: Sta
     assert frozen.plan().frozen_at is not None
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.data())
-def test_a_manual_change_after_the_freeze_is_detected(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    folder = begin_frozen(tmp_path_factory.mktemp("state"))
-    text = folder.plan_file.read_text()
-    where = data.draw(st.integers(0, len(text) - 1))
-    letter = data.draw(st.characters(codec="ascii").filter(lambda each: each != text[where]))
-    folder.plan_file.write_text(text[:where] + letter + text[where + 1 :])
+def test_a_manual_change_after_the_freeze_is_detected(planner: Command, frozen: StateFolder) -> None:
+    text = frozen.plan_file.read_text()
 
-    with pytest.raises(DesignError):
-        folder.plan()
+    @settings(deadline=None, max_examples=30)
+    @given(where=st.integers(0, len(text) - 1), letter=st.characters(codec="ascii"))
+    def is_detected(where: int, letter: str) -> None:
+        assume(letter != text[where])
+        frozen.plan_file.write_text(text[:where] + letter + text[where + 1 :])
+        with pytest.raises(DesignError):
+            frozen.plan()
 
-
-def test_removing_frozen_at_by_hand_does_not_unfreeze_the_plan(
-    planner: Command, frozen: StateFolder
-) -> None:
-    data = json.loads(frozen.plan_file.read_text())
-    frozen.plan_file.write_text(json.dumps({**data, "frozen_at": None}))
-
+    is_detected()
+    frozen.plan_file.write_text(json.dumps({**json.loads(text), "frozen_at": None}))
     done = planner("design", "set", "M-001", "name=b")
-
     assert done.status == 4
     assert "it was changed after it was frozen; restore it from a copy" in done.err
 

@@ -259,7 +259,6 @@ TOUCHING = {
     "fixture by mark": "import pytest\n@pytest.mark.usefixtures('tmp_path')\ndef test(): assert 0",
     "method": "import shop\nclass TestA:\n    def test(self): assert 0\n    def f(self): shop.RATE",
     "value of the class": "import shop\nclass TestA:\n    a = shop.RATE\n    def test(self): assert self.a == 2",
-    "private value of the class": "import shop\nclass TestA:\n    _a = shop.RATE\n    def test(self): assert self._a == 2",
     "fixture of the class": "import pytest, shop\nclass TestA:\n    @pytest.fixture(autouse=True)\n    def _a(self): self.a = shop.RATE\n    def test(self): assert self.a == 2",
     "method of the product": "import shop\nclass TestA:\n    f = shop.Cart.f\n    def test(self): assert self.f() == 2",
     "test of the product": "from shop import test",
@@ -399,7 +398,9 @@ def test_owner_of_a_failed_assertion_depends_on_the_executed_product_code(tmp_pa
         "with_hook/test_sum.py": "def test_sum():\n    assert not 'xs'\n",
     }
     example = Example(tmp_path, files)
-    example.plan(todo("alone", "pytest alone/test_sum.py"), todo("with_hook", "pytest with_hook/test_sum.py"))
+    example.plan(
+        todo("alone", "pytest alone/test_sum.py"), todo("with_hook", "pytest with_hook/test_sum.py")
+    )
 
     verified = example.verify("plan.yaml", measured=False)  # coverage would already trace
 

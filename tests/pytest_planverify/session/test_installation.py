@@ -215,15 +215,6 @@ OLD = RequirementFact(
 )
 CART = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
 WRONG_TYPE = raised("TypeError", TEST, PRODUCT, LIBRARY, message="odd")
-MISSING_DATA = raised("FileNotFoundError", TEST, path="tests/data/a.json", errno=2)
-NOT_BUILT = raised(
-    "ImportError",
-    PRODUCT,
-    name="shop",
-    path="shop/__init__.py",
-    message="cannot import name '_fast' from 'shop' (x)",
-    nearest=("shop/_fast.c",),
-)
 BY_HAND = PRODUCT.model_copy(update={"function": "total", "source": "raise Error(...)"})
 OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
 
@@ -242,9 +233,7 @@ DIAGNOSES = {
         ENVIRONMENT,
         "own-module-not-installed",
     ),
-    "name not built": (evidence(NOT_BUILT), ENVIRONMENT, "own-module-not-installed"),
     "no module": (evidence(missing("shop._version", PRODUCT)), ENVIRONMENT, "own-module-not-installed"),
-    "no file": (evidence(MISSING_DATA), ENVIRONMENT, "file-not-shipped"),
     "other library": (
         evidence(raised("AttributeError", PRODUCT, **OTHER_LIBRARY)),
         ENVIRONMENT,

@@ -156,18 +156,17 @@ def test_only_pytest_commands_of_this_interpreter_are_workers(
     assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
 
 
-@pytest.mark.parametrize("module", ["random.py", "random/__init__.py"])
 @pytest.mark.parametrize(
-    ("command", "is_pytest"),
+    ("module", "command", "is_pytest"),
     [
-        ("pytest a.py", True),
-        ("python -m pytest a.py", False),
-        ("PYTHONPATH=lib:. pytest a.py", False),
-        ("PYTHONPATH=lib pytest a.py", True),
+        ("random.py", "pytest a.py", True),
+        ("random.py", "python -m pytest a.py", False),
+        ("random/__init__.py", "PYTHONPATH=lib:. pytest a.py", False),
+        ("random/__init__.py", "PYTHONPATH=lib pytest a.py", True),
     ],
 )
 def test_command_that_finds_a_module_named_like_one_of_python_first_is_no_worker(
-    command: str, is_pytest: bool, module: str, tmp_path: Path
+    module: str, command: str, is_pytest: bool, tmp_path: Path
 ):
     (tmp_path / module).parent.mkdir(exist_ok=True)
     (tmp_path / module).touch()
