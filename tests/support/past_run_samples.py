@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.evidence import Evidence
-from planner.model.journal import CheckRun, RestsOn
+from planner.model.journal import CheckRun
 from planner.model.outcome import Check
 from planner.model.verdicts import CheckKind, EvidenceKind, Verdict
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
@@ -95,7 +95,6 @@ class Killed:
         verdict: str = "passed",
         *,
         final: bool = True,
-        rests_on: RestsOn | None = None,
     ) -> Killed:
         """Record a verdict."""
         evidence = (Evidence(kind=EvidenceKind.TEST, check_id=check_id, headline="assert 1 == 2"),) * (
@@ -107,7 +106,7 @@ class Killed:
             verdict=Verdict(verdict),
             cmd="pytest",
         )
-        run = CheckRun(check=check, evidence=evidence, properties=(("rows", 3),), rests_on=rests_on)
+        run = CheckRun(check=check, evidence=evidence, properties=(("rows", 3),))
         self.journal.check_judged(todo_id, run, final=final)
         return self
 

@@ -83,17 +83,13 @@ def test_worker_spec_round_trips_through_json():
     spec = WorkerSpec(
         worker_id="w1",
         check="plan::t::tests[0]",
-        start=Start(root="/r", options=("-q", "é"), env=(("A", "1"),), modules=("numpy",)),
+        start=Start(root="/r", options=("-q", "é"), env=(("A", "1"),)),
         args=("-q", "é", "a.py"),
-        selections=("a.py",),
-        deselect=("c",),
         journal="/j",
         log=None,
         stacks="/s",
         board="/b",
-        limit_seconds=3.5,
         narrowing=Narrowing(keyword="x", deselect=("a.py::t",)),
-        planned=("x.py",),
         sandbox=(Sandbox(root="/r", network=("host",)),),
     )
 

@@ -212,7 +212,6 @@ def test_file_names_are_normalised():
         (("passed",), Verdict.NOT_RUN, "2 of its tests were deselected"),
         (("failed",), Verdict.FAILED, None),
         (("skipped",), Verdict.NOT_RUN, "all of its tests were deselected"),
-        (("-",), Verdict.NOT_RUN, "all of its tests were deselected"),
         ((), Verdict.NOT_RUN, "all of its tests were deselected"),
     ],
 )
@@ -227,25 +226,16 @@ def test_narrowed_criterion_is_never_passed(
 # -- sessions that ran no tests --------------------------------------------------------------------
 
 
-def test_command_with_a_missing_test_names_it():
-    session = Session().feed(
-        "not_found", arguments=["/root/a.py::gone"], nearest={"/root/a.py::gone": ["went"]}
-    )
-
-    judgement = judge(command("a.py::gone", "b.py"), session.ended(4))
-
-    (evidence,) = judgement.evidence
-    assert [(each.text, each.nearest) for each in evidence.selectors] == [("a.py::gone", ("a.py::went",))]
-    assert judgement.exit_code == 4
-
-
-def test_missing_test_of_a_file_with_a_longer_name_is_not_reported_for_another_file():
-    session = Session().feed("not_found", arguments=["/root/sub/extra_a.py::gone"])
+def test_command_with_a_missing_test_names_it_and_its_file():
+    missing = "/root/sub/extra_a.py::gone"
+    session = Session().feed("not_found", arguments=[missing], nearest={missing: ["went"]})
 
     judgement = judge(command("a.py::gone", "sub/extra_a.py::gone"), session.ended(4))
 
     (evidence,) = judgement.evidence
-    assert [each.text for each in evidence.selectors] == ["sub/extra_a.py::gone"]
+    found = [(each.text, each.nearest) for each in evidence.selectors]
+    assert found == [("sub/extra_a.py::gone", ("sub/extra_a.py::went",))]
+    assert judgement.exit_code == 4
 
 
 COMPLAINT = "pytest: error: unrecognized arguments: --foo"

@@ -117,28 +117,3 @@ def test_only_the_reporting_process_ends_the_session():
     session.feed("stopped", reason="Exit: enough")
     record = session.ended(2)
     assert (record.stopped, record.exit_status) == ("Exit: enough", 2)
-
-
-def test_other_records_are_kept_for_the_verdict():
-    session = Session()
-    session.feed("session_started", worker="", pid=7).feed("session_started", worker="gw0", pid=8)
-    session.feed("not_found", arguments=["x.py::y"], nearest={"x.py::y": ["z"]})
-    session.feed("file_skipped", nodeid="a.py", reason="no numpy").feed("metric", name="rows", value=3)
-    session.feed("usage_error", message="bad").feed("startup_failure", evidence=FAILURE)
-    session.feed("internal_error", text="INTERNALERROR").feed("imported", modules=["numpy"])
-    session.feed("restart", level=None, reason="yaml is another module here").feed("test_finished")
-    record = session.feed("module_handed_out", name="numpy").feed("test_started", nodeid="a", pid=12).record
-
-    assert (record.pid, record.xdist_workers, record.lost_processes) == (7, {"gw0": 8}, {"gw0"})
-    assert record.not_found == {"x.py::y": ["z"]}
-    assert record.skipped_files == {"a.py": "no numpy"}
-    assert record.metrics == [("rows", 3)]
-    assert record.usage_errors == ["bad"]
-    assert record.startup_failures == [FAILURE]
-    assert record.internal_errors == [
-        "INTERNALERROR",
-        "a 'test_finished' record of the worker cannot be read",
-    ]
-    assert (record.modules, record.used_extensions) == (["numpy"], True)
-    assert record.restart == (None, "yaml is another module here")
-    assert (record.running["a"].pid, record.results) == (12, {})

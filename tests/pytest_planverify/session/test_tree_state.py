@@ -10,6 +10,7 @@ from pathlib import Path
 
 import outcome_samples as samples
 import pytest
+from baseline_samples import commit_all, git
 from hypothesis import given
 from hypothesis import strategies as st
 from module_project import write_files
@@ -30,17 +31,6 @@ from pytest_planverify.session.last_verdicts import (
 from pytest_planverify.session.run_folder import RunJournal
 
 
-def git(folder: Path, *args: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
-
-
-def commit(folder: Path, message: str = "first") -> None:
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", message)
-
-
 def write(folder: Path, *names: str, text: str = "1\n") -> None:
     write_files(folder, dict.fromkeys(names, text))
 
@@ -52,7 +42,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     write(root, "product.py", "né w.txt", "data.json")
     write(tmp_path, ".gitignore", text="*.log\n*.local.py\nbuild/\n")
     if request.param == "git":
-        commit(tmp_path)
+        commit_all(tmp_path)
     write(root, "loose.json", "started")
     return root
 
@@ -124,7 +114,7 @@ def test_added_repository_and_lost_history_are_reported(tmp_path: Path):
     loose = state(tmp_path)
     git(tmp_path, "init", "-q")
     assert changed(loose, tmp_path) == "the files were added to git, or removed from it"
-    commit(tmp_path)
+    commit_all(tmp_path)
     then = TreeState(heads={".": "0" * 40}, files={}, loose=frozenset())
 
     assert "HEAD is another commit" in str(changed(then, tmp_path))
@@ -132,17 +122,17 @@ def test_added_repository_and_lost_history_are_reported(tmp_path: Path):
 
 def test_files_are_compared_between_two_commits(tmp_path: Path):
     write(tmp_path, "a.py", "b.py", "c.py", ".gitignore")
-    commit(tmp_path)
+    commit_all(tmp_path)
     write(tmp_path, "a.py", text="2\n")
     write(tmp_path, "new.py")
     then = state(tmp_path)
 
-    commit(tmp_path, "what was there already")
+    commit_all(tmp_path)
     assert changed(then, tmp_path) is None
     write(tmp_path, "b.py", text="3\n")
     write(tmp_path, "more.py")
     (tmp_path / "c.py").unlink()
-    commit(tmp_path, "more")
+    commit_all(tmp_path)
 
     found = difference(then, state(tmp_path), tmp_path, began=0, ended=0)
     assert found == {"b.py": "has changed", "c.py": "is gone", "more.py": "is new"}
@@ -152,13 +142,13 @@ def test_files_are_compared_between_two_commits(tmp_path: Path):
 
 def test_unmerged_files_are_compared(tmp_path: Path):
     write(tmp_path, "a.py")
-    commit(tmp_path)
+    commit_all(tmp_path)
     git(tmp_path, "checkout", "-qb", "other")
     write(tmp_path, "a.py", text="other\n")
-    commit(tmp_path)
+    commit_all(tmp_path)
     git(tmp_path, "checkout", "-q", "main")
     write(tmp_path, "a.py", text="mine\n")
-    commit(tmp_path)
+    commit_all(tmp_path)
     with pytest.raises(subprocess.CalledProcessError):
         git(tmp_path, "merge", "other")
 
