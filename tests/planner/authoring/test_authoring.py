@@ -85,7 +85,7 @@ def test_many_test_files_are_grouped_by_folder_without_overlap(tmp_path: Path) -
     }
 
 
-@pytest.mark.parametrize("testpaths", ["checks", "checks/", "c*s", "missing checks"])
+@pytest.mark.parametrize("testpaths", ["checks/", "c*s", "missing checks"])
 def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path, testpaths: str) -> None:
     written(
         tmp_path,
@@ -247,20 +247,15 @@ def test_a_plan_from_a_template_has_no_findings(tmp_path: Path, name: str, manif
     assert validate_plan(tmp_path / "plan.yaml") == ()
 
 
-@pytest.mark.parametrize("name", ["feature", "strategy"])
+@given(goal=st.text(min_size=1, max_size=200).filter(lambda text: clean(text).strip()))
 def test_any_goal_is_inserted_into_a_template_as_plain_text(
-    name: str, tmp_path_factory: pytest.TempPathFactory
+    goal: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = tmp_path_factory.mktemp("goals")
-    todos = len(load_plan_text(filled(folder, name, "x"), folder / "p.yaml").plan.items)
+    folder = tmp_path_factory.getbasetemp()
 
-    @given(goal=st.text(min_size=1, max_size=200).filter(lambda text: clean(text).strip()))
-    def is_text(goal: str) -> None:
-        plan = load_plan_text(filled(folder, name, goal), folder / "p.yaml").plan
-        assert len(plan.items) == todos
-        assert {todo.agent_role for todo in plan.items} <= {"coder", "tester", "architect"}
+    plan = load_plan_text(filled(folder, "feature", goal), folder / "p.yaml").plan
 
-    is_text()
+    assert [todo.agent_role for todo in plan.items] == ["tester", "coder", "coder"]
 
 
 def test_the_strategy_template_has_four_steps_with_contracts_fixtures_and_routing(tmp_path: Path) -> None:

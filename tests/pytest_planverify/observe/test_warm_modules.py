@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
+from typing import Any
 
 import pytest
 from _pytest.assertion.rewrite import AssertionRewritingHook
@@ -45,18 +48,19 @@ class World:
         write_files(self.project, project or {})
         self.hand_out(collecting=collecting)
 
-    def unfit(self, *names: str) -> Unfit | None:
-        """Return why the modules cannot be preloaded."""
-        try:
-            self.shelf.fill(list(names))
-        except Unfit as unfit:
-            return unfit
-        return None
+
+def in_a_fork(test: Callable[..., None]) -> Callable[..., None]:
+    """Run the test in a forked process, because its imports are not undone."""
+
+    @wraps(test)
+    def run(**fixtures: Any) -> None:
+        in_fork(lambda: test(**fixtures))
+
+    return run
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Return a world for use in a forked process, because its imports are not undone."""
     world = World(tmp_path)
     for folder in (world.installed, world.project):
         folder.mkdir()
@@ -64,38 +68,34 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
+@in_a_fork
 def test_preloaded_module_is_imported_once_and_found_on_import(world: World):
     world.install({**HEAVY, "heavy/__init__.py": "import sys\nsys.heavy_count = 1\n"})
 
-    def work() -> None:
-        world.shelf.fill(["heavy", "heavy.part"])
-        assert "heavy" not in sys.modules
-        del sys.heavy_count  # type: ignore[attr-defined]
-        world.hand_out()
+    world.shelf.fill(["heavy", "heavy.part"])
+    assert "heavy" not in sys.modules
+    del sys.heavy_count  # type: ignore[attr-defined]
+    world.hand_out()
 
-        import heavy  # type: ignore[import-not-found]
-        import heavy.part  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
+    import heavy.part  # type: ignore[import-not-found]
 
-        assert not hasattr(sys, "heavy_count")
-        assert heavy.part is sys.modules["heavy.part"]
-        assert heavy.__spec__.origin == str(world.installed / "heavy/__init__.py")
-        assert world.restarts == []
-
-    in_fork(work)
+    assert not hasattr(sys, "heavy_count")
+    assert heavy.part is sys.modules["heavy.part"]
+    assert heavy.__spec__.origin == str(world.installed / "heavy/__init__.py")
+    assert world.restarts == []
 
 
+@in_a_fork
 def test_project_module_takes_precedence_over_a_preloaded_one(world: World):
     world.install(HEAVY)
 
-    def work() -> None:
-        world.preload("heavy", project=SHADOWING)
+    world.preload("heavy", project=SHADOWING)
 
-        import heavy  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
 
-        assert heavy.place == "the project"
-        assert world.restarts == ["heavy is another module here, or is imported under other conditions"]
-
-    in_fork(work)
+    assert heavy.place == "the project"
+    assert world.restarts == ["heavy is another module here, or is imported under other conditions"]
 
 
 @pytest.mark.parametrize(
@@ -103,21 +103,20 @@ def test_project_module_takes_precedence_over_a_preloaded_one(world: World):
     [(None, True, 0), ("Agg", True, 1), ("Agg", False, 0)],
     ids=["the same value", "another value", "another value once tests have begun"],
 )
+@in_a_fork
 def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
     value: str | None, collecting: bool, restarts: int, world: World
 ):
     world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
 
-    def imported() -> tuple[str | None, int]:
-        world.shelf.fill(["heavy"])
-        if value is not None:
-            os.environ["HEAVY_BACKEND"] = value
-        world.hand_out(collecting=collecting)
-        import heavy  # type: ignore[import-not-found]
+    world.shelf.fill(["heavy"])
+    if value is not None:
+        os.environ["HEAVY_BACKEND"] = value
+    world.hand_out(collecting=collecting)
 
-        return heavy.backend, len(world.restarts)
+    import heavy  # type: ignore[import-not-found]
 
-    assert in_fork(imported) == (value, restarts)
+    assert (heavy.backend, len(world.restarts)) == (value, restarts)
 
 
 @pytest.mark.parametrize(
@@ -133,27 +132,28 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
     ],
     ids=["thread", "path", "displayhook", "error", "warning", "filters", "package"],
 )
+@in_a_fork
 def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world: World):
     world.install({"heavy.py": f"{text}\n", "site-packages/light/part.py": ""})
     sys.path.append(str(world.installed / "site-packages"))
 
-    def unfit() -> tuple[str, str]:
-        found = world.unfit("heavy")
-        assert found is not None
-        return found.module, str(found)
+    with pytest.raises(Unfit) as unfit:
+        world.shelf.fill(["heavy"])
 
-    assert in_fork(unfit) == ("heavy", f"heavy: importing it {effect}")
+    assert (unfit.value.module, str(unfit.value)) == ("heavy", f"heavy: importing it {effect}")
 
 
 @pytest.mark.parametrize(
     "text", ["__import__('json', fromlist=['loads'])", "import os\nos.environb.get(b'HEAVY')"]
 )
+@in_a_fork
 def test_module_may_import_and_read_the_environment_in_any_way(text: str, world: World):
     world.install({"heavy.py": text})
 
-    assert in_fork(lambda: world.unfit("heavy")) is None
+    world.preload("heavy")
 
 
+@in_a_fork
 def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World):
     lines = (
         "import warnings",
@@ -164,124 +164,109 @@ def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World)
     )
     world.install({"heavy.py": "\n".join(lines)})
 
-    def work() -> None:
-        before = list(warnings.filters)
-        world.shelf.fill(["heavy"])
-        assert warnings.filters == before
-        world.hand_out()
-        __import__("heavy")
-        ahead = list(warnings.filters)
-        warnings.filters[:] = before  # type: ignore[index]
-        del sys.modules["heavy"]
-        __import__("heavy")
-        assert ahead == warnings.filters != before
-
-    in_fork(work)
+    before = list(warnings.filters)
+    world.shelf.fill(["heavy"])
+    assert warnings.filters == before
+    world.hand_out()
+    __import__("heavy")
+    ahead = list(warnings.filters)
+    warnings.filters[:] = before  # type: ignore[index]
+    del sys.modules["heavy"]
+    __import__("heavy")
+    assert ahead == warnings.filters != before
 
 
+@in_a_fork
 def test_module_that_cannot_be_preloaded_is_left_to_the_worker(world: World):
-    def work() -> bool:
-        world.shelf.fill(["no_such_module"])
-        return "no_such_module" in sys.modules
+    world.shelf.fill(["no_such_module"])
 
-    assert not in_fork(work)
+    assert "no_such_module" not in sys.modules
 
 
+@in_a_fork
 def test_submodule_is_not_an_attribute_before_its_import(world: World):
     world.install(HEAVY)
 
-    def work() -> None:
-        import heavy  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
 
-        world.preload("heavy.part")
-        assert not hasattr(heavy, "part")
+    world.preload("heavy.part")
+    assert not hasattr(heavy, "part")
 
-        import heavy.part  # type: ignore[import-not-found]
+    import heavy.part  # type: ignore[import-not-found]
 
-        assert heavy.part is sys.modules["heavy.part"]
-
-    in_fork(work)
+    assert heavy.part is sys.modules["heavy.part"]
 
 
+@in_a_fork
 def test_module_provides_only_what_its_own_import_loads(world: World):
     package = {"heavy/__init__.py": "from heavy import own\n", "heavy/own.py": "", "heavy/part.py": ""}
     world.install({**package, "user.py": "import heavy.part\n"})
 
-    def work() -> None:
-        world.preload("user")
+    world.preload("user")
 
-        import heavy  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
 
-        assert heavy.own is sys.modules["heavy.own"]
-        assert not hasattr(heavy, "part")
-        assert sys.modules.keys() & {"heavy.part", "user"} == set()
+    assert heavy.own is sys.modules["heavy.own"]
+    assert not hasattr(heavy, "part")
+    assert sys.modules.keys() & {"heavy.part", "user"} == set()
 
-        import user  # type: ignore[import-not-found]
+    import user  # type: ignore[import-not-found]
 
-        assert user.heavy.part is sys.modules["heavy.part"]
-
-    in_fork(work)
+    assert user.heavy.part is sys.modules["heavy.part"]
 
 
 @pytest.mark.parametrize(
     "import_of_part", ["import heavy.part", "import importlib; importlib.import_module('heavy.part')"]
 )
+@in_a_fork
 def test_module_provides_its_imports_even_if_another_loaded_them(import_of_part: str, world: World):
     world.install({**HEAVY, "user.py": f"{import_of_part}\nimport heavy\n"})
 
-    def work() -> None:
-        world.preload("heavy", "heavy.part", "user")
-        import user  # type: ignore[import-not-found]
+    world.preload("heavy", "heavy.part", "user")
+    import user  # type: ignore[import-not-found]
 
-        assert user.heavy.part.value is sys.modules["heavy.part"].value
-
-    in_fork(work)
+    assert user.heavy.part.value is sys.modules["heavy.part"].value
 
 
+@in_a_fork
 def test_package_attribute_that_shadows_a_submodule_is_kept(world: World):
     world.install({"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"})
 
-    def work() -> None:
-        world.preload("heavy")
+    world.preload("heavy")
 
-        import heavy  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
 
-        assert heavy.part == 5
-
-    in_fork(work)
+    assert heavy.part == 5
 
 
+@in_a_fork
 def test_dependent_of_a_shadowed_module_is_reimported(world: World):
     world.install({**HEAVY, "user.py": "import heavy\nkept = heavy\n"})
 
-    def work() -> None:
-        world.preload("user", project=SHADOWING, collecting=False)
+    world.preload("user", project=SHADOWING, collecting=False)
 
-        import heavy  # type: ignore[import-not-found]
-        import user  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
+    import user  # type: ignore[import-not-found]
 
-        assert user.kept is heavy
-        assert heavy.place == "the project"
-
-    in_fork(work)
+    assert user.kept is heavy
+    assert heavy.place == "the project"
 
 
 @pytest.mark.parametrize("stub", [ModuleType("heavy"), None], ids=["a stub", "none"])
+@in_a_fork
 def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, world: World):
     text = "try: import heavy\nexcept ImportError: heavy = None\n"
     world.install({**HEAVY, "user.py": text})
 
-    def work() -> None:
-        world.preload("user", collecting=False)
-        sys.modules["heavy"] = stub  # type: ignore[assignment]
+    world.preload("user", collecting=False)
+    sys.modules["heavy"] = stub  # type: ignore[assignment]
 
-        import user  # type: ignore[import-not-found]
+    import user  # type: ignore[import-not-found]
 
-        assert user.heavy is stub
-
-    in_fork(work)
+    assert user.heavy is stub
 
 
+@in_a_fork
 def test_package_of_a_plugin_is_served_although_pytest_rewrites_its_assertions(
     world: World, pytestconfig: pytest.Config
 ):
@@ -289,19 +274,17 @@ def test_package_of_a_plugin_is_served_although_pytest_rewrites_its_assertions(
     rewriting = AssertionRewritingHook(pytestconfig)
     rewriting.mark_rewrite("heavy")
 
-    def work() -> None:
-        world.preload("heavy.part")
-        sys.meta_path.insert(0, rewriting)  # as a worker's pytest does it
-        world.shelf.precede_rewriting()
+    world.preload("heavy.part")
+    sys.meta_path.insert(0, rewriting)  # as a worker's pytest does it
+    world.shelf.precede_rewriting()
 
-        import heavy.part  # type: ignore[import-not-found]
+    import heavy.part  # type: ignore[import-not-found]
 
-        assert not hasattr(heavy.part, "@pytest_ar")
-        assert world.restarts == []
-
-    in_fork(work)
+    assert not hasattr(heavy.part, "@pytest_ar")
+    assert world.restarts == []
 
 
+@in_a_fork
 def test_modules_inserted_by_hand_stay_attributes_of_their_package(world: World):
     text = """
     import sys, types
@@ -311,47 +294,40 @@ def test_modules_inserted_by_hand_stay_attributes_of_their_package(world: World)
     """
     world.install({"heavy.py": dedent(text)})
 
-    def work() -> None:
-        world.preload("heavy")
+    world.preload("heavy")
 
-        import heavy  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
 
-        assert sys.modules["native"].part is heavy.part
-
-    in_fork(work)
+    assert sys.modules["native"].part is heavy.part
 
 
+@in_a_fork
 def test_module_that_a_test_imports_is_executed_under_the_conditions_of_the_test(world: World):
     world.install({"heavy.py": "import sys\nplace = sys.platform\n"})
 
-    def work() -> None:
-        world.preload("heavy")
-        world.shelf.begin_tests()
-        sys.platform = "elsewhere"
+    world.preload("heavy")
+    world.shelf.begin_tests()
+    sys.platform = "elsewhere"
 
-        import heavy  # type: ignore[import-not-found]
+    import heavy  # type: ignore[import-not-found]
 
-        assert heavy.place == "elsewhere"
-        assert world.restarts == []
-
-    in_fork(work)
+    assert heavy.place == "elsewhere"
+    assert world.restarts == []
 
 
+@in_a_fork
 def test_dependent_of_a_stubbed_module_that_was_loaded_before_is_reimported(world: World):
     world.install({"user.py": "try: import colorsys\nexcept ImportError: colorsys = None\n"})
 
-    def work() -> None:
-        import colorsys  # noqa: F401
+    import colorsys  # noqa: F401
 
-        world.preload("user")
-        sys.modules["colorsys"] = None  # type: ignore[assignment]
+    world.preload("user")
+    sys.modules["colorsys"] = None  # type: ignore[assignment]
 
-        import user  # type: ignore[import-not-found]
+    import user  # type: ignore[import-not-found]
 
-        assert user.colorsys is None
-        assert len(world.restarts) == 1
-
-    in_fork(work)
+    assert user.colorsys is None
+    assert len(world.restarts) == 1
 
 
 def test_extension_modules_are_reported_and_never_loaded_twice(world: World):

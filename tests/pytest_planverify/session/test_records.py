@@ -110,7 +110,10 @@ def test_record_with_a_number_without_an_integer_value_is_reported():
 
 
 def test_only_the_reporting_process_ends_the_session():
-    session = Session().feed("session_finished", worker="gw0", stopped="worker says stop")
+    session = Session().feed("session_started", worker="gw0", pid=8)
+    assert session.record.lost_processes == {"gw0"}
+    session.feed("session_finished", worker="gw0", stopped="worker says stop")
+    assert not session.record.lost_processes
     assert session.record.stopped is None
     assert session.record.exit_status is None
 
