@@ -92,6 +92,20 @@ def test_module_unfit_for_preloading_excludes_its_package(tmp_path: Path):
     assert base.requests[-1] == (Level.STARTED, ("yaml",))
 
 
+@pytest.mark.parametrize(
+    ("failed_at", "next_level"),
+    [(Level.PARSED, Level.PARSED), (Level.IMPORTED, Level.IMPORTED), (Level.STARTED, Level.PARSED)],
+)
+def test_server_that_cannot_reach_its_level_is_replaced_by_an_earlier_level(
+    failed_at: Level, next_level: Level, tmp_path: Path
+):
+    base = Base(CannotServe(failed_at, "a plugin has started a thread"))
+
+    pool_of(base, tmp_path).server(START, Level.STARTED)
+
+    assert [level for level, _ in base.requests] == [Level.STARTED, next_level]
+
+
 def test_server_that_cannot_start_is_not_retried_endlessly(tmp_path: Path):
     base = Base(*[CannotServe(Level.IMPORTED, "the root is gone")] * 9)
 
@@ -107,6 +121,16 @@ def test_a_process_that_does_not_answer_counts_as_dead(monkeypatch: pytest.Monke
         with pytest.raises(ForkServerDied, match="does not answer"):
             base.server(START, Level.IMPORTED).is_ready()
         os.kill(base.pid, signal.SIGCONT)
+
+
+def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
+    base = Base(ForkServerDied("gone"))
+    pool = pool_of(base, tmp_path)
+
+    with pytest.raises(ForkServerDied):
+        pool.server(START, Level.STARTED)
+    pool.renew(START)
+    assert pool.server(START, Level.STARTED) is base.made[-1]
 
 
 def test_worker_gets_a_server_of_an_earlier_level_or_without_modules_on_request(tmp_path: Path):
