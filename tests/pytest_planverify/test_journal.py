@@ -19,6 +19,12 @@ from pytest_planverify.session.records import WorkerRecord
 ODD = 'é "quoted" \\ \x00 \x1b[31m \u2028 \n\r\t 🦜 \ud800'
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of the journal."""
+    return tmp_path / "journal.jsonl"
+
+
 def write_many(path: str, session: str, count: int) -> None:
     journal = JournalWriter(path, session)
     for number in range(count):
@@ -26,8 +32,7 @@ def write_many(path: str, session: str, count: int) -> None:
     journal.close()
 
 
-def test_record_has_its_tag_session_and_time(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_record_has_its_tag_session_and_time(path: Path):
     journal = JournalWriter(path, 's"1')
 
     journal.write("test_started", nodeid="a::b")
@@ -40,8 +45,7 @@ def test_record_has_its_tag_session_and_time(tmp_path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_special_characters_round_trip_on_one_line(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_special_characters_round_trip_on_one_line(path: Path):
     journal = JournalWriter(path, "s1")
 
     journal.write("odd", text=ODD, path=Path("/somewhere"))
@@ -54,8 +58,7 @@ def test_special_characters_round_trip_on_one_line(tmp_path: Path):
     assert path.read_bytes().count(b"\n") == 2
 
 
-def test_killed_writer_loses_only_its_own_line(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_killed_writer_loses_only_its_own_line(path: Path):
     path.write_bytes(b'{"record": "a"}\n{"record": "to')
 
     JournalWriter(path, "s2").write("b")
@@ -67,15 +70,13 @@ def test_killed_writer_loses_only_its_own_line(tmp_path: Path):
 @pytest.mark.parametrize(
     "line", [b"", b"null", b"[]", b"3", b'{"no": "tag"}', b"{", b"\xff\xfe", b"plain text", b'"record"']
 )
-def test_lines_that_are_not_records_are_skipped(line: bytes, tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_lines_that_are_not_records_are_skipped(line: bytes, path: Path):
     path.write_bytes(b'{"record": "a"}\n' + line + b'\n{"record": "b"}\n')
 
     assert [record["record"] for record in read_journal(path)] == ["a", "b"]
 
 
-def test_several_processes_may_append_concurrently(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_several_processes_may_append_concurrently(path: Path):
     context = multiprocessing.get_context("fork")
     writers = [
         context.Process(target=write_many, args=(str(path), f"s{number}", 200)) for number in range(4)
@@ -93,8 +94,7 @@ def test_several_processes_may_append_concurrently(tmp_path: Path):
         assert own == list(range(200))
 
 
-def test_threads_of_a_worker_may_write_concurrently(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_threads_of_a_worker_may_write_concurrently(path: Path):
     journal = JournalWriter(path, "s1", "key")
     threads = [
         threading.Thread(target=lambda: [journal.write("metric") for _ in range(500)]) for _ in range(4)
@@ -110,8 +110,7 @@ def test_threads_of_a_worker_may_write_concurrently(tmp_path: Path):
     assert not record.journal_lost
 
 
-def test_records_of_a_forked_child_are_numbered_separately(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_records_of_a_forked_child_are_numbered_separately(path: Path):
     journal = JournalWriter(path, "s1", "key")
     journal.write("test_started")
     for _ in range(2):
@@ -149,8 +148,7 @@ def test_reading_in_pieces_yields_all_records(cuts: list[int], texts: list[str],
     assert seen == texts
 
 
-def test_records_written_after_the_file_was_unlinked_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
+def test_records_written_after_the_file_was_unlinked_are_read(path: Path) -> None:
     tail = JournalTail(path)
     tail.follow()
     writer = JournalWriter(path, "s1")
@@ -164,8 +162,7 @@ LONG = '{"record": "long", "text": "%s"}\n' % ("y" * 500)
 
 
 @pytest.mark.parametrize("grown", ["", "x\n", LONG, "as long"])
-def test_truncated_journal_is_detected_even_if_it_has_grown_again(grown: str, tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
+def test_truncated_journal_is_detected_even_if_it_has_grown_again(grown: str, path: Path) -> None:
     writer = JournalWriter(path, "s1")
     writer.write("first")
     tail = JournalTail(path)
@@ -181,8 +178,8 @@ def test_truncated_journal_is_detected_even_if_it_has_grown_again(grown: str, tm
     assert [record["record"] for record in tail.read()] == ["last"]
 
 
-def test_records_reach_the_journal_after_its_descriptor_was_closed_or_reused(tmp_path: Path):
-    path, own = tmp_path / "journal.jsonl", tmp_path / "own.txt"
+def test_records_reach_the_journal_after_its_descriptor_was_closed_or_reused(path: Path):
+    own = path.with_name("own.txt")
     writer = JournalWriter(path, "s1")
 
     os.close(writer._descriptor)

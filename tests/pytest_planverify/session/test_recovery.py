@@ -210,7 +210,7 @@ INVALID_CONTENTS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["nothing", "pipe", "link", "folder", *INVALID_CONTENTS])
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", *INVALID_CONTENTS])
 def test_invalid_journals_are_not_runs_of_the_plan(kind: str, tmp_path: Path):
     journal = Killed(tmp_path).judged("a").folder.journal
     content = journal.read_text()

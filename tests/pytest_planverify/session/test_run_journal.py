@@ -74,17 +74,6 @@ def test_invalid_unicode_does_not_lose_the_verdict(tmp_path: Path):
     assert path.read_bytes().count(b"\n") == 1
 
 
-def test_truncated_line_loses_no_other_record(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
-    path.write_text('{"record": "test_fin')
-
-    RunJournal(path, "p").append("run_unexplained", reason="x")
-
-    assert [(each["record"], each["session"]) for each in read_journal(path)] == [
-        ("run_unexplained", "parent")
-    ]
-
-
 def test_failed_write_loses_the_record_but_not_the_run(tmp_path: Path):
     RunJournal(tmp_path / "no" / "journal.jsonl", "p").append("run_unexplained", reason="x")
 
