@@ -278,25 +278,6 @@ def test_invalid_option_values_are_refused(args: tuple[str, ...], problem: str, 
     assert problem in str(refused.value)
 
 
-def test_ini_file_names_the_plan_by_default(settings, pytester: pytest.Pytester):
-    pytester.makeini("[pytest]\nplanverify_plan = todo.yaml::x\n")
-
-    assert [(plan.shown, plan.todo_ids) for plan in settings().plans] == [("todo.yaml", ("x",))]
-
-
-def test_boundary_of_a_plan_is_the_rootdir_or_its_folder_outside_it(settings, pytester: pytest.Pytester):
-    (pytester.path / "sub").mkdir()
-    (pytester.path / "sub/plan.yaml").touch()
-    outside = pytester.path.parent / "outside.yaml"
-    outside.touch()
-    pytester.makeini("[pytest]\n")
-
-    assert settings("sub/plan.yaml").plans[0].boundary == pytester.path
-    assert settings(str(outside)).plans[0].boundary == outside.parent
-    assert settings(str(outside)).plans[0].shown == str(Path("..") / "outside.yaml")
-    outside.unlink()
-
-
 def test_options_are_not_stored_without_planverify(pytester: pytest.Pytester):
     config = pytester.parseconfig()
 

@@ -291,16 +291,6 @@ def test_failures_of_subtests_and_their_test_are_captured(pytester: pytest.Pytes
     assert {diagnose(evidence).category for evidence in captured} == {Category.TEST_REGRESSION}
 
 
-def test_one_root_cause_in_many_tests_has_one_signature(pytester: pytest.Pytester) -> None:
-    files = {
-        "app.py": "def f(n):\n    raise ValueError(f'bad {n}')\n",
-        "test_a.py": "from app import f\nimport pytest\n@pytest.mark.parametrize('n', range(4))\ndef test_a(n):\n    f(n)\ndef test_b():\n\n\n    f(9)\n",
-    }
-    captured = capture(pytester, files).evidence
-    assert len(captured) == 5
-    assert len({diagnose(evidence).signature for evidence in captured}) == 1
-
-
 def test_collected_module_with_an_unusual_name_is_on_the_test_side(pytester: pytest.Pytester) -> None:
     files = {"check_a.py": "def test_a():\n    raise ValueError('x')\n"}
     evidence = capture(pytester, files, "-o", "python_files=check_*.py").first

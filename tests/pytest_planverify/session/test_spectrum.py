@@ -238,12 +238,6 @@ def test_confirmation_renders_tracebacks_only_on_request(tmp_path: Path):
 
 KINDS_OF_RED = {
     "wrong_value": ("def act(): return 1", "assert act() == 2", "product", "assertion-in-test"),
-    "raised_below": (
-        "def act(): return inner()\ndef inner(): return {}['key']",
-        "assert act()",
-        "product",
-        "raised-in-product",
-    ),
     "endless_recursion": ("def act(): return act()", "act()", "product", "raised-in-product"),
     "left": ("import sys\ndef act(): sys.exit(3)", "act()", "product", "raised-in-product"),
     "reads_its_frames": (
