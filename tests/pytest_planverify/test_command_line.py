@@ -122,16 +122,6 @@ def test_existing_file_of_any_name_may_be_a_plan(tmp_path: Path):
     assert sort("todo.txt::a", folder=tmp_path).plan_words == ("todo.txt::a",)
 
 
-PLAN = "todo_list_id: p\nitems:\n- {id: t_one, title: One, verify: pytest t.py}\n"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    return tmp_path
-
-
 def planverify(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, list(words))
     return done.exit_code, done.output
@@ -188,8 +178,13 @@ def test_sigterm_raises_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> N
         signal.signal(signal.SIGTERM, previous)
 
 
-@pytest.mark.usefixtures("folder")
-def test_missing_baseline_cannot_be_shown_or_accepted() -> None:
+def test_missing_baseline_cannot_be_shown_or_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = "todo_list_id: p\nitems:\n- {id: t_one, title: One, verify: pytest t.py}\n"
+    (tmp_path / "plan.yaml").write_text(plan)
+
     status, text = planverify("baseline", "show")
     assert status == 1
     assert "the plan has no baseline; record one: planverify baseline PLAN" in text

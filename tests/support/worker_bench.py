@@ -80,13 +80,11 @@ class Bench:
     def write(self, files: dict[str, str]) -> None:
         write_files(self.root, files)
 
-    def run(
-        self, command: str = "pytest test_x.py", *, seconds: float = 30, cold: bool = False
-    ) -> WorkerRecord:
+    def run(self, command: str = "pytest test_x.py", *, seconds: float = 30) -> WorkerRecord:
         """Run the worker of a command to its end."""
         job = self.job(command, seconds)
         assert self.workers is not None
-        return self.workers.run(job, confirming=cold)
+        return self.workers.run(job)
 
     @property
     def levels(self) -> set[int]:
