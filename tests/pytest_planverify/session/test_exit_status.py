@@ -108,12 +108,15 @@ def test_violation_precedes_budget_and_budget_precedes_failures(one: Outcome, st
     assert exit_status([one], interrupted=True) is ExitStatus.INTERRUPTED
 
 
-def test_violation_sets_the_exit_status_in_any_scope():
+@pytest.mark.parametrize(
+    ("guard", "status"), [("sandbox", ExitStatus.VIOLATION), ("budget", ExitStatus.BUDGET_EXCEEDED)]
+)
+def test_violation_sets_the_exit_status_in_any_scope(guard: str, status: ExitStatus):
     claimed = Todo(id="a", title="a", status=TodoStatus.CLAIMED)
     todos: dict[tuple[str | None, str], Todo] = {("p", "a"): claimed, ("p", "b"): Todo(id="b", title="b")}
-    outcomes = [outcome(BLOCKED, "blocked", todo_id="a"), guarded("b", "sandbox")]
+    outcomes = [outcome(BLOCKED, "blocked", todo_id="a"), guarded("b", guard)]
 
-    assert exit_status(counting(outcomes, todos, "claimed")) is ExitStatus.VIOLATION
+    assert exit_status(counting(outcomes, todos, "claimed")) is status
 
 
 class _Referent:
