@@ -103,6 +103,14 @@ def test_code_that_looks_at_sizes_of_files_depends_on_all_data_files(
     assert FileDigests(tmp_path).why_stale(basis, {"b.py": HAS_CHANGED}) is None
 
 
+@pytest.mark.parametrize("how", ["is new", "is gone"])
+def test_new_or_removed_file_invalidates_a_verdict_that_did_not_read_it(how: str, tmp_path: Path):
+    basis, _ = FileDigests(tmp_path).basis(worker(files=[]), [])
+
+    assert basis is not None
+    assert FileDigests(tmp_path).why_stale(basis, {"notes.md": how}) == f"notes.md {how}"
+
+
 def test_file_changed_during_a_worker_invalidates_its_basis(tmp_path: Path):
     write_files(tmp_path, {"a.py": "1"})
     record = worker(files=[str(tmp_path / "a.py")])
