@@ -11,11 +11,11 @@ from typing import Any
 import jsonschema
 import outcome_samples as samples
 import pytest
+from baseline_samples import baseline
 from hypothesis import given
 from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed, plan_in, settings
 
-from planner.model.baseline import Baseline
 from planner.model.outcome import OutcomeDocument
 from planner.model.verdicts import Since, TodoState
 from planner.planfile.file_writer import replace_file
@@ -83,9 +83,7 @@ def test_recovered_run_compares_with_its_baseline(tmp_path: Path):
     (failure,) = recovered(tmp_path).outcome("b").failures
     assert failure.since is Since.UNKNOWN
     checks = {"tests[0]": {"verdict": "failed", "signatures": [failure.signature]}}
-    todos = {"b": {"state": "test_failed", "checks": checks}}
-    fields: dict[str, Any] = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
-    held = Baseline.model_validate({"plan": PLAN, "todos": todos, **fields})
+    held = baseline(PLAN, todos={"b": {"state": "test_failed", "checks": checks}})
     kept = KeptBaseline(tmp_path, held, path=PlanFolder(tmp_path, PLAN).baseline)
     Killed(tmp_path, SECOND, kept).judged("b", verdict="failed")
     replace_file(kept.path, baseline_bytes(held))
@@ -104,8 +102,7 @@ def test_recovered_run_compares_with_its_baseline(tmp_path: Path):
 
 
 def test_time_and_run_of_a_recording_are_no_part_of_the_digest_of_a_baseline(tmp_path: Path):
-    fields: dict[str, Any] = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
-    held = Baseline.model_validate({"plan": PLAN, **fields})
+    held = baseline(PLAN)
 
     def digest(**changes: str) -> str:
         return baseline_digest(
@@ -291,14 +288,14 @@ A, MAKE, B, C = ("a", "tests[0]"), ("a", "tests[1]"), ("b", "tests[0]"), ("c", "
 def last(root: Path, *, unfinished: bool = False, **given: Any) -> LastVerdicts:
     chosen = plan_in(root)
     own = [chosen.plan.path]
-    baseline: Any = given.pop("baseline", None)
+    compared: Any = given.pop("baseline", None)
     now = Present(
         flat=chosen.flat,
         settings=settings(**given),
         reference=reference_of(chosen.flat, "plan.yaml"),
         tree=read_tree([root], own),
         apart=own,
-        baseline=baseline,
+        baseline=compared,
     )
     return last_verdicts(now, unfinished=unfinished)
 
