@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from text_bundles import write_files
 
 from planner.authoring.decomposition import fill_template, read_values, template_names
 from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text
@@ -23,10 +24,7 @@ TEST = "from shop import x\n\ndef test_it():\n    assert x() == 1\n"
 
 
 def written(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
+    write_files(folder, {name: textwrap.dedent(text) for name, text in files.items()})
 
 
 def loaded(plan: Plan, folder: Path = Path()) -> Plan:

@@ -58,7 +58,6 @@ OUTCOMES: dict[str, tuple[list[Any], str]] = {
     "error in teardown": (reports_of("setup call teardown:failed"), "error"),
     "both": (reports_of("setup call:failed teardown:failed"), "failed"),
     "skipped": (reports_of("setup:skipped teardown"), "skipped"),
-    "skipped inside": (reports_of("setup call:skipped teardown"), "skipped"),
     "skipped, then a bad teardown": (reports_of("setup:skipped teardown:failed"), "error"),
     "xfailed": ([report("call", "skipped", **XFAIL), report("teardown")], "xfailed"),
     "xpassed": ([report("call", **XFAIL), report("teardown")], "xpassed"),
@@ -70,13 +69,11 @@ OUTCOMES: dict[str, tuple[list[Any], str]] = {
         [report("call", "failed", **SUBTEST), *reports_of("call teardown")],
         "failed",
     ),
-    "a subtest that passed": ([report("call", **SUBTEST), *reports_of("call teardown")], "passed"),
     "a subtest that was skipped": (
         [report("call", "skipped", **SUBTEST), *reports_of("call teardown")],
         "passed",
     ),
     "run again until it passed": (reports_of("setup call:rerun setup call teardown"), "passed"),
-    "run again in vain": (reports_of("setup call:rerun setup call:failed teardown"), "failed"),
 }
 
 
