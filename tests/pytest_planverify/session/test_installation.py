@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from example_project import Example, todo
+from text_bundles import write_files
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, RequirementFact
 from planner.model.taxonomy import Category as C
@@ -68,10 +69,8 @@ def test_missing_module_of_any_name_has_no_similar_ones(name: str, tmp_path: Pat
 def test_installed_versions_that_cannot_be_compared_are_not_called_unmet(
     metadata: str, unmet: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "odd-1.dist-info").mkdir()
-    (tmp_path / "odd-1.dist-info" / "METADATA").write_text(metadata)
+    write_files(tmp_path, {"odd-1.dist-info/METADATA": metadata, "requirements.txt": "odd>=1\n"})
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "requirements.txt").write_text("odd>=1\n")
 
     assert bool(unmet_requirements(tmp_path)) is unmet
 
@@ -80,9 +79,8 @@ def test_first_distribution_on_the_path_of_the_commands_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder, version in (("parent", "3"), ("given", "1")):
-        (tmp_path / folder / f"odd-{version}.dist-info").mkdir(parents=True)
         metadata = f"Name: odd\nVersion: {version}\n"
-        (tmp_path / folder / f"odd-{version}.dist-info" / "METADATA").write_text(metadata)
+        write_files(tmp_path / folder, {f"odd-{version}.dist-info/METADATA": metadata})
     monkeypatch.syspath_prepend(tmp_path / "parent")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "given"))
     (tmp_path / "requirements.txt").write_text("odd>=2\n")
@@ -118,10 +116,8 @@ def test_source_for_another_python_than_the_one_that_runs_is_not_at_fault(
 def test_name_that_a_built_module_lacks_is_the_builds_fault_if_its_source_is_newer(
     age: int, is_stale: bool, tmp_path: Path
 ) -> None:
-    (tmp_path / "shop").mkdir()
-    source, built = tmp_path / "shop" / "_fast.c", tmp_path / "shop" / "_fast.cpython-311.so"
-    source.write_text("")
-    built.write_text("")
+    source, built = tmp_path / "shop/_fast.c", tmp_path / "shop/_fast.cpython-311.so"
+    write_files(tmp_path / "shop", {source.name: "", built.name: ""})
     os.utime(built, (source.stat().st_mtime + age,) * 2)
     message = f"cannot import name 'total' from 'shop._fast' ({built})"
     path = "shop/_fast.cpython-311.so"
@@ -191,9 +187,8 @@ def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path)
 
 
 def test_missing_module_lists_similar_modules_and_unbuilt_sources(tmp_path: Path) -> None:
-    (tmp_path / "slugify").mkdir()
-    for name in ("__init__.py", "slugify.py", "_speed.pyx"):
-        (tmp_path / "slugify" / name).touch()
+    names = ("__init__.py", "slugify.py", "_speed.pyx")
+    write_files(tmp_path / "slugify", dict.fromkeys(names, ""))
 
     def nearest(module: str) -> tuple[str, ...]:
         return with_installation(evidence(missing(module, PRODUCT)), tmp_path).exceptions[0].nearest

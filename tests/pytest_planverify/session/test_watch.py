@@ -62,10 +62,6 @@ TESTS: dict[str, str] = {
     ),
     "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
     "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
-    "dies after a subtest": (
-        "import os\ndef test_1(subtests):\n    with subtests.test('a'): pass\n    os._exit(0)\n"
-        "def test_2(): pass\n"
-    ),
     "dies when run again": (
         "import os\nruns = []\ndef test_1():\n    runs.append(1)\n    if len(runs) > 1: os._exit(0)\n"
         "    assert 0\ndef test_2(): pass\n"
@@ -279,12 +275,8 @@ def test_truncated_records_are_detected(bench: Bench):
     assert not run(bench, "normal").journal_lost
 
 
-@pytest.mark.parametrize("what", ["after a subtest", "when run again"])
-def test_phase_of_a_crash_after_a_partial_report_is_known(what: str, bench: Bench):
-    if what == "after a subtest" and pytest.version_tuple < (9,):
-        pytest.skip("this pytest has no subtests")
-    again = ("-p", "pytest_rerunfailures", "--reruns=1") if what == "when run again" else ()
-    death = death_of(run(bench, f"dies {what}", *again))
+def test_phase_of_a_crash_after_a_report_of_its_test_is_known(bench: Bench):
+    death = death_of(run(bench, "dies when run again", "-p", "pytest_rerunfailures", "--reruns=1"))
 
     assert (death.nodeid, death.phase) == ("test_x.py::test_1", "call")
 
