@@ -53,6 +53,7 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("-k 'a or b'", {"keyword": "a or b"}),
         ("-m 'not slow'", {"markexpr": "not slow"}),
         ("--deselect a --deselect=b", {"deselect": ["a", "b"]}),
+        ("--maxfail=3", {"maxfail": 3}),
         ("--maxfail 3 -x", {"maxfail": 1}),
         ("--lf", {"last_failed": True}),
         ("--co", {"collect_only": True}),
@@ -68,6 +69,7 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("--tb short", {"worker_args": ["--tb", "short"]}),
         ("-c conf.ini", {"worker_args": ["-c", "/here/conf.ini"]}),
         ("--rootdir sub", {"worker_args": ["--rootdir=/here/sub"]}),
+        ("--rootdir=/abs", {"worker_args": ["--rootdir=/abs"]}),
         (
             "--ignore old --ignore-glob=o*",
             {"ignore": ["/here/old"], "ignore_glob": ["/here/o*"]},
@@ -77,6 +79,7 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("--numprocesses=2", {"workers": 2}),
         ("--dist loadscope --maxprocesses=4 --max-worker-restart=1", {}),
         ("--cov=pkg --cov-report term", {"worker_args": ["--cov=pkg", "--cov-report", "term"]}),
+        ("--cov pkg", {"worker_args": ["--cov", "pkg"]}),
         ("--cov plan.yaml", {"worker_args": ["--cov"], "plan_words": ["plan.yaml"]}),
         ("--foo plan.yaml", {"worker_args": ["--foo"], "plan_words": ["plan.yaml"]}),
         ("--foo other.yaml", {"worker_args": ["--foo", "other.yaml"]}),
