@@ -227,6 +227,7 @@ def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> 
         ("set M-001", 2, "name a field"),
         ("add mile", 2, "did you mean 'milestone'?"),
         ("add milestone", 2, "name its fields: number, name, files"),
+        ("add milestone files=a", 4, "M-003.name: Field required"),
         ("add wave milestones=M-999", 4, "W-3: the milestone M-999 does not exist"),
         ("add intent file=a.py", 4, "it has no place in no milestone; only intents and changes need one"),
         ("add intent file=a.py --to M-9", 4, "M-9: unknown part"),
@@ -236,6 +237,7 @@ def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> 
         ("show --state-dir none", 4, "start a plan: planner design init"),
         ("add risk risk=a --state-dir none", 4, "none: No such file or directory"),
         ("gate plan-design pass", 4, "nothing was reviewed; add items: planner design add item --to"),
+        ("set plan-design/qa-001 status=PASS", 4, "unknown part; the parts are: none yet"),
         ("export -o plan.yaml", 4, "it is not frozen"),
     ],
 )
