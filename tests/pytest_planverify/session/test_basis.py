@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from baseline_samples import commit_all
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from module_project import write_files
 
@@ -19,33 +19,35 @@ from pytest_planverify.session.last_verdicts import HAS_CHANGED, FileDigests, di
 from pytest_planverify.session.outcomes import MOST_CHANGED, changed_files
 from pytest_planverify.session.records import WorkerRecord
 
-NAMES = ("a.py", "b.py", "data.csv", "pytest.ini", "lib.so", "docs/text.md", "new.py", "new.csv")
-trees = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["1", "2"]))
+THERE = ("a.py", "b.py", "data.csv", "pytest.ini", "lib.so", "docs/text.md")
+NAMES = (*THERE, "new.py", "new.csv")
 
 
+@settings(max_examples=150)
 @given(
-    then=trees,
-    now=trees,
+    changes=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["2", None]), max_size=2),
     read=st.frozensets(st.sampled_from(NAMES)),
     known=st.booleans(),
     native=st.booleans(),
 )
 def test_verdict_holds_only_while_its_basis_is_unchanged(
-    then: dict[str, str],
-    now: dict[str, str],
+    changes: dict[str, str | None],
     read: frozenset[str],
     known: bool,
     native: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ):
+    """The changes are new texts by file; ``None`` removes it."""
     root = tmp_path_factory.mktemp("tree")
-    write_files(root, then)
+    write_files(root, dict.fromkeys(THERE, "1"))
     before = read_tree([root])
     digests = FileDigests(root)
     basis = RestsOn(files={name: digests.of(name) for name in read}, native=native) if known else None
-    for name in then.keys() - now.keys():
-        (root / name).unlink()
-    write_files(root, {name: text for name, text in now.items() if then.get(name) != text})
+    for name, text in changes.items():
+        if text is None:
+            (root / name).unlink(missing_ok=True)
+        else:
+            write_files(root, {name: text})
     after = read_tree([root])
     assert before is not None
     assert after is not None
@@ -53,10 +55,10 @@ def test_verdict_holds_only_while_its_basis_is_unchanged(
 
     why = FileDigests(root).why_stale(basis, found)
 
-    other = {name for name in {*then, *now} if then.get(name) != now.get(name)}
-    changed = {name for name in other if name in then and name in now}
-    always, data = {"pytest.ini", "lib.so"}, {"data.csv", "docs/text.md", "new.csv"}
-    may_rest_on = set(NAMES) if basis is None else read | always | (data if native else set())
+    other = {name for name, text in changes.items() if text is not None or name in THERE}
+    changed = {name for name in other if name in THERE and changes[name] is not None}
+    always, data = {"pytest.ini", "lib.so"}, {"data.csv", "docs/text.md"}
+    may_rest_on = set(THERE) if basis is None else read | always | (data if native else set())
     assert (why is None) == (other == changed and not changed & may_rest_on), (why, other)
     if why is not None:
         assert any(f"{name} {found[name]}" in why for name in other)
@@ -101,14 +103,6 @@ def test_code_that_looks_at_sizes_of_files_depends_on_all_data_files(
 
     assert (FileDigests(tmp_path).why_stale(basis, {"data.csv": HAS_CHANGED}) is not None) == examines
     assert FileDigests(tmp_path).why_stale(basis, {"b.py": HAS_CHANGED}) is None
-
-
-@pytest.mark.parametrize("how", ["is new", "is gone"])
-def test_new_or_removed_file_invalidates_a_verdict_that_did_not_read_it(how: str, tmp_path: Path):
-    basis, _ = FileDigests(tmp_path).basis(worker(files=[]), [])
-
-    assert basis is not None
-    assert FileDigests(tmp_path).why_stale(basis, {"notes.md": how}) == f"notes.md {how}"
 
 
 def test_file_changed_during_a_worker_invalidates_its_basis(tmp_path: Path):
