@@ -20,6 +20,7 @@ from planner.model.evidence import Evidence, ExceptionFact
 from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.observe import evidence as evidence_module
 from pytest_planverify.observe.evidence import (
     LONGEST_CHAIN,
     LONGEST_MESSAGE,
@@ -68,12 +69,11 @@ class _ReprRaises:
         raise ValueError("no")
 
 
-def test_failing_hanging_or_huge_message_does_not_block_the_run() -> None:
+def test_failing_hanging_or_huge_message_does_not_block_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence_module, "_MESSAGE_SECONDS", 0.1)
     assert message_of(_StrRaises()) == "<__str__ raised SystemExit>"
     assert message_of(ValueError(_ReprRaises())) == "<__str__ raised ValueError>"
-    started = time.monotonic()
     assert message_of(_StrHangs()) == "<__str__ did not return>"
-    assert time.monotonic() - started < 60
     huge = message_of(ValueError("x" * 10_000_000))
     assert len(huge) < LONGEST_MESSAGE + 40
     assert huge.endswith("(10000000 characters)")
