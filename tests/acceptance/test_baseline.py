@@ -8,15 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from baseline_samples import commit_all, git
-from example_project import RUN_MARK, processes_of
-from real_command import PLAIN_TERMINAL, Finished, run_pytest
-from real_planner import forked
+from example_project import RUN_MARK, Example, processes_of
+from real_command import LEAN_TERMINAL, planverify, wait_until
+from real_planner import Ran, forked
 
 FILES = {
     "calc.py": "def add(a, b):\n    return a - b\n\ndef mul(a, b):\n    return a * b\n",
@@ -30,16 +29,16 @@ FILES = {
     "tests/test_power.py": "from calc import power\ndef test_power(): assert power(2, 3) == 8\n",
     "tests/test_skip.py": "import pytest\ndef test_skip(): pytest.skip('not today')\n",
     "tests/test_flaky.py": """
-        import os, pathlib
+        import pathlib
         def test_flaky():
-            count = pathlib.Path(os.environ["COUNT"])
+            count = pathlib.Path(__file__).parents[2] / "count"  # beside the project
             seen = int(count.read_text() or 0) if count.exists() else 0
             count.write_text(str(seen + 1))
             assert seen % 2
     """,
     "tests/data.json": "{}",
     "conftest.py": "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n",
-    "pytest.ini": "[pytest]\n",
+    "pytest.ini": "[pytest]\naddopts = --planverify-confirm=0\n",
     "build/made.txt": "by hand\n",
     ".gitignore": "build/\n",
 }
@@ -55,15 +54,9 @@ TODOS: dict[str, dict[str, Any]] = {
     "all-stay": {"must_stay_green": "all"},
     "old-stay": {"must_stay_green": ["tests/test_old.py"]},
     "none-stay": {"must_stay_green": ["tests/test_add.py::test_add"]},
-    "legacy": {
-        "acceptance_criteria": {"tests": [{"cmd": "pytest tests/test_old.py", "timeout_seconds": 30}]}
-    },
-    "adds": {
-        "acceptance_criteria": {"tests": [{"cmd": "pytest tests/test_add.py", "timeout_seconds": 30}]}
-    },
-    "lints": {
-        "acceptance_criteria": {"tests": [{"cmd": "ruff check calc.py --select F", "timeout_seconds": 30}]}
-    },
+    "legacy": {"verify": "pytest tests/test_old.py"},
+    "adds": {"verify": "pytest tests/test_add.py"},
+    "lints": {"verify": "ruff check calc.py --select F"},
 }
 WORK = {
     "calc.py": "def add(a, b):\n    return a + b\n\ndef mul(a, b):\n    return a * b\n\n"
@@ -78,90 +71,41 @@ HARM = {
 }
 
 
-LEAN = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0"}
-"""Variables that shorten runs: no loading of plugins, and no reruns of failures with other hash seeds."""
-
-UNCONFIRMED = "--planverify-confirm=0"
-
-
-class Project:
+class Project(Example):
     """A project, with or without git, and the commands that run in it."""
 
-    def __init__(
-        self, root: Path, todos: tuple[str, ...] = tuple(TODOS), *, under_git: bool = True
-    ) -> None:
-        self.root = root
-        root.mkdir(parents=True)
-        self.write(FILES)
-        self.plan(todos)
-        self.env = {"COUNT": str(root.parent / f"{root.name}.count"), **LEAN}
-        if under_git:
-            self.commit()
-
-    def write(self, files: dict[str, str]) -> None:
-        for name, text in files.items():
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lines = text.strip("\n").split("\n")
-            indent = len(lines[0]) - len(lines[0].lstrip())
-            path.write_text("\n".join(line[indent:] for line in lines) + "\n", encoding="utf-8")
-
-    def plan(self, todos: tuple[str, ...]) -> None:
+    def choose(self, *todos: str) -> None:
+        """Write a plan of these todos."""
         items = [{"id": name, "title": name, **TODOS[name]} for name in todos]
-        plan = {"todo_list_id": "calc", "metadata": {"protected_files": []}, "items": items}
-        self.write({"plan.yaml": json.dumps(plan, indent=1)})
+        self.plan(*items, todo_list_id="calc", metadata={"protected_files": []})
 
-    def git(self, *words: str) -> str:
-        return git(self.root, *words)
+    def planverify(self, *words: str) -> subprocess.CompletedProcess[str]:
+        done = planverify(*words, cwd=self.root)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
 
-    def commit(self) -> None:
-        commit_all(self.root)
-
-    def planverify(self, *words: str) -> Finished:
-        done = subprocess.run(
-            [sys.executable, "-c", "from pytest_planverify.cli import main; main()", *words],
-            cwd=self.root,
-            env={**os.environ, **PLAIN_TERMINAL, **self.env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-        )
-        assert "Traceback" not in done.stdout, done.stdout
-        return Finished(exit_code=done.returncode, output=done.stdout)
-
-    def forked(self, *words: str) -> Finished:
-        """Run a command that verifies nothing."""
-        ran = forked(words, self.root, program="planverify")
-        assert "Traceback" not in ran.err, ran.err
-        return Finished(exit_code=ran.status, output=ran.out + ran.err)
-
-    def verify(
-        self, *words: str, todos: tuple[str, ...] = ()
-    ) -> tuple[Finished, dict[str, dict[str, Any]]]:
-        done = run_pytest(
-            *("-p", "pytest_planverify.plugin", "--planverify", "--planverify-confirm", "1"),
-            *([f"plan.yaml::{name}" for name in todos] or ["plan.yaml"]),
-            *words,
-            cwd=self.root,
-            env=self.env,
-        )
-        path = self.root / ".planverify" / "outcomes.json"
-        if not path.exists():
-            return done, {}
-        document = json.loads(path.read_text(encoding="utf-8"))
-        self.document = document
-        return done, {outcome["todo_id"]: outcome for outcome in document["outcomes"]}
+    def forked(self, *words: str) -> Ran:
+        """Run a command that verifies nothing; its errors are in its output."""
+        ran = forked(words, self.root, program="planverify", merged=True)
+        assert "Traceback" not in ran.out, ran.out
+        return ran
 
     @property
-    def journals(self) -> list[Path]:
-        return list(self.root.glob(".planverify/runs/*/journal.jsonl"))
+    def baseline_file(self) -> Path:
+        return self.root / ".planverify/plans/calc/baseline.json"
 
     @property
     def baseline(self) -> dict[str, Any]:
-        return json.loads((self.root / ".planverify/plans/calc/baseline.json").read_text(encoding="utf-8"))
+        return json.loads(self.baseline_file.read_text(encoding="utf-8"))
+
+
+def made(root: Path, *todos: str, under_git: bool = True) -> Project:
+    """Return a new project with a plan of these todos."""
+    project = Project(root, FILES)
+    project.choose(*todos)
+    if under_git:
+        commit_all(root)
+    return project
 
 
 def verdict(outcome: dict[str, Any]) -> tuple[str, str]:
@@ -170,31 +114,28 @@ def verdict(outcome: dict[str, Any]) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a project with a baseline. Tests must copy it, not change it."""
-    project = Project(tmp_path_factory.mktemp("baseline") / "calc")
-    project.env["PYTEST_ADDOPTS"] = UNCONFIRMED
-    project.said = project.planverify("baseline", "plan.yaml")  # type: ignore[attr-defined]
-    return project
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
+    """Return a project with a baseline, and the output of its recording. Tests must not change it."""
+    project = made(tmp_path_factory.mktemp("baseline") / "calc", *TODOS)
+    said = project.planverify("baseline", "plan.yaml")
+    assert said.returncode == 0, said
+    return project, said.stdout
 
 
 @pytest.fixture
-def project(recorded: Project, tmp_path: Path) -> Project:
+def project(recorded: tuple[Project, str], tmp_path: Path) -> Project:
     """Return a copy of the project with the same baseline."""
-    copy = Project.__new__(Project)
-    copy.root = tmp_path / "calc"
-    copy.env = {"COUNT": str(tmp_path / "count"), **LEAN}
-    shutil.copytree(recorded.root, copy.root, symlinks=True)
-    return copy
+    return Project(shutil.copytree(recorded[0].root, tmp_path / "calc", symlinks=True))
 
 
-def test_a_baseline_records_every_test_outcome_and_the_kind_of_every_file(recorded: Project) -> None:
-    said = recorded.said  # type: ignore[attr-defined]
-    assert said.exit_code == 0, said
-    assert "tests/test_old.py::test_legacy" in said.output
-    held = recorded.baseline
+def test_a_baseline_records_every_test_outcome_and_the_kind_of_every_file(
+    recorded: tuple[Project, str],
+) -> None:
+    project, said = recorded
+    assert "tests/test_old.py::test_legacy" in said
+    held = project.baseline
     assert held["schema_version"] == 1
-    assert held["revision"] == recorded.git("rev-parse", "HEAD")
+    assert held["revision"] == git(project.root, "rev-parse", "HEAD")
     tests = {name: (test["outcome"], test.get("flaky", False)) for name, test in held["tests"].items()}
     assert tests.pop("tests/test_flaky.py::test_flaky")[1]
     assert tests == {
@@ -217,26 +158,31 @@ def test_a_baseline_records_every_test_outcome_and_the_kind_of_every_file(record
     assert all(file["committed"] for file in held["files"].values())
 
 
-def test_recording_a_baseline_writes_no_outcomes_and_leaves_git_status_clean(recorded: Project) -> None:
-    assert not (recorded.root / ".planverify" / "outcomes.json").exists()
-    assert not (recorded.root / "diagnostics").exists()
-    assert recorded.git("status", "--porcelain") == ""
-    kept = recorded.git("cat-file", "blob", "refs/planverify/calc")
-    assert json.loads(kept) == recorded.baseline
+def test_recording_a_baseline_writes_no_outcomes_and_leaves_git_status_clean(
+    recorded: tuple[Project, str],
+) -> None:
+    project, _ = recorded
+    assert not project.outcome_file.exists()
+    assert not (project.root / "diagnostics").exists()
+    assert git(project.root, "status", "--porcelain") == ""
+    kept = git(project.root, "cat-file", "blob", "refs/planverify/calc")
+    assert json.loads(kept) == project.baseline
 
 
 def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
     project.write(WORK)
-    done, found = project.verify()
-    assert done.exit_code == 1, done
-    assert {name: verdict(found[name])[0] for name in TODOS} == {
+    run = project.verify()
+    assert run.exit_code == 1, str(run)
+    found = run.outcomes
+    verdicts = {name: verdict(outcome)[0] for name, outcome in found.items()}
+    verdicts.pop("flickers")
+    assert verdicts == {
         "turns": "passed",
         "turns-importable": "passed",
         "turns-up": "passed",
         "was-green": "inconclusive",
         "was-skipped": "inconclusive",
         "still-red": "failed",
-        "flickers": verdict(found["flickers"])[0],
         "stays": "passed",
         "all-stay": "passed",
         "old-stay": "passed",
@@ -255,11 +201,10 @@ def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
         for check in outcome["checks"]
         for test in check["tests"]
     }
-    flaky = since.pop("tests/test_flaky.py::test_flaky")
-    assert flaky == "flaky_at_base"
     assert since == {
         "tests/test_add.py::test_add": "fixed",
         "tests/test_add.py::test_zero": "unknown",
+        "tests/test_flaky.py::test_flaky": "flaky_at_base",
         "tests/test_mul.py::test_mul": "unknown",
         "tests/test_new.py::test_later": "new",
         "tests/test_new.py::test_new": "unknown",
@@ -268,7 +213,8 @@ def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
         "tests/test_power.py::test_power": "fixed",
         "tests/test_skip.py::test_skip": "unknown",
     }
-    assert project.document["summary"]["tests_since"] == {
+    assert run.document is not None
+    assert run.document["summary"]["tests_since"] == {
         "fixed": 2,
         "flaky_at_base": 1,
         "new": 1,
@@ -279,13 +225,13 @@ def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
     assert found["legacy"]["at_base"] == "open"
     assert found["legacy"]["checks"][0]["at_base"] == "mixed"
     assert found["still-red"]["checks"][0]["at_base"] == "red"
-    assert "1 newly red, 1 red before, 1 flaky before, 2 fixed" in done.output
+    assert "1 newly red, 1 red before, 1 flaky before, 2 fixed" in run.output
 
 
 def test_tests_green_at_the_baseline_must_neither_fail_nor_vanish_nor_skip(project: Project) -> None:
     project.write({**WORK, **HARM})
-    asked = ("all-stay", "stays", "old-stay", "lints")
-    _, found = project.verify(UNCONFIRMED, todos=asked)
+    project.choose("all-stay", "stays", "old-stay", "lints")
+    found = project.verify().outcomes
     assert verdict(found["all-stay"])[0] == "failed"
     assert verdict(found["stays"])[0] == "failed"
     red = [tuple(failure["tests"]) for failure in found["stays"]["failures"] if failure["tests"]]
@@ -298,92 +244,95 @@ def test_tests_green_at_the_baseline_must_neither_fail_nor_vanish_nor_skip(proje
     assert found["old-stay"]["failure_evidence"]["since"] == "new"
 
 
-def test_criteria_that_need_a_missing_baseline_are_inconclusive(project: Project) -> None:
-    shutil.rmtree(project.root / ".planverify")
-    project.git("update-ref", "-d", "refs/planverify/calc")
+def test_criteria_that_need_a_missing_baseline_are_inconclusive(tmp_path: Path) -> None:
+    project = made(tmp_path / "calc", "turns", "all-stay", "still-red", "stays")
     project.write(WORK)
-    done, found = project.verify(UNCONFIRMED, todos=("turns", "all-stay", "still-red", "stays"))
+    run = project.verify()
     for name in ("turns", "all-stay"):
-        assert verdict(found[name]) == (
+        assert verdict(run.outcomes[name]) == (
             "inconclusive",
             "there is no baseline to compare with; record one before the work starts: planverify "
             "baseline PLAN",
-        ), done
-    assert verdict(found["still-red"])[0] == "failed"
-    assert verdict(found["stays"])[0] == "failed"
-    assert project.document["summary"]["tests_since"] == {}
-    assert not any(line.startswith("baseline") for line in done.output.splitlines())
+        ), str(run)
+    assert verdict(run.outcomes["still-red"])[0] == "failed"
+    assert verdict(run.outcomes["stays"])[0] == "failed"
+    assert run.document is not None
+    assert run.document["summary"]["tests_since"] == {}
+    assert not any(line.startswith("baseline") for line in run.output.splitlines())
 
 
 def test_a_git_revision_can_serve_as_the_baseline(tmp_path: Path) -> None:
-    project = Project(tmp_path / "calc", ("turns", "turns-importable", "legacy"))
+    project = made(tmp_path / "calc", "turns", "turns-importable", "legacy")
     project.write(WORK)
-    project.commit()
-    branch, index = project.git("symbolic-ref", "HEAD"), project.git("write-tree")
-    done, found = project.verify(UNCONFIRMED, "--planverify-baseline", "HEAD~1")
-    assert verdict(found["turns"])[0] == "passed", done
+    commit_all(project.root)
+    branch = git(project.root, "symbolic-ref", "HEAD")
+    index = git(project.root, "write-tree")
+    found = project.verify("--planverify-baseline", "HEAD~1").outcomes
+    assert verdict(found["turns"])[0] == "passed"
     assert verdict(found["turns-importable"])[0] == "passed"
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
-    assert project.git("worktree", "list").count("\n") == 0
-    assert (project.git("symbolic-ref", "HEAD"), project.git("write-tree")) == (branch, index)
+    assert git(project.root, "worktree", "list").count("\n") == 0
+    assert git(project.root, "symbolic-ref", "HEAD") == branch
+    assert git(project.root, "write-tree") == index
 
 
 def test_a_baseline_is_replaced_only_with_a_reason(project: Project) -> None:
-    project.plan(("stays",))
+    project.choose("stays")
+    project.write({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"})  # so that no test can run
     refused = project.forked("baseline")
-    assert refused.exit_code == 2
-    assert "there is a baseline of 'calc'" in refused.output
-    assert project.forked("baseline", "--reason", " ").exit_code == 2
+    assert refused.status == 2
+    assert "there is a baseline of 'calc'" in refused.out
+    assert project.forked("baseline", "--reason", " ").status == 2
     said = project.planverify("baseline", "--reason", "another machine")
-    assert said.exit_code == 0, said
+    assert said.returncode == 0, said
+    assert "tests     none was run" in said.stdout
     (entry,) = project.baseline["remade"]
     assert entry["reason"] == "another machine"
     assert entry["replaced"].startswith("sha256:")
-    shown = project.forked("baseline", "show")
-    assert "another machine" in shown.output
+    assert "another machine" in project.forked("baseline", "show").out
 
 
 def test_changed_tests_are_accepted_into_the_baseline_with_a_reason(project: Project) -> None:
-    assert project.forked("baseline", "accept", "turns").exit_code == 2
-    assert project.forked("baseline", "accept", "nobody", "--reason", "x").exit_code == 2
-    assert project.forked("baseline", "accept", "turns", "--reason", "x").exit_code == 1
+    assert project.forked("baseline", "accept", "turns").status == 2
+    assert project.forked("baseline", "accept", "nobody", "--reason", "x").status == 2
+    assert project.forked("baseline", "accept", "turns", "--reason", "x").status == 1
     project.write({**WORK, "tests/test_mul.py": "def test_mul(): pass\n"})
     (project.root / "tests" / "data.json").unlink()
     done = project.forked("baseline", "accept", "turns", "--reason", "the rule has changed")
-    assert done.exit_code == 0, done
+    assert done.status == 0, done
     (accepted,) = project.baseline["accepted"]
     assert accepted["reason"] == "the rule has changed"
     assert accepted["files"]["tests/data.json"] is None
     names = ("data.json", "test_mul.py", "test_new.py", "test_skip.py")
     assert set(accepted["files"]) == {f"tests/{name}" for name in names}
-    assert "accepted" in project.forked("baseline", "show").output
-    assert json.loads(project.git("cat-file", "blob", "refs/planverify/calc")) == project.baseline
+    assert "accepted" in project.forked("baseline", "show").out
+    assert json.loads(git(project.root, "cat-file", "blob", "refs/planverify/calc")) == project.baseline
 
 
 def test_an_unusable_baseline_is_refused_in_one_line(project: Project) -> None:
-    project.git("update-ref", "-d", "refs/planverify/calc")
-    path = project.root / ".planverify/plans/calc/baseline.json"
-    path.write_text(path.read_text().replace('"plan": "calc"', '"plan": "other"'))
-    for done in (project.forked("baseline", "show"), project.verify()[0]):
-        assert done.exit_code == 4, done
-        (line,) = (line for line in done.output.splitlines() if "baseline" in line)
+    git(project.root, "update-ref", "-d", "refs/planverify/calc")
+    text = project.baseline_file.read_text()
+    project.baseline_file.write_text(text.replace('"plan": "calc"', '"plan": "other"'))
+    shown, run = project.forked("baseline", "show"), project.verify()
+    assert (shown.status, run.exit_code) == (4, 4), str(run)
+    for output in (shown.out, run.output):
+        (line,) = (line for line in output.splitlines() if "baseline" in line)
         assert "this is the baseline of the plan 'other', not of 'calc'" in line
 
 
 def test_a_baseline_file_that_differs_from_the_copy_in_git_is_refused(project: Project) -> None:
-    path = project.root / ".planverify/plans/calc/baseline.json"
-    path.write_text(path.read_text().replace('"failed"', '"passed"'))
+    text = project.baseline_file.read_text()
+    project.baseline_file.write_text(text.replace('"failed"', '"passed"'))
     shown = project.forked("baseline", "show")
-    assert shown.exit_code == 4
+    assert shown.status == 4
     assert (
         ".planverify/plans/calc/baseline.json differs from the copy of the baseline that git keeps"
-        in shown.output
+        in shown.out
     )
-    assert "tests/test_old.py::test_legacy" in shown.output
-    refused = project.forked("baseline", "accept", "turns", "--reason", "x")
-    assert refused.exit_code == 4
-    path.unlink()
-    assert project.forked("baseline", "show").exit_code == 0
+    assert "tests/test_old.py::test_legacy" in shown.out
+    assert project.forked("baseline", "accept", "turns", "--reason", "x").status == 4
+    project.baseline_file.unlink()
+    assert project.forked("baseline", "show").status == 0
 
 
 @pytest.mark.parametrize(
@@ -394,30 +343,29 @@ def test_a_baseline_file_that_differs_from_the_copy_in_git_is_refused(project: P
     ],
 )
 def test_an_unknown_baseline_revision_is_refused(
-    project: Project, revision: str, under_git: bool, said: str
+    tmp_path: Path, revision: str, under_git: bool, said: str
 ) -> None:
-    if not under_git:
-        shutil.rmtree(project.root / ".git")
-    done, _ = project.verify(f"--planverify-baseline={revision}")
-    assert done.exit_code == 4, done
-    assert said in done.output
-    assert "Traceback" not in done.output
+    project = made(tmp_path / "calc", "turns", under_git=under_git)
+    run = project.verify(f"--planverify-baseline={revision}")
+    assert run.exit_code == 4, str(run)
+    assert said in run.output
+    assert "Traceback" not in run.output
 
 
 def test_a_project_without_git_can_have_a_baseline(tmp_path: Path) -> None:
-    project = Project(tmp_path / "calc", ("turns",), under_git=False)
+    project = made(tmp_path / "calc", "turns", under_git=False)
     said = project.planverify("baseline")
-    assert said.exit_code == 0, said
-    assert "no git revision" in said.output
-    held = project.baseline
-    assert not any(file.get("committed") for file in held["files"].values())
+    assert said.returncode == 0, said
+    assert "no git revision" in said.stdout
+    files = project.baseline["files"].values()
+    assert not any(file.get("committed") for file in files)
     objects = project.root / ".planverify" / "baseline" / "objects"
-    assert {path.name for path in objects.iterdir()} == {file["sha256"] for file in held["files"].values()}
+    assert {path.name for path in objects.iterdir()} == {file["sha256"] for file in files}
     project.write(WORK)
-    _, found = project.verify(UNCONFIRMED)
-    assert verdict(found["turns"])[0] == "passed"
-    assert found["turns"]["touched_files"] == ["calc.py", "tests/test_new.py", "tests/test_skip.py"]
-    assert found["turns"]["diff_hash"].startswith("sha256:")
+    turns = project.verify().outcomes["turns"]
+    assert verdict(turns)[0] == "passed"
+    assert turns["touched_files"] == ["calc.py", "tests/test_new.py", "tests/test_skip.py"]
+    assert turns["diff_hash"].startswith("sha256:")
 
 
 @pytest.mark.parametrize(
@@ -441,47 +389,39 @@ def test_a_project_without_git_can_have_a_baseline(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_baseline_is_recorded_leaves_nothing_behind(
     tmp_path: Path, words: tuple[str, ...], status: int
 ) -> None:
-    project = Project(tmp_path / "calc", ("stays",))
-    begun = Path(project.env["COUNT"])
-    body = "pathlib.Path(os.environ['COUNT']).write_text('x'); time.sleep(600)"
-    project.write({"tests/test_mul.py": f"import os, pathlib, time\ndef test_mul(): {body}\n"})
-    project.commit()
+    begun = tmp_path / "begun"
+    project = made(tmp_path / "calc", "stays", under_git=False)
+    body = f"pathlib.Path({str(begun)!r}).touch(); time.sleep(600)"
+    project.write({"tests/test_mul.py": f"import pathlib, time\ndef test_mul(): {body}\n"})
+    commit_all(project.root)
     mark = f"mark-{os.getpid()}-{tmp_path.name}"
     process = subprocess.Popen(
         [sys.executable, *words],
         cwd=project.root,
-        env={**os.environ, **PLAIN_TERMINAL, **project.env, RUN_MARK: mark},
+        env={**os.environ, **LEAN_TERMINAL, RUN_MARK: mark},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
     )
-    give_up = time.monotonic() + 300
-    while not begun.exists():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+    wait_until(begun.exists)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=300)
     assert process.returncode == status, said
     assert "interrupted" in said
     assert "Traceback" not in said
     assert not list(project.root.glob(".planverify/baseline*"))
-    assert project.git("worktree", "list").count("\n") == 0
+    assert git(project.root, "worktree", "list").count("\n") == 0
     assert processes_of(mark) == ()
 
 
 def test_a_plan_that_cannot_be_verified_has_no_baseline(tmp_path: Path) -> None:
-    project = Project(tmp_path / "calc", ("stays",))
-    project.env["PYTEST_ADDOPTS"] = "--planverify-confirm=-1"
+    project = made(tmp_path / "calc", "stays")
+    project.write({"pytest.ini": "[pytest]\naddopts = --planverify-confirm=-1\n"})
     said = project.planverify("baseline")
-    assert said.exit_code == 4, said
-    assert "the plan could not be verified (status 4)" in said.output
-    assert "--planverify-confirm: -1 is not a number" in said.output
-    project.write({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"})
-    del project.env["PYTEST_ADDOPTS"]
-    said = project.planverify("baseline")
-    assert "tests     none was run" in said.output
-    (project.root / ".planverify/plans/calc/baseline.json").unlink()
+    assert said.returncode == 4, said
+    assert "the plan could not be verified (status 4)" in said.stderr
+    assert "--planverify-confirm: -1 is not a number" in said.stderr
     project.write({"plan.yaml": "items: []\n"})
-    assert project.forked("baseline").exit_code == 4
-    assert not (project.root / ".planverify/plans/calc/baseline.json").exists()
+    assert project.forked("baseline").status == 4
+    assert not project.baseline_file.exists()
