@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from example_project import Example, Verified, todo
 from real_command import planverify
+from real_planner import forked
 
-QUICK = {"timeout_seconds": 30}
 FILES = {
     "conftest.py": "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n",
-    "pytest.ini": "[pytest]\naddopts = -q\n",
+    "pytest.ini": "[pytest]\naddopts = -q --planverify-confirm=0\n",
     ".gitignore": "__pycache__/\n.planverify/\n",
     "calc.py": "def add(a, b):\n    return a - b\n",
     "text.py": "def shout(word):\n    return word\n",
@@ -21,9 +21,9 @@ FILES = {
     "tests/test_own.py": "import text\n\ndef test_kept():\n    assert text.shout('A') == 'A'\n",
 }
 TODOS = (
-    todo("adds", {"cmd": "pytest tests/test_add.py", **QUICK}, allowed_files=["calc.py"]),
-    todo("shouts", {"cmd": "pytest tests/test_text.py", **QUICK}, allowed_files=["text.py"]),
-    todo("tests", {"cmd": "pytest tests/test_own.py", **QUICK}, allowed_files=["tests/test_own*.py"]),
+    todo("adds", "pytest tests/test_add.py", allowed_files=["calc.py"]),
+    todo("shouts", "pytest tests/test_text.py", allowed_files=["text.py"]),
+    todo("tests", "pytest tests/test_own.py", allowed_files=["tests/test_own*.py"]),
 )
 HONEST = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -45,6 +45,12 @@ class Project(Example):
         done = planverify(*args, cwd=self.root)
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def accept(self, *args: str) -> str:
+        """Run `planverify baseline accept`, and return its output."""
+        ran = forked(("baseline", "accept", *args), self.root, program="planverify", merged=True)
+        assert ran.status == 0, ran.out
+        return ran.out
+
 
 def hygiene_failure(run: Verified, todo_id: str) -> dict[str, Any]:
     found = [each for each in run.outcomes[todo_id]["failures"] if each["category"] == "HYGIENE_VIOLATION"]
@@ -62,11 +68,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
     runs = {"honest": project.verify("plan.yaml")}
     project.write(CHEATS)
     runs["cheats"] = project.verify("plan.yaml")
-    project.planverify("baseline", "accept", "adds", "plan.yaml", "--reason", "any sum will do")
+    project.accept("adds", "plan.yaml", "--reason", "any sum will do")
     runs["blessed"] = project.verify("plan.yaml")
     named = ("--file", "text.py", "--file", "no such.py")
-    done = planverify("baseline", "accept", "shouts", *named, "--reason", "it is a drill", cwd=project.root)
-    assert "not accepted: no such.py does not differ from the baseline" in done.stderr, done.stdout
+    said = project.accept("shouts", *named, "--reason", "it is a drill")
+    assert "not accepted: no such.py does not differ from the baseline" in said
     runs["all accepted"] = project.verify("plan.yaml")
     return runs
 
@@ -104,19 +110,18 @@ def test_changed_tools_and_commands_of_the_plan_are_detected(tmp_path: Path) -> 
     named = {"name": "in-order", "argv": ["sort", "--check"]}
     looser = {"name": "in-order", "argv": ["sort"]}
     ordered = todo("ordered", "in-order pytest.ini", allowed_files=["pytest.ini"])
-    project.plan(*TODOS, ordered, metadata={"tools": [named]})
+    project.plan(TODOS[0], ordered, metadata={"tools": [named]})
     project.planverify("baseline", "plan.yaml")
     changed = todo("adds", "pytest tests/test_own.py", allowed_files=["calc.py"])
-    held: list[tuple[int, str, str]] = []
-    for tool, first in ((looser, TODOS[0]), (named, changed)):
-        project.plan(first, *TODOS[1:], ordered, metadata={"tools": [tool]})
-        run = project.verify("plan.yaml")
-        failure = hygiene_failure(run, "adds")
-        held.append((run.exit_code, failure["rule"], failure["location"]["path"]))
-        if tool is looser:
-            assert "another tool" in run.check("adds", "hygiene")["reason"]
+    project.plan(changed, ordered, metadata={"tools": [looser]})
 
-    assert held == [(13, "judge-tampered", "plan.yaml")] * 2
+    run = project.verify("plan.yaml")
+
+    assert run.exit_code == 13, str(run)
+    failure = hygiene_failure(run, "adds")
+    assert (failure["rule"], failure["location"]["path"]) == ("judge-tampered", "plan.yaml")
+    said = "The todo adds requires less (command: pytest tests/test_add.py) (plan.yaml) (and 1 more)"
+    assert run.check("adds", "hygiene")["reason"] == said
 
 
 def test_an_accepted_change_is_no_violation(runs: dict[str, Verified]) -> None:
@@ -135,6 +140,6 @@ def test_a_suspected_file_of_the_product_can_be_accepted(runs: dict[str, Verifie
 
 def test_a_module_named_pytest_does_not_replace_pytest(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", FILES | {"pytest.py": "print('1 passed')\n"})
-    project.plan(*TODOS)
+    project.plan(TODOS[0])
     done = planverify("verify", "plan.yaml", cwd=project.root)
     assert done.returncode == 1, done.stdout + done.stderr

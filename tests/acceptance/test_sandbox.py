@@ -139,21 +139,20 @@ def verified(project: Example, *options: str, **policy: Any) -> Verified:
     return project.verify(*options, measured=not options)
 
 
+DENIED = {"network": "deny", "processes": "deny", "writes": "deny"}
+
+
 def events(run: Verified, todo_id: str) -> list[tuple[str, str, bool]]:
     return [
         (each["event"], each["target"], each["denied"]) for each in run.check(todo_id).get("events", ())
     ]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [(), ("--planverify-isolate",), ("-p", "xdist.plugin", "-n", "2")],
-    ids=["shared", "isolated", "workers"],
-)
+@pytest.mark.parametrize("options", [(), ("-p", "xdist.plugin", "-n", "2")], ids=["shared", "workers"])
 def test_a_denied_access_fails_the_criterion_even_if_the_error_is_caught(
     project: Example, options: tuple[str, ...]
 ):
-    run = verified(project, *options, network="deny", processes="deny", writes="deny")
+    run = verified(project, *options, **DENIED)
 
     assert {name for name, state in run.states.items() if state == "test_failed"} == VIOLATED, str(run)
     assert {run.category(name) for name in VIOLATED} == {"SANDBOX_VIOLATION"}
@@ -172,6 +171,16 @@ def test_a_denied_access_fails_the_criterion_even_if_the_error_is_caught(
     assert run.check("below")["events"][0]["path"] == "tests/below/conftest.py"
     assert events(run, "one") == events(run, "two") == [("connect", f"{NOWHERE}:443", True)]
     assert not run.left_running
+
+
+def test_a_denied_access_fails_an_isolated_criterion(project: Example):
+    names = ("swallowed", "quiet", "import")
+    selected = (f"plan.yaml::{name}" for name in names)
+    run = verified(project, "--planverify-isolate", *selected, **DENIED)
+
+    assert [run.check(name)["verdict"] for name in names] == ["failed", "passed", "failed"], str(run)
+    assert events(run, "swallowed") == [("connect", "example.org:443", True)]
+    assert events(run, "import") == [("connect", f"{NOWHERE}:80", True)]
 
 
 def test_recorded_and_granted_accesses_are_no_violation(project: Example):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from baseline_samples import commit_all
 from real_command import Finished
-from test_run_with_agents import FILES, HONEST, PLAN, agent, project, run, run_forked  # noqa: F401
+from test_run_with_agents import FILES, HONEST, agent, project, run, run_forked  # noqa: F401
 from text_bundles import write_files
 
 from planner.planfile.tree import load_tree
@@ -40,6 +40,14 @@ class Worked:
         return (self.root / "shop/price.py").read_text()
 
 
+PLAN = """\
+todo_list_id: shop
+items:
+  - id: price
+    title: The price has the tax in it
+    allowed_files: ["shop/price.py", "shop/basket.py", "shop/more.txt"]
+    acceptance_criteria: {tests: [pytest tests/test_price.py]}
+"""
 UNCOMMITTED = "def gross(net):\n    return net + 0\n"
 
 
@@ -47,16 +55,17 @@ UNCOMMITTED = "def gross(net):\n    return net + 0\n"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Worked:
     """Return a project after a run that changed two files and made one, on top of uncommitted work."""
     root = tmp_path_factory.mktemp("finished") / "project"
-    plan = PLAN.replace('.py"]', '.py", "shop/more.txt"]')
-    write_files(root, {**FILES, "plan.yaml": plan, "shop/notes.txt": "mine\n"})
+    write_files(root, {**FILES, "plan.yaml": PLAN, "shop/notes.txt": "mine\n"})
     commit_all(root)
     (root / "shop/price.py").write_text(UNCOMMITTED)
     before = tree(root)
-    makes_more = HONEST + 'pathlib.Path("shop/more.txt").write_text("more")\n'
-    done = run(root, "run", "plan.yaml", "--dirty", "save", "--agent", agent(root, makes_more))
+    work = HONEST
+    for name in ("basket.py", "more.txt"):
+        work += f"pathlib.Path('shop/{name}').write_text('# more')\n"
+    done = run(root, "run", "plan.yaml", "--dirty", "save", "--agent", agent(root, work))
     assert done.exit_code == 0, str(done)
     assert "uncommitted work is kept: planverify undo restores it" in done.output
-    assert tree(root)["shop/more.txt"] == "more"
+    assert tree(root)["shop/more.txt"] == "# more"
     return Worked(root, before, tree(root))
 
 
@@ -75,7 +84,7 @@ def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(worked: W
     assert "the run shop: 3 files, shop/basket.py, shop/more.txt, shop/price.py" in undone.output
     assert tree(worked.root) == {**worked.before, "shop/notes.txt": "mine, and later\n"}
     asked = run(worked.root, "next")
-    assert "changed since the run; the verdicts of price, basket are out of date" in asked.output
+    assert "changed since the run; the verdicts of price are out of date" in asked.output
     assert worked.undo().exit_code == 4
     for words in (["status"], ["explain", "plan.yaml"], ["history"]):
         assert run(worked.root, *words).exit_code == 0, words
@@ -118,13 +127,11 @@ def test_an_edit_of_the_plan_after_the_run_is_undone_first(worked: Worked):
     assert worked.price == UNCOMMITTED
 
 
-@pytest.mark.parametrize(
-    "snapshot", ["0123456789ab", "HEAD", "--help=1", "refs/planverify/shop/before-run"]
-)
-def test_an_unknown_snapshot_is_reported_in_one_line(finished: Worked, snapshot: str):
-    done = finished.undo(f"--to={snapshot}")
-    assert (done.exit_code, done.output.count("\n")) == (4, 1)
-    assert "unknown snapshot" in done.output
+def test_an_unknown_snapshot_is_reported_in_one_line(finished: Worked):
+    for snapshot in ("0123456789ab", "HEAD", "--help=1", "refs/planverify/shop/before-run"):
+        done = finished.undo(f"--to={snapshot}")
+        assert (done.exit_code, done.output.count("\n")) == (4, 1)
+        assert "unknown snapshot" in done.output
 
 
 def test_a_killed_run_is_undone_and_a_run_without_changes_stays_resumable(project: Path):  # noqa: F811

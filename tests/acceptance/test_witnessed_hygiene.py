@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from example_project import Example, Verified, todo
-from real_command import planverify
+from example_project import Verified, todo
+from test_hygiene import Project
 
-QUICK: dict[str, Any] = {"timeout_seconds": 30}
 TELLER = """\
 import json, os, pathlib
 
@@ -19,6 +17,7 @@ def pytest_planverify_diagnose(evidence):
     with open(pathlib.Path(__file__).with_name("told.jsonl"), "a") as file:
         file.write(json.dumps([signal.message for signal in evidence.signals]) + "\\n")
 """
+NAMES = ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
 FILES = {
     "pytest.ini": "[pytest]\npythonpath = .\n",
     ".gitignore": "__pycache__/\n.planverify/\n",
@@ -34,10 +33,7 @@ FILES = {
         def pytest_collection_modifyitems(items):
             items.sort(key=lambda item: item.name)
         """,
-    **{
-        f"{name}.py": f'"""The product of {name}."""\n'
-        for name in ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
-    },
+    **{f"{name}.py": f'"""The product of {name}."""\n' for name in NAMES},
     "tests/test_patches.py": "import patches\n\ndef test_all():\n    assert 1\n",
     "tests/test_agrees.py": "import agrees\n\ndef test_equal():\n    assert 1\n",
     "tests/test_hooks.py": "import hooks\n\nPRICE = 2\n\ndef test_price():\n    assert PRICE\n",
@@ -76,11 +72,7 @@ FILES = {
         """,
     "tests/test_calm.py": "import calm\n\ndef test_calm(ready):\n    assert ready\n",
 }
-NAMES = ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
-TODOS = tuple(
-    todo(name, {"cmd": f"pytest tests/test_{name}.py", **QUICK}, allowed_files=[f"{name}.py"])
-    for name in NAMES
-)
+TODOS = tuple(todo(name, f"pytest tests/test_{name}.py", allowed_files=[f"{name}.py"]) for name in NAMES)
 # The tricks are written so that only a run can detect them.
 TRICKS = {
     "patches.py": """\
@@ -145,14 +137,6 @@ HONEST = {
 }
 
 
-class Project(Example):
-    """An example project that runs `planverify` commands."""
-
-    def planverify(self, *args: str) -> None:
-        done = planverify(*args, cwd=self.root)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     root = tmp_path_factory.mktemp("witnessed") / "example"
@@ -190,11 +174,10 @@ def honest(project: Project) -> Told:
     return tell(project)
 
 
-@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2")], ids=["serial", "workers"])
-def cheated(project: Project, honest: Told, request: pytest.FixtureRequest) -> Told:
-    (project.root / ".planverify" / "answers.json").unlink(missing_ok=True)
+@pytest.fixture(scope="module")
+def cheated(project: Project, honest: Told) -> Told:
     project.write(TRICKS)
-    return tell(project, *request.param)
+    return tell(project)
 
 
 def test_honest_work_and_a_listening_plugin_are_no_violation(honest: Told) -> None:
@@ -243,3 +226,11 @@ def test_a_test_that_writes_files_of_planverify_is_detected(cheated: Told) -> No
 def test_an_honest_todo_is_charged_only_with_unattributable_manipulation(cheated: Told) -> None:
     said = cheated.run.check("calm", "hygiene")["reason"]
     assert said == ".planverify/answers.json was made during the run"
+
+
+def test_processes_of_xdist_report_the_same_as_one_process(project: Project, cheated: Told) -> None:
+    (project.root / ".planverify" / "answers.json").unlink()
+    distributed = tell(project, "-p", "xdist", "-n2")
+    assert distributed.signs == cheated.signs
+    assert distributed.run.exit_code == cheated.run.exit_code
+    assert distributed.run.verdicts == cheated.run.verdicts
