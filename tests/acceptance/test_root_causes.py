@@ -10,6 +10,7 @@ from baseline_samples import commit_all
 from example_project import Example, Verified, todo
 from real_command import planverify
 
+INI = "[pytest]\npythonpath = .\naddopts = --planverify-confirm=0\n"
 FILES = {
     "shop.py": "def rate():\n    return 7\n\ndef total(:\n    return 1\n",
     "prices.py": "def price():\n    return 3\n",
@@ -19,10 +20,8 @@ FILES = {
     "tests/test_b.py": "".join(f"def test_{n}(store):\n    assert store\n\n" for n in range(5)),
     "tests/test_c.py": "import prices\n\ndef test_it(store):\n    assert store\n\n"
     "def test_price():\n    assert prices.price() == 4\n",
-    "pytest.ini": "[pytest]\npythonpath = .\n",
+    "pytest.ini": INI,
 }
-
-UNCONFIRMED = "--planverify-confirm=0"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 @pytest.fixture(scope="module")
 def verified(example: Example) -> Verified:
-    return example.verify("plan.yaml", UNCONFIRMED)
+    return example.verify()
 
 
 def test_failures_of_one_fault_are_one_cause(verified: Verified) -> None:
@@ -81,7 +80,7 @@ def test_failures_of_one_cause_share_the_location_of_the_product_code(
             "    same(int(subprocess.check_output(words)), 3)\n",
             "tests/test_total.py": "import shop\nfrom common import same\n\n\n"
             "def test_total():\n    same(shop.total([1, 2]), 3)\n",
-            "pytest.ini": "[pytest]\npythonpath = .\n",
+            "pytest.ini": "[pytest]\npythonpath = .\n",  # the failures are confirmed, which locates them
         },
     )
     example.plan(
@@ -103,14 +102,14 @@ def test_a_pre_existing_failure_is_a_separate_cause_that_comes_last(tmp_path: Pa
             "shop.py": "def total(prices):\n    return sum(prices)\n",
             "tests/test_total.py": "import shop\n\ndef test_empty():\n    assert shop.total([]) == 1\n\n"
             "def test_total():\n    assert shop.total([1, 2]) == 3\n",
-            "pytest.ini": "[pytest]\npythonpath = .\n",
+            "pytest.ini": INI,
         },
     )
     example.plan(todo("total", "pytest tests/test_total.py"))
     assert planverify("baseline", "plan.yaml", cwd=tmp_path).returncode == 0
     example.write({"shop.py": "def total(prices):\n    return sum(prices) + 5\n"})
 
-    verified = example.verify(UNCONFIRMED)
+    verified = example.verify()
 
     assert verified.document is not None, str(verified)
     new, old = verified.document["causes"]
@@ -129,14 +128,14 @@ def test_a_changed_data_line_read_by_a_failing_test_is_its_location(tmp_path: Pa
             "notes.json": "{}\n",
             "tests/test_rates.py": "from rates import rate\n\n"
             "def test_rate():\n    assert rate('LU') == 17\n",
-            "pytest.ini": "[pytest]\npythonpath = .\n",
+            "pytest.ini": INI,
         },
     )
     example.plan(todo("rates", "pytest tests/test_rates.py"))
     commit_all(tmp_path)
     example.write({"rates.json": '{\n  "DE": 19,\n  "LU": 71\n}\n', "notes.json": "[]\n"})
 
-    verified = example.verify(UNCONFIRMED)
+    verified = example.verify()
 
     failure = verified.outcomes["rates"]["failure_evidence"]
     assert (failure["location"]["path"], failure["location"]["line"]) == ("rates.json", 3), str(verified)
