@@ -10,41 +10,18 @@ from pytest_planverify.baseline.comparison import check_at_base, since_of, since
 
 ABSENT, MAYBE, FLAKY = "absent", "maybe", "flaky"
 
-TABLE = {
-    "failed": {
-        "passed": "new",
-        "xpassed": "new",
-        "skipped": "new",
-        "xfailed": "new",
-        "failed": "pre_existing",
-        "error": "pre_existing",
-        "timeout": "pre_existing",
-        "crashed": "pre_existing",
-        FLAKY: "flaky_at_base",
-        ABSENT: "new",
-        MAYBE: "unknown",
-    },
-    "passed": {
-        "passed": "unknown",
-        "skipped": "unknown",
-        "failed": "fixed",
-        "error": "fixed",
-        "timeout": "fixed",
-        "crashed": "fixed",
-        "xfailed": "fixed",
-        FLAKY: "flaky_at_base",
-        ABSENT: "unknown",
-        MAYBE: "unknown",
-    },
-    "xpassed": {"passed": "unknown", "failed": "fixed"},
-    "error": {"passed": "new", "xpassed": "new", "failed": "pre_existing", FLAKY: "flaky_at_base"},
-    "timeout": {"passed": "new", "failed": "pre_existing"},
-    "crashed": {"passed": "new", "failed": "pre_existing"},
-    "skipped": {"passed": "unknown", "failed": "unknown", FLAKY: "unknown", ABSENT: "unknown"},
-    "xfailed": {"passed": "unknown", "failed": "unknown"},
-    "not_run": {"passed": "unknown", "failed": "unknown", ABSENT: "unknown"},
-}
-ROWS = [(now, then, since) for now, row in TABLE.items() for then, since in row.items()]
+PASSED, FAILED = ("passed", "xpassed"), ("failed", "error", "timeout", "crashed")
+LEFT_OUT = ("skipped", "xfailed")
+TABLE = [
+    (FAILED, (*PASSED, *LEFT_OUT, ABSENT), "new"),
+    (FAILED, FAILED, "pre_existing"),
+    (FAILED, (MAYBE,), "unknown"),
+    (PASSED, (*PASSED, "skipped", ABSENT, MAYBE), "unknown"),
+    (PASSED, (*FAILED, "xfailed"), "fixed"),
+    ((*FAILED, *PASSED), (FLAKY,), "flaky_at_base"),
+    ((*LEFT_OUT, "not_run"), (*PASSED, *FAILED, FLAKY, ABSENT), "unknown"),
+]
+ROWS = [(now, then, since) for nows, thens, since in TABLE for now in nows for then in thens]
 
 
 def at_base(then: str) -> BaselineTest | None:
