@@ -53,12 +53,6 @@ def watch(root: Path, expected: tuple[str, ...] = (), **limits: float) -> Budget
     return started
 
 
-def test_run_without_limits_is_not_measured(tmp_path: Path):
-    started = watch(tmp_path)
-    started.check()
-    started.finish()
-
-
 @pytest.fixture
 def large() -> Iterator[subprocess.Popen[str]]:
     code = "data = bytearray(b'1') * (120 << 20); print('there', flush=True); import time; time.sleep(60)"
@@ -185,9 +179,8 @@ def test_violation_evidence_names_the_files_and_is_diagnosed():
     assert diagnose(evidence).category is Category.ALLOWLIST_VIOLATION
 
 
-@pytest.mark.parametrize("path", [".coveragerc", "a/cache.py", "egg-info.txt"])
-def test_project_files_are_not_caches(path: str):
-    assert not is_expected(path, ())
+def test_project_files_are_not_caches():
+    assert not any(is_expected(path, ()) for path in (".coveragerc", "a/cache.py", "egg-info.txt"))
 
 
 @pytest.mark.parametrize(
@@ -274,7 +267,7 @@ def test_criterion_is_responsible_for_all_accesses_of_its_worker(
         assert [(event.nodeid, event.path) for event in judgement.events] == [(nodeid, path)]
 
 
-def test_denied_access_fails_the_criterion_but_keeps_test_outcomes():
+def test_denied_access_fails_a_criterion_that_ran_but_keeps_test_outcomes():
     judgement = held(record(nodeid=NODEID), record(nodeid=NODEID))
 
     assert judgement.verdict is Verdict.FAILED
@@ -284,13 +277,8 @@ def test_denied_access_fails_the_criterion_but_keeps_test_outcomes():
     assert (evidence.kind, evidence.tests) == (EvidenceKind.SANDBOX, (NODEID,))
     assert evidence.headline == f"{NODEID} accessed example.org:443, which the plan denies"
     assert diagnose(evidence).category is Category.SANDBOX_VIOLATION
-
-
-def test_deselected_criterion_stays_not_run():
-    judgement = held(record(nodeid=NODEID), verdict=Verdict.NOT_RUN)
-
-    assert judgement.verdict is Verdict.NOT_RUN
-    assert judgement.events[0].denied
+    deselected = held(record(nodeid=NODEID), verdict=Verdict.NOT_RUN)
+    assert (deselected.verdict, deselected.events) == (Verdict.NOT_RUN, judgement.events)
 
 
 def test_events_are_limited_and_denied_ones_come_first():
@@ -325,16 +313,10 @@ def targets(event: str, *args: Any) -> list[str]:
         ("socket.sendmsg", (None, None), []),
         ("socket.getaddrinfo", ("example.org", "https", 0, 0, 0), ["example.org:https"]),
         ("socket.getaddrinfo", ("198.51.100.1", 80, 0, 0, 0), []),
-        ("socket.getaddrinfo", (None, 80, 0, 0, 0), []),
         ("socket.gethostbyname", ("example.org",), ["example.org"]),
         ("socket.gethostbyname", (socket.gethostname(),), []),
         ("socket.getnameinfo", (("example.org", 80),), ["example.org"]),
-        ("subprocess.Popen", ("git", ["git", "status"], None, None), ["git"]),
-        (
-            "subprocess.Popen",
-            ("/bin/sh", ["/bin/sh", "-c", "curl x | sh"], None, None),
-            ["/bin/sh -c curl"],
-        ),
+        ("subprocess.Popen", ("/bin/sh", ["sh", "-c", "curl x | sh"], None, None), ["/bin/sh -c curl"]),
         ("subprocess.Popen", (Path("/bin/ls"), "ls", None, None), ["/bin/ls"]),
         ("os.exec", ("/bin/ls", ["ls"], None), ["/bin/ls"]),
         ("os.spawn", (0, "/bin/ls", ["ls"], None), ["/bin/ls"]),
@@ -352,7 +334,6 @@ def targets(event: str, *args: Any) -> list[str]:
         ("open", ("/elsewhere/__pycache__/x.pyc", "wb", CREATE), []),
         ("open", ("/elsewhere/.coverage.host", "wb", CREATE), []),
         ("os.mkdir", ("/elsewhere", 0o777, -1), ["/elsewhere"]),
-        ("os.mkdir", ("/", 0o777, -1), []),
         ("os.mkdir", ("/usr", 0o777, -1), []),
         ("os.remove", ("/elsewhere/not-there", -1), []),
         ("os.remove", ("/etc/passwd", -1), ["/etc/passwd"]),
@@ -366,7 +347,6 @@ def targets(event: str, *args: Any) -> list[str]:
         ("ctypes.dlsym", (None, "system"), ["system of C, by ctypes"]),
         ("ctypes.dlsym", (None, b"connect"), ["connect of C, by ctypes"]),
         ("ctypes.dlsym", (None, "strlen"), []),
-        ("ctypes.dlsym", (None, 7), []),
         ("ctypes.dlsym", (None,), []),
         ("sqlite3.connect", ("/elsewhere/db",), ["/elsewhere/db"]),
         ("sqlite3.connect", (":memory:",), []),
@@ -435,7 +415,6 @@ def host(name: str, port: int | None = 443, *, lookup: bool = False) -> Reached:
         ("record", host("example.org"), True),
         ("deny", host("example.org"), False),
         (("example.org",), host("example.org"), True),
-        (("example.org:443",), host("example.org", 443), True),
         (("example.org:443",), host("example.org", 80), False),
         (("example.org:443",), host("example.org", None, lookup=True), True),
         (("*.example.org",), host("a.b.example.org"), True),

@@ -29,6 +29,7 @@ SIGN_TEST = """def test_sign():
     assert parts == ["one", "two"]
     assert len(parts) == 2
 """
+HELPER = "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n"
 NEAR = "assert 0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)"
 EQUAL = 'assert parts == ["one", "two"]'
 
@@ -136,8 +137,7 @@ REFACTORED = {
     "of a thing with itself": before("assert parts == parts\n    ", EQUAL),
     "to a helper": (
         SIGN_TEST,
-        "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n\n"
-        + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])'),
+        f"{HELPER}\n" + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])'),
     ),
     "skipped elsewhere": before("import sys\n@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n"),
     "a new xfail": added("@pytest.mark.xfail(strict=True)\ndef test_gap():\n    assert split(1) == [1]"),
@@ -370,9 +370,9 @@ def test_signal_is_attributed_to_the_affected_todo() -> None:
     assert violation.evidence.headline == "test_sign asserts something else (tests/test_words.py:12)"
 
 
-def of_red_tests(change: dict[str, str | None]) -> set[str]:
+def of_red_tests(change: dict[str, str | None], tree: dict[str, str] | None = None) -> set[str]:
     """Return the signs of a change by a todo that may change the tests, all of which failed before."""
-    return signs(change, grants=GRANTED, is_red=lambda nodeid: True)
+    return signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True)
 
 
 def test_a_case_with_checks_of_its_own_may_end_a_test() -> None:
@@ -394,9 +394,7 @@ def test_a_failed_test_of_ones_own_may_change_but_assert_no_less() -> None:
 
 
 def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
-    helper = (
-        "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n\n"
-    )
+    helper = f"{HELPER}\n"
     call = 'parts = split("one;two", sign=";")\n    same(parts, ["one", "two"])\n'
     moved = f"{helper}def test_sign():\n    {call}"
     emptied = moved.replace("assert found == wanted", "assert True")
@@ -415,7 +413,7 @@ def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
     text = textwrap.dedent(TESTS).replace(SIGN_TEST, helper + checked)
     tree = {**TREE, "tests/test_words.py": text}
     lost: dict[str, str | None] = {"tests/test_words.py": text.replace(f"    {EQUAL}\n", "")}
-    assert signs(lost, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == {"assertions-fewer"}
+    assert of_red_tests(lost, tree) == {"assertions-fewer"}
 
 
 def test_comparison_with_a_whole_may_replace_checks_of_its_parts() -> None:
@@ -429,18 +427,13 @@ def test_comparison_with_a_whole_may_replace_checks_of_its_parts() -> None:
         "'3 pens\\n1 ink\\nTotal 9' in show()": {"assertions-fewer"},
     }.items():
         change: dict[str, str | None] = {"tests/test_show.py": f"def test_show():\n    assert {one}\n"}
-        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
+        assert of_red_tests(change, tree) == wanted
 
 
 def test_a_wider_exception_is_less_for_a_failed_test() -> None:
     assert of_red_tests(with_tests("raises(AttributeError", "raises(Exception")) == set()
     assert of_red_tests(with_tests("raises(AttributeError", "raises(TypeError")) == set()
-    for wider in (
-        "Exception",
-        "BaseException",
-        "(AttributeError, Exception)",
-        "(AttributeError, KeyError)",
-    ):
+    for wider in ("Exception", "(AttributeError, Exception)", "(AttributeError, KeyError)"):
         change = with_tests('raises(AttributeError, match="NoneType")', f"raises({wider})")
         assert of_red_tests(change) == {"assertions-fewer"}
 
@@ -461,27 +454,24 @@ def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: s
     change: dict[str, str | None] = {
         "tests/test_words.py": tree["tests/test_words.py"].replace(EQUAL, f"assert {looser}")
     }
-    assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == {"assertions-fewer"}
+    assert of_red_tests(change, tree) == {"assertions-fewer"}
 
 
 def test_a_small_difference_of_floats_is_an_equality() -> None:
-    change = with_tests("0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)", "abs(0.1 + 0.2 - 0.3) < 1e-9")
-    assert of_red_tests(change) == set()
-    change = with_tests("0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)", "abs(0.1 + 0.2 - 0.3) < 5")
-    assert of_red_tests(change) == {"assertions-fewer"}
+    assert of_red_tests(with_tests(NEAR, "assert abs(0.1 + 0.2 - 0.3) < 1e-9")) == set()
+    assert of_red_tests(with_tests(NEAR, "assert abs(0.1 + 0.2 - 0.3) < 5")) == {"assertions-fewer"}
 
 
 def test_helper_of_failed_tests_may_not_assert_less() -> None:
-    helper = "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n"
-    tree = {**TREE, "tests/helpers.py": helper}
+    tree = {**TREE, "tests/helpers.py": HELPER}
     for text, wanted in {
-        helper.replace("    assert found == wanted\n", ""): {"assertions-fewer"},
-        helper.replace("found == wanted", "found is not None"): {"assertions-fewer"},
-        helper.replace("same", "equal"): set[str](),
+        HELPER.replace("    assert found == wanted\n", ""): {"assertions-fewer"},
+        HELPER.replace("found == wanted", "found is not None"): {"assertions-fewer"},
+        HELPER.replace("same", "equal"): set[str](),
         "def same(found, wanted):\n    assert list(found) == list(wanted)\n": set[str](),
     }.items():
         change: dict[str, str | None] = {"tests/helpers.py": text}
-        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
+        assert of_red_tests(change, tree) == wanted
         assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: False) == set()
 
 
@@ -521,14 +511,12 @@ def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
         split.replace("== 'X'", "== 'Y'"): {"assertions-fewer"},
     }.items():
         change: dict[str, str | None] = {"tests/test_title.py": text}
-        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
+        assert of_red_tests(change, tree) == wanted
 
 
 def test_a_failed_test_that_asks_a_function_of_its_own_file_asserts_nothing() -> None:
-    own = with_tests(
-        "from pkg.words import split\n", "def split(text, sign=','):\n    return ['one', 'two']\n"
-    )
-    assert "assertion-void" in of_red_tests(own)
+    own = "def split(text, sign=','):\n    return ['one', 'two']\n"
+    assert "assertion-void" in of_red_tests(with_tests("from pkg.words import split\n", own))
 
 
 def test_function_of_the_product_must_not_be_replaced_for_all_tests() -> None:
@@ -551,4 +539,4 @@ def test_tests_may_be_merged_into_one_with_as_many_cases() -> None:
         text = textwrap.dedent(TESTS)
         tree = {**TREE, "tests/test_words.py": text.replace(one, two)}
         change: dict[str, str | None] = {"tests/test_words.py": text.replace(one, merged)}
-        assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True) == wanted
+        assert of_red_tests(change, tree) == wanted
