@@ -24,7 +24,7 @@ def test_asks_for_what_nobody_has(no_such_fixture): pass
 def test_now_and_then():
     count = int(COUNT.read_text()) if COUNT.exists() else 0
     COUNT.write_text(str(count + 1))
-    assert count // 2 % 2
+    assert count % 2
 """
 
 
@@ -66,6 +66,7 @@ def write(root: Path, todos: list[dict[str, Any]]) -> None:
     (root / "tests").mkdir(parents=True)
     (root / "calc.py").write_text("def add(a, b):\n    return a + b\n")
     (root / "tests" / "test_calc.py").write_text(TESTS)
+    (root / "pytest.ini").write_text("[pytest]\naddopts = --planverify-confirm=0\n")
     items = [{"title": each["id"], **each} for each in todos]
     (root / "plan.yaml").write_text(json.dumps({"todo_list_id": "calc", "items": items}))
 

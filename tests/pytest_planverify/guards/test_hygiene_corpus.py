@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,11 +19,22 @@ from planner.planfile.loader import plan_as_it_stands
 from planner.planfile.project_files import is_cache_or_report
 from planner.policy.criteria import criteria_of
 from pytest_planverify.baseline.work_tree import Judges
+from pytest_planverify.guards.hygiene import changes, special_cases
 from pytest_planverify.guards.hygiene.compare import compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, reach_of
 from pytest_planverify.guards.hygiene.source import has_same_tree
 
 CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def read_each_file_once() -> Generator[None]:
+    """Keep what was read in a file for later cases: those of a project differ in one or two files."""
+    examples = special_cases._examples_of_test
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "parse", cache(changes.parse))
+        patch.setattr(special_cases, "_examples_of_test", cache(lambda test: tuple(examples(test))))
+        yield
 
 
 @dataclass(frozen=True)

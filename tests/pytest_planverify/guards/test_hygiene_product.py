@@ -49,16 +49,10 @@ def test_code_from_before_the_baseline_is_not_a_signal(sign: str, code: str) -> 
     assert signals(moved, tree=tree) == ()
 
 
-@pytest.mark.parametrize(
-    ("path", "sign"),
-    [
-        ("sitecustomize.py", "start-up-file"),
-        ("extra.pth", "start-up-file"),
-        (".planverify/outcomes.json", "records-touched"),
-    ],
-)
-def test_new_file_is_a_signal_by_its_name(path: str, sign: str) -> None:
-    assert sign in signs({path: "\n"})
+def test_new_file_is_a_signal_by_its_name() -> None:
+    assert "start-up-file" in signs({"sitecustomize.py": "\n"})
+    assert "start-up-file" in signs({"extra.pth": "\n"})
+    assert "records-touched" in signs({".planverify/outcomes.json": "\n"})
 
 
 def test_a_single_answer_to_an_input_of_a_test_is_flagged() -> None:
@@ -84,28 +78,15 @@ TESTED = {
     "parameters": "@pytest.mark.parametrize('args, want', [(({args},), {want})])\n"
     "def test(args, want):\n    assert rate(*args) == want\n",
 }
-ANSWERED = {
-    "if": "def rate(x, y=1):\n{ifs}    return x * y\n",
-    "match": "def rate(x, y=1):\n    match x:\n{cases}    return x * y\n",
-    "table": "K = {{{entries}}}\ndef rate(x, y=1):\n    return K[x] if x in K else x * y\n",
-    "local table": "def rate(x, y=1):\n    return {{{entries}}}.get(x, x * y)\n",
-}
 
 
-@pytest.mark.parametrize("answered", ANSWERED)
 @pytest.mark.parametrize("tested", TESTED)
 @pytest.mark.parametrize("calls", CALLS)
-def test_answer_beside_the_first_argument_of_its_call_is_found_in_any_style(
-    calls: str, tested: str, answered: str
-) -> None:
+def test_answer_beside_the_first_argument_is_found_for_each_style_of_tests(calls: str, tested: str) -> None:
     rows = CALLS[calls]
     first = [(args.partition(", ")[0] if calls == "numbers" else args.rpartition(", ")[0] or args, want)
              for args, want in rows]  # fmt: skip
-    product = ANSWERED[answered].format(
-        ifs="".join(f"    if x == {x}:\n        return {want}\n" for x, want in first),
-        cases="".join(f"        case {x}:\n            return {want}\n" for x, want in first),
-        entries=", ".join(f"{x}: {want}" for x, want in first),
-    )
+    ifs = "".join(f"    if x == {x}:\n        return {want}\n" for x, want in first)
     tests = "import pytest\nfrom unittest import TestCase\nfrom pkg.rates import rate\n" + "".join(
         TESTED[tested].replace("test(", f"test_{number}(").format(args=args, want=want)
         for number, (args, want) in enumerate(rows)
@@ -115,7 +96,8 @@ def test_answer_beside_the_first_argument_of_its_call_is_found_in_any_style(
         "tests/test_rates.py": tests,
     }
 
-    assert signs({"pkg/rates.py": product}, tree=tree) == {"special-cases"}
+    answered = {"pkg/rates.py": f"def rate(x, y=1):\n{ifs}    return x * y\n"}
+    assert signs(answered, tree=tree) == {"special-cases"}
 
 
 def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
@@ -336,16 +318,7 @@ def test_answers_of_tests_are_found_in_any_form(
             + repr({sha256(key.encode()).hexdigest()[:8]: value for key, value in TITLES.items()})
         },
     ],
-    ids=[
-        "enum",
-        "packed",
-        "json",
-        "table of text",
-        "values with commas",
-        "lower case",
-        "arithmetic",
-        "digests",
-    ],
+    ids=["enum", "packed", "json", "table of text", "commas", "lower case", "arithmetic", "digests"],
 )
 def test_answers_of_tests_are_found_in_disguise(change: dict[str, str | None]) -> None:
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}

@@ -71,15 +71,10 @@ def test_configuration_files_are_compared_by_precedence() -> None:
     assert signs({"tox.ini": "[pytest]\nxfail_strict = false\n"}, tree=old) == {"configuration-narrowed"}
 
 
-@pytest.mark.parametrize(
-    ("option", "sign"),
-    [
-        ('addopts = "-ra -p mine"', "plugin-added"),
-        ('addopts = "-ra"\n[project.entry-points.pytest11]\nmine = "pkg.plugin"', "pytest-entry-point"),
-    ],
-)
-def test_added_plugins_need_permission(option: str, sign: str) -> None:
-    assert sign in signs(configured(option))
+def test_added_plugins_need_permission() -> None:
+    assert "plugin-added" in signs(configured('addopts = "-ra -p mine"'))
+    entry_point = 'addopts = "-ra"\n[project.entry-points.pytest11]\nmine = "pkg.plugin"'
+    assert "pytest-entry-point" in signs(configured(entry_point))
 
 
 def test_removed_strictness_options_are_a_signal() -> None:
@@ -292,23 +287,24 @@ QUARANTINED = {"nodeid": "tests/t.py::t", "owner": "me", "ticket": "T-1", "expir
 
 
 @pytest.mark.parametrize(
-    "policy",
+    ("policy", "said"),
     [
-        {"network": "record"},
-        {"network": ["example.org"]},
-        {"protected_files": []},
-        {"budget": {}},
-        {"budget": {"wall_seconds": 600}},
-        {"tools": []},
-        {"tools": [{"name": "docs", "argv": ["mkdocs", "build"]}]},
-        {"tools": [{**DOCS, "kind": "test"}]},
-        {"tools": [DOCS, {"name": "seq"}]},
-        {"flaky_retry": {"quarantine": [QUARANTINED]}},
+        ({"network": "record"}, "requires less (network is limited)"),
+        ({"network": ["example.org"]}, "permits more (network: example.org)"),
+        ({"protected_files": []}, "requires less (protected: s.json)"),
+        ({"budget": {}}, "requires less (budget wall_seconds)"),
+        ({"budget": {"wall_seconds": 600}}, "requires less (budget wall_seconds)"),
+        ({"tools": []}, "requires less (another tool docs)"),
+        ({"tools": [{"name": "docs", "argv": ["mkdocs", "build"]}]}, "requires less (another tool docs)"),
+        ({"tools": [{**DOCS, "kind": "test"}]}, "requires less (another tool docs)"),
+        ({"tools": [DOCS, {"name": "seq"}]}, "permits more (the tool seq)"),
+        ({"flaky_retry": {"quarantine": [QUARANTINED]}}, "permits more (tests/t.py::t is flaky)"),
     ],
     ids=str,
 )
-def test_loosened_policy_is_found(policy: dict[str, Any]) -> None:
-    assert [each.sign for each in plan_findings(plan(), plan(**policy), "plan.json")] == ["plan-loosened"]
+def test_loosened_policy_is_found(policy: dict[str, Any], said: str) -> None:
+    (found,) = plan_findings(plan(), plan(**policy), "plan.json")
+    assert (found.sign, found.message) == ("plan-loosened", f"The plan {said} (plan.json)")
 
 
 def test_stricter_policy_is_not_flagged() -> None:
@@ -352,24 +348,13 @@ def test_permission_needs_an_explicit_glob_and_no_protection() -> None:
     assert grants.owners("pkg/a.py") == ("a",)
 
 
-@pytest.mark.parametrize(
-    ("path", "depends"),
-    [
-        ("tests/unit/test_a.py", True),
-        ("tests/unit/test_b.py", False),
-        ("tests/unit/conftest.py", True),
-        ("tests/conftest.py", True),
-        ("conftest.py", True),
-        ("pytest.ini", True),
-        ("tests/flow/conftest.py", False),
-        ("tests/unit/data/a.json", True),
-        ("data/a.json", True),
-        ("data/b.json", False),
-    ],
-)
-def test_todo_depends_on_its_tests_their_conftests_and_data(path: str, depends: bool) -> None:
+def test_todo_depends_on_its_tests_their_conftests_and_data() -> None:
     reach = TodoReach(todo_id="a", selections=("tests/unit/test_a.py",), data=("data/a.json",))
-    assert reach.depends_on(path) is depends
+    own = ("tests/unit/test_a.py", "tests/unit/data/a.json", "data/a.json", "pytest.ini")
+    for path in (*own, "tests/unit/conftest.py", "tests/conftest.py", "conftest.py"):
+        assert reach.depends_on(path), path
+    for path in ("tests/unit/test_b.py", "tests/flow/conftest.py", "data/b.json"):
+        assert not reach.depends_on(path), path
 
 
 def test_permissions_added_since_the_baseline_do_not_count(tmp_path: Path) -> None:
