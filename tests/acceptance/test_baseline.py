@@ -225,6 +225,7 @@ def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
     assert found["legacy"]["at_base"] == "open"
     assert found["legacy"]["checks"][0]["at_base"] == "mixed"
     assert found["still-red"]["checks"][0]["at_base"] == "red"
+    assert run.document["causes"][-1]["because"] == "it failed before the work began"
     assert "1 newly red, 1 red before, 1 flaky before, 2 fixed" in run.output
 
 

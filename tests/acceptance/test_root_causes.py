@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from baseline_samples import commit_all
 from example_project import Example, Verified, todo
-from real_command import planverify
 
 INI = "[pytest]\npythonpath = .\naddopts = --planverify-confirm=0\n"
 FILES = {
@@ -93,29 +92,6 @@ def test_failures_of_one_cause_share_the_location_of_the_product_code(
     (cause,) = verified.document["causes"]
     places = [verified.outcomes[name]["failure_evidence"]["location"] for name in ("program", "total")]
     assert [place["function"] for place in (cause["location"], *places)] == ["total"] * 3, str(verified)
-
-
-def test_a_pre_existing_failure_is_a_separate_cause_that_comes_last(tmp_path: Path) -> None:
-    example = Example(
-        tmp_path,
-        {
-            "shop.py": "def total(prices):\n    return sum(prices)\n",
-            "tests/test_total.py": "import shop\n\ndef test_empty():\n    assert shop.total([]) == 1\n\n"
-            "def test_total():\n    assert shop.total([1, 2]) == 3\n",
-            "pytest.ini": INI,
-        },
-    )
-    example.plan(todo("total", "pytest tests/test_total.py"))
-    assert planverify("baseline", "plan.yaml", cwd=tmp_path).returncode == 0
-    example.write({"shop.py": "def total(prices):\n    return sum(prices) + 5\n"})
-
-    verified = example.verify()
-
-    assert verified.document is not None, str(verified)
-    new, old = verified.document["causes"]
-    assert new["top_tests"] == ["tests/test_total.py::test_total"]
-    assert old["top_tests"] == ["tests/test_total.py::test_empty"]
-    assert old["because"] == "it failed before the work began"
 
 
 def test_a_changed_data_line_read_by_a_failing_test_is_its_location(tmp_path: Path) -> None:

@@ -225,51 +225,47 @@ def test_patch_for_all_tests_is_found_unless_they_may_be_changed(grants: Grants,
     assert ("fixture-overridden" in signs(conftest_with(PATCHED_FOR_ALL), grants=grants)) is is_found
 
 
+DECLARING = """
+def pytest_addoption(parser):
+    'Options of the tests.'
+    group = parser.getgroup("shop")
+    group.addoption("--slow", action="store_true")
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes long")
+
+def pytest_report_header(config):
+    return "shop"
+"""
+OBSERVING = """
+def pytest_collection_modifyitems(config, items):
+    items.sort(key=lambda item: item.name)
+    for item in items:
+        if "slow" in item.keywords and not config.getoption("--slow"):
+            item.add_marker(pytest.mark.skip(reason="slow"))
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    report.sections.append(("shown", "text"))
+    return report
+"""
+
+
 def test_observing_hooks_are_allowed_with_permission() -> None:
-    code = textwrap.dedent("""
-        def pytest_addoption(parser):
-            parser.addoption("--slow", action="store_true")
-
-        def pytest_configure(config):
-            config.addinivalue_line("markers", "slow: takes long")
-
-        def pytest_collection_modifyitems(config, items):
-            items.sort(key=lambda item: item.name)
-            for item in items:
-                if "slow" in item.keywords and not config.getoption("--slow"):
-                    item.add_marker(pytest.mark.skip(reason="slow"))
-
-        @pytest.hookimpl(wrapper=True)
-        def pytest_runtest_makereport(item, call):
-            report = yield
-            report.sections.append(("shown", "text"))
-            return report
-        """)
-    assert signals(conftest_with(code), grants=GRANTED) == ()
+    assert signals(conftest_with(DECLARING + OBSERVING), grants=GRANTED) == ()
 
 
 @pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
 def test_hooks_that_only_declare_need_no_permission(grants: Grants) -> None:
-    code = textwrap.dedent("""
-        def pytest_addoption(parser):
-            'Options of the tests.'
-            group = parser.getgroup("shop")
-            group.addoption("--slow", action="store_true")
-
-        def pytest_configure(config):
-            config.addinivalue_line("markers", "slow: takes long")
-
-        def pytest_report_header(config):
-            return "shop"
-        """)
-    assert signals(conftest_with(code), grants=grants) == ()
+    assert signals(conftest_with(DECLARING), grants=grants) == ()
     for old, new in (
         ('"markers"', '"filterwarnings"'),
         ('action="store_true"', 'dest="keyword", default="not slow"'),
         ('return "shop"', 'return setattr(config.option, "keyword", "not slow")'),
         ("group =", "config.option.keyword = group ="),
     ):
-        assert signs(conftest_with(code.replace(old, new)), grants=grants), new
+        assert signs(conftest_with(DECLARING.replace(old, new)), grants=grants), new
 
 
 def test_fixture_that_overrides_one_of_protected_tests_is_found() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,25 +96,30 @@ TOOLS: dict[str, tuple[str, str, str, str | None]] = {
 }
 
 
+def running(tool: str) -> Grants:
+    """Return the permissions of a todo with a command that runs a tool."""
+    return Grants(todos=(TodoReach(todo_id="a", tools=(tool,)),))
+
+
 @pytest.mark.parametrize(("tool", "path", "text", "sign"), TOOLS.values(), ids=TOOLS)
 def test_configuration_of_a_tool_that_a_command_runs_needs_permission(
     tool: str, path: str, text: str, sign: str | None
 ) -> None:
-    todo, tree = TodoReach(todo_id="a", tools=(tool,)), {**TREE, path: text}
+    tree = {**TREE, path: text}
     change: dict[str, str | None] = {path: text.replace(', "F"', "")}
-    assert signs(change, tree=tree, grants=Grants(todos=(todo,))) == ({sign} if sign else set())
-    assert signs(change, tree=tree, grants=Grants(todos=(todo,), protected=())) == set()
+    assert signs(change, tree=tree, grants=running(tool)) == ({sign} if sign else set())
+    assert signs(change, tree=tree, grants=replace(running(tool), protected=())) == set()
 
 
 def test_targets_may_be_added_to_a_makefile_but_not_changed() -> None:
-    grants, tree = Grants(todos=(TodoReach(todo_id="a", tools=("make",)),)), {**TREE, "Makefile": MAKE}
+    grants, tree = running("make"), {**TREE, "Makefile": MAKE}
     assert signs({"Makefile": f"{MAKE}docs:\n\tmkdocs build\n"}, tree=tree, grants=grants) == set()
     for text in (MAKE.replace("\tpython", "\t-python"), MAKE.replace("check.py", "-c pass")):
         assert signs({"Makefile": text}, tree=tree, grants=grants) == {"configuration-narrowed"}
 
 
 def test_configuration_of_tools_that_a_makefile_runs_needs_permission() -> None:
-    grants = Grants(todos=(TodoReach(todo_id="a", tools=("make",)),))
+    grants = running("make")
     for text, wanted in (("lint:\n\truff check pkg\n", {"configuration-narrowed"}), (MAKE, set[str]())):
         tree = {**TREE, "Makefile": text, "pyproject.toml": RULES}
         change: dict[str, str | None] = {"pyproject.toml": RULES.replace(', "F"', "")}
@@ -136,7 +142,7 @@ def test_configuration_that_became_unreadable_is_a_change(tool: str, path: str, 
         "package.json": '{"scripts": {"a": "b"}}',
         "pyproject.toml": RULES,
     }
-    grants = Grants(todos=(TodoReach(todo_id="a", tools=(tool,)),))
+    grants = running(tool)
     assert "configuration-narrowed" in signs({path: text}, tree={**TREE, path: old[path]}, grants=grants)
 
 
@@ -151,7 +157,7 @@ def test_script_of_a_criterion_must_stay_able_to_fail() -> None:
 
 @pytest.mark.parametrize("comment", ["# noqa: F401", "# type: ignore[import]", "# pragma: no cover"])
 def test_change_of_nothing_but_comments_that_silence_a_tool_is_found(comment: str) -> None:
-    grants = Grants(todos=(TodoReach(todo_id="a", tools=("ruff",)),))
+    grants = running("ruff")
     tree = {**TREE, "pkg/a.py": "import os\n"}
     assert signs({"pkg/a.py": f"import os  {comment}\n"}, tree=tree, grants=grants) == {"finding-silenced"}
     for text in (f"import os\nimport re  {comment}\n", f"import os  {comment}\nimport re\n"):
