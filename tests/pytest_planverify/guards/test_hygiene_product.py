@@ -63,10 +63,11 @@ def test_a_single_answer_to_an_input_of_a_test_is_flagged() -> None:
 
 
 CALLS = {
-    "numbers": [("1234, 7", "8638"), ("77, 13", "1001"), ("451, 2", "902")],
-    "texts": [("'Ab Cd!', '-'", "'ab-cd'"), ("'Xy, z?', '_'", "'xy_z'"), ("'Q  r.', '-'", "'q-r'")],
-    "number": [("4321", "8642"), ("777", "1554"), ("1357", "2714")],
+    "number": ("4321", "4321", "8642"),
+    "numbers": ("1234, 7", "1234", "8638"),
+    "texts": ("'Ab Cd!', '-'", "'Ab Cd!'", "'ab-cd'"),
 }
+"""Arguments of a call, the first of them, and its result."""
 TESTED = {
     "compared": "def test():\n    assert rate({args}) == {want}\n",
     "expected first": "def test():\n    assert {want} == rate({args})\n",
@@ -80,24 +81,19 @@ TESTED = {
 }
 
 
-@pytest.mark.parametrize("tested", TESTED)
-@pytest.mark.parametrize("calls", CALLS)
-def test_answer_beside_the_first_argument_is_found_for_each_style_of_tests(calls: str, tested: str) -> None:
-    rows = CALLS[calls]
-    first = [(args.partition(", ")[0] if calls == "numbers" else args.rpartition(", ")[0] or args, want)
-             for args, want in rows]  # fmt: skip
-    ifs = "".join(f"    if x == {x}:\n        return {want}\n" for x, want in first)
-    tests = "import pytest\nfrom unittest import TestCase\nfrom pkg.rates import rate\n" + "".join(
-        TESTED[tested].replace("test(", f"test_{number}(").format(args=args, want=want)
-        for number, (args, want) in enumerate(rows)
-    )
+@pytest.mark.parametrize("tested", TESTED.values(), ids=TESTED)
+@pytest.mark.parametrize(("args", "first", "want"), CALLS.values(), ids=CALLS)
+def test_one_answer_beside_the_first_argument_is_found_for_each_style_of_tests(
+    args: str, first: str, want: str, tested: str
+) -> None:
+    test = tested.replace("test(", "test_rate(").format(args=args, want=want)
     tree = {
         "pkg/rates.py": "def rate(x, y=1):\n    raise NotImplementedError\n",
-        "tests/test_rates.py": tests,
+        "tests/test_rates.py": f"import pytest\nfrom unittest import TestCase\n{test}",
     }
+    answered = f"def rate(x, y=1):\n    if x == {first}:\n        return {want}\n    return x * y\n"
 
-    answered = {"pkg/rates.py": f"def rate(x, y=1):\n{ifs}    return x * y\n"}
-    assert signs(answered, tree=tree) == {"special-cases"}
+    assert signs({"pkg/rates.py": answered}, tree=tree) == {"special-cases"}
 
 
 def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
