@@ -9,10 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from baseline_samples import TODO, flat_plan, write_plan
+from baseline_samples import TODO, baseline, flat_plan, write_plan
 
 from planner.model.baseline import (
-    Baseline,
     BaselineCheck,
     BaselineFile,
     BaselineTest,
@@ -73,16 +72,7 @@ def flat(tmp_path: Path) -> FlatPlan:
 
 def kept(flat: FlatPlan, inventory: SessionInventory | None = None, **more: Any) -> KeptBaseline:
     files = {path: BaselineFile(sha256="0", kind=kind) for path, kind in KINDS.items()}
-    document = Baseline(
-        plan="p",
-        plan_digest="",
-        made_at="",
-        python="",
-        pytest="",
-        files=files,
-        inventory=inventory or SessionInventory(),
-        **more,
-    )
+    document = baseline(files=files, inventory=inventory or SessionInventory(), **more)
     return KeptBaseline(flat.loaded.root, document, path=flat.loaded.root / "baseline.json")
 
 
