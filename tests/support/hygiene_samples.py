@@ -103,7 +103,7 @@ def held(files: dict[str, str]) -> HeldFiles:
 
 
 def signals(
-    change: dict[str, str | None],
+    change: Mapping[str, str | None],
     *,
     grants: Grants = FORBIDDEN,
     tree: dict[str, str] | None = None,
@@ -121,17 +121,17 @@ def signals(
     return compare(held(before), held(now), kinds=kinds, grants=grants, is_red=is_red)
 
 
-def signs(change: dict[str, str | None], **keys: object) -> set[str]:
+def signs(change: Mapping[str, str | None], **keys: object) -> set[str]:
     return {signal.sign for signal in signals(change, **keys)}  # type: ignore[arg-type]
 
 
-def with_tests(old: str, new: str) -> dict[str, str | None]:
+def with_tests(old: str, new: str) -> dict[str, str]:
     """Return a change of the tests that replaces a part of their text."""
     text = textwrap.dedent(TESTS)
     assert old in text
     return {"tests/test_words.py": text.replace(old, new)}
 
 
-def product_with(added: str) -> dict[str, str | None]:
+def product_with(added: str) -> dict[str, str]:
     """Return a change of the product that adds code."""
     return {"pkg/words.py": textwrap.dedent(PRODUCT) + "\n\n" + textwrap.dedent(added)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -201,7 +202,7 @@ def test_permitted_todo_may_refactor_tests(old: str, new: str) -> None:
     assert signals(with_tests(old, new), grants=GRANTED) == ()
 
 
-def conftest_with(code: str) -> dict[str, str | None]:
+def conftest_with(code: str) -> dict[str, str]:
     return {"tests/conftest.py": f"{textwrap.dedent(CONFTEST)}\n\n{code}\n"}
 
 
@@ -275,11 +276,10 @@ def test_fixture_that_overrides_one_of_protected_tests_is_found() -> None:
     assert signs({"tests/unit/conftest.py": code}, grants=grants, tree=tree) == {"fixture-overridden"}
 
 
-def compared(change: dict[str, str | None], **more: Any) -> list[str]:
+def compared(change: dict[str, str], **more: Any) -> list[str]:
     """Return the signs of a change of the tree; ``more`` are arguments of the comparison."""
-    now = {path: text for path, text in {**TREE, **change}.items() if text is not None}
     kinds = {path: Judges().kind_of(path) for path in TREE}
-    return [each.sign for each in compare(held(TREE), held(now), kinds=kinds, **more)]
+    return [each.sign for each in compare(held(TREE), held({**TREE, **change}), kinds=kinds, **more)]
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_red_test_may_be_edited_but_not_removed_by_a_permitted_todo(sign: str, n
 
 def test_removed_test_file_is_found_but_not_a_moved_one() -> None:
     text = textwrap.dedent(TESTS)
-    gone: dict[str, str | None] = {"tests/test_words.py": None}
+    gone = {"tests/test_words.py": None}
     assert "judge-removed" in signs(gone, grants=OPEN)
     assert signs({**gone, "tests/unit/test_words.py": text}, grants=OPEN) == set()
     assert signs({**gone, "tests/unit/words.py": text}, grants=GRANTED) == set()
@@ -334,7 +334,7 @@ def test_deeply_nested_data_is_compared_as_text() -> None:
     depth = 100_000  # with the raised recursion limit, it overflowed the stack of the process
     text = '{"a":' * depth + "1" + "}" * depth
     tree = {**TREE, "tests/data/words.json": text}
-    change: dict[str, str | None] = {
+    change = {
         "tests/data/words.json": f'{{"b":1,{text[1:]}',
         "pkg/words.py": "X = {1: 2}\n",
     }
@@ -343,7 +343,7 @@ def test_deeply_nested_data_is_compared_as_text() -> None:
 
 def test_accepted_change_is_not_a_signal() -> None:
     change = with_tests(EQUAL, "assert parts")
-    digest = held({path: text or "" for path, text in change.items()}).digests()["tests/test_words.py"]
+    digest = held(change).digests()["tests/test_words.py"]
     assert compared(change, grants=FORBIDDEN)
     assert not compared(change, grants=FORBIDDEN, accepted=lambda path, content: content == digest)
 
@@ -365,7 +365,7 @@ def test_signal_is_attributed_to_the_affected_todo() -> None:
     assert violation.evidence.headline == "test_sign asserts something else (tests/test_words.py:12)"
 
 
-def of_red_tests(change: dict[str, str | None], tree: dict[str, str] | None = None) -> set[str]:
+def of_red_tests(change: Mapping[str, str | None], tree: dict[str, str] | None = None) -> set[str]:
     """Return the signs of a change by a todo that may change the tests, all of which failed before."""
     return signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True)
 
@@ -407,7 +407,7 @@ def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
     checked = SIGN_TEST.replace(EQUAL, f"{EQUAL}\n    same(1, 1)")
     text = textwrap.dedent(TESTS).replace(SIGN_TEST, helper + checked)
     tree = {**TREE, "tests/test_words.py": text}
-    lost: dict[str, str | None] = {"tests/test_words.py": text.replace(f"    {EQUAL}\n", "")}
+    lost = {"tests/test_words.py": text.replace(f"    {EQUAL}\n", "")}
     assert of_red_tests(lost, tree) == {"assertions-fewer"}
 
 
@@ -421,8 +421,7 @@ def test_comparison_with_a_whole_may_replace_checks_of_its_parts() -> None:
         "len(show()) == 9": {"assertions-fewer"},
         "'3 pens\\n1 ink\\nTotal 9' in show()": {"assertions-fewer"},
     }.items():
-        change: dict[str, str | None] = {"tests/test_show.py": f"def test_show():\n    assert {one}\n"}
-        assert of_red_tests(change, tree) == wanted
+        assert of_red_tests({"tests/test_show.py": f"def test_show():\n    assert {one}\n"}, tree) == wanted
 
 
 def test_a_wider_exception_is_less_for_a_failed_test() -> None:
@@ -446,9 +445,7 @@ def test_a_wider_exception_is_less_for_a_failed_test() -> None:
 def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: str) -> None:
     test = SIGN_TEST.replace("    assert len(parts) == 2\n", "")
     tree = {**TREE, "tests/test_words.py": textwrap.dedent(TESTS).replace(SIGN_TEST, test)}
-    change: dict[str, str | None] = {
-        "tests/test_words.py": tree["tests/test_words.py"].replace(EQUAL, f"assert {looser}")
-    }
+    change = {"tests/test_words.py": tree["tests/test_words.py"].replace(EQUAL, f"assert {looser}")}
     assert of_red_tests(change, tree) == {"assertions-fewer"}
 
 
@@ -465,7 +462,7 @@ def test_helper_of_failed_tests_may_not_assert_less() -> None:
         HELPER.replace("same", "equal"): set[str](),
         "def same(found, wanted):\n    assert list(found) == list(wanted)\n": set[str](),
     }.items():
-        change: dict[str, str | None] = {"tests/helpers.py": text}
+        change = {"tests/helpers.py": text}
         assert of_red_tests(change, tree) == wanted
         assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: False) == set()
 
@@ -505,8 +502,7 @@ def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
         table.replace(", ('  x ', 'X')", ""): {"assertions-fewer"},
         split.replace("== 'X'", "== 'Y'"): {"assertions-fewer"},
     }.items():
-        change: dict[str, str | None] = {"tests/test_title.py": text}
-        assert of_red_tests(change, tree) == wanted
+        assert of_red_tests({"tests/test_title.py": text}, tree) == wanted
 
 
 def test_a_failed_test_that_asks_a_function_of_its_own_file_asserts_nothing() -> None:
@@ -533,5 +529,4 @@ def test_tests_may_be_merged_into_one_with_as_many_cases() -> None:
         )
         text = textwrap.dedent(TESTS)
         tree = {**TREE, "tests/test_words.py": text.replace(one, two)}
-        change: dict[str, str | None] = {"tests/test_words.py": text.replace(one, merged)}
-        assert of_red_tests(change, tree) == wanted
+        assert of_red_tests({"tests/test_words.py": text.replace(one, merged)}, tree) == wanted

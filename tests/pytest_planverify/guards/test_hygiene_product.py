@@ -44,7 +44,7 @@ def test_honest_product_code_is_not_flagged(code: str) -> None:
 def test_code_from_before_the_baseline_is_not_a_signal(sign: str, code: str) -> None:
     before = textwrap.dedent(PRODUCT) + "\n\n" + code + "\n"
     tree = {"pkg/__init__.py": "", "pkg/words.py": before}
-    moved: dict[str, str | None] = {"pkg/words.py": None, "pkg/moved.py": "X_OF_IT = 1\n" + before}
+    moved = {"pkg/words.py": None, "pkg/moved.py": "X_OF_IT = 1\n" + before}
     assert signals({"pkg/words.py": before + "\n\nMORE = 1\n"}, tree=tree) == ()
     assert signals(moved, tree=tree) == ()
 
@@ -316,7 +316,7 @@ def test_answers_of_tests_are_found_in_any_form(
     ],
     ids=["enum", "packed", "json", "table of text", "commas", "lower case", "arithmetic", "digests"],
 )
-def test_answers_of_tests_are_found_in_disguise(change: dict[str, str | None]) -> None:
+def test_answers_of_tests_are_found_in_disguise(change: dict[str, str]) -> None:
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
     assert signs(change, tree=tree) == {"special-cases"}
 

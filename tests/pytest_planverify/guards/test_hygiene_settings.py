@@ -41,7 +41,7 @@ LET_BE = {
 }
 
 
-def configured(options: str) -> dict[str, str | None]:
+def configured(options: str) -> dict[str, str]:
     """Return a change of the configuration of pytest."""
     folders = "" if "testpaths" in options else 'testpaths = ["tests"]\n'
     return {"pyproject.toml": f"{SECTION}{folders}{options}\n"}
@@ -62,10 +62,7 @@ def test_configuration_that_selects_the_same_tests_is_not_flagged(options: str) 
 
 def test_configuration_files_are_compared_by_precedence() -> None:
     assert "configuration-narrowed" in signs({"pytest.ini": "[pytest]\naddopts = -k nothing\n"})
-    moved: dict[str, str | None] = {
-        "pyproject.toml": HEAD,
-        "pytest.ini": "[pytest]\ntestpaths = tests\naddopts = -ra\n",
-    }
+    moved = {"pyproject.toml": HEAD, "pytest.ini": "[pytest]\ntestpaths = tests\naddopts = -ra\n"}
     assert signals(moved) == ()
     assert "judge-unreadable" in signs({"pytest.ini": "no section\n"})
     old: dict[str, str] = {**TREE, "tox.ini": "[pytest]\nxfail_strict = true\n", "pyproject.toml": HEAD}
@@ -106,7 +103,7 @@ def test_configuration_of_a_tool_that_a_command_runs_needs_permission(
     tool: str, path: str, text: str, sign: str | None
 ) -> None:
     tree = {**TREE, path: text}
-    change: dict[str, str | None] = {path: text.replace(', "F"', "")}
+    change = {path: text.replace(', "F"', "")}
     assert signs(change, tree=tree, grants=running(tool)) == ({sign} if sign else set())
     assert signs(change, tree=tree, grants=replace(running(tool), protected=())) == set()
 
@@ -122,7 +119,7 @@ def test_configuration_of_tools_that_a_makefile_runs_needs_permission() -> None:
     grants = running("make")
     for text, wanted in (("lint:\n\truff check pkg\n", {"configuration-narrowed"}), (MAKE, set[str]())):
         tree = {**TREE, "Makefile": text, "pyproject.toml": RULES}
-        change: dict[str, str | None] = {"pyproject.toml": RULES.replace(', "F"', "")}
+        change = {"pyproject.toml": RULES.replace(', "F"', "")}
         assert signs(change, tree=tree, grants=grants) == wanted
 
 
