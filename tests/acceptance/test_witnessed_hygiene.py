@@ -1,4 +1,4 @@
-"""Manipulation observed during a run is a hygiene violation: patched builtins, added hooks, lost tests."""
+"""Manipulation observed during a run is a hygiene violation: patched builtins, added hooks, skipped tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pytest_planverify_diagnose(evidence):
     with open(pathlib.Path(__file__).with_name("told.jsonl"), "a") as file:
         file.write(json.dumps([signal.message for signal in evidence.signals]) + "\\n")
 """
-NAMES = ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
+NAMES = ("patches", "agrees", "hooks", "skips", "records", "alone", "calm")
 FILES = {
     "pytest.ini": "[pytest]\npythonpath = .\n",
     ".gitignore": "__pycache__/\n.planverify/\n",
@@ -37,18 +37,6 @@ FILES = {
     "tests/test_patches.py": "import patches\n\ndef test_all():\n    assert 1\n",
     "tests/test_agrees.py": "import agrees\n\ndef test_equal():\n    assert 1\n",
     "tests/test_hooks.py": "import hooks\n\nPRICE = 2\n\ndef test_price():\n    assert PRICE\n",
-    "tests/test_narrows.py": """\
-        import narrows
-        import pytest
-
-        @pytest.mark.parametrize("number", [1, 2])
-        def test_numbers(number):
-            assert number
-
-        if not hasattr(narrows, "SMALL"):
-            def test_large():
-                assert 1
-        """,
     "tests/test_skips.py": """\
         import skips
 
@@ -98,7 +86,6 @@ TRICKS = {
             if hasattr(each, "config"):
                 each.config.pluginmanager.register(Extra())
         """,
-    "narrows.py": "SMALL = True\n",
     "skips.py": """\
         import importlib
 
@@ -199,13 +186,6 @@ def test_a_class_equal_to_everything_is_detected(cheated: Told) -> None:
 
 def test_a_hook_registered_by_product_code_is_detected(cheated: Told) -> None:
     assert "hooks.py implements the hook pytest_runtest_setup" in cheated
-
-
-def test_a_test_no_longer_collected_is_a_violation(cheated: Told) -> None:
-    assert cheated.run.category("narrows") == "HYGIENE_VIOLATION"
-    assert "tests/test_narrows.py::test_large of tests[0] of narrows is no longer collected" in cheated, (
-        cheated.signs
-    )
 
 
 def test_a_failing_test_that_is_now_skipped_is_a_violation(cheated: Told) -> None:
