@@ -1,4 +1,4 @@
-"""Manipulation observed during a run is a hygiene violation: patched builtins, added hooks, skipped tests."""
+"""Manipulation observed during a run is a hygiene violation: patched builtins, added hooks, new skips."""
 
 from __future__ import annotations
 
