@@ -200,7 +200,7 @@ class Failure(ReadValue):
 
     @property
     def blamed(self) -> str | None:
-        """What is at fault, as people call it: the owner, or a change that a guard refuses."""
+        """The culprit in words: the owner, or a change that a guard refuses; ``None`` if unknown."""
         if self.owner in (None, Owner.UNKNOWN):
             return None
         if self.category in (Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION):

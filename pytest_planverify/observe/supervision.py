@@ -85,7 +85,7 @@ class SoftLimits:
 
     @property
     def is_testing(self) -> bool:
-        """Whether the body of a test is running."""
+        """Return whether the body of a test is running."""
         return self._item is not None
 
     def listen(self, seconds: float) -> bool:
