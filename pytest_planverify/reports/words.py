@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.brief.instructions import asks_for_work
 from planner.catalog.tables import load_table
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from planner.text.display import counted
@@ -116,6 +115,8 @@ def facts_of(failure: Failure | None) -> dict[str, str]:
     """
     if failure is None:
         return {}
+    from planner.brief.instructions import asks_for_work  # late: a run without failures does not need it
+
     known = (
         f"the {failure.blamed} is at fault" if failure.blamed else "owner unknown" if failure.owner else "",
         "" if failure.confidence is None else f"{failure.confidence:.0%} sure",
