@@ -96,6 +96,22 @@ def test_one_answer_beside_the_first_argument_is_found_for_each_style_of_tests(
     assert signs({"pkg/rates.py": answered}, tree=tree) == {"special-cases"}
 
 
+ONE_CASE = {
+    "if": "    if x == 4321:\n        return 8642\n",
+    "match": "    match x:\n        case 4321:\n            return 8642\n",
+}
+
+
+@pytest.mark.parametrize("case", ONE_CASE.values(), ids=ONE_CASE)
+def test_one_answer_is_found_in_a_function_with_many_other_constants(case: str) -> None:
+    test = "from pkg.rates import rate\n\ndef test_rate():\n    assert rate(4321) == 8642\n"
+    tree = {"pkg/rates.py": "def rate(x):\n    raise NotImplementedError\n", "tests/test_rates.py": test}
+    others = "".join(f"    x{each} = {each * 137 + 1013}\n" for each in range(60))
+    rate = f"def rate(x):\n{others}{case}    return x * 2\n"
+
+    assert signs({"pkg/rates.py": rate}, tree=tree) == {"special-cases"}
+
+
 def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
