@@ -190,9 +190,10 @@ def _run(
 
     tell = show_tree if settings.collect_only else conclude
     status = tell(facts, runs, interrupted=interrupted)
-    # When all is said, as pytest does it: that may take minutes.
-    for old in {each for run in runs for record in run.result.records for each in record.old_folders}:
-        atexit.register(cleanup_numbered_dir, *old)
+    records = (record for run in runs for record in run.result.records)
+    old = {place: how for record in records for place, how in record.old_folders.items()}
+    for place, how in old.items():  # when all is said, as pytest does it: that may take minutes
+        atexit.register(cleanup_numbered_dir, *place, *how)
     return status
 
 

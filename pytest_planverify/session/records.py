@@ -18,13 +18,6 @@ RawEvidence = dict[str, Any]
 FunctionKey = tuple[str, int, str]
 """Path, first line and qualified name of a function."""
 
-OldFolders = tuple[Path, str, int, float]
-"""Temporary folders of earlier sessions, in the arguments of pytest's ``cleanup_numbered_dir``.
-
-The folder that they are in, the prefix of their names, how many to keep, and the time before which a lock
-is taken for dead, in seconds since the epoch.
-"""
-
 PROVING = ("passed", "xpassed")
 """Outcomes of tests that ran and passed."""
 GREEN = (*PROVING, "skipped", "xfailed")
@@ -148,7 +141,9 @@ class WorkerRecord:
         self.running: dict[str, RunningTest] = {}
         self.collecting: dict[str, str] = {}
         self.last_at = 0.0
-        self.old_folders: set[OldFolders] = set()
+        self.old_folders: dict[tuple[Path, str], tuple[int, float]] = {}
+        """By the place of temporary folders and the prefix of their names: how many to keep, and the
+        time before which a lock is dead, in seconds since the epoch."""
         self.inventories: list[Record] = []
         """Hooks and patches that influence verdicts, as reported by each process at its end."""
         self._numbers: dict[str, int] = {}
@@ -238,7 +233,7 @@ class WorkerRecord:
                 self.files_read = record
             case "old_folders":
                 place = Path(record["root"]), str(record["prefix"])
-                self.old_folders.add((*place, int(record["keep"]), float(record["dead"])))
+                self.old_folders[place] = int(record["keep"]), float(record["dead"])
             case "executed":
                 # A worker describes each function once, in the record of the first test that executes it.
                 for number, (path, line, name) in record["functions"].items():
