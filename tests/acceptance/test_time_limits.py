@@ -84,8 +84,8 @@ FILES = {
 @pytest.mark.parametrize(
     ("middle", "options", "budget"),
     [
-        ("pytest test_slow.py", (), {"wall_seconds": 4}),
-        ("python slow.py", (), {"wall_seconds": 4}),
+        ("pytest test_slow.py", (), {"wall_seconds": 8}),
+        ("python slow.py", (), {"wall_seconds": 8}),
         ("pytest test_large_child.py", ("--planverify-isolate",), {"memory_mb": 250}),
         ("pytest test_large_child.py", ("-p", "xdist.plugin", "-n", "2"), {"memory_mb": 300}),
     ],
