@@ -84,7 +84,7 @@ def bench(
 
 
 forked_and_cold = pytest.mark.parametrize("bench", ["forked", "cold"], indirect=True)
-SHORT = 0.5
+SHORT = 1.0
 """A time limit in seconds, for tests that do not end."""
 
 
