@@ -90,8 +90,7 @@ def forked(
 ) -> Ran:
     """Run `planner` or `planverify` in a fork, which saves the import; other tests start the real ones.
 
-    Only for commands of `planverify` that start no pytest. ``env`` adds variables; ``merged`` writes
-    errors to the output.
+    The command is killed after two minutes. ``env`` adds variables; ``merged`` writes errors to the output.
     """
     main = importlib.import_module(MODULES[program]).main
     with ExitStack() as stack:
