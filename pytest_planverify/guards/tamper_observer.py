@@ -16,7 +16,8 @@ import sys
 import sysconfig
 import unittest
 from functools import cache, partial
-from operator import is_
+from itertools import chain
+from operator import attrgetter, is_
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -96,8 +97,10 @@ _MARKS = "pytest.mark"
 # Bound before project code can replace these builtins, which are watched themselves: a replaced all() could
 # hide its own replacement.
 _all: Callable[[Iterable[object]], bool] = all
-_map: Callable[..., Iterable[object]] = map
+_map: Callable[..., Iterable[Any]] = map
 _len = len
+_chain = chain.from_iterable
+_parts_of = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
 class _Namespace:
@@ -107,7 +110,7 @@ class _Namespace:
     stored and compared, too.
     """
 
-    __slots__ = ("_functions", "_names", "_values", "label", "now")
+    __slots__ = ("_functions", "_names", "_parts", "_values", "label", "now")
 
     def __init__(self, label: str, now: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
         """Copy the values of the namespace ``now``: of all names, or only of ``names``.
@@ -117,29 +120,41 @@ class _Namespace:
         self.label, self.now, self._names = label, now, names
         self._values = self._read()
         self._functions = [
-            (function, function.__code__, function.__defaults__, function.__kwdefaults__)
+            function
             for each in self._values.values()
             if isinstance(function := _innermost_function(each), FunctionType)
         ]
+        self._parts = list(_chain(_map(_parts_of, self._functions)))
 
     def _read(self) -> dict[str, Any]:
         return dict(self.now) if self._names is None else {name: self.now.get(name) for name in self._names}
 
+    def is_unchanged(self) -> bool:
+        """Decide the usual case, by identity and without a loop in Python.
+
+        There are hundreds of namespaces, and they are compared repeatedly.
+        """
+        now = self.now if self._names is None else self._read()
+        try:
+            return (
+                _len(now) == _len(self._values)
+                and _all(_map(is_, now.values(), self._values.values()))
+                and _all(_map(is_, _chain(_map(_parts_of, self._functions)), self._parts))
+            )
+        except RuntimeError:  # another thread has changed its size
+            return False
+
     def changes(self) -> Iterator[tuple[str, Any]]:
         """Yield changed names that can decide verdicts, with their current values."""
         now, before = self._read(), self._values
-        # The usual case, nothing changed, is decided by one pass of identity comparisons in C: there are
-        # many namespaces, and they are compared repeatedly.
-        if _len(now) != _len(before) or not _all(_map(is_, now.values(), before.values())):
-            for name, value in before.items():
-                if now.get(name) is not value and _decides(value):
-                    yield name, now.get(name)
-            for name in now.keys() - before.keys():
-                if self._overrides(name, now[name]):
-                    yield name, now[name]
-        for function, *parts in self._functions:
-            current = (function.__code__, function.__defaults__, function.__kwdefaults__)
-            if not _all(_map(is_, current, parts)):
+        for name, value in before.items():
+            if now.get(name) is not value and _decides(value):
+                yield name, now.get(name)
+        for name in now.keys() - before.keys():
+            if self._overrides(name, now[name]):
+                yield name, now[name]
+        for number, function in enumerate(self._functions):
+            if not _all(_map(is_, _parts_of(function), self._parts[3 * number : 3 * number + 3])):
                 yield f"{function.__name__}()", function
 
     def _overrides(self, name: str, value: object) -> bool:
@@ -179,7 +194,7 @@ class ObservedJudges:
             if sys.modules.get(name) is not module:
                 self._found[f"sys.modules[{name!r}]", ""] = None
         for space in self._spaces:
-            for name, value in space.changes():
+            for name, value in () if space.is_unchanged() else space.changes():
                 full, file = f"{space.label}.{name}", _file_of(value)
                 is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
                 is_harmless = is_harmless or full.startswith(mocked) or file.endswith(_LEGACY_PATH)
