@@ -130,9 +130,9 @@ class _Namespace:
         return dict(self.now) if self._names is None else {name: self.now.get(name) for name in self._names}
 
     def is_unchanged(self) -> bool:
-        """Decide the usual case, by identity and without a loop in Python.
+        """Return whether all values and functions are the initial ones, as usual; ``False`` if in doubt.
 
-        There are hundreds of namespaces, and they are compared repeatedly.
+        Without a loop in Python: there are hundreds of namespaces, and they are compared repeatedly.
         """
         now = self.now if self._names is None else self._read()
         try:
