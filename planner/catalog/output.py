@@ -27,6 +27,8 @@ MAX_OUTPUT = 60_000
 MAX_MESSAGE = 500
 """Limit in characters of a finding's message."""
 
+_LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
+"""A line that is cut: what a pattern takes from it is shown to people and kept in outcomes."""
 _MILD = frozenset({"warning", "warn", "information", "info", "style", "note", "hint"})
 """Severities below an error."""
 
@@ -36,7 +38,7 @@ def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
 
     If the tool's own format finds nothing, the generic one is tried.
     """
-    text = clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT)
+    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT))
     found = list(_read(tool.output, text)) or list(_read("generic", text))
     unique = list(dict.fromkeys(found))
     # The sort is stable: within errors and within warnings, the tool's own order stays.
@@ -79,7 +81,7 @@ def hidden_failures(tool: Tool, stdout: str, stderr: str) -> str | None:
 
 def _whole_text(stdout: str, stderr: str) -> str:
     # Not cut to a length: the summary that decides may be anywhere in the output.
-    return clean(f"{stdout}\n{stderr}")
+    return _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
 
 
 @cache

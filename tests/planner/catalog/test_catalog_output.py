@@ -72,6 +72,13 @@ def test_an_invalid_line_number_is_omitted() -> None:
     assert (finding.path, finding.line) == ("a.py", None)
 
 
+def test_no_part_of_a_very_long_line_is_reported_at_its_length() -> None:
+    tool, line = parse_command("flake8").tool, f"{'a' * 50_000}.py:1:1: E501 too long"
+    assert all(len(found.path or "") <= 2_000 for found in read_findings(tool, line, ""))
+    hidden = hidden_failures(parse_command("make test").tool, f"{'=' * 50_000} 1 failed {'=' * 50_000}", "")
+    assert len(hidden or "") <= 2_000
+
+
 @samples("success")
 def test_success_without_any_work_is_distinguished_from_success(sample: dict[str, Any]) -> None:
     reason = proves_nothing(parse_command(sample["command"]).tool, sample["output"], "")
