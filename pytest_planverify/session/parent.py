@@ -192,9 +192,15 @@ def _run(
     status = tell(facts, runs, interrupted=interrupted)
     records = (record for run in runs for record in run.result.records)
     old = {place: how for record in records for place, how in record.old_folders.items()}
-    for place, how in old.items():  # when all is said, as pytest does it: that may take minutes
-        atexit.register(cleanup_numbered_dir, *place, *how)
+    for place, how in old.items():
+        atexit.register(_remove_old_folders, *place, *how)  # when all is said, as it may take minutes
     return status
+
+
+def _remove_old_folders(root: Path, prefix: str, keep: int, dead: float) -> None:
+    """Remove temporary folders of earlier sessions, as pytest does at its end, until it is interrupted."""
+    with contextlib.suppress(KeyboardInterrupt, OSError):
+        cleanup_numbered_dir(root, prefix, keep, dead)
 
 
 def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:

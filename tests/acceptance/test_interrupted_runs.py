@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import signal
 import subprocess
@@ -142,3 +143,36 @@ def test_an_interrupt_during_plugin_import_prints_one_line(tmp_path: Path):
 
     assert process.returncode == 2, output
     assert output == "planverify: interrupted before anything was verified\n"
+
+
+SLOW_REMOVAL = """\
+import pathlib, shutil, time
+remove = shutil.rmtree
+def rmtree(path, *args, **options):
+    if "garbage" in str(path):
+        pathlib.Path("started").touch()
+        time.sleep(600)
+    remove(path, *args, **options)
+shutil.rmtree = rmtree
+"""
+
+
+def test_an_interrupt_while_old_temporary_folders_are_removed_changes_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(3):  # of four, with that of the run, pytest keeps three
+        (tmp_path / f"temporary/pytest-of-{getpass.getuser()}/pytest-{number}").mkdir(parents=True)
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path / "temporary"))
+    files = {"test_it.py": "def test_it(tmp_path): pass\n", "site/sitecustomize.py": SLOW_REMOVAL}
+    example = Example(tmp_path / "project", files)
+    monkeypatch.setenv("PYTHONPATH", str(example.root / "site"), prepend=os.pathsep)
+    example.plan(todo("it", "pytest test_it.py"))
+    mark = uuid.uuid4().hex
+    process = started(example, mark)
+
+    process.send_signal(signal.SIGINT)
+
+    run = ended(example, mark, process)
+    assert (run.exit_code, run.verdicts) == (0, {"it": "passed"}), str(run)
+    assert "Traceback" not in run.output
+    assert not run.left_running
