@@ -151,6 +151,9 @@ def test_module_may_import_and_read_the_environment_in_any_way(text: str, world:
     world.install({"heavy.py": text})
 
     world.preload("heavy")
+    __import__("heavy")
+
+    assert world.restarts == []
 
 
 @in_a_fork
