@@ -46,7 +46,6 @@ _REMOVAL_SCORE = 0.55
 """Score above which a changed function is taken for the one that removed the missing name."""
 
 _LONGEST_SUGGESTION = 600
-_EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
 _OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
 _OF_CODE = (*_OF_TESTS, EvidenceKind.COMMAND)
 _OF_RESULTS = (EvidenceKind.COMMAND, EvidenceKind.METRIC)
@@ -65,18 +64,18 @@ class Judged(NamedTuple):
     broken: tuple[str, ...]
     """Ids of rules that raised on this evidence, each with the exception's type."""
     is_of_changed_tests: bool
-    """An expectation of a test fails, and only tests were changed."""
+    """The rule names the product, but only tests were changed."""
 
     @property
     def owner(self) -> Owner:
         """The owner of the failure: the tests instead of the product, if only tests were changed."""
-        owner = self.hit.owner or self.rule.owner or self.rule.category.facts.usual_owner
-        return Owner.TEST if owner is Owner.PRODUCT and self.is_of_changed_tests else owner
+        return Owner.TEST if self.is_of_changed_tests else _owner(self.rule, self.hit)
 
     @property
     def category(self) -> Category:
         """The category; an expectation that only changed tests have is no specification of the product."""
-        return Category.TEST_REGRESSION if self.is_of_changed_tests else self.rule.category
+        is_expectation = self.is_of_changed_tests and self.rule.category is Category.SPEC_MISMATCH
+        return Category.TEST_REGRESSION if is_expectation else self.rule.category
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
@@ -91,11 +90,16 @@ def judge(evidence: Evidence) -> Judged:
     rule, hit, at = _first_match(case, broken)
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.has_error else 1.0)
     raw *= 1.0 if at is case else DEEPER
-    is_of_changed_tests = (
-        rule.category in _EXPECTATIONS and evidence.kind in _OF_CODE and case.is_of_changed_tests
-    )
+    is_of_product = _owner(rule, hit) is Owner.PRODUCT and evidence.kind in _OF_CODE
+    # A missing artifact is still to be written, whatever tests ask for it.
+    is_of_product = is_of_product and rule.category is not Category.ARTIFACT_MISSING
+    is_of_changed_tests = is_of_product and case.is_of_changed_tests
     raw = round(raw * (_ONLY_TESTS if is_of_changed_tests else 1.0), 3)
     return Judged(rule, hit, raw, case, at, tuple(broken), is_of_changed_tests)
+
+
+def _owner(rule: Rule, hit: Hit) -> Owner:
+    return hit.owner or rule.owner or rule.category.facts.usual_owner
 
 
 def _first_match(case: Case, broken: list[str]) -> tuple[Rule, Hit, Case]:
@@ -139,6 +143,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         # The failing assertion of a command's test shows what is wrong, not where.
         shows_other = owner is Owner.PRODUCT and case.evidence.kind in _OF_RESULTS
         shows_other = shows_other and (frame is None or frame.side is Side.TEST)
+        # A hang stands in what the test calls; its own frames are not known.
+        is_hang_by_tests = judged.is_of_changed_tests and not case.frames
         if hit.holder is not None and owner is Owner.PRODUCT:
             removals = (
                 each for each in candidates if each.hunk is not None and each.score > _REMOVAL_SCORE
@@ -149,7 +155,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
             location = location_of(first)
         elif shows_other and (change := _only_change(own)) is not None:
             location = change
-        elif owner is Owner.TEST and candidates and is_data(candidates[0].path):
+        elif owner is Owner.TEST and candidates and (is_data(candidates[0].path) or is_hang_by_tests):
             location = location_of(candidates[0])
         elif frame is not None:
             if owner is Owner.TEST and frame.side is Side.PRODUCT:  # the definition of what the test calls
@@ -180,7 +186,7 @@ def _only_change(candidates: Sequence[Candidate]) -> Location | None:
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
     """Return the second most likely category, with what the confidence leaves of 1, at most as much."""
     category = judged.rule.second
-    if judged.is_of_changed_tests and judged.rule.category is not Category.TEST_REGRESSION:
+    if judged.category is not judged.rule.category:
         category = judged.rule.category
     rest = round(min(confidence, 1 - confidence), 3)
     return RunnerUp(category=category, confidence=rest) if category is not None else None

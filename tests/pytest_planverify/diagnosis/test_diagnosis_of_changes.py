@@ -240,6 +240,37 @@ def test_an_unknown_option_or_setting_is_at_the_changed_line_of_the_settings(sai
     assert (found.category, found.location) == (C.ENVIRONMENT_ERROR, Location(path="pytest.ini", line=3))
 
 
+def test_timeout_after_a_change_of_tests_only_belongs_to_the_changed_test():
+    stack = (
+        'Current thread 0x1 (most recent call first):\n  File "/project/shop/cart.py", line 3 in total\n'
+    )
+    hunk = Hunk(
+        path="tests/helpers.py",
+        line=5,
+        function="all_carts",
+        added=1,
+        removed=1,
+        side=Side.TEST,
+        text="-a\n+b",
+    )
+    process = {"stack": stack, "timed_out": True}
+    hang = {
+        "timed_out": True,
+        "limit_seconds": 2,
+        "process": process,
+        "hunks": (hunk,),
+        "nodeid": f"{TEST_FILE}::test_total",
+    }
+
+    found = diagnose(seen(files=("tests/helpers.py",), **hang))
+    with_product = diagnose(seen(files=("tests/helpers.py", "shop/cart.py"), **hang))
+
+    assert (found.category, found.owner) == (C.TEST_TIMEOUT, Owner.TEST)
+    assert found.location == Location(path="tests/helpers.py", line=5, function="all_carts")
+    assert found.runner_up is None
+    assert with_product.owner is Owner.PRODUCT
+
+
 def test_timeout_in_a_product_thread_belongs_to_the_product():
     stack = (
         "Current thread 0x1 (most recent call first):\n"
