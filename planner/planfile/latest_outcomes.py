@@ -12,7 +12,7 @@ import shlex
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
@@ -56,7 +56,12 @@ PARENT = "parent"
 # The head of a record, matched without parsing the JSON of the line: most records are not needed, and to
 # parse all records of a large run takes seconds.
 _HEAD = re.compile(rb'\{"record": "(\w+)", "session": "((?:[^"\\]|\\.)*)", "at": ([0-9.]+)[,}]')
-_Record = TypeVar("_Record", bound=JournalRecord)
+_RECORDS: Mapping[str, type[JournalRecord]] = {
+    "run_started": JournalRunStarted,
+    "check_judged": CheckJudged,
+    "run_unexplained": RunUnexplained,
+    "run_finished": RunFinished,
+}
 
 
 @dataclass(slots=True)
@@ -144,39 +149,26 @@ def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
             if head is None or not line.endswith(b"\n"):  # foreign, or torn
                 continue
             kind, session = head[1].decode(), head[2].decode("utf-8", "replace")
+            record = None
+            # The code under test runs in the other sessions, and could report verdicts of its own.
+            if run is None or (session == PARENT and (not kinds or kind in kinds)):
+                with suppress(KeyError, ValidationError):
+                    record = _RECORDS[kind].model_validate_json(line)
             if run is None:
-                first = _parse_record(JournalRunStarted, line) if kind == "run_started" else None
-                if first is None or first.version > JOURNAL_VERSION or not first.verifies:
+                if not isinstance(record, JournalRunStarted) or record.version > JOURNAL_VERSION:
                     return None
-                if first.reference is None or first.reference.todo_list_id != plan_id:
+                if not record.verifies or not record.reference or record.reference.todo_list_id != plan_id:
                     return None
-                run = PastRun(folder, first)
+                run = PastRun(folder, record)
             with suppress(ValueError):  # two dots, in a forged line
                 run.last_at = max(run.last_at, float(head[3]))
-            if not kinds or kind in kinds:
-                _apply_record(run, kind, session, line)
+            if isinstance(record, CheckJudged):
+                run.add_verdict(record)
+            elif isinstance(record, RunFinished):
+                run.finished = record
+            elif isinstance(record, RunUnexplained):
+                run.unexplained = record.reason
     return run
-
-
-def _apply_record(run: PastRun, kind: str, session: str, line: bytes) -> None:
-    """Apply a record to the run."""
-    # The code under test runs in the other sessions, and could report verdicts of its own.
-    if session != PARENT:
-        return
-    if kind == "run_unexplained" and (unexplained := _parse_record(RunUnexplained, line)):
-        run.unexplained = unexplained.reason
-    elif kind == "run_finished" and (finished := _parse_record(RunFinished, line)):
-        run.finished = finished
-    elif kind == "check_judged" and (judged := _parse_record(CheckJudged, line)):
-        run.add_verdict(judged)
-
-
-def _parse_record(model: type[_Record], line: bytes) -> _Record | None:
-    """Parse a record; ``None`` if it is invalid."""
-    try:
-        return model.model_validate_json(line)
-    except ValidationError:
-        return None
 
 
 MOST_FILES = 20_000
@@ -224,23 +216,24 @@ def find_outcomes(
     """
     subs, plan_id, verify = subs or {}, loaded.plan.todo_list_id, verify_command(loaded)
     path = PlanFolder(loaded.root, plan_id).outcomes if given is None else given
-    shown = shown_path(path)
+
+    def message(problem: str) -> str:
+        return one_line(f"{shown_path(path)}: {problem}", limit=600)
+
     newest = next(past_runs(loaded.root, plan_id, "run_finished", "check_judged"), None)
     unfinished = newest if given is None and newest is not None and not newest.has_finished else None
     if not path.exists():
         if given is not None:
-            raise OutcomeFileError(f"{shown}: the file does not exist; run first: {verify}")
+            raise OutcomeFileError(message(f"the file does not exist; run first: {verify}"))
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
     reference = next((ref for ref in document.plans if ref.todo_list_id == plan_id), None)
     if reference is None:
         names = ", ".join(f"'{ref.todo_list_id}' ({ref.path})" for ref in document.plans[:5]) or "no plan"
-        problem = (
-            f"the outcomes are of {names}, not of '{plan_id}' ({shown_path(loaded.path)}); name the right "
-            f"file with --outcomes, or run: {verify}"
-        )
-        raise ForeignOutcomesError(one_line(f"{shown}: {problem}", limit=600))
+        problem = f"the outcomes are of {names}, not of '{plan_id}' ({shown_path(loaded.path)})"
+        remedy = f"name the right file with --outcomes, or run: {verify}"
+        raise ForeignOutcomesError(message(f"{problem}; {remedy}"))
     outcomes = [each for each in document.outcomes if each.plan in (None, plan_id)]
     plan_change, changed_todos = None, ()
     changed = reference.path if reference.digest != loaded.digest else None
@@ -254,13 +247,10 @@ def find_outcomes(
         # A todo that a changed one blocked may be free now.
         outcomes = [each for each in outcomes if each.todo_id in same and same >= {*each.blocked_by}]
         if not same:
-            problem = (
-                f"the outcomes are of another version of the plan: {changed} has changed; "
-                f"verify it: {verify}"
-            )
-            plan_change = one_line(f"{shown}: {problem}", limit=600)
+            problem = f"the outcomes are of another version of the plan: {changed} has changed"
+            plan_change = message(f"{problem}; verify it: {verify}")
     elif (problem := next(_misfits(document, loaded, subs), None)) is not None:
-        raise OutcomeFileError(one_line(f"{shown}: the outcome file cannot be used: {problem}", limit=600))
+        raise OutcomeFileError(message(f"the outcome file cannot be used: {problem}"))
     plans = [loaded.path, *(sub.path for sub in subs.values())]
     return FoundOutcomes(
         path=path,
