@@ -82,20 +82,18 @@ def judge_plan(
     faults += _policy(plan.metadata, confinement, tools_above)
     for index, todo in enumerate(plan.items):
         conventional = conventions.command(todo) if conventions and wants_convention(todo) else None
-        found, criteria[todo.id] = _judge_todo(todo, confinement, tools, conventional)
+        found, criteria[todo.id] = judge_todo(todo, confinement, tools, conventional)
         faults += ((("items", index, *place), problem) for place, problem in found)
     return faults, criteria
 
 
-def judge_todo(todo: Todo, root: Path) -> list[Found]:
-    """Check a single todo; dependencies are not checked."""
-    return _judge_todo(todo, Confinement(root), (), None)[0]
-
-
-def _judge_todo(
-    todo: Todo, confinement: Confinement | None, tools: tuple[ToolSpec, ...], conventional: str | None
+def judge_todo(
+    todo: Todo,
+    confinement: Confinement | None,
+    tools: tuple[ToolSpec, ...] = (),
+    conventional: str | None = None,
 ) -> tuple[list[Found], tuple[Criterion, ...]]:
-    """Return the faults, located within the todo, and the criteria.
+    """Check one todo without its dependencies; return its faults, located within it, and its criteria.
 
     ``conventional`` is the command by convention of a todo without criteria.
     """

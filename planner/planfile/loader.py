@@ -57,23 +57,48 @@ class LoadedPlan:
 
 
 def load_plan(
-    path: Path, *, boundary: Path | None = None, tools_above: tuple[ToolSpec, ...] | None = None
+    path: Path,
+    *,
+    text: str | None = None,
+    boundary: Path | None = None,
+    tools_above: tuple[ToolSpec, ...] | None = None,
 ) -> LoadedPlan:
-    """Load a plan file. Raises :class:`planner.errors.PlanFileError` with every fault of the file.
+    """Load a plan file, or a ``text`` as if ``path`` contained it: then no such file is read.
 
     The plan's ``root`` must lie in the file's folder or in ``boundary`` (default:
-    :func:`.discovery.plan_boundary`). ``tools_above`` are the tools of the plan above a sub-plan.
+    :func:`.discovery.plan_boundary`). ``tools_above`` are the tools of the plan above a sub-plan. Raises
+    :class:`planner.errors.PlanFileError` with every fault of the file.
     """
-    return _load(path, None, boundary, tools_above)
+    try:
+        # With lone surrogates, which decode() refuses with their position.
+        source = read_source(path) if text is None else decode(text.encode("utf-8", "surrogatepass"))
+        document = _document_of(source, path)
+        plan, is_valid = read_model(document, Plan)
+        # The last part may stay a link: the paths of the plan start at the folder of the link.
+        real = Path(os.path.realpath(path.parent)) / path.name
+        root = _root(plan, real, boundary, document)
+        tools = tools_under(plan.metadata, tools_above)
+        faults, criteria = judge_plan(plan, root, tools, tools_above)
+        _report(document, faults)
+        # Only now, so that one error has the faults of all steps.
+        if document.faults or not is_valid or root is None:
+            raise Refused("", document.faults)
+    except Refused as refused:
+        raise plan_file_error(shown_path(path), refused.faults) from None
+    return LoadedPlan(
+        plan=plan,
+        path=real,
+        root=root,
+        digest=source.digest,
+        criteria=criteria,
+        tools=tools,
+        document=document,
+    )
 
 
 def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> LoadedPlan:
-    """Load a plan from text, as if ``path`` contained it; no such file is read.
-
-    Raises :class:`planner.errors.PlanFileError` with every fault of the text.
-    """
-    # With lone surrogates, which decode() refuses with their position.
-    return _load(path, text.encode("utf-8", "surrogatepass"), boundary, None)
+    """Load a plan from text, like :func:`load_plan`."""
+    return load_plan(path, text=text, boundary=boundary)
 
 
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
@@ -111,36 +136,6 @@ def shown_path(path: Path) -> str:
         return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
     except (ValueError, OSError):  # another folder; or the current one was removed
         return str(path)
-
-
-def _load(
-    path: Path, data: bytes | None, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None
-) -> LoadedPlan:
-    """Run all steps on ``data``, or else on the content of the file."""
-    try:
-        source = read_source(path) if data is None else decode(data)
-        document = _document_of(source, path)
-        plan, is_valid = read_model(document, Plan)
-        # The last part may stay a link: the paths of the plan start at the folder of the link.
-        real = Path(os.path.realpath(path.parent)) / path.name
-        root = _root(plan, real, boundary, document)
-        tools = tools_under(plan.metadata, tools_above)
-        faults, criteria = judge_plan(plan, root, tools, tools_above)
-        _report(document, faults)
-        # Only now, so that one error has the faults of all steps.
-        if document.faults or not is_valid or root is None:
-            raise Refused("", document.faults)
-    except Refused as refused:
-        raise plan_file_error(shown_path(path), refused.faults) from None
-    return LoadedPlan(
-        plan=plan,
-        path=real,
-        root=root,
-        digest=source.digest,
-        criteria=criteria,
-        tools=tools,
-        document=document,
-    )
 
 
 def _document_of(source: Source, path: Path) -> Document:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import Evidence
     from planner.model.outcome import Failure, Outcome
-    from planner.planfile.loader import LoadedPlan
 
 LARGEST_REPORT = 8 * 1024 * 1024
 """Bytes."""
@@ -54,11 +53,14 @@ _OWN = (Side.PRODUCT, Side.TEST)
 _ID = re.compile(ID_PATTERN)
 
 
-def load_failure_context(loaded: LoadedPlan, outcome: Outcome, *, reports: Path) -> FailureContext:
-    """Return the context of an outcome's todo. ``reports`` is the top plan's root, with all reports."""
-    files = RootedFiles(loaded.root)
+def load_failure_context(outcome: Outcome, plan_id: str, *, root: Path, reports: Path) -> FailureContext:
+    """Return the context of an outcome of the top plan ``plan_id``.
+
+    ``root`` is the root of the plan with the todo, ``reports`` that of the top plan, with all reports.
+    """
+    files = RootedFiles(root)
     failure = deciding_failure(outcome)
-    report = _read_report(RootedFiles(reports), outcome, loaded.plan.todo_list_id)
+    report = _read_report(RootedFiles(reports), outcome, plan_id)
     evidence = report.evidence if report else ()
     excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
     return look_up(files, outcome.todo_id, failure, evidence).model_copy(

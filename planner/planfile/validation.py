@@ -16,7 +16,7 @@ from planner.lint import LINT_RULES, LintFacts, LintFinding, check
 from planner.lint.facts import made_by
 from planner.model.findings import PathKind, PlanFinding
 from planner.planfile.discovery import project_root
-from planner.planfile.loader import LoadedPlan, load_plan, load_plan_text, shown_path
+from planner.planfile.loader import LoadedPlan, load_plan, shown_path
 from planner.planfile.project_files import RootedFiles, is_below, source_files, walk
 from planner.policy.dependencies import reachable
 from planner.text.glob_patterns import is_glob, matches, plain
@@ -41,9 +41,7 @@ def validate_plan(
 
     Raises :class:`planner.errors.PlanFileError` if the plan cannot be loaded.
     """
-    if text is not None:
-        return _findings(load_plan_text(text, path, boundary=boundary))
-    return _findings(load_plan(path, boundary=boundary))
+    return _findings(load_plan(path, text=text, boundary=boundary))
 
 
 def validate_plan_tree(top: PlanTree) -> tuple[PlanFinding, ...]:

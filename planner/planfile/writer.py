@@ -28,7 +28,7 @@ from planner.errors import PlanFileError, PlannerError
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 from planner.planfile.document import Document, Node, Refused, Source, compose, read_source
-from planner.planfile.loader import LoadedPlan, load_plan_text, shown_path
+from planner.planfile.loader import LoadedPlan, load_plan, shown_path
 from planner.planfile.values import BOOLEANS, SHORTHANDS, anything, fields_by_key, model_in
 from planner.text.sanitizing import one_line
 
@@ -189,7 +189,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path) -> Rewritten:
         wanted = revised.model_copy(update={"root": os.path.relpath(root, folder)})
 
     def holds(text: str) -> bool:
-        found = load_plan_text(text, target)
+        found = load_plan(target, text=text)
         return found.root == Path(root) and found.plan == wanted and _same(plain(found.plan), plain(wanted))
 
     new = format_of(target)

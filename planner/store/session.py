@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from planner import engine
-from planner.errors import CommandSyntaxError, LogError, PlanFileError, PlannerError, RefusedEvent
+from planner.errors import LogError, PlanFileError, PlannerError, RefusedEvent
 from planner.model.events import (
     ApprovalGiven,
     PlanRevised,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from planner.model.outcome import FailureContext, Outcome
     from planner.model.plan import Plan
     from planner.planfile.loader import LoadedPlan
-    from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
 """Limit in bytes of the context of one failed outcome in the log."""
@@ -347,7 +346,7 @@ class EventCompleter:
         """Yield the violations of the rules of plan files by a todo, one line each."""
         from planner.planfile.checks import judge_todo
 
-        for place, fault in judge_todo(todo, self.tree.loaded.root):
+        for place, fault in judge_todo(todo, Confinement(self.tree.loaded.root))[0]:
             yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {fault}")
 
     def _refuse_faults(self, todo: Todo, before: Todo | None) -> None:
@@ -419,26 +418,12 @@ class EventCompleter:
 
     def context(self, outcome: Outcome, state: State) -> FailureContext | None:
         """Return evidence and source excerpts for a failed outcome; ``None`` if its todo is unknown."""
-        record = state.records.get(outcome.todo_id)
-        if record is None:
+        if outcome.todo_id not in state.records:
             return None
         from planner.planfile.source_excerpts import load_failure_context
-        from planner.policy.criteria import criteria_of
 
-        top, owner = self.tree.loaded, self._tree_of(outcome.todo_id)[0].loaded
-        # As the run has revised it, under the qualified id by which outcomes name it.
-        todo = record.todo.model_copy(update={"id": outcome.todo_id})
-        criteria: tuple[Criterion, ...] = ()
-        with contextlib.suppress(CommandSyntaxError):
-            criteria = criteria_of(todo, None)
-        part = replace(
-            top,
-            root=owner.root,
-            plan=top.plan.model_copy(update={"items": (todo,)}),
-            # The todo itself may declare no criterion: those found by convention are known per file.
-            criteria={todo.id: criteria or owner.criteria.get(todo.id.rpartition(SEPARATOR)[2], ())},
-        )
-        context = load_failure_context(part, outcome, reports=top.root)
+        top, root = self.tree.loaded, self._tree_of(outcome.todo_id)[0].loaded.root
+        context = load_failure_context(outcome, top.plan.todo_list_id, root=root, reports=top.root)
         # Limit the size of the line in the log: drop the evidence first, then the source excerpts.
         for dropped in ("evidence", "excerpts"):
             if len(context.model_dump_json(exclude_none=True)) <= MAX_CONTEXT_BYTES:

@@ -487,7 +487,7 @@ def test_a_command_is_never_truncated() -> None:
 def test_the_brief_of_a_real_project_fits_into_the_default_budget(tmp_path: Path) -> None:
     plan = samples.project(tmp_path)
     seen = outcome()
-    context = load_failure_context(plan, seen, reports=plan.root)
+    context = load_failure_context(seen, plan.plan.todo_list_id, root=plan.root, reports=plan.root)
     todo = plan.plan.todo("t1")
     page = write_brief(plan.plan, todo, seen, context, rerun=RERUN, worker=todo)
     assert len(page) <= 3200

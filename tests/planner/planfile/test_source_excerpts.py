@@ -40,7 +40,7 @@ def write_report(plan: LoadedPlan, written: FailureReport) -> None:
 
 
 def context(plan: LoadedPlan, seen: Outcome | None = None) -> FailureContext:
-    return load_failure_context(plan, seen or outcome(), reports=plan.root)
+    return load_failure_context(seen or outcome(), PLAN_ID, root=plan.root, reports=plan.root)
 
 
 def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[str, int, int]]:
@@ -198,11 +198,10 @@ def test_a_large_file_is_read_only_partly_and_no_file_twice(
 def test_the_reports_of_a_sub_plan_are_below_the_root_of_the_top_plan(tmp_path: Path) -> None:
     sub = tmp_path / "sub"
     sub.mkdir()
-    plan = project(sub)
+    project(sub)
     written = report(todo=ReportedTodo(id="phase/t1"))
     (tmp_path / "diagnostics").mkdir()
     path = tmp_path / "diagnostics/phase__t1_failure_report.json"
     path.write_text(written.model_dump_json())
-    assert plan.plan.todo_list_id == PLAN_ID
-    found = load_failure_context(plan, outcome(todo_id="phase/t1"), reports=tmp_path)
+    found = load_failure_context(outcome(todo_id="phase/t1"), PLAN_ID, root=sub, reports=tmp_path)
     assert found.report_path == "diagnostics/phase__t1_failure_report.json"
