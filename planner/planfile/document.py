@@ -179,8 +179,9 @@ class Place(NamedTuple):
 class Document:
     """The nodes of a file, and the faults found so far."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, is_json: bool) -> None:
         self.source = source
+        self._is_json = is_json
         self.root: Node = cast("Any", yaml.MappingNode)(None, {}, yaml.Mark("", 0, 0, 0, None, 0))
         self.spelled: dict[int, dict[str, str]] = {}
         """The key used in the file by field name, for a mapping by the ``id`` of its node."""
@@ -189,6 +190,9 @@ class Document:
         self.faults: list[Fault] = []
         self._faulty: set[str] = set()
         self._said: set[tuple[int, str]] = set()
+        self._count = 0
+        self._known: set[int] = set()
+        """Ids of the nodes read so far: PyYAML returns the same object for each alias."""
 
     def find(self, loc: Loc) -> Place:
         """Return the position of a location."""
@@ -233,6 +237,67 @@ class Document:
             below and any(each.startswith(path) for each in self._faulty if each)
         )
 
+    def read(self, node: Any, path: str, depth: int = 1) -> None:
+        """Check a node of PyYAML, with aliases expanded, and make its value usable.
+
+        Raises :class:`Refused` beyond the limits.
+        """
+        at = node.start_mark.index
+        is_scalar = isinstance(node, yaml.ScalarNode)
+        # Long texts count more, so that aliases of one cannot exhaust the memory.
+        self._count += 1 + (len(node.value) >> 6 if is_scalar else 0)
+        if self._count > MAX_NODES:
+            raise self.refusal(at, _TOO_MANY)
+        if depth > MAX_DEPTH and not is_scalar:
+            raise self.refusal(at, _TOO_DEEP)
+        if id(node) not in self._known:
+            self._known.add(id(node))
+            if node.tag not in _TAGS:
+                shown = "!!" + node.tag.removeprefix(_TAG) if node.tag.startswith(_TAG) else node.tag
+                problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
+                raise self.refusal(at, problem, path)
+            if isinstance(node, yaml.MappingNode):
+                self.pairs[id(node)] = pairs = node.value
+                node.value = {}  # before anything in it is read, which may be itself
+                self._read_entries(node.value, pairs, path, depth)
+            elif is_scalar:
+                # `!!str 007` is text like "007", although no quotes are written.
+                node.style = node.style or ('"' if node.tag == _TAG + "str" else None)
+                if self._is_json and node.style:  # the composer has only seen "xxx", see _masked_json
+                    node.value = json.loads(self.source.text[at : node.end_mark.index])
+        if isinstance(node, yaml.SequenceNode):
+            for index, each in enumerate(node.value):
+                self.read(each, f"{path}[{index}]", depth + 1)
+        elif isinstance(node, yaml.MappingNode):
+            for key, (_, value) in cast("dict[str, tuple[Any, Any]]", node.value).items():
+                self.read(value, f"{path}.{key}".removeprefix("."), depth + 1)
+
+    def _read_entries(self, entries: dict[str, Any], pairs: Any, path: str, depth: int) -> None:
+        """Fill the entries of a mapping; own keys win over merged ones, and earlier over later ones."""
+        merged: list[Any] = []
+        for key, value in pairs:
+            at = key.start_mark.index
+            if not isinstance(key, yaml.ScalarNode):
+                self.mark(at, path, "a list or mapping cannot be a key; write a name")
+                continue
+            self.read(key, path)
+            name = str(key.value)
+            if name == "<<" and key.style is None:
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+            elif name in entries:
+                line, column = self.source.position(entries[name][0].start_mark.index)
+                problem = f"the key '{name}' is repeated (first at {line}:{column}); keep one"
+                self.mark(at, f"{path}.{name}".removeprefix("."), problem)
+            else:
+                entries[name] = key, value
+        for each in merged:
+            self.read(each, path, depth + 1)
+            if isinstance(each, yaml.MappingNode):
+                entries |= {name: held for name, held in each.value.items() if name not in entries}
+            else:
+                problem = "only a mapping can be merged with <<; name one, or a list of them"
+                self.mark(each.start_mark.index, path, problem)
+
 
 # -- composing -----------------------------------------------------------------------------------------
 
@@ -270,7 +335,7 @@ class _Loader(NodeBounds, _Base): ...  # in this order, to override the resolver
 
 def compose(source: Source, *, is_json: bool) -> Document:
     """Compose the nodes of a text. Raises :class:`Refused` if reading cannot continue."""
-    document = Document(source)
+    document = Document(source, is_json=is_json)
     text = source.text
     if is_json:
         text = _masked_json(document)
@@ -287,7 +352,7 @@ def compose(source: Source, *, is_json: bool) -> Document:
         loader.dispose()
     if root is None:
         raise document.refusal(0, "the file is empty, or contains only comments; write keys and values")
-    _NodeReader(document, is_json=is_json).read(root, "")
+    document.read(root, "")
     document.root = root
     return document
 
@@ -308,76 +373,6 @@ def _masked_json(document: Document) -> str:
     return _JSON_TOKEN.sub(
         lambda found: f'"{"x" * (len(found[0]) - 2)}"' if len(found[0]) > 1 else " ", text
     )
-
-
-class _NodeReader:
-    """Checks PyYAML's nodes, with aliases expanded, and makes their values usable."""
-
-    def __init__(self, document: Document, *, is_json: bool) -> None:
-        self._document = document
-        self._is_json = is_json
-        self._count = 0
-        self._known: set[int] = set()
-        """Ids of the nodes seen so far: PyYAML returns the same object for each alias."""
-
-    def read(self, node: Any, path: str, depth: int = 1) -> None:
-        """Read a list, mapping or scalar. Raises :class:`Refused` beyond the limits."""
-        refusal, at = self._document.refusal, node.start_mark.index
-        is_scalar = isinstance(node, yaml.ScalarNode)
-        # Long texts count more, so that aliases of one cannot exhaust the memory.
-        self._count += 1 + (len(node.value) >> 6 if is_scalar else 0)
-        if self._count > MAX_NODES:
-            raise refusal(at, _TOO_MANY)
-        if depth > MAX_DEPTH and not is_scalar:
-            raise refusal(at, _TOO_DEEP)
-        if id(node) not in self._known:
-            self._known.add(id(node))
-            if node.tag not in _TAGS:
-                shown = "!!" + node.tag.removeprefix(_TAG) if node.tag.startswith(_TAG) else node.tag
-                problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
-                raise refusal(at, problem, path)
-            if isinstance(node, yaml.MappingNode):
-                self._document.pairs[id(node)] = pairs = node.value
-                node.value = {}  # before anything in it is read, which may be itself
-                self._read_entries(node.value, pairs, path, depth)
-            elif is_scalar:
-                # `!!str 007` is text like "007", although no quotes are written.
-                node.style = node.style or ('"' if node.tag == _TAG + "str" else None)
-                if self._is_json and node.style:  # the composer has only seen "xxx", see _masked_json
-                    node.value = json.loads(self._document.source.text[at : node.end_mark.index])
-        if isinstance(node, yaml.SequenceNode):
-            for index, each in enumerate(node.value):
-                self.read(each, f"{path}[{index}]", depth + 1)
-        elif isinstance(node, yaml.MappingNode):
-            for key, (_, value) in cast("dict[str, tuple[Any, Any]]", node.value).items():
-                self.read(value, f"{path}.{key}".removeprefix("."), depth + 1)
-
-    def _read_entries(self, entries: dict[str, Any], pairs: Any, path: str, depth: int) -> None:
-        """Fill the entries of a mapping; own keys win over merged ones, and earlier over later ones."""
-        mark = self._document.mark
-        merged: list[Any] = []
-        for key, value in pairs:
-            at = key.start_mark.index
-            if not isinstance(key, yaml.ScalarNode):
-                mark(at, path, "a list or mapping cannot be a key; write a name")
-                continue
-            self.read(key, path)
-            name = str(key.value)
-            if name == "<<" and key.style is None:
-                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
-            elif name in entries:
-                line, column = self._document.source.position(entries[name][0].start_mark.index)
-                problem = f"the key '{name}' is repeated (first at {line}:{column}); keep one"
-                mark(at, f"{path}.{name}".removeprefix("."), problem)
-            else:
-                entries[name] = key, value
-        for each in merged:
-            self.read(each, path, depth + 1)
-            if isinstance(each, yaml.MappingNode):
-                entries |= {name: held for name, held in each.value.items() if name not in entries}
-            else:
-                problem = "only a mapping can be merged with <<; name one, or a list of them"
-                mark(each.start_mark.index, path, problem)
 
 
 def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from planner import engine
+from planner.engine.state import revised_plans
 from planner.errors import LogError, PlanFileError, PlannerError, RefusedEvent
 from planner.model.events import (
     ApprovalGiven,
@@ -26,10 +27,13 @@ from planner.model.events import (
 )
 from planner.model.past import PastRecords
 from planner.model.plan import Todo
+from planner.planfile.checks import judge_todo
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.loader import shown_path
+from planner.planfile.project_facts import configured_tools, repository_fingerprint
 from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, SubPlanNotFound, load_tree
+from planner.planfile.versions import plans_beside, refuse_other_plan
 from planner.store.chain import log_error, one_line
 from planner.store.run_log import RunLog, Step, log_to_continue, make_log_folder, without_secrets
 
@@ -82,8 +86,6 @@ def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy, **facts: Any
 
     ``facts`` are further fields of the event.
     """
-    from planner.planfile.project_facts import configured_tools
-
     tools = tuple(sorted(configured_tools(loaded.root)))
     given: dict[str, Any] = {"plan": loaded.plan, "digest": loaded.digest, "path": shown_path(loaded.path)}
     return PlanSubmitted(at=at, policy=policy.model_copy(update={"tools": tools}), **{**given, **facts})
@@ -120,8 +122,6 @@ class RunSession:
         tree = load_tree(settings.plan)
         path = settings.log or log_to_continue(tree.loaded)
         if settings.newest is not None:
-            from planner.planfile.versions import refuse_other_plan
-
             # Links are resolved, as two names of one file would overwrite it, too.
             for other, what in ((settings.plan, "the plan itself"), (path, "the log of the run")):
                 if os.path.realpath(settings.newest) == os.path.realpath(other):
@@ -202,9 +202,6 @@ class RunSession:
 
     def _write_newest(self, target: Path, state: State) -> list[str]:
         """Write the newest version of the plan; return a remark, once, while that fails."""
-        from planner.engine.state import revised_plans
-        from planner.planfile.versions import plans_beside
-
         # Versions only increase, so equal numbers mean equal plans.
         versions = tuple(part.version for part in state.parts.values())
         if versions == self._written:
@@ -248,8 +245,6 @@ class RunSession:
 
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the event that submits the plan, with all facts that decisions depend on."""
-        from planner.planfile.project_facts import repository_fingerprint
-
         loaded, given = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
         # Derived from plan and start time, not random, so that equal runs have equal logs.
@@ -344,8 +339,6 @@ class EventCompleter:
 
     def _faults(self, todo: Todo) -> Iterator[str]:
         """Yield the violations of the rules of plan files by a todo, one line each."""
-        from planner.planfile.checks import judge_todo
-
         for place, fault in judge_todo(todo, Confinement(self.tree.loaded.root))[0]:
             yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {fault}")
 
