@@ -32,7 +32,6 @@ from planner.policy.limits import tools_under
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from planner.errors import PlanFileError
     from planner.model.plan import ToolSpec
     from planner.policy.criteria import Criterion
 
@@ -111,13 +110,6 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
     except Refused:
         return None
     return plan if is_valid else None
-
-
-def fault_at(loaded: LoadedPlan, loc: Loc, problem: str) -> PlanFileError:
-    """Return the error for a fault that only shows in comparison with other files, with its position."""
-    place = loaded.document.find(loc)
-    fault = loaded.document.fault(place.start, place.path, problem)
-    return plan_file_error(shown_path(loaded.path), [fault])
 
 
 def plan_id_of(path: Path) -> str | None:

@@ -247,12 +247,11 @@ class ReadFile:
         return b"\0" in self.data[:8192]
 
 
-class RootedFiles:
+class RootedFiles(Confinement):
     """Reads regular files below one root, each once and up to a limit."""
 
     def __init__(self, root: Path) -> None:
-        self._root = os.path.realpath(root)
-        self._confinement = Confinement(root)
+        super().__init__(root)
         self._read = cache(self.read_once)
         self._guesses_left = MAX_GUESSES
 
@@ -262,7 +261,7 @@ class RootedFiles:
 
     def read_once(self, path: str, *, limit: int = LARGEST_READ) -> ReadFile | None:
         """Like :meth:`read`, without caching."""
-        if not path or self._confinement.fault(path) is not None:
+        if not path or self.fault(path) is not None:
             return None
         try:
             with open_regular(f"{self._root}/{path}") as stream:
@@ -275,7 +274,7 @@ class RootedFiles:
         """Return an existing path in the same folder that is similar to a missing one, or ``None``."""
         self._guesses_left -= 1
         folder, _, name = path.rpartition("/")
-        if self._guesses_left < 0 or self._confinement.fault(path) is not None:
+        if self._guesses_left < 0 or self.fault(path) is not None:
             return None
         try:
             # Limited, as each name is compared with the missing one.

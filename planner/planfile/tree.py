@@ -19,7 +19,8 @@ from planner.errors import PlanFileError, PlanTreeError
 from planner.model.base import qualified
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
 from planner.planfile.discovery import PLAN_ENDINGS, plan_boundary
-from planner.planfile.loader import LoadedPlan, fault_at, load_plan, plan_id_of
+from planner.planfile.document import plan_file_error
+from planner.planfile.loader import LoadedPlan, load_plan, plan_id_of, shown_path
 from planner.planfile.project_files import is_below
 
 if TYPE_CHECKING:
@@ -34,13 +35,11 @@ MAX_LEVELS = 3
 SEPARATOR = "/"
 """Separator of qualified ids; no id contains it."""
 
-
 FOLDERS = ("", "phases", "sub_plans", "plans")
 """Folders searched for a sub-project, below the folder of the plan."""
 
 MAX_FILES = 500
 """Limit of files opened to find an id."""
-
 
 _JUDGING_POLICY = {"flaky_retry", "network", "processes", "writes", "protected_files"}
 """Policy keys that verdicts depend on."""
@@ -125,8 +124,10 @@ class PlanTree:
             except SubPlanNotFound as unfound:
                 key = "sub_plan" if parent.sub_plan is not None else "sub_project_id"
                 ids = [todo.id for todo in self.loaded.plan.items]
-                loc = ("items", ids.index(parent.id), key) if parent.id in ids else ()
-                raise fault_at(self.loaded, loc, str(unfound)) from None
+                document = self.loaded.document
+                place = document.find(("items", ids.index(parent.id), key) if parent.id in ids else ())
+                fault = document.fault(place.start, place.path, str(unfound))
+                raise plan_file_error(shown_path(self.loaded.path), [fault]) from None
             known = self._children[parent.id] = PlanTree(loaded, self.boundary, prefix, above)
         return known
 

@@ -57,17 +57,12 @@ def chained(body: str, previous: str) -> tuple[str, str]:
     return f'{body}{_DIGEST_KEY}{digest}"}}', digest
 
 
-def body_of(text: str) -> str:
-    """Return a line without its digest: the part that :func:`chained` was given."""
-    return text[: text.rfind(_DIGEST_KEY)]
-
-
 def check_link(text: str, n: int, previous: str) -> str:
     """Return the digest of line ``n``. Raises :class:`planner.errors.LogError` if it breaks the chain."""
     if not text.startswith(f'{{"n":{n},'):
         raise LogError(f"line {n} is no line {n} of a log: lines were dropped, added or moved")
     # The whole line is compared, so that nothing can be hidden around the digest.
-    expected, digest = chained(body_of(text), previous)
+    expected, digest = chained(text[: text.rfind(_DIGEST_KEY)], previous)
     if text != expected:
         raise LogError(f"line {n} was changed, or the line before it: its digest does not fit")
     return digest

@@ -32,7 +32,7 @@ from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.project_facts import configured_tools, repository_fingerprint
 from planner.planfile.project_files import Confinement
-from planner.planfile.tree import SEPARATOR, PlanTree, SubPlanNotFound, load_tree
+from planner.planfile.tree import SEPARATOR, PlanTree, load_tree
 from planner.planfile.versions import plans_beside, refuse_other_plan
 from planner.store.chain import log_error, one_line
 from planner.store.run_log import RunLog, Step, log_to_continue, make_log_folder, without_secrets
@@ -356,45 +356,35 @@ class EventCompleter:
                 raise RefusedEvent("unfit-edit", problem, "correct the plan in the event")
 
     def _with_sub_plan(self, event: SubPlanLoaded, todo: Todo) -> SubPlanLoaded:
-        """Return the event with the sub-plan of ``todo``, or with the problems that prevent it."""
+        """Return the event with the sub-plan of ``todo``, or with the problems that prevent it.
+
+        The sub-plan is loaded from the file that the event or else the todo names.
+        """
         # Files may have been written since the tree was loaded.
         self.tree = PlanTree(self.tree.loaded, self.tree.boundary)
-        problems: tuple[str, ...] = ()
-        try:
-            sub = self._sub_plan(event, todo).loaded
-            if self.validates:
-                problems = problems_of(sub.path, self.tree.widest_boundary)
-        except PlanFileError as error:
-            problems = error.faults[:MAX_PROBLEMS]
-        except SubPlanNotFound as error:
-            problems = (str(error),)
-        else:
-            if not problems:
-                base = os.path.relpath(os.path.realpath(sub.root), os.path.realpath(self.tree.loaded.root))
-                facts = {"plan": sub.plan, "digest": sub.digest, "base": base.replace(os.sep, "/")}
-                return event.model_copy(update=facts)
-        return event.model_copy(update={"problems": problems})
-
-    def _sub_plan(self, event: SubPlanLoaded, todo: Todo) -> PlanTree:
-        """Return a todo's sub-plan, loaded from the file that the event or else the todo names.
-
-        Raises ``SubPlanNotFound``, or ``PlanFileError`` for an invalid file.
-        """
         tree, is_in_file = self._tree_of(event.todo_id)
-        if not is_in_file:
-            raise SubPlanNotFound(
-                f"the plan above '{event.todo_id}' is in no file; put the sub-plan itself into the event"
-            )
         changes: dict[str, Any] = {"id": event.todo_id.rpartition(SEPARATOR)[2]}
-        if event.path is not None:
+        problems: tuple[str, ...] = ()
+        if not is_in_file:
+            problem = f"the plan above '{event.todo_id}' is in no file"
+            problems = (f"{problem}; put the sub-plan itself into the event",)
+        elif event.path is not None:
+            changes |= {"sub_plan": event.path, "sub_project_id": None}
             # An event must not make the engine read a file outside of the project.
             if fault := Confinement(tree.loaded.root).fault(event.path):
-                raise SubPlanNotFound(fault)
-            changes |= {"sub_plan": event.path, "sub_project_id": None}
-        named = todo.model_copy(update=changes)
-        if named.sub_plan is None and named.sub_project_id is None:
-            raise SubPlanNotFound(f"'{event.todo_id}' names no sub-plan; put its path into the event")
-        return tree.child_of(named)
+                problems = (fault,)
+        elif todo.sub_plan is None and todo.sub_project_id is None:
+            problems = (f"'{event.todo_id}' names no sub-plan; put its path into the event",)
+        facts: dict[str, Any] = {}
+        if not problems:
+            try:
+                sub = tree.child_of(todo.model_copy(update=changes)).loaded
+                problems = problems_of(sub.path, self.tree.widest_boundary) if self.validates else ()
+                base = os.path.relpath(os.path.realpath(sub.root), os.path.realpath(self.tree.loaded.root))
+                facts = {"plan": sub.plan, "digest": sub.digest, "base": base.replace(os.sep, "/")}
+            except PlanFileError as error:
+                problems = error.faults[:MAX_PROBLEMS]
+        return event.model_copy(update={"problems": problems} if problems else facts)
 
     def _tree_of(self, todo_id: str) -> tuple[PlanTree, bool]:
         """Return the plan that contains a todo, and whether it has a file.
