@@ -60,12 +60,20 @@ def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as plain data for a file: text, numbers, lists and mappings, without defaults.
+    """Return a value as plain data for a file: text, numbers, lists and mappings.
 
-    An artifact with nothing but a path is its path, a float without fraction an integer.
+    Of a model, the fields that were set are written, by the keys of a file, with the extensions last. An
+    artifact with nothing but a path is its path, a float without fraction an integer.
     """
     if isinstance(value, Value):
-        fields = _fields(value)
+        fields: dict[str, Any] = {}
+        for name, info in type(value).model_fields.items():
+            held = getattr(value, name)
+            # A file with empty criteria is refused; leaving them out has the same meaning.
+            is_empty = isinstance(held, AcceptanceCriteria) and not held and not held.extensions
+            if name != "extensions" and name in value.model_fields_set and not is_empty:
+                fields[info.alias or name] = plain(held)
+        fields |= getattr(value, "extensions", {})
         return value.path if isinstance(value, ArtifactSpec) and fields.keys() == {"path"} else fields
     if isinstance(value, Enum):
         return value.value
@@ -77,20 +85,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     return value
-
-
-def _fields(value: Value) -> dict[str, Any]:
-    """Return the fields of a model that were set, by the keys of a file, with the extensions last."""
-    found: dict[str, Any] = {}
-    for name, info in type(value).model_fields.items():
-        held = getattr(value, name)
-        if name == "extensions" or name not in value.model_fields_set:
-            continue
-        if isinstance(held, AcceptanceCriteria) and not held and not held.extensions:
-            # A file with empty criteria is refused; leaving them out has the same meaning.
-            continue
-        found[info.alias or name] = plain(held)
-    return {**found, **getattr(value, "extensions", {})}
 
 
 # -- YAML text -----------------------------------------------------------------------------------------
@@ -393,22 +387,20 @@ class _TextEditor:
         # A removed key that has no text here was merged in with `<<`.
         if old.keys() - new.keys() - set(names):
             raise _CannotEdit
-        kept: list[_Change] = []
-        places: dict[str, int] = {}
-        for index, name in enumerate(names):
-            # What is in the text but not in the plan, such as empty criteria, stays as it is.
-            if name in new or name not in old:
-                places[name] = len(kept)
-                kept.append(_Change(index, name, old.get(name), new.get(name)))
-        added = 0
-        last = 0
+        # What is in the text but not in the plan, such as empty criteria, stays as it is.
+        changes = [
+            _Change(index, name, old.get(name), new.get(name))
+            for index, name in enumerate(names)
+            if name in new or name not in old
+        ]
+        behind = 0
         for key, value in new.items():
-            if key in places:
-                last = places[key] + 1
+            if key in names:
+                behind = 1 + next(at for at, change in enumerate(changes) if change.name == key)
             elif key not in old or not _same(old[key], value):
-                kept.insert(last + added, _Change(None, key, None, value))
-                added += 1
-        return kept
+                changes.insert(behind, _Change(None, key, None, value))
+                behind += 1
+        return changes
 
     def _entry(self, entry: _Entry, old: Any, new: Any, column: int) -> str:
         """Return the text of an entry with its new value, keeping as much of the old text as possible."""
