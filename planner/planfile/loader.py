@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.errors import PlannerError
 from planner.model.plan import Plan
 from planner.planfile.checks import judge_plan
 from planner.planfile.discovery import plan_boundary
@@ -28,6 +29,7 @@ from planner.planfile.document import (
 from planner.planfile.project_files import is_below, unusual_fault
 from planner.planfile.values import read_model
 from planner.policy.limits import tools_under
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -128,6 +130,11 @@ def shown_path(path: Path) -> str:
         return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
     except (ValueError, OSError):  # another folder; or the current one was removed
         return str(path)
+
+
+def file_error(path: Path, problem: str) -> PlannerError:
+    """Return the one-line error about a file of a plan as a whole."""
+    return PlannerError(one_line(f"{shown_path(path)}: {problem}", limit=1_000))
 
 
 def _document_of(source: Source, path: Path) -> Document:

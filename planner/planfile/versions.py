@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
 from planner.planfile.file_writer import OWNER_ONLY, create_file, is_stream, write_file
-from planner.planfile.loader import load_plan, plan_id_of, shown_path
+from planner.planfile.loader import file_error, load_plan, plan_id_of
 from planner.planfile.plan_folder import PLANS, PlanFolder, make_home
 from planner.planfile.writer import Rewritten, dump_plan, format_of, rewrite
 
@@ -44,10 +44,8 @@ def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
     if is_stream(target):
         if any(plans):
             parents = ", ".join(sorted(filter(None, plans)))
-            raise PlannerError(
-                f"{target}: the sub-plans of {parents} are revised, too, and cannot be written there; "
-                "name a file"
-            )
+            problem = f"the sub-plans of {parents} are revised, too, and cannot be written there"
+            raise file_error(target, f"{problem}; name a file")
         text = rewrite(tree.loaded, plans[""], target=tree.loaded.path)
         write_file(target, text.text)
         return (replace(text, path=target),)
@@ -68,7 +66,7 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
     parts = _parts(tree)
     unknown = next((within for within in plans if within not in parts), None)
     if unknown is not None:
-        raise PlannerError(f"{shown_path(tree.loaded.path)}: the sub-plan of '{unknown}' is in no file")
+        raise file_error(tree.loaded.path, f"the sub-plan of '{unknown}' is in no file")
     texts = tuple(
         rewrite(parts[within], plan, target=parts[within].path) for within, plan in sorted(plans.items())
     )
@@ -100,7 +98,7 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
     texts.append(rewrite(tree.loaded, plans.get("", tree.loaded.plan), target=target))
     own = {os.path.realpath(part.path) for part in parts.values()}
     if taken := next((each.path for each in texts if os.path.realpath(each.path) in own), None):
-        raise PlannerError(f"{shown_path(taken)}: this file belongs to the plan; name another")
+        raise file_error(taken, "this file belongs to the plan; name another")
     return tuple(reversed(texts))
 
 
@@ -122,10 +120,8 @@ def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
     """Return the plan with a parent's sub-plan set to another file."""
     name = os.path.normpath(os.path.join(os.path.relpath(os.path.realpath(path.parent), root), path.name))
     if name.startswith(os.pardir):
-        raise PlannerError(
-            f"{shown_path(path)}: the revised sub-plan of '{todo_id}' would be outside of {root}; "
-            f"name an output file inside it"
-        )
+        problem = f"the revised sub-plan of '{todo_id}' would be outside of {root}"
+        raise file_error(path, f"{problem}; name an output file inside it")
     items = tuple(
         todo.model_copy(update={"sub_plan": Path(name).as_posix()}) if todo.id == todo_id else todo
         for todo in plan.items
@@ -139,9 +135,7 @@ def refuse_other_plan(path: Path, plan_ids: set[str]) -> None:
         return
     if (path.is_file() and path.stat().st_size == 0) or plan_id_of(path) in plan_ids:
         return
-    raise PlannerError(
-        f"{shown_path(path)}: the file is not this plan, and is not replaced; name a new file"
-    )
+    raise file_error(path, "the file is not this plan, and is not replaced; name a new file")
 
 
 # -- versions ------------------------------------------------------------------------------------------
@@ -173,17 +167,15 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
                 # Code under test can forge a version, which must not replace a file that is no plan.
                 is_revised = _digest(held[each] or b"") == written and plan_id_of(each) is not None
                 if not is_revised and not force:
-                    raise PlannerError(
-                        f"{shown_path(each)}: was edited since it was revised; undo the edits by hand, or "
-                        "discard them with --force"
+                    problem = "was edited since it was revised"
+                    raise file_error(
+                        each, f"{problem}; undo the edits by hand, or discard them with --force"
                     )
             _replace_all({each: before for each, (before, _) in files.items()})
             version.unlink(missing_ok=True)
             return list(files), len(list(version.parent.glob("[0-9]*.json")))
-    raise PlannerError(
-        f"{shown_path(path)}: there is no previous version; only planner next --in-place and --output "
-        "keep one"
-    )
+    remedy = "only planner next --in-place and --output keep one"
+    raise file_error(path, f"there is no previous version; {remedy}")
 
 
 def _rank(version: Path) -> tuple[int, str]:
@@ -216,10 +208,8 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
             text = json.dumps({"version": 1, "plan": plan, "files": files}, indent=1)
             create_file(folder / f"{number:04d}.json", text + "\n", mode=OWNER_ONLY)
         except (OSError, PlannerError) as error:
-            raise PlannerError(
-                f"{shown_path(folder)}: the previous version cannot be kept: {error}; make the folder "
-                "writable"
-            ) from None
+            problem = f"the previous version cannot be kept: {error}; make the folder writable"
+            raise file_error(folder, problem) from None
         for each in kept[: max(len(kept) + 1 - MOST_VERSIONS, 0)]:
             each.unlink(missing_ok=True)
     _replace_all(new)
@@ -265,7 +255,7 @@ def _bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes() if path.is_file() else None
     except OSError as error:
-        raise PlannerError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
+        raise file_error(path, f"cannot be read: {error.strerror}") from None
 
 
 def _digest(text: bytes) -> str:

@@ -24,19 +24,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import yaml
 
-from planner.errors import PlanFileError, PlannerError
+from planner.errors import PlanFileError
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 from planner.planfile.document import Document, Node, Refused, Source, compose, read_source
-from planner.planfile.loader import LoadedPlan, load_plan, shown_path
+from planner.planfile.loader import LoadedPlan, file_error, load_plan
 from planner.planfile.values import BOOLEANS, SHORTHANDS, anything, fields_by_key, model_in
-from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TEXT = "tag:yaml.org,2002:str"
-_LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
 """Keys that identify an entry of a list, in order of preference."""
 
@@ -194,7 +192,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path) -> Rewritten:
             return edited
     text = dump_plan(wanted, format=new)
     if not holds(text):
-        raise _error(target, "the revised plan has a value that a plan file cannot have; remove it")
+        raise file_error(target, "the revised plan has a value that a plan file cannot have; remove it")
     return Rewritten(path=target, text=text, faithful=False)
 
 
@@ -211,9 +209,9 @@ def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
     try:
         source = read_source(loaded.path)
     except Refused as refused:
-        raise _error(loaded.path, str(refused)) from None
+        raise file_error(loaded.path, str(refused)) from None
     if source.digest != loaded.digest:
-        raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
+        raise file_error(loaded.path, "the plan has changed since it was loaded; run the command again")
     # Composed anew, with positions in a text that has only one kind of line end.
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text, faithful = source.text.replace(newline, "\n"), True
@@ -503,7 +501,3 @@ def _same(old: Any, new: Any) -> bool:
     """Return whether two plain values are written alike, except for the order of keys."""
     # In Python True == 1 == 1.0; in a file they differ.
     return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
-
-
-def _error(path: Path, problem: str) -> PlannerError:
-    return PlannerError(one_line(f"{shown_path(path)}: {problem}", limit=_LONGEST_MESSAGE))

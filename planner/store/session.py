@@ -29,7 +29,7 @@ from planner.model.past import PastRecords
 from planner.model.plan import Todo
 from planner.planfile.checks import judge_todo
 from planner.planfile.file_writer import replace_file, write_file
-from planner.planfile.loader import shown_path
+from planner.planfile.loader import file_error, shown_path
 from planner.planfile.project_facts import configured_tools, repository_fingerprint
 from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, load_tree
@@ -125,7 +125,7 @@ class RunSession:
             # Links are resolved, as two names of one file would overwrite it, too.
             for other, what in ((settings.plan, "the plan itself"), (path, "the log of the run")):
                 if os.path.realpath(settings.newest) == os.path.realpath(other):
-                    raise PlannerError(f"{shown_path(settings.newest)}: this is {what}; name another file")
+                    raise file_error(settings.newest, f"this is {what}; name another file")
             refuse_other_plan(settings.newest, {tree.loaded.plan.todo_list_id})
         session = cls(tree, settings, RunLog.append_to(path))
         try:
