@@ -220,7 +220,8 @@ def find_outcomes(
     def message(problem: str) -> str:
         return one_line(f"{shown_path(path)}: {problem}", limit=600)
 
-    newest = next(past_runs(loaded.root, plan_id, "run_finished", "check_judged"), None)
+    runs = past_runs(loaded.root, plan_id, "run_finished", "check_judged")
+    newest = next(runs, None)
     unfinished = newest if given is None and newest is not None and not newest.has_finished else None
     if not path.exists():
         if given is not None:
@@ -251,6 +252,10 @@ def find_outcomes(
             plan_change = message(f"{problem}; verify it: {verify}")
     elif (problem := next(_misfits(document, loaded, subs), None)) is not None:
         raise OutcomeFileError(message(f"the outcome file cannot be used: {problem}"))
+    # A single outcome, as a controller reports it, names no run.
+    run = newest if document.run.run_id else None
+    while run is not None and run.run_id != document.run.run_id:
+        run = next(runs, None)
     plans = [loaded.path, *(sub.path for sub in subs.values())]
     return FoundOutcomes(
         path=path,
@@ -258,7 +263,7 @@ def find_outcomes(
         document=document.model_copy(update={"plans": (reference,), "outcomes": tuple(outcomes)}),
         plan_change=plan_change,
         changed_todos=changed_todos,
-        files=changed_files(loaded.root, plan_id, document.run.run_id, plans),
+        files=changed_files(loaded.root, run, plans),
         unfinished=unfinished,
     )
 
@@ -316,15 +321,12 @@ def _misfits(
             yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
 
 
-def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] = ()) -> ChangedFiles:
-    """Return the files changed since a run, without ``apart``.
+def changed_files(root: Path, run: PastRun | None, apart: Sequence[Path] = ()) -> ChangedFiles:
+    """Return the files changed since a run, without ``apart``; none if the run is not kept.
 
     A file counts if a verdict depends on it; further files count if they are code, or if a verdict's
-    dependencies are unknown. None are known if the run is not kept, or if there are too many files.
+    dependencies are unknown. None are known of a project with too many files.
     """
-    runs = past_runs(root, plan_id, "check_judged", "run_finished")
-    # A single outcome, as a controller reports it, names no run.
-    run = next((each for each in runs if each.run_id == run_id), None) if run_id else None
     names = set(islice(walk(root), MOST_FILES + 1)) if run else set[str]()
     if run is None or len(names) > MOST_FILES:
         return ChangedFiles()

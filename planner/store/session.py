@@ -244,35 +244,34 @@ class RunSession:
             self.state = step.after
 
     def _submission(self, at: datetime) -> PlanSubmitted:
-        """Return the event that submits the plan, with all facts that decisions depend on."""
+        """Return the event that submits the plan, with all facts that decisions depend on.
+
+        An index that cannot be used is a remark, and the memory of past runs stays empty.
+        """
         loaded, given = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
         # Derived from plan and start time, not random, so that equal runs have equal logs.
         digits = loaded.digest.rpartition(":")[2][:6]
+        memory = PastRecords(fingerprint=fingerprint)
+        # With a named log, the project's index is not used: such a run depends on named files only.
+        if given.log is None:
+            from planner.store.index import open_index
+
+            try:
+                with open_index(loaded.root) as index:
+                    self._log.remarks += index.remarks
+                    memory = index.past_records(fingerprint, at, MAX_REMEMBERED)
+            except LogError as error:
+                self._log.remarks.append(f"{error}; earlier runs are not used")
         return submission(
             loaded,
             at,
             RunPolicy(jobs=given.jobs, allow_unproved=given.allow_unproved, fingerprint=fingerprint),
             plan=loaded.plan if given.adjust is None else given.adjust(loaded.plan),
             problems=problems_of(loaded.path, self._tree.boundary) if given.validates else (),
-            memory=self._past(fingerprint, at),
+            memory=memory,
             run_id=f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}",
         )
-
-    def _past(self, fingerprint: str, at: datetime) -> PastRecords:
-        """Return the memory of past runs; an unusable index is a remark, and memory stays empty."""
-        # With a named log, the project's index is not used: such a run depends on named files only.
-        if self._settings.log is not None:
-            return PastRecords(fingerprint=fingerprint)
-        from planner.store.index import open_index
-
-        try:
-            with open_index(self._tree.loaded.root) as index:
-                self._log.remarks += index.remarks
-                return index.past_records(fingerprint, at, MAX_REMEMBERED)
-        except LogError as error:
-            self._log.remarks.append(f"{error}; earlier runs are not used")
-            return PastRecords(fingerprint=fingerprint)
 
     def _recognise(self, first: PlanSubmitted) -> None:
         """Check the first line of the log. Raises ``LogError`` if it is of another plan or version."""

@@ -193,14 +193,13 @@ def started(plan: str = "p") -> dict[str, Any]:
 
 def test_a_change_of_another_plan_file_does_not_outdate_a_verdict(tmp_path: Path):
     write_journal(tmp_path, 1, started(), judged(), finished())
+    run = next(past_runs(tmp_path, "p"))
     (tmp_path / "iterations").mkdir()
     (tmp_path / "iterations/002.yaml").write_text("todo_list_id: next\nitems: []\n")
-    assert changed_files(tmp_path, "p", "r") == ChangedFiles()
+    assert changed_files(tmp_path, run) == ChangedFiles()
 
     (tmp_path / "data.yaml").write_text("rates: [1, 2]\n")
-    assert changed_files(tmp_path, "p", "r") == ChangedFiles(
-        paths=("data.yaml",), by_todo={"a": ("data.yaml",)}
-    )
+    assert changed_files(tmp_path, run) == ChangedFiles(paths=("data.yaml",), by_todo={"a": ("data.yaml",)})
 
 
 def test_runs_of_other_plans_and_files_that_are_not_journals_are_skipped(tmp_path: Path):
