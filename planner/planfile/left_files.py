@@ -62,7 +62,7 @@ def remember_run(
     known = found.get(str(root), {})
     # Only that many new ones are hashed, as a run may leave a tree of downloaded data.
     digests = {file: _digest(root / file) for file in (*left, *new[-MOST_FILES:])}
-    kept = {file: known[file] for file in left_by_runs(home, root, known)}
+    kept = {file: digest for file, digest in known.items() if digest == _digest(root / file)}
     kept |= {file: digest for file, digest in digests.items() if digest is not None}
     # In the order of recording, so that the oldest ones are dropped.
     kept = dict(list(kept.items())[-MOST_FILES:])

@@ -66,12 +66,10 @@ def file_name(name: str) -> str:
     Safe characters stay (``shop-2.x``), others become ``%2F``. Truncated names, and those with capital
     letters (which some file systems do not distinguish), end in ``+`` and a digest.
     """
-    quoted = _UNSAFE.sub(_quoted, name)
+    quoted = _UNSAFE.sub(
+        lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogatepass")), name
+    )
     if name and len(quoted) <= _LONGEST_NAME and name == name.lower():
         return quoted
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     return f"{quoted[:_LONGEST_NAME]}+{digest}"
-
-
-def _quoted(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogatepass"))

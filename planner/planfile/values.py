@@ -254,8 +254,9 @@ def _report(document: Document, detail: ErrorDetails) -> None:
         return
     if members and kind == "tuple_type" and shape is None:
         return
+    text = "" if shape else str(value)
     quote = '"' if getattr(place.node, "style", None) else "'"
-    found = shape or f"{quote}{_cut(str(value))}{quote}"
+    found = shape or f"{quote}{text if len(text) <= 60 else text[:57] + '…'}{quote}"
     if kind == "missing":
         problem = f"the key '{loc[-1]}' is missing; add it"
     elif is_key:
@@ -265,7 +266,7 @@ def _report(document: Document, detail: ErrorDetails) -> None:
         problem = "the value is empty; write something, or remove the key"
     elif kind in ("enum", "literal_error") and shape is None:
         words = re.findall(r"'([^']*)'", detail.get("ctx", {})["expected"])
-        problem = f"{found} is not allowed here; {hint(str(value), words)}"
+        problem = f"{found} is not allowed here; {hint(text, words)}"
     elif kind in _EXPECTED:
         problem = f"{found} is given; write {_EXPECTED[kind]}"
     elif detail.get("ctx", {}).get("pattern") == ID_PATTERN:
@@ -292,7 +293,3 @@ def _key_hint(key: str, known: Mapping[str, Field]) -> str:
     if len(known) <= _FEW:
         listed = f"write one of {', '.join(known)}; {listed}"
     return did_you_mean(key, known, listed)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "…"

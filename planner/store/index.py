@@ -90,13 +90,11 @@ def _table(name: str, columns: str) -> sql.Table:
 INDEX = sql.Table("planverify_index", METADATA, sql.Column("version", sql.Integer, primary_key=True))
 """One row: the version of the tables."""
 
-_TABLES = {name: _table(name, columns) for name, columns in load_table("index", "planner.store").items()}
-SOURCES, RUNS, VERIFICATIONS = _TABLES["sources"], _TABLES["runs"], _TABLES["verifications"]
-REPAIRS, FAILURES, QUESTIONS = _TABLES["repairs"], _TABLES["failures"], _TABLES["questions"]
-TODOS, CORRECTED = _TABLES["todos"], _TABLES["corrections"]
-
-OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTED)
-"""Tables with rows derived from files."""
+TABLES = {name: _table(name, columns) for name, columns in load_table("index", "planner.store").items()}
+"""Tables by name: ``sources``, and those with rows derived from sources."""
+SOURCES, RUNS, VERIFICATIONS = TABLES["sources"], TABLES["runs"], TABLES["verifications"]
+REPAIRS, FAILURES, QUESTIONS = TABLES["repairs"], TABLES["failures"], TABLES["questions"]
+TODOS, CORRECTED = TABLES["todos"], TABLES["corrections"]
 
 # For pages of the newest rows, as there may be ten thousand.
 sql.Index("planverify_runs_by_opened", RUNS.c.opened)
@@ -219,7 +217,9 @@ class Index:
         made: dict[str, Rows] = {}
         for name in changed:
             # Of a removed or unreadable file, the old rows are only deleted.
-            rows = made.setdefault(_key(origin, name), {})
+            # surrogatepass: bytes of a file's name that are not UTF-8 are shown by Python as surrogates.
+            key = hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+            rows = made.setdefault(key, {})
             try:
                 if name in files:
                     rows |= rows_of(root / name, self.remarks)
@@ -234,10 +234,9 @@ class Index:
         with self.connection() as connection:
             # The update comes first: it locks before anything is read, so that writers do not interleave.
             connection.execute(INDEX.update().values(version=VERSION))
-            for table in (*OF_SOURCES, SOURCES):
+            for name, table in TABLES.items():
                 for keys in _parts(made):
                     connection.execute(table.delete().where(table.c.source.in_(keys)))
-                name = table.name.removeprefix("planverify_")
                 rows = [_storable(table, key, row) for key in made for row in made[key].get(name, ())]
                 if rows:
                     connection.execute(table.insert(), rows)
@@ -381,12 +380,6 @@ _RUNS = f"{HOME}/runs/*/{OUTCOMES}"
 
 def _of_plan(wanted: sql.Select[Any], table: sql.Table, plan_id: str | None) -> sql.Select[Any]:
     return wanted if plan_id is None else wanted.where(table.c.plan_id == plan_id)
-
-
-def _key(origin: str, name: str) -> str:
-    """Return the value of the ``source`` column for the rows of a file."""
-    # surrogatepass: names of files may contain bytes that are not UTF-8, which Python shows as surrogates.
-    return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _storable(table: sql.Table, key: str, row: Row) -> Row:

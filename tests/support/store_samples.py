@@ -22,7 +22,7 @@ from planner.model.past import PastRecords
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import TodoState
-from planner.store.index import OF_SOURCES, Index, open_index
+from planner.store.index import TABLES, Index, open_index
 from planner.store.run_log import FOLDER, RunLog, Step
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
@@ -70,7 +70,8 @@ def everything(index: Index) -> dict[str, list[str]]:
                 repr({name: value for name, value in row._mapping.items() if name != "id"})
                 for row in connection.execute(select(table))
             )
-            for table in OF_SOURCES
+            for key, table in TABLES.items()
+            if key != "sources"
         }
 
 
