@@ -55,17 +55,22 @@ def checkout(repository: Repository, commit: str) -> Generator[Path]:
             f"{path} is a submodule, which a checkout of a revision lacks; record a baseline instead: "
             "planverify baseline PLAN"
         )
-    with _temporary_folder() as folder:
+    with temporary_folder("planverify-tree-") as folder:
         tree = folder / repository.top.name
         try:
-            _add(repository, tree, commit)
+            try:
+                git(repository.folder, "worktree", "add", "--detach", "--quiet", str(tree), commit)
+            except GitFailed as error:
+                raise BaselineError(f"git cannot make a work tree of {commit[:12]}: {error}") from None
             inside = tree / repository.prefix
             if not inside.is_dir():
                 raise BaselineError(f"there is no folder {repository.prefix}; name a later revision")
             _copy_build_products(repository, tree)
             yield inside
         finally:
-            _remove(repository, tree)
+            _make_deletable(tree)
+            # From git's list; given twice, --force removes locked work trees as well as changed ones.
+            ask(repository.folder, "worktree", "remove", "--force", "--force", str(tree))
 
 
 def environment_for(tree: Path, root: Path) -> dict[str, str]:
@@ -108,29 +113,14 @@ def _tops(root: Path, tree: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def _temporary_folder() -> Generator[Path]:
+def temporary_folder(prefix: str) -> Generator[Path]:
     """Create a temporary folder, which is deleted afterwards even if folders in it are write-protected."""
     # Resolved, since the temporary folder is a link on some systems and real paths are compared here.
-    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="planverify-tree-")))
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix)))
     try:
         yield folder
     finally:
         delete_folder(folder)
-
-
-def _add(repository: Repository, tree: Path, commit: str) -> None:
-    """Add a detached work tree of a commit. Raises :class:`planner.errors.BaselineError`."""
-    try:
-        git(repository.folder, "worktree", "add", "--detach", "--quiet", str(tree), commit)
-    except GitFailed as error:
-        raise BaselineError(f"git cannot make a work tree of {commit[:12]}: {error}") from None
-
-
-def _remove(repository: Repository, tree: Path) -> None:
-    """Remove a work tree from git's list; files that git cannot delete are deleted with the folder."""
-    _make_deletable(tree)
-    # Given twice, --force removes locked work trees as well as changed ones.
-    ask(repository.folder, "worktree", "remove", "--force", "--force", str(tree))
 
 
 def delete_folder(folder: Path) -> None:

@@ -16,6 +16,7 @@ import shutil
 import sys
 import time
 from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.arguments import nearest
@@ -26,14 +27,17 @@ from planner.model.verdicts import TodoLife
 from planner.planfile.file_writer import replace_file
 from planner.planfile.locks import locked_folder
 from planner.planfile.plan_folder import HOME
-from planner.planfile.tree import load_tree
+from planner.planfile.record_files import baseline_bytes
+from planner.planfile.tree import load_flat, load_tree
 from planner.policy.dependencies import with_dependencies
 from planner.policy.limits import lowered
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted, listed
+from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.baseline.kept_baseline import run_baseline
+from pytest_planverify.baseline.kept_baseline import keep_contents, run_baseline
+from pytest_planverify.baseline.record import look, make_baseline
 from pytest_planverify.baseline.repository import ask, git
 from pytest_planverify.checks.processes import end_processes_of, is_alive, start_time
 from pytest_planverify.harness.agents import parse_agents
@@ -42,11 +46,8 @@ from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import TurnPool
 from pytest_planverify.harness.undo import AFTER_RUN, BASELINE, BEFORE_RUN, DRIVER, refuse_while_running
-from pytest_planverify.harness.verification import record_baseline
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
@@ -88,22 +89,36 @@ def run_command(plan: Path, options: RunOptions) -> int:
 
 
 def _record_state(setup: RunSetup, log: Path) -> OutcomeDocument | None:
-    """Store the files from before the run, and record a baseline if there is none; return its outcomes."""
+    """Store the files from before the run, and record a baseline unless the project has one.
+
+    Comparison with it detects product code written to trick the tests. Returns the outcomes of the
+    recording; ``None`` without one, or if they do not show how each todo stands.
+    """
     _refuse_or_save(setup, log.stem)
-    snapshots, progress = Snapshots(setup.root, log.stem), setup.progress
+    root, snapshots, progress = setup.root, Snapshots(setup.root, log.stem), setup.progress
     snapshots.unlock()
     snapshots.include_tracked()
     # Before the baseline is recorded, which runs the project's tests: they may write files.
     snapshots.take(BEFORE_RUN)
     progress.phase("recording the state before the run")
-    loaded = setup.tree.loaded
-    path = run_baseline(setup.root, loaded.plan.todo_list_id)
-    seen, problem = record_baseline(loaded.path, path)
+    flat = load_flat(setup.tree.loaded.path)
+    plan = flat.loaded.plan
+    path, outcomes = run_baseline(root, plan.todo_list_id), None
+    if load_baseline(root, plan.todo_list_id) is None:
+        try:
+            seen = look(root)  # before the tests are run, which may write files
+            document, recorded = make_baseline(flat, seen, directory=Path.cwd())
+            # The baseline last: a kill in between must not leave one whose contents are missing.
+            keep_contents(root, seen.contents)
+            replace_file(path, baseline_bytes(document))
+            # Such todos are judged by comparison with the baseline, which its own recording cannot do.
+            is_compared = any(todo.must_turn_green or todo.must_stay_green for todo in plan.items)
+            outcomes = None if is_compared else recorded
+        except PlannerError as error:
+            progress.line(f"without a baseline, tampering within the product is not detected: {error}")
     if path.exists():
         snapshots.keep(BASELINE, path.read_bytes())
-    if problem:
-        progress.line(f"without a baseline, tampering within the product is not detected: {problem}")
-    return seen
+    return outcomes
 
 
 def _carry_out(setup: RunSetup, log: Path, seen: OutcomeDocument | None) -> int:
@@ -198,7 +213,6 @@ def _one_round(
             loop.put_back()
             raise
         finally:
-            loop.drop_turns()  # first, as an agent that still runs may write files
             loop.close()
             # Last, as it may fail, on a full disk for example.
             snapshots.take(AFTER_RUN, since=snapshots.find(BEFORE_RUN))

@@ -47,7 +47,7 @@ from planner.model.events import (
     WorkFinished,
     WorkStarted,
 )
-from planner.model.outcome import Check, Failure, Outcome
+from planner.model.outcome import Check, Failure, Outcome, OutcomeDocument
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Verdict
 from planner.planfile.file_writer import replace_file, write_file
@@ -59,13 +59,12 @@ from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import one_line, without_surrogates
 from pytest_planverify.baseline.kept_baseline import run_baseline
+from pytest_planverify.baseline.record import failure_reason, run_verifier
 from pytest_planverify.baseline.repository import top_of
-from pytest_planverify.harness.agents import DEFAULT_SECONDS, Turn, TurnReport, run_turn
-from pytest_planverify.harness.briefs import write_briefs
+from pytest_planverify.harness.agents import DEFAULT_SECONDS, Turn, TurnReport, run_turn, write_briefs
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
 from pytest_planverify.harness.undo import BASELINE, restore_command
-from pytest_planverify.harness.verification import failed_outcome, verify, with_commands_for
 from pytest_planverify.session.outcomes import summary_of
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
-    from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Plan
     from planner.planfile.tree import FlatPlan, PlanTree
     from planner.store.session import RunSession
@@ -82,7 +80,6 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.progress import RunProgress
     from pytest_planverify.harness.snapshots import Snapshots
     from pytest_planverify.harness.turns import TurnPool, TurnResult
-    from pytest_planverify.harness.verification import VerificationRun
 
 TICK_SECONDS = 5.0
 """Longest interval, in seconds, between clock events while waiting; deadlines are noticed that late."""
@@ -162,6 +159,26 @@ class RunSetup:
         return shown_path(self.tree.loaded.path)
 
 
+@dataclass(frozen=True, slots=True)
+class VerificationRun:
+    """Result of one run of the verifier."""
+
+    document: OutcomeDocument | None
+    exit_status: int | None
+    """``None`` if a signal ended the process."""
+    problem: str
+    """Reason why a todo has no outcome."""
+
+    def outcome(self, todo_id: str, plan: str) -> Outcome:
+        """Return a todo's outcome; if there is none, one that reports a failure of the harness."""
+        outcomes = () if self.document is None else self.document.outcomes
+        failure = Failure(
+            category=Category.HARNESS_ERROR, stack_trace_head=self.problem, suggestion=self.problem
+        )
+        found = (each for each in outcomes if each.todo_id == todo_id)
+        return next(found, None) or _failed_outcome(todo_id, failure, plan=plan)
+
+
 def plan_files(tree: PlanTree) -> tuple[str, ...]:
     """Return the plan files, sub-plans included, relative to the root; no turn may change them.
 
@@ -226,7 +243,8 @@ class Loop:
                 self._undo_stray_changes()
 
     def close(self) -> None:
-        """Remove the copy of the records that is kept outside of the project."""
+        """Terminate all turns, and remove the copy of the records that is kept outside of the project."""
+        self.drop_turns()  # first, as an agent that still runs may write files
         self._records.close()
 
     @property
@@ -350,7 +368,7 @@ class Loop:
             self.progress.line(f"{name} was changed during its verification, and is restored")
         if self._last_outcomes is not None:
             self._publish(self._last_outcomes)
-        return found.is_green and not self._tampered
+        return found.exit_status == 0 and found.document is not None and not self._tampered
 
     def _publish(self, document: OutcomeDocument) -> None:
         """Make the outcomes of a verification the latest ones of the user's plan, for reports and ``next``.
@@ -670,6 +688,7 @@ class Loop:
             self._pending.remove(each)
         asked = {todo_id: each.seq for each in (first, *alike) for todo_id in each.todo_ids}
         found = self._verify(self.current_plan(), tuple(asked), cold=first.isolate)
+        causes = () if found.document is None else found.document.causes
         for todo_id, seq in asked.items():
             outcome = found.outcome(todo_id, self.state.plan_id)
             # The outcome of another todo may have halted the run.
@@ -685,46 +704,58 @@ class Loop:
                     outcome=outcome,
                     answers=seq,
                     run_id=None if found.document is None else found.document.run.run_id,
-                    causes=found.causes(),
+                    # Groups of failure signatures that have a common root cause.
+                    causes=tuple(each.signatures for each in causes if len(each.signatures) > 1),
                 )
             )
 
     def _verify(
         self, plan: Path, todo_ids: Sequence[str] = (), *, cold: bool = False, confirms: bool = True
     ) -> VerificationRun:
-        """Verify todos of ``plan``, or all; see :func:`pytest_planverify.harness.verification.verify`.
+        """Verify todos of ``plan``, or all, by ``pytest --planverify`` in a child process.
 
-        Changes that its tests make to records are reverted, and remembered as tampering.
+        ``cold`` starts a new interpreter for each command. Without ``confirms`` failures are not run again,
+        for callers that only need to know whether everything passes. Changes that the tests make to records
+        are reverted, and remembered as tampering.
         """
-        is_busy = self.pool.is_busy
+        is_busy, loaded = self.pool.is_busy, self.setup.tree.loaded
         is_clean = is_busy and not self._stray_changes()[1]
         if not is_busy:
             self._records.note()
-        state, outcomes = self.session.state, self.folder / "outcomes.json"
         # Each turn is compared with the limits of its own todo. Here any todo may have been worked on, also
         # by people before the run, so that no turn is blamed for what another todo may change.
-        own = {todo.id for todo in self.setup.tree.loaded.plan.items}
-        worked = {*own, *(() if state is None else state.records)}
-        baseline = run_baseline(self.setup.root, self.setup.tree.loaded.plan.todo_list_id)
+        own = {todo.id for todo in loaded.plan.items}
+        worked = sorted({*own, *(() if self.session.state is None else self.session.state.records)})
+        baseline = run_baseline(self.setup.root, loaded.plan.todo_list_id)
+        words = [f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan), "-q"]
+        words += ["--planverify-isolate"] if cold else []
+        words += [f"--planverify-worked={','.join(worked)}"] if worked else []
+        words += [f"--planverify-baseline-file={baseline}"] if baseline.exists() else []
+        words += [] if confirms else ["--planverify-confirm=0"]
         try:
-            found = verify(
-                plan,
-                todo_ids,
-                outcomes=outcomes,
-                worked=sorted(worked),
-                baseline=baseline if baseline.exists() else None,
-                cold=cold,
-                confirms=confirms,
-            )
+            document, ended = run_verifier(words, self.folder / "outcomes.json", directory=Path.cwd())
         finally:  # also after an interrupt
             self._check_records(by_people=is_busy)
-        if found.document is not None and plan != self.setup.tree.loaded.path:
-            document = with_commands_for(found.document, plan, self.setup.tree.loaded.path, own)
-            found = replace(found, document=document)
-        self._last_outcomes = None if self._tampered else found.document
+        problem = "the verifier has no outcome of this todo"
+        if document is None:
+            problem = f"the verifier wrote no outcomes {failure_reason(ended)}"
+        elif plan != loaded.path:
+            # Commands name the user's plan instead of the copy, as does the reason of a question; but not
+            # those of branches, which are in the copy only.
+            copy, original = (
+                json.dumps(shown_path(each), ensure_ascii=False)[1:-1] for each in (plan, loaded.path)
+            )
+            outcomes = (
+                Outcome.model_validate_json(each.model_dump_json().replace(copy, original))
+                if each.todo_id in own
+                else each
+                for each in document.outcomes
+            )
+            document = document.model_copy(update={"outcomes": tuple(outcomes)})
+        self._last_outcomes = None if self._tampered else document
         if is_clean:  # files that the verification wrote are no stray changes of agents
             self._tree = self.snapshots.take("verified")
-        return found
+        return VerificationRun(document, ended.exit_code, problem)
 
     # -- the engine ---------------------------------------------------------------------------------------
 
@@ -800,7 +831,20 @@ def _violation(todo_id: str, headline: str, paths: Iterable[str]) -> Outcome:
     )
     check = Check(id="allowlist", kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=headline)
     touched = tuple(map(without_surrogates, paths))
-    return failed_outcome(todo_id, failure, verified=True, checks=(check,), touched_files=touched)
+    return _failed_outcome(todo_id, failure, verified=True, checks=(check,), touched_files=touched)
+
+
+def _failed_outcome(todo_id: str, failure: Failure, **facts: Any) -> Outcome:
+    """Return the outcome of a todo for a failure that no verifier found; ``facts`` are further fields."""
+    return Outcome(
+        todo_id=todo_id,
+        state=TodoState.TEST_FAILED,
+        success=False,
+        tests_passed=False,
+        failure_evidence=failure,
+        failures=(failure,),
+        **facts,
+    )
 
 
 def _judging_parts(flat: FlatPlan) -> dict[str, str]:

@@ -13,27 +13,25 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tarfile
-import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_files import walk
 from pytest_planverify.baseline.repository import Repository, git
-from pytest_planverify.baseline.worktrees import delete_folder, environment_for, link_environments
+from pytest_planverify.baseline.worktrees import environment_for, link_environments, temporary_folder
 from pytest_planverify.harness.agents import run_turn
 from pytest_planverify.harness.snapshots import Snapshots, tree_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from concurrent.futures import Executor
+    from pathlib import Path
 
     from pytest_planverify.harness.agents import Agents, Turn, TurnReport
 
@@ -118,8 +116,7 @@ def perform_turn(job: TurnJob, watch: Callable[[], None] | None = None) -> TurnR
     case.
     """
     # The prefix names the run, so that its successor finds the tree if this process is killed.
-    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=job.prefix)))
-    try:
+    with temporary_folder(job.prefix) as folder:
         tree, store = folder / job.place, folder / "objects.git"
         tree.mkdir(parents=True)
         shared = job.store if job.bundle is None else store
@@ -147,8 +144,6 @@ def perform_turn(job: TurnJob, watch: Callable[[], None] | None = None) -> TurnR
         contents = {path.name: path.read_bytes() for path in turn.folder.iterdir() if path.is_file()}
         files = {name: content for name, content in contents.items() if name not in job.briefs}
         return TurnResult(report=report, before=before, after=after, bundle=bundle, files=files)
-    finally:
-        delete_folder(folder)
 
 
 def _with_briefs(job: TurnJob, folder: Path, tree: Path) -> Turn:
@@ -210,14 +205,6 @@ class SentTurn:
     future: Future[TurnResult] = field(default_factory=Future[Any])
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def may_conflict_with(self, other: SentTurn) -> bool:
-        """Return whether both turns may change the same file, because one of them has no allowlist.
-
-        Turns with overlapping allowlists are not sent together: the engine separates todos by the files
-        that they name.
-        """
-        return None in (each.job.turn.action.bounds.allowed_files for each in (self, other))
-
 
 class TurnPool:
     """Executor of turns, with those that are submitted and not returned yet, in order of submission.
@@ -278,9 +265,11 @@ class TurnPool:
         earlier one is not returned before that. Raises :class:`PlannerError` or ``OSError`` if a turn could
         not be run.
         """
+        # Turns with overlapping allowlists are not sent together, because the engine separates todos by the
+        # files that they name; but a turn without an allowlist may change any file.
+        free = [each.job.turn.action.bounds.allowed_files is None for each in self._sent]
         for at, sent in enumerate(self._sent):
-            waits = any(sent.may_conflict_with(other) for other in self._sent[:at])
-            if waits or not sent.future.done():
+            if (at and any(free[: at + 1])) or not sent.future.done():
                 continue
             self._sent.remove(sent)
             if sent.future.cancelled():
