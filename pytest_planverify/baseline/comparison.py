@@ -27,11 +27,7 @@ from planner.model.verdicts import (
     Verdict,
 )
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
-from planner.policy.outcomes import (
-    BEFORE_THE_WORK,
-    GREEN,
-    covers,
-)
+from planner.policy.outcomes import BEFORE_THE_WORK, GREEN, covers
 from planner.text.display import listed
 from pytest_planverify.baseline import below
 
@@ -308,28 +304,27 @@ class Demands:
         Inconclusive if no such test existed.
         """
         assert self._kept is not None
-        named = todo.must_stay_green
-        now = {self._baseline_name(todo, test.nodeid): test for test in run.check.tests}
+        named, root = todo.must_stay_green, self._flat.owner(todo.id).root
         wanted = named if named == "all" else [self._baseline_name(todo, each) for each in named]
-        lost: list[str] = []
-        idle: list[str] = []
-        count = 0
-        for nodeid in self._passing_before:
-            if not covers(wanted, nodeid) or (named == "all" and not self._is_below(todo, nodeid)):
-                continue
-            if nodeid not in now and self._kept.accepted(nodeid.partition("::")[0], None):
-                continue  # a person accepted the removal of its file
-            count += 1
-            if nodeid not in now:
-                lost.append(nodeid)
-            elif now[nodeid].outcome not in GREEN:
-                idle.append(nodeid)
+        # "all" is the suite of the todo's own root.
+        above = os.path.relpath(root, self._flat.loaded.root)
+        start = f"{above}/" if named == "all" and above != "." else ""
+        now = {self._baseline_name(todo, test.nodeid): test.outcome for test in run.check.tests}
+        demanded = [
+            nodeid
+            for nodeid in self._passing_before
+            if covers(wanted, nodeid) and nodeid.startswith(start)
+            # A person may have accepted the removal of its file.
+            if nodeid in now or not self._kept.accepted(nodeid.partition("::")[0], None)
+        ]
+        lost = [nodeid for nodeid in demanded if nodeid not in now]
+        idle = [nodeid for nodeid in demanded if nodeid in now and now[nodeid] not in GREEN]
         if lost:
             missing = [Selector(text=name, problem="missing_id") for name in lost]
             return _failed(run, lost, f"{listed(lost)}: passed at the baseline, but missing now", missing)
         if idle:
             return _failed(run, idle, f"{listed(idle)}: passed at the baseline, but not now")
-        if not count:
+        if not demanded:
             return _inconclusive(run, "none of its tests passed at the baseline")
         return run
 
@@ -393,11 +388,6 @@ class Demands:
         """Return the name of a todo's test in the baseline, whose file may have been renamed since."""
         assert self._kept is not None
         return self._kept.former(below(self._flat, todo.id, nodeid))
-
-    def _is_below(self, todo: Todo, nodeid: str) -> bool:
-        """Return whether a test belongs to the suite of the todo's root."""
-        own, top = self._flat.owner(todo.id).root, self._flat.loaded.root
-        return own == top or nodeid.startswith(os.path.relpath(own, top) + "/")
 
 
 def _failed(run: CheckRun, tests: Sequence[str], reason: str, missing: Sequence[Selector] = ()) -> CheckRun:

@@ -91,12 +91,7 @@ class KeptBaseline:
 
     def accepted(self, path: str, sha256: str | None) -> bool:
         """Return whether a person accepted this content of a file; ``None`` stands for its removal."""
-        return (path, sha256) in self._accepted
-
-    @cached_property
-    def _accepted(self) -> set[tuple[str, str | None]]:
-        """Pairs of path and accepted SHA-256."""
-        return {item for each in self.document.accepted for item in each.files.items()}
+        return any((path, sha256) in each.files.items() for each in self.document.accepted)
 
     def differing(self, now: Mapping[str, str]) -> list[str]:
         """Return the sorted paths whose SHA-256 in ``now`` is neither the former nor an accepted one."""

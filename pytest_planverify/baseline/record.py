@@ -86,11 +86,11 @@ def look(root: Path) -> SeenTree:
     blobs: Mapping[str, str] = {}
     if repository is not None and commit is not None:
         # Configuration in folders above the root is listed only if it is named.
-        blobs = repository.blobs(commit, *(path for path in tree.paths() if path.startswith("../")))
+        blobs = repository.blobs(commit, *(path for path in tree.paths if path.startswith("../")))
     files: dict[str, BaselineFile] = {}
     contents: dict[str, bytes] = {}
     size = 0
-    for path in tree.paths():
+    for path in tree.paths:
         content = tree.read(path)
         if content is not None:
             blob = blobs.get(path)
@@ -385,7 +385,14 @@ def _record_at(
     """Record the baseline of a commit; return it with its uncommitted contents by SHA-256."""
     root = flat.loaded.root
     with checkout(repository, commit) as tree:
-        plan = _copy_plans(flat, tree)
+        places = {part.path: counterpart(part.path, tree, root) for part in flat.parts}
+        for path, place in places.items():
+            if place is None:
+                raise BaselineError(f"{path} is outside of the repository; keep the plan with the code")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, place)
+        plan = places[flat.loaded.path]
+        assert plan is not None
         inside = counterpart(directory, tree, root)
         # The revision may lack the folder in which the run was started.
         working = inside if inside is not None and inside.is_dir() else tree
@@ -398,20 +405,3 @@ def _record_at(
     kept = {name: file for name, file in document.files.items() if file.committed or name in plans}
     document = document.model_copy(update={"revision": commit, "dirty": False, "files": kept})
     return document, seen.contents
-
-
-def _copy_plans(flat: FlatPlan, tree: Path) -> Path:
-    """Copy the current plan files into the tree of the revision; return the top plan's path there.
-
-    Raises :class:`planner.errors.BaselineError` if one lies outside of the repository.
-    """
-    root = flat.loaded.root
-    for part in flat.parts:
-        place = counterpart(part.path, tree, root)
-        if place is None:
-            raise BaselineError(f"{part.path} is outside of the repository; keep the plan with the code")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(part.path, place)
-    found = counterpart(flat.loaded.path, tree, root)
-    assert found is not None
-    return found

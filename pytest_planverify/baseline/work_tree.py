@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
 
 MOST_FILES = 50_000
@@ -70,12 +69,9 @@ class WorkTree:
         self._root = root
         self._repository = repository
 
-    def paths(self) -> tuple[str, ...]:
-        """Return all paths, sorted."""
-        return self._paths
-
     @cached_property
-    def _paths(self) -> tuple[str, ...]:
+    def paths(self) -> tuple[str, ...]:
+        """All paths, sorted."""
         # Beyond the limit a product file is rather left out than a file that may decide verdicts.
         found = sorted(set(self._listed()), key=lambda path: (not may_judge(path), path))
         return tuple(sorted(found[:MOST_FILES]))
@@ -86,13 +82,13 @@ class WorkTree:
 
     @cached_property
     def _digests(self) -> Mapping[str, str]:
-        contents = ((path, self.read(path)) for path in self._paths)
+        contents = ((path, self.read(path)) for path in self.paths)
         return {path: hashlib.sha256(each).hexdigest() for path, each in contents if each is not None}
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file, for a link its target; ``None`` if missing or unreadable."""
         # Outside of the root only the listed configuration may be read.
-        if os.path.isabs(path) or ("../" in path and path not in self.paths()):
+        if os.path.isabs(path) or ("../" in path and path not in self.paths):
             return None
         return _content(os.path.join(self._root, path))
 
@@ -250,10 +246,13 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
         above = os.path.relpath(flat.owner(todo.id).root, root)
         if todo.contract_path is not None:
             contracts.add(_joined(above, todo.contract_path))
-        data |= {_joined(above, path) for path in _data_of(todo)}
-        artifacts |= {
-            _joined(above, each.path): None for each in todo.acceptance_criteria.expected_artifacts
-        }
+        criteria = todo.acceptance_criteria
+        read = (
+            *(command.fixture for command in criteria.tests),
+            *(each.json_schema for each in criteria.expected_artifacts),
+        )
+        data |= {_joined(above, path) for path in read if path is not None}
+        artifacts |= {_joined(above, each.path): None for each in criteria.expected_artifacts}
     return Judges(
         tests=frozenset(tests),
         plans=frozenset(os.path.relpath(part.path, root) for part in flat.parts),
@@ -263,16 +262,6 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
         test_folders=_test_folders(tree),
         plugins=frozenset(_plugins(tree)),
     )
-
-
-def _data_of(todo: Todo) -> Iterable[str]:
-    """Yield the files that a todo's criteria read: data and schemas."""
-    for command in todo.acceptance_criteria.tests:
-        if command.fixture is not None:
-            yield command.fixture
-    for artifact in todo.acceptance_criteria.expected_artifacts:
-        if artifact.json_schema is not None:
-            yield artifact.json_schema
 
 
 def _joined(above: str, path: str) -> str:

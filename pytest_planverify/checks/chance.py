@@ -63,20 +63,15 @@ def depends_on_chance(
     shown = [*piece.subjects, *(frame for frame in frames if frame.side in (Side.TEST, Side.PRODUCT))]
     if any(_function_draws(root / path, line) for path, line in {(each.path, each.line) for each in shown}):
         return True
-    if piece.nodeid is not None and _test_depends_on_chance(piece.nodeid, root):
+    file, _, names = (piece.nodeid or "").partition("::")
+    # The test may use any fixture or helper of its file, but no other test.
+    test = names.rpartition("::")[2].partition("[")[0]
+    scopes = (_scopes_of(root / file) or ()) if file else ()
+    if any(each.draws or each.has_sets for each in scopes if each.name == test or each.is_helper):
         return True
     # Sets are common and mostly used for membership tests, so they do not count in all that ran.
     ran = (executed or {}).get(piece.nodeid or "", ())
     return any(_function_draws(root / path, first, with_sets=False) for path, first, _ in ran)
-
-
-def _test_depends_on_chance(nodeid: str, root: Path) -> bool:
-    """Return whether a test, or any function of its file that is no other test, involves chance."""
-    file, _, names = nodeid.partition("::")
-    # The test may use any fixture or helper of its file.
-    test = names.rpartition("::")[2].partition("[")[0]
-    used = (each for each in _scopes_of(root / file) or () if each.name == test or each.is_helper)
-    return any(each.draws or each.has_sets for each in used)
 
 
 def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from planner.contracts.comparison import compare_contract
 from planner.contracts.file import read_contract_file
@@ -13,9 +12,6 @@ from planner.model.evidence import ContractFact, Evidence, ExceptionFact
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import Judgement
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_REASON = 1_000
 """Limit of a reason, in characters."""
@@ -38,21 +34,15 @@ def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
         differences = (ContractDifference(problem="unreadable", message=clean(text, limit=MAX_REASON)),)
     if not differences:
         return Judgement(verdict=Verdict.PASSED)
+    first, *others = differences
+    names = dict.fromkeys(each.name or each.problem for each in others[:MAX_NAMED])
+    more = f" (and {len(others)} more: {', '.join(names)})" if others else ""
     return Judgement(
         # Open differences come last, so the first is one only if all are.
-        verdict=Verdict.INCONCLUSIVE if differences[0].is_open else Verdict.FAILED,
-        reason=clean(_reason(differences), limit=MAX_REASON),
+        verdict=Verdict.INCONCLUSIVE if first.is_open else Verdict.FAILED,
+        reason=clean(f"{first.message}{more}", limit=MAX_REASON),
         evidence=tuple(_evidence(each, path, check_id) for each in differences),
     )
-
-
-def _reason(differences: Sequence[ContractDifference]) -> str:
-    """Return the first difference in full, with the number and some names of the others."""
-    first, *others = differences
-    if not others:
-        return first.message
-    names = dict.fromkeys(each.name or each.problem for each in others[:MAX_NAMED])
-    return f"{first.message} (and {len(others)} more: {', '.join(names)})"
 
 
 def _evidence(difference: ContractDifference, path: str, check_id: str) -> Evidence:

@@ -44,20 +44,15 @@ def stand_between(parent: int) -> None:
     clean_up_after(parent)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    leave_as(code if code >= 0 else None, -code if code < 0 else None)
-
-
-def leave_as(code: int | None, number: int | None) -> NoReturn:
-    """End this process with the exit status ``code``, or by the signal ``number``."""
-    if number is not None:
+    if code < 0:
         with contextlib.suppress(ImportError, ValueError, OSError):
             import resource
 
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has dumped core already
         with contextlib.suppress(OSError, ValueError):  # SIGKILL and SIGSTOP cannot be reset
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-    os._exit(_UNKNOWN if code is None else code)
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else _UNKNOWN)
 
 
 # -- Linux --------------------------------------------------------------------------------------------

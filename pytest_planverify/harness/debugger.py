@@ -122,8 +122,11 @@ class Debugger:
                 path.write_bytes(content)
         now = self._snapshots.take("repaired")
         changed = self._snapshots.compare(before, now).changed
-        is_repaired = changed != () and all(map(self._may_change, changed))
-        is_repaired = is_repaired and _is_green(self._run(whole), whole)
+        free, protected = self.bounds.allowed_files, self.bounds.protected_files
+        may_stay = changed != () and all(
+            (free is None or allowed(path, free)) and not allowed(path, protected) for path in changed
+        )
+        is_repaired = may_stay and _is_green(self._run(whole), whole)
         self._snapshots.restore(now if is_repaired else before)
         return is_repaired
 
@@ -134,12 +137,6 @@ class Debugger:
             with suppress(OSError):
                 found[self.root / path] = read_regular(self.root / path, MOST_IGNORED)
         return found
-
-    def _may_change(self, path: str) -> bool:
-        """Return whether the todo's allowlist grants a file and the plan does not protect it."""
-        globs = self.bounds.allowed_files
-        is_granted = globs is None or allowed(path, globs)
-        return is_granted and not allowed(path, self.bounds.protected_files)
 
     def _run(self, argv: Sequence[str]) -> ProcessResult:
         """Run a command in the tree, with the programs of this interpreter first on the path."""

@@ -129,9 +129,19 @@ def perform_turn(job: TurnJob, watch: Callable[[], None] | None = None) -> TurnR
             archive.extractall(tree, filter="tar")
         # The carried files become part of the initial state, so that they are no changes of the turn.
         before = snapshots.take("before", job.before)
-        if job.has_repository:
-            _make_repository(tree, shared, before)
-        turn = _with_briefs(job, folder / "turn", tree)
+        if job.has_repository:  # whose last commit is the state before the turn
+            git(tree, "init", "--quiet")
+            # Objects are shared by alternates, not copied: the store may contain a run's whole history.
+            (tree / ".git/objects/info/alternates").write_text(f"{shared / 'objects'}\n")
+            git(tree, "update-ref", "HEAD", before)
+            git(tree, "reset", "--quiet")
+        turn = replace(job.turn, folder=folder / "turn", root=tree)
+        turn.folder.mkdir()
+        brief: dict[str, Any] = json.loads(job.briefs["brief.json"])
+        brief["turn"]["result"] = str(turn.result)
+        briefs = {**job.briefs, "brief.json": json.dumps(brief, indent=2) + "\n"}
+        for name, content in briefs.items():
+            (turn.folder / name).write_text(content, "utf-8")
         report = run_turn(
             job.agents,
             turn,
@@ -144,26 +154,6 @@ def perform_turn(job: TurnJob, watch: Callable[[], None] | None = None) -> TurnR
         contents = {path.name: path.read_bytes() for path in turn.folder.iterdir() if path.is_file()}
         files = {name: content for name, content in contents.items() if name not in job.briefs}
         return TurnResult(report=report, before=before, after=after, bundle=bundle, files=files)
-
-
-def _with_briefs(job: TurnJob, folder: Path, tree: Path) -> Turn:
-    """Write the briefs into the worker's ``folder``; return the turn with the worker's paths."""
-    folder.mkdir()
-    turn = replace(job.turn, folder=folder, root=tree)
-    brief: dict[str, Any] = json.loads(job.briefs["brief.json"])
-    brief["turn"]["result"] = str(turn.result)
-    turn.brief.write_text(job.briefs["brief.md"], "utf-8")
-    (folder / "brief.json").write_text(json.dumps(brief, indent=2) + "\n", "utf-8")
-    return turn
-
-
-def _make_repository(tree: Path, store: Path, before: str) -> None:
-    """Create a git repository in the tree whose last commit is the state before the turn."""
-    git(tree, "init", "--quiet")
-    # Objects are shared by alternates instead of copied, as the store may contain a run's whole history.
-    (tree / ".git/objects/info/alternates").write_text(f"{store / 'objects'}\n")
-    git(tree, "update-ref", "HEAD", before)
-    git(tree, "reset", "--quiet")
 
 
 def _archive(root: Path, known: frozenset[str]) -> bytes:

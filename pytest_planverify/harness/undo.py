@@ -76,7 +76,9 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
         return None
     refuse_while_running(loaded.root / HOME / "harness")
     run = _last_run(loaded)
-    if run is None or _edited_at(loaded) > run.at:
+    versions = PlanFolder(loaded.root, loaded.plan.todo_list_id).versions
+    edited_at = max((each.stat().st_mtime for each in versions.glob("*.json")), default=0.0)
+    if run is None or edited_at > run.at:
         return None
     snapshots = run.snapshots
     now = _keep_current(snapshots, run.before)
@@ -157,9 +159,3 @@ def _last_run(loaded: LoadedPlan) -> LastRun | None:
         elif before is not None:
             return LastRun(log.stem, snapshots, before, after, at)
     return None
-
-
-def _edited_at(loaded: LoadedPlan) -> float:
-    """Return the time of the planner's last edit of the plan; 0 if there is none."""
-    versions = PlanFolder(loaded.root, loaded.plan.todo_list_id).versions
-    return max((each.stat().st_mtime for each in versions.glob("*.json")), default=0.0)

@@ -64,6 +64,7 @@ def failure_report(
     whole run, of which the relevant ones are selected.
     """
     todo = next(item for item in plan.plan.items if item.id == outcome.todo_id)
+    spec, shared = todo.controller_task_spec, ReportedTodo.model_fields.keys() & Todo.model_fields.keys()
     failures = list(failures_of(outcome))
     files = RootedFiles(plan.root)
     # Not model_dump_json(), which refuses the names of files that are not UTF-8.
@@ -84,7 +85,11 @@ def failure_report(
     report = FailureReport(
         run_id=run_id,
         plan=PlanRef(todo_list_id=plan.plan.todo_list_id, path=place, digest=plan.digest),
-        todo=_reported_todo(todo),
+        todo=ReportedTodo(
+            **{name: getattr(todo, name) for name in shared},
+            target_file=spec.target_file if spec else None,
+            hint=spec.hint if spec else None,
+        ),
         state=outcome.state,
         checks=tuple(
             check.model_copy(update={"tests": tuple(test for test in check.tests if test.outcome.is_red)})
@@ -133,15 +138,6 @@ def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: s
                 path.unlink()
 
 
-def _reported_todo(todo: Todo) -> ReportedTodo:
-    spec, names = todo.controller_task_spec, ReportedTodo.model_fields.keys() & Todo.model_fields.keys()
-    return ReportedTodo(
-        **{name: getattr(todo, name) for name in names},
-        target_file=spec.target_file if spec else None,
-        hint=spec.hint if spec else None,
-    )
-
-
 def _cleaned(value: Any, key: str = "") -> Any:
     """Return the data with control sequences, invisible characters and secrets removed from its texts."""
     if isinstance(value, str):
@@ -162,12 +158,10 @@ def _cleaned_words(words: Sequence[str]) -> list[str]:
     own and shows only with the option that it is a secret.
     """
     shown: list[str] = []
-    before = ""
-    for word in words:
+    for before, word in zip(("", *words), words, strict=False):
         safe = redact(clean(word))
         option, given, value = redact(f"{before} {safe}").partition(f"{before} ")
         if before.startswith("-") and given and not option:
             safe = value
         shown.append(safe)
-        before = word
     return shown

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_planverify.reports.cases import Problem, ReportInput
+    from pytest_planverify.reports.cases import ReportInput
 
 MOST_PROBLEMS = 25
 MOST_TODOS = 200
@@ -52,7 +52,11 @@ def error_commands(data: ReportInput) -> Iterator[str]:
     problems = data.problems
     shown = problems if len(problems) <= MOST_ANNOTATIONS else problems[: MOST_ANNOTATIONS - 1]
     for problem in shown:
-        yield _error(problem)
+        failure = problem.failure
+        fix = f"\n{failure.suggestion}" if failure is not None and failure.suggestion else ""
+        path, category = _property(safe(problem.path)), _property(problem.category)
+        message = _data(safe(f"{problem.headline}\n{problem.consequences}{fix}"))
+        yield f"::error file={path},line={problem.line},title={category}::{message}"
     if left := len(problems) - len(shown):
         yield (
             f"::error title=planverify::and {left} more root causes; planverify report markdown=- shows all"
@@ -72,14 +76,6 @@ def append_summary(data: ReportInput, path: Path) -> None:
             whole_lines = page[: max(room - len(cut), 0)].rpartition(b"\n")[0]
             page = whole_lines + cut if len(cut) <= room else b""
         file.write(page)
-
-
-def _error(problem: Problem) -> str:
-    failure = problem.failure
-    fix = f"\n{failure.suggestion}" if failure is not None and failure.suggestion else ""
-    path, category = _property(safe(problem.path)), _property(problem.category)
-    message = _data(safe(f"{problem.headline}\n{problem.consequences}{fix}"))
-    return f"::error file={path},line={problem.line},title={category}::{message}"
 
 
 def _data(text: str) -> str:

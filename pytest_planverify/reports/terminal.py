@@ -1,20 +1,22 @@
-"""The summary of a run on the terminal: one line for each todo, details of what is open, root causes.
+"""What a run prints at its end: its summary, or, for ``--collect-only``, the tree of todos and tests.
 
-The lines of the todos have columns, whose widths are computed for all todos of a plan before the first is
-written. No text is truncated: prose is wrapped at words, but a line with a node id, a command or a path is
-not, so that these can be copied.
+The summary has one line for each todo, details of what is open, and root causes. The lines of the todos
+have columns, whose widths are computed for all todos of a plan before the first is written. No text is
+truncated: prose is wrapped at words, but a line with a node id, a command or a path is not, so that these
+can be copied.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import CheckKind, Since, TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
+from pytest_planverify.checks.result import title_of
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
     EXIT_WORDS,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
     from planner.model.outcome import Cause, Check, Failure, Outcome, OutcomeDocument
+    from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
 
 CheckKey = tuple[str, str, str]
@@ -43,6 +46,9 @@ CheckKey = tuple[str, str, str]
 
 Longreprs = Mapping[CheckKey, Sequence[tuple[str, str]]]
 """By check, the failed node ids, each with pytest's own rendering of the failure."""
+
+Selected = Mapping[tuple[str, str], Sequence[str]]
+"""Node ids selected by each check, by todo id and check id."""
 
 LABEL = 7
 """Width of the label column under a todo: ``where`` and a gap."""
@@ -579,3 +585,69 @@ def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
             screen.rule(screen.text(f"{todo_id}: {nodeid}"), Style.BAD, fill="_")
             for line in screen.texts(longrepr):
                 screen.line(StyledText(line, Style.QUOTE if line.startswith(("E ", ">")) else Style.PLAIN))
+
+
+# -- the tree of --collect-only -------------------------------------------------------------------
+
+
+def render_tree(
+    tw: TerminalWriter,
+    plan: LoadedPlan,
+    selected: Selected,
+    problems: Mapping[tuple[str, str], Sequence[str]] | None = None,
+    *,
+    verbosity: int = 0,
+    todo_ids: Collection[str] | None = None,
+) -> None:
+    """Write the tree of a plan, in which each level is indented by two columns more.
+
+    ``problems`` are sentences on what is wrong with the selection of a check, by todo id and check id.
+    ``todo_ids`` limits the tree to the requested todos; ``None`` means the whole plan. With a negative
+    verbosity only the node ids are written, each once, for use in a pipe.
+    """
+    screen = ReportScreen(tw)
+    nodeids = dict.fromkeys(nodeid for found in selected.values() for nodeid in found)
+    if verbosity < 0:
+        for nodeid in nodeids:
+            screen.line(StyledText(screen.text(nodeid)))
+        return
+
+    def write(level: int, text: str, counts: Sequence[str], style: Style = Style.STRONG) -> None:
+        total = StyledText(f"  ({', '.join(counts)})" if counts else "", Style.QUIET)
+        screen.line(StyledText(screen.text(text), style), total, indent=len(GAP) * level)
+
+    todos = [todo for todo in plan.plan.items if todo_ids is None or todo.id in todo_ids]
+    name = plan.plan.workflow_name or plan.plan.todo_list_id
+    write(0, name, [counted(len(todos), "todo"), counted(len(nodeids), "test")])
+    shown = {todo.id for todo in todos}
+    nested: dict[str, list[Todo]] = {}
+    """By id of a parent that is shown, the todos of its sub-plan; under ``""`` those at the top."""
+    for todo in todos:
+        above = todo.id.rpartition("/")[0]
+        # Selected todos may be shown without their parents; they then stand at the top.
+        nested.setdefault(above if above in shown else "", []).append(todo)
+
+    def write_todos(parent: str, level: int) -> None:
+        """Write the todos of one plan, each followed by its criteria and the todos of its sub-plan."""
+        for todo in nested.get(parent, ()):
+            criteria, below = plan.criteria.get(todo.id, ()), nested.get(todo.id, ())
+            tests = {nodeid for each in criteria for nodeid in selected.get((todo.id, each.id), ())}
+            counts = [
+                *([counted(len(below), "todo")] if below else []),
+                *([] if below and not criteria else [counted(len(criteria), "criterion")]),
+                *([counted(len(tests), "test")] if tests else []),
+            ]
+            name = todo.id.removeprefix(f"{parent}/") if parent else todo.id
+            write(level, name if todo.title == name else f"{name}{GAP}{todo.title}", counts)
+            for criterion in criteria:
+                key = todo.id, criterion.id
+                found = selected.get(key, ())
+                counts = [counted(len(found), "test")] if criterion.kind is CheckKind.TEST else []
+                write(level + 1, f"{criterion.id}{GAP}{title_of(criterion)}", counts, Style.PLAIN)
+                for problem in (problems or {}).get(key, ()):
+                    write(level + 2, f"! {problem}", (), Style.WARN)
+                for nodeid in found:
+                    write(level + 2, nodeid, (), Style.QUIET)
+            write_todos(todo.id, level + 1)
+
+    write_todos("", 1)

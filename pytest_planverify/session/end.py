@@ -103,7 +103,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
 
 def show_tree(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> int:
     """Show the collected tests by criterion; return the exit status."""
-    from pytest_planverify.reports.tree import render_tree
+    from pytest_planverify.reports.terminal import render_tree
 
     problems_found = False
     for each in runs:

@@ -59,20 +59,20 @@ def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path)
     write(
         tmp_path, ".tox/x.py", ".pytest_cache/v", ".planverify/runs/j", "diagnostics/t.json", ".coveragerc"
     )
-    assert set(WorkTree(tmp_path).paths()) == {"a.py", "build/b.py", ".coveragerc"}
+    assert set(WorkTree(tmp_path).paths) == {"a.py", "build/b.py", ".coveragerc"}
 
 
 def test_root_ignored_by_its_repository_is_read_without_git(repository: Path) -> None:
     write(repository, "ignored/project/a.py")
     assert Repository.around(repository / "ignored" / "project") is None
-    assert "a.py" in WorkTree(repository / "ignored" / "project").paths()
+    assert "a.py" in WorkTree(repository / "ignored" / "project").paths
 
 
 def test_configuration_above_the_root_belongs_to_the_tree(repository: Path) -> None:
     write(repository, "conftest.py", "sub/conftest.py")
     write(repository.parent, "conftest.py")
     tree = WorkTree(repository / "sub" / "plan")
-    assert set(tree.paths()) == {"code.py", "../conftest.py", "../../conftest.py", "../../pytest.ini"}
+    assert set(tree.paths) == {"code.py", "../conftest.py", "../../conftest.py", "../../pytest.ini"}
     assert tree.read("../conftest.py") == b"sub/conftest.py\n"
     assert tree.read("../../gone.py") is None
     assert tree.read("/etc/hostname") is None
@@ -80,7 +80,7 @@ def test_configuration_above_the_root_belongs_to_the_tree(repository: Path) -> N
 
 def test_search_above_ends_at_the_configuration_folder_without_git(tmp_path: Path) -> None:
     write(tmp_path, "conftest.py", "a/pyproject.toml", "a/conftest.py", "a/b/conftest.py", "a/b/c/x.py")
-    assert set(WorkTree(tmp_path / "a/b/c").paths()) == {
+    assert set(WorkTree(tmp_path / "a/b/c").paths) == {
         "x.py", "../conftest.py", "../../conftest.py", "../../pyproject.toml"
     }  # fmt: skip
 
@@ -101,7 +101,7 @@ def test_test_files_come_first_when_files_are_limited(
 ) -> None:
     monkeypatch.setattr(work_tree, "MOST_FILES", 2)
     write(tmp_path, "a.py", "b.py", "z/test_z.py", "z/conftest.py")
-    assert set(WorkTree(tmp_path).paths()) == {"z/conftest.py", "z/test_z.py"}
+    assert set(WorkTree(tmp_path).paths) == {"z/conftest.py", "z/test_z.py"}
 
 
 def test_a_changed_or_missing_file_makes_the_tree_dirty(repository: Path) -> None:
@@ -293,7 +293,7 @@ def test_git_environment_variables_of_a_hook_are_ignored(
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     assert Repository.around(repository).commit("HEAD")  # type: ignore[union-attr]
-    assert "pkg/mod.py" in WorkTree(repository).paths()
+    assert "pkg/mod.py" in WorkTree(repository).paths
 
 
 # -- imports of a copy ---------------------------------------------------------------------------

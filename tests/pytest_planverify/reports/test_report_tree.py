@@ -14,8 +14,7 @@ from text_bundles import unpack_bundle
 from planner.model.outcome import Outcome
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 from planner.planfile.tree import load_tree
-from pytest_planverify.reports.terminal import final_line
-from pytest_planverify.reports.tree import render_tree
+from pytest_planverify.reports.terminal import final_line, render_tree
 from pytest_planverify.reports.words import Standing, standing
 
 if TYPE_CHECKING:
