@@ -15,7 +15,7 @@ import shlex
 import shutil
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -154,9 +154,7 @@ class TurnReport:
 class Agents:
     """Argument vectors by role; that of ``None`` serves all roles without their own."""
 
-    vectors: Mapping[Role | None, tuple[str, ...]] = field(
-        default_factory=dict[Role | None, tuple[str, ...]]
-    )
+    vectors: Mapping[Role | None, tuple[str, ...]]
 
     def vector(self, role: Role) -> tuple[str, ...] | None:
         """Return the argument vector for a role; ``None`` if no agent has it.
@@ -176,7 +174,15 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     table of another form.
     """
     table = "[tool.planverify.agents]"
-    named = [(f"{table} {name}", name, command) for name, command in _configured(root, table).items()]
+    try:
+        configured = _TABLE.validate_python(planverify_settings(root).get("agents", {}), strict=True)
+    except ValidationError as error:
+        name = "".join(f" {part}" for part in error.errors()[0]["loc"][:1])
+        raise PlannerError(
+            f"{root / 'pyproject.toml'}: {table}{name} is neither a text nor a list of texts; "
+            'write default = "COMMAND" in it'
+        ) from None
+    named = [(f"{table} {name}", name, command) for name, command in configured.items()]
     for text in given:
         # An equals sign behind anything else than a role belongs to the command: "agent --model=NAME".
         name, separator, command = map(str.strip, text.partition("="))
@@ -273,19 +279,6 @@ def _run_agent(
         tokens=result.tokens,
         duration_ms=ended.duration_ms,
     )
-
-
-def _configured(root: Path, source: str) -> dict[str, str | list[str]]:
-    """Return the commands in ``pyproject.toml`` by role; ``source`` names the table for errors."""
-    try:
-        table = planverify_settings(root).get("agents", {})
-        return _TABLE.validate_python(table, strict=True)
-    except ValidationError as error:
-        name = "".join(f" {part}" for part in error.errors()[0]["loc"][:1])
-        raise PlannerError(
-            f"{root / 'pyproject.toml'}: {source}{name} is neither a text nor a list of texts; "
-            'write default = "COMMAND" in it'
-        ) from None
 
 
 def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...]:

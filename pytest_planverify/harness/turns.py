@@ -270,19 +270,18 @@ class TurnPool:
             return sent, sent.future.result() if error is None else None
         return None
 
-    def drop(self, todo_id: str | None = None) -> bool:
-        """Cancel the turn on a todo, or all turns; return whether an agent was running on this machine.
+    def drop(self, todo_id: str | None = None) -> None:
+        """Cancel the turn on a todo, or all turns.
 
-        Those agents have ended when this returns. Turns that a cluster already runs are only forgotten.
+        Agents that ran on this machine have ended when this returns. Turns that a cluster already runs are
+        only forgotten.
         """
         dropped = [each for each in self._sent if todo_id in (None, each.job.turn.action.todo_id)]
         for sent in dropped:
             self._sent.remove(sent)
             # All are asked to stop before the first is waited for, so that they end concurrently.
             sent.stop.set()
-        running = [sent.future for sent in dropped if not sent.future.cancel() and self.is_shared]
-        wait(running)
-        return bool(running)
+        wait([sent.future for sent in dropped if not sent.future.cancel() and self.is_shared])
 
     def close(self) -> None:
         """Cancel all turns and shut the executor down."""
