@@ -118,7 +118,10 @@ def _judge(
             return Judgement(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
         reason = f"it exited with 0, but that proves nothing: {proof}"
         vacuous = "all_skipped" if "skipped" in proof else "nothing_collected"
-    findings = _relative(read_findings(tool, process.stdout, process.stderr), root)
+    findings = tuple(
+        each.model_copy(update={"path": each.path and _below(root, each.path).removeprefix("./")})
+        for each in read_findings(tool, process.stdout, process.stderr)
+    )
     process = replace(process, stdout=_below(root, process.stdout), stderr=_below(root, process.stderr))
     more = {"vacuous": vacuous, "limit_seconds": timeout_seconds}
     return _not_passed(command, Verdict.FAILED, reason, check_id, process, findings, **more)
@@ -199,12 +202,6 @@ def _headline(
     return clean(lines[-1], limit=500) if lines and exit_code != 0 else reason
 
 
-def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:
-    """Return the findings with paths relative to the root where they lie below it."""
-    paths = (each.path and _below(root, each.path).removeprefix("./") for each in findings)
-    return tuple(each.model_copy(update={"path": path}) for each, path in zip(findings, paths, strict=True))
-
-
 def _below(root: Path, text: str) -> str:
     """Return a text with paths relative to the root where they lie below it."""
     # Tools print paths as they were given the root, or resolved.
@@ -225,8 +222,14 @@ def _judges_no_file(command: Command, root: Path) -> str | None:
     So for a script that only defines tests, for a folder without a file of the tool's kind, and for files
     without a text that the tool looks for, such as examples in docstrings.
     """
-    if command.script is not None:
-        return _runs_no_test(command.script, root)
+    if (script := command.script) is not None:
+        file = RootedFiles(root).read(script)
+        # Python does not call the tests that a script only defines.
+        tests = uncalled_tests(file.data.decode("utf-8-sig", "replace")) if file is not None else ()
+        if not tests:
+            return None
+        shown = tests[0] if len(tests) == 1 else f"{tests[0]} and {len(tests) - 1} more"
+        return f"python runs no test of {script}, which defines {shown}; write pytest {script}"
     tool, words = command.tool, command.arguments
     paths = [word for word in words if not word.startswith("-")]
     present = [path for path in paths if os.path.exists(root / path)]
@@ -245,16 +248,6 @@ def _judges_no_file(command: Command, root: Path) -> str | None:
     if len(names) >= MAX_NAMES or any(name.endswith(tool.files) for name in names):
         return None
     return f"{present[0]} contains no file that {tool.name} reads"
-
-
-def _runs_no_test(script: str, root: Path) -> str | None:
-    """Return that a script only defines tests, which Python does not call; ``None`` if it may do more."""
-    file = RootedFiles(root).read(script)
-    tests = uncalled_tests(file.data.decode("utf-8-sig", "replace")) if file is not None else ()
-    if not tests:
-        return None
-    shown = tests[0] if len(tests) == 1 else f"{tests[0]} and {len(tests) - 1} more"
-    return f"python runs no test of {script}, which defines {shown}; write pytest {script}"
 
 
 def _names_below(folder: Path) -> Iterator[str]:

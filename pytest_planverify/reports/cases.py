@@ -141,7 +141,16 @@ class ReportInput:
                 found.setdefault(_signature_of(outcome, failure), []).append((outcome, failure))
             explained = {failure.check_id for failure in failures}
             unexplained += [
-                self._unexplained(outcome, check)
+                Problem(
+                    category=check.kind.value,
+                    headline=safe(
+                        f"{check.id} {check.verdict}: {check.reason or check.title or check.cmd or ''}"
+                    ),
+                    signature=f"{outcome.todo_id} {check.id}",
+                    todos=(outcome.todo_id,),
+                    tests=(),
+                    path=self._plan_path(outcome),
+                )
                 for check in outcome.checks
                 if check.counts_as.is_red and check.id not in explained
             ]
@@ -177,16 +186,6 @@ class ReportInput:
             # SARIF, GitLab and GitHub count lines from 1.
             line=max((place and place.line) or 1, 1),
             failure=failure,
-        )
-
-    def _unexplained(self, outcome: Outcome, check: Check) -> Problem:
-        return Problem(
-            category=check.kind.value,
-            headline=safe(f"{check.id} {check.verdict}: {check.reason or check.title or check.cmd or ''}"),
-            signature=f"{outcome.todo_id} {check.id}",
-            todos=(outcome.todo_id,),
-            tests=(),
-            path=self._plan_path(outcome),
         )
 
     def _plan_path(self, outcome: Outcome) -> str:

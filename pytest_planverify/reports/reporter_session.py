@@ -460,9 +460,11 @@ class _Replay:
         result = yield
         # pytest-cov adds a failure to the session in its own wrapper of this hook.
         if session.testsfailed > self._failed:
-            self._limit_missed = (
-                _coverage_reason(session.config) or "a plugin failed the session after its tests"
-            )
+            from pytest_planverify.observe.recorder import unmet_coverage
+
+            self._limit_missed = "a plugin failed the session after its tests"
+            if unmet := unmet_coverage(session.config):
+                self._limit_missed = f"coverage {unmet[0]:g} % is under --cov-fail-under {unmet[1]:g}"
         self.is_done = True
         return result
 
@@ -542,11 +544,3 @@ def _replay_warning(config: pytest.Config, data: Record) -> None:
     rest = {name: data[name] for name in ("when", "nodeid", "location")}
     # pluggy refuses any other call of a historic hook.
     config.hook.pytest_warning_recorded.call_historic(kwargs={"warning_message": message, **rest})
-
-
-def _coverage_reason(config: pytest.Config) -> str | None:
-    """Return a sentence with coverage and limit; ``None`` if pytest-cov has no limit or it is met."""
-    from pytest_planverify.observe.recorder import unmet_coverage
-
-    unmet = unmet_coverage(config)
-    return f"coverage {unmet[0]:g} % is under --cov-fail-under {unmet[1]:g}" if unmet else None
