@@ -130,44 +130,35 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
     line = loose = 0  # of the current file; blocks outside of functions
     current: object = None  # the hunk of the last changed line
     waiting: list[str] = []  # removed lines, and leading blank ones, that belong to no hunk yet
-
-    def begin(function: str | None) -> object:
-        nonlocal loose
-        loose += function is None
-        # Blocks outside of functions stay separate up to the limit; the rest is joined with the last one.
-        key = min(loose, _MOST_LOOSE) if function is None else function
-        # Lines that were removed from the end of a function are placed at its new last line.
-        is_inside = any(span.name == function and span.first <= line <= span.last for span in spans)
-        found.setdefault(key, (line if is_inside or function is None else line - 1, function, []))
-        return key
-
-    def add(key: object, texts: Iterable[str]) -> None:
-        first, function, lines = found[key]
-        lines.extend(texts)
-        # A docstring is never at fault if code was changed, too.
-        if first in documented and line not in documented:
-            found[key] = (line, function, lines)
-
     for text in (*diff, ""):  # the last one ends the last block
-        if text.startswith("-"):
+        is_added, is_blank = text.startswith("+"), not text[1:].strip()
+        if text.startswith("\\"):
+            continue
+        if text.startswith("-") or (is_added and is_blank and current is None):
             waiting.append(text)
-        elif text.startswith("+"):
-            place = function_at(spans, line)
-            if current is None and not text[1:].strip():
-                waiting.append(text)
-            else:
-                # Blank lines stay with the lines above, so that they start no hunk of their own.
-                if current is None or (place != found[current][1] and text[1:].strip()):
-                    current = begin(place)
-                # Removed lines have no place in the current file: the added lines below replace them.
-                add(current, (*waiting, text))
-                waiting = []
+            line += is_added
+            continue
+        # Removed lines have no place in the current file: the added lines below replace them.
+        changed = [*waiting, text] if is_added else waiting
+        if changed:
+            place = function_at(spans, line) if is_added else _place_of_removed(changed, line, spans)
+            # Blank lines stay with the lines above, so that they start no hunk of their own.
+            if current is None or (is_added and not is_blank and place != found[current][1]):
+                loose += place is None
+                # Blocks outside of functions stay separate up to the limit; the rest joins the last one.
+                current = min(loose, _MOST_LOOSE) if place is None else place
+                # Lines that were removed from the end of a function are placed at its new last line.
+                is_inside = any(span.name == place and span.first <= line <= span.last for span in spans)
+                found.setdefault(current, (line if is_inside or place is None else line - 1, place, []))
+            first, function, lines = found[current]
+            lines += changed
+            # A docstring is never at fault if code was changed, too.
+            if first in documented and line not in documented:
+                found[current] = (line, function, lines)
+        waiting = []
+        if is_added:
             line += 1
-        elif not text.startswith("\\"):
-            if waiting:
-                current = current or begin(_place_of_removed(waiting, line, spans))
-                add(current, waiting)
-                waiting = []
+        else:
             current = None
             ranges = _RANGES.match(text)
             # An empty range names the line before it.

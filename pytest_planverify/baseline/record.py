@@ -84,9 +84,13 @@ def look(root: Path) -> SeenTree:
     tree = WorkTree(root, repository)
     commit = None if repository is None else repository.commit("HEAD")
     blobs: Mapping[str, str] = {}
+    dirty = False
     if repository is not None and commit is not None:
         # Configuration in folders above the root is listed only if it is named.
         blobs = repository.blobs(commit, *(path for path in tree.paths if path.startswith("../")))
+        changed, added = repository.differing(commit)
+        # With a trailing slash git lists other repositories, which are no part of this one.
+        dirty = any(not path.endswith("/") and not is_cache_or_report(path) for path in (*changed, *added))
     files: dict[str, BaselineFile] = {}
     contents: dict[str, bytes] = {}
     size = 0
@@ -102,11 +106,6 @@ def look(root: Path) -> SeenTree:
                 size += len(content)
                 contents[digest] = content
             files[path] = BaselineFile(sha256=digest, committed=committed)
-    dirty = False
-    if repository is not None and commit is not None:
-        changed, added = repository.differing(commit)
-        # With a trailing slash git lists other repositories, which are no part of this one.
-        dirty = any(not path.endswith("/") and not is_cache_or_report(path) for path in (*changed, *added))
     return SeenTree(tree=tree, files=files, contents=contents, revision=commit, dirty=dirty)
 
 

@@ -85,7 +85,9 @@ def environment_for(tree: Path, root: Path) -> dict[str, str]:
     # PYTHONPATH precedes ``.pth`` files and editable installs, which still lead to the original.
     for place in _import_places():
         path = Path(os.path.realpath(place))
-        if path.is_relative_to(original) and not _is_installed(path, original):
+        folders = [each for each in (path, *path.parents) if original in each.parents]
+        # Virtual environments in the project are not copied.
+        if path.is_relative_to(original) and not any((each / "pyvenv.cfg").exists() for each in folders):
             places[str(copy / path.relative_to(original))] = None
     for place in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         path = Path(os.path.realpath(place))
@@ -184,9 +186,3 @@ def _import_places() -> Iterator[str]:
         for name, place in mapping.items():
             # The location of package ``a.b`` is ``.../a/b``; its import location is the folder above ``a``.
             yield str(Path(place).parents[name.count(".")])
-
-
-def _is_installed(path: Path, original: Path) -> bool:
-    """Return whether a path belongs to a virtual environment in the project: those are not copied."""
-    inside = (each for each in (path, *path.parents) if each.is_relative_to(original) and each != original)
-    return any((folder / "pyvenv.cfg").exists() for folder in inside)

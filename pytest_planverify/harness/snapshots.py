@@ -399,10 +399,8 @@ class Records:
         self._root, self._run, self._session = root, run, session
         self._harness = run.parent
         self._place = os.path.realpath(self._harness)
-        self._copy = Path(
-            # The prefix identifies the run: if this process is killed, its successor deletes the folder.
-            tempfile.mkdtemp(prefix=tree_prefix(run))
-        )
+        # The prefix identifies the run: if this process is killed, its successor deletes the folder.
+        self._copy = Path(tempfile.mkdtemp(prefix=tree_prefix(run)))
         self._accepted: dict[Path, bytes] = {}
 
     def note(self, *, own: bool = False) -> None:
