@@ -2,8 +2,7 @@
 
 An agent is any command line. It finds its task in the brief, in Markdown for its prompt and in JSON for
 programs, by placeholders in its arguments or by environment variables, and may leave a report with notes
-and used tokens. Neither its exit status nor its
-report proves anything: verifications judge the work.
+and used tokens. Neither its exit status nor its report proves anything: verifications judge the work.
 """
 
 from __future__ import annotations

@@ -89,7 +89,8 @@ def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
     """
     here = Path.cwd()
     try:
-        root = load_plan(choose_plan(plan).path).root
+        path = choose_plan(plan).path
+        root = load_plan(path).root
         found = verify_plan(None if plan is None else str(plan), here, seconds=seconds)
     except (PlannerError, UsageMistake) as error:
         return Status.UNREADABLE, one_line(error, limit=1_000), here
@@ -97,8 +98,7 @@ def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
     red = () if found.document is None else found.document.outcomes
     first = next((each.todo_id for each in red if each.failure_evidence is not None), None)
     if first is not None:
-        words = [f"--brief={first}", "--", str(choose_plan(plan).path)]
-        brief = run_planverify(["next", *words], here)
+        brief = run_planverify(["next", f"--brief={first}", "--", str(path)], here)
         text = text if brief.is_error else f"{text}\n\n{brief.text}"
     # A status of success without new outcomes proves nothing.
     is_unproved = found.document is None and found.status == Status.OK
