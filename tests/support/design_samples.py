@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.authoring.design.parts import add_part, change_part
-from planner.authoring.design.review import ReviewPhase
+from planner.authoring.design.plan import ReviewPhase
 from planner.authoring.design.state_folder import StateFolder
 
 CONTEXT_KEYS = (

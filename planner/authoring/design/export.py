@@ -69,19 +69,15 @@ def _criteria_of(milestone: Milestone) -> dict[str, Any]:
     bare = (each.strip().strip("`").strip() for each in milestone.acceptance_criteria)
     commands += [each for each in bare if each.isprintable() and accepted_command(each)]
     files = dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
+    is_deletion = re.compile(r"^\+\+\+ /dev/null", re.MULTILINE)
+    deleted = {each.file for each in milestone.code_changes if is_deletion.search(each.diff)}
     # Expected artifacts are globs: pages/[id].tsx would match pages/i.tsx.
-    artifacts = [glob.escape(each) for each in files if each not in _deleted(milestone)]
+    artifacts = [glob.escape(each) for each in files if each not in deleted]
     criteria: dict[str, Any] = {"expected_artifacts": artifacts} if artifacts else {}
     if commands:
         return criteria | {"tests": [{"cmd": each} for each in dict.fromkeys(commands)]}
     texts = (one_line(each, limit=_LONGEST_LINE) for each in milestone.acceptance_criteria)
     return criteria | {"manual": [{"question": f"Is this true: {each}"} for each in texts]}
-
-
-def _deleted(milestone: Milestone) -> set[str]:
-    """Return the files that the diffs of a milestone delete."""
-    is_deletion = re.compile(r"^\+\+\+ /dev/null", re.MULTILINE)
-    return {each.file for each in milestone.code_changes if is_deletion.search(each.diff)}
 
 
 def _files_of(milestone: Milestone) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 from pydantic_core import to_jsonable_python
 
 from planner.authoring.design import plan
-from planner.authoring.design.review import ReviewItem
 from planner.errors import DesignError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ KINDS = {
     "intent": PartKind("CI", plan.CodeIntent, ("code_intents",)),
     "change": PartKind("CC", plan.CodeChange, ("code_changes",)),
     "wave": PartKind("W", plan.Wave, ("milestone_dependencies", "waves")),
-    "item": PartKind("qa", ReviewItem, ("items",)),
+    "item": PartKind("qa", plan.ReviewItem, ("items",)),
 }
 _LISTS_OF_PARTS = {kind.place[-1] for kind in KINDS.values()} - {"milestones"}  # a wave has only their ids
 _QUESTION = {"scope", "check", "severity"}

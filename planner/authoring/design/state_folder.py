@@ -3,6 +3,8 @@
 These are ``plan.json``, ``context.json`` (written by the planning agent, then frozen), ``qr-{phase}.json``
 while a phase is under review, ``plan.md`` (derived), and ``gates.json`` with the gates and the digests of
 the frozen files. A writer locks the folder; each file is replaced as a whole, so that readers need no lock.
+
+:func:`render` fills the templates of design plans: the page ``plan.md``, and a step of a workflow as XML.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import tempfile
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
@@ -20,17 +23,28 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from planner.authoring.design.parts import assign, blank_of, faults_of
-from planner.authoring.design.plan import DesignPlan, Overview, Texts
-from planner.authoring.design.review import Gate, LoopState, ReviewFile, ReviewPhase, find_gaps
-from planner.authoring.design.templates import render
+from planner.authoring.design.plan import (
+    DesignPlan,
+    Gate,
+    LoopState,
+    Overview,
+    ReviewFile,
+    ReviewPhase,
+    Texts,
+    find_gaps,
+)
 from planner.errors import DesignError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
 from planner.planfile.locks import locked_folder
 from planner.planfile.project_files import read_regular
+from planner.text.markdown import fence, inline
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
+
+    from jinja2 import Environment
 
 LARGEST_READ = 64 * 1024 * 1024
 """The size in bytes of the largest file that is read."""
@@ -281,3 +295,36 @@ def _write(path: Path, value: BaseModel) -> str:
 
 def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+# -- templates -----------------------------------------------------------------------------------------
+
+
+@cache
+def _environment() -> Environment:
+    import jinja2  # imported late: editing a plan does not need it
+
+    def shown(value: object) -> str:
+        return clean(str(value))
+
+    def in_one_line(text: str) -> str:
+        return " ".join(clean(text).split())
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        # Markdown is not HTML: there, the filters keep each text in its line or fence.
+        autoescape=lambda name: name == "step.xml.jinja",
+        undefined=jinja2.StrictUndefined,
+        # Applied to each inserted value: no template can forget to remove control characters.
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = environment.filters
+    filters |= {"one": in_one_line, "clean": clean, "fence": fence, "inline": inline}
+    return environment
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the text of a template, ``plan.md`` or ``step.xml``; equal values give equal bytes."""
+    return _environment().get_template(f"{template}.jinja").render(values).rstrip() + "\n"

@@ -16,9 +16,8 @@ from real_planner import planner as real_planner
 
 from planner.authoring.design.export import EXTENSION, plan_of_design
 from planner.authoring.design.parts import add_part, change_part
-from planner.authoring.design.state_folder import StateFolder
-from planner.authoring.design.templates import render
-from planner.authoring.design.workflow import STEPS, render_step
+from planner.authoring.design.state_folder import StateFolder, render
+from planner.cli.design import STEPS, render_step
 from planner.errors import DesignError
 from planner.model.plan import Todo
 from planner.planfile.loader import load_plan, load_plan_text

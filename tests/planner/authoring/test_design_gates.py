@@ -25,9 +25,9 @@ from pydantic import ValidationError
 
 from planner.authoring.design import state_folder
 from planner.authoring.design.parts import add_part, remove_part
-from planner.authoring.design.review import Gate, LoopState, ReviewFile, ReviewItem, ReviewPhase, find_gaps
+from planner.authoring.design.plan import Gate, LoopState, ReviewFile, ReviewItem, ReviewPhase, find_gaps
 from planner.authoring.design.state_folder import StateFolder
-from planner.authoring.design.workflow import STEPS, WorkflowStep, render_step, step_after_gate
+from planner.cli.design import STEPS, WorkflowStep, render_step, step_after_gate
 from planner.errors import DesignError
 from planner.planfile.project_files import read_regular
 

@@ -18,8 +18,7 @@ from pydantic import ValidationError
 
 from planner.authoring.design.parts import KINDS, add_part, blank_of, fields_of
 from planner.authoring.design.plan import DesignPlan, Milestone
-from planner.authoring.design.state_folder import StateFolder
-from planner.authoring.design.templates import render
+from planner.authoring.design.state_folder import StateFolder, render
 from planner.errors import DesignError
 from planner.planfile.locks import locked_folder
 
