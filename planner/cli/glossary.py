@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.catalog import RECIPES
+from planner.catalog.tables import load_table
 from planner.engine import ENGINE_RULES, REFUSALS
 from planner.lint import LINT_RULES
 from planner.model.taxonomy import CATEGORIES
@@ -21,9 +21,6 @@ from planner.revise.strategies import REVISION_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-FOLDER = Path(__file__).parent / "data"
-"""The folder of the data files in the package."""
 
 LEARNED = "learned"
 """The rule that a diagnosis names where corrections have overridden the rules."""
@@ -53,15 +50,18 @@ class Explanation(NamedTuple):
         return [text for name, text in self.facts if name == label]
 
 
-class Glossary:
+class Glossary(NamedTuple):
     """All words that ``planner explain`` can explain."""
 
-    def __init__(self, entries: tuple[Explanation, ...]) -> None:
-        self.entries = entries
+    entries: tuple[Explanation, ...]
 
     def find(self, word: str) -> list[Explanation]:
         """Return all meanings of a word; case is ignored, and ``-``, ``_`` and blanks are the same."""
-        return [each for each in self.entries if _folded(each.word) == _folded(word)]
+
+        def folded(text: str) -> str:
+            return text.casefold().replace("_", "-").replace(" ", "-")
+
+        return [each for each in self.entries if folded(each.word) == folded(word)]
 
     def words(self) -> tuple[str, ...]:
         """Return every name, once."""
@@ -83,7 +83,7 @@ def load_glossary() -> Glossary:
 
 
 def _categories() -> Iterator[Explanation]:
-    texts = _toml("categories.toml")
+    texts = load_table("data/categories", "planner.cli")
     for category, facts in CATEGORIES.items():
         text, key = texts[category.value], facts.routing_key
         names = f"{category.value}{f' or {key.value}' if key and not facts.overrides_key else ''}"
@@ -101,7 +101,7 @@ def _categories() -> Iterator[Explanation]:
 
 def _words() -> Iterator[Explanation]:
     """Yield the verdicts, states, roles and further words of ``words.toml``, and the recipes."""
-    for kind, texts in _toml("words.toml").items():
+    for kind, texts in load_table("data/words", "planner.cli").items():
         for word, text in texts.items():
             means, *steps = [text] if isinstance(text, str) else text
             yield Explanation(word, kind, means, tuple(("do", each) for each in steps))
@@ -125,8 +125,8 @@ def _plan_keys() -> Iterator[Explanation]:
 
 
 def _diagnosis_rules() -> Iterator[Explanation]:
-    advice = _toml("diagnosis_advice.toml")
-    data = json.loads((FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8"))
+    advice = load_table("data/diagnosis_advice", "planner.cli")
+    data = json.loads(Path(__file__).with_name("data").joinpath("diagnosis_rules.json").read_text(encoding="utf-8"))
     rules: list[dict[str, Any]] = data["rules"]
     # That rule is made of what people have corrected, so the generated table does not have it.
     means = "Enough people have corrected the diagnosis of this failure in the same way."
@@ -163,13 +163,4 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
 
 def meanings() -> dict[str, dict[str, str]]:
     """Return the meanings of the keys that the schemas do not describe, by part of the plan and key."""
-    return _toml("keys.toml")
-
-
-def _toml(name: str) -> dict[str, Any]:
-    with (FOLDER / name).open("rb") as file:
-        return tomllib.load(file)
-
-
-def _folded(word: str) -> str:
-    return word.casefold().replace("_", "-").replace(" ", "-")
+    return load_table("data/keys", "planner.cli")

@@ -217,25 +217,21 @@ def failure_facts(run: PlanRun, record: TodoRecord, outcome: Outcome | None = No
         return {}
     # An outcome of another program may list its top failing tests alone.
     tests = failure.tests or failure.top_failing_tests
-    more = f" (+{len(tests) - 1})" if tests[1:] else ""
+    failed = f"{tests[0]}{f' (+{len(tests) - 1})' if tests[1:] else ''}" if tests else failure.check_id
+    checks = () if tests or outcome is None else outcome.checks
+    if found := next((each.cmd or each.title for each in checks if each.id == failure.check_id), None):
+        failed = f"{failure.check_id}: {found}"
     plan = run.state.parts[primary.within].plan
     edit = "" if outcome is None else edit_in_short(plan, primary.todo, outcome, context)
     facts = {
         "category": failure.category,
         "owner": failure.owner,
-        "failed": f"{tests[0]}{more}" if tests else _criterion(failure, outcome),
+        "failed": failed,
         "says": failure.stack_trace_head,
         "where": _where(failure),
         "edit": edit.replace("`", ""),
     }
     return {key: str(value) for key, value in facts.items() if value}
-
-
-def _criterion(failure: Failure, outcome: Outcome | None) -> str | None:
-    """Return the id of the failing criterion, with its command or file."""
-    checks = () if outcome is None else outcome.checks
-    found = next((each.cmd or each.title for each in checks if each.id == failure.check_id), None)
-    return f"{failure.check_id}: {found}" if found else failure.check_id
 
 
 def outcome_of(run: PlanRun, todo_id: str) -> Outcome | None:
@@ -381,16 +377,15 @@ class _NextScreen(Screen):
         if state.plan_state is PlanState.HALTED:
             self.paragraph("remove the cause, then verify again:", indent=7)
             self.line(f"       {self.style(self._run.found.verify, 'command')}")
-            # A halted run has no actions, so its failures are listed, one of each root cause.
-            reds = [each for each in self._records.values() if each.failure and not each.parent_id]
-            self._most([each for each in reds if not each.behind and self._still_fails(each)], self._red)
-
-    def _still_fails(self, record: TodoRecord) -> bool:
-        """Return whether the last verification shows the recorded failure, too, or not the todo at all."""
-        found = outcome_of(self._run, record.id)
-        if found is None or record.failure is None:
-            return True
-        return record.failure.signature in {each.signature for each in failures_of(found)}
+            # A halted run has no actions, so its failures are listed, one of each root cause, unless the
+            # last verification shows the todo without the recorded failure.
+            reds: list[TodoRecord] = []
+            for each in self._records.values():
+                if each.failure and not each.parent_id and not each.behind:
+                    found, signature = outcome_of(self._run, each.id), each.failure.signature
+                    if found is None or any(known.signature == signature for known in failures_of(found)):
+                        reds.append(each)
+            self._most(reds, self._red)
 
     def _title(self, mark: str, name: str, about: str, style: str) -> None:
         """Add a blank line and the heading of a todo."""
@@ -433,9 +428,9 @@ class _NextScreen(Screen):
         waits = branch is not None and self._run.state.waits(branch)
         return listed(branch.todo.dependencies, 3) if branch is not None and waits else ""
 
-    def _failure(self, facts: Mapping[str, str], *labels: str) -> None:
-        """Add facts of a failure, a line each: those of the labels, else all that are not in the title."""
-        for label in labels or ("failed", "says", "where", "edit"):
+    def _failure(self, facts: Mapping[str, str]) -> None:
+        """Add those facts of a failure that are not in the title, a line each."""
+        for label in ("failed", "says", "where", "edit"):
             if label in facts:
                 self.clipped(f"  {label:<6} ", facts[label])
 
@@ -472,34 +467,33 @@ class _NextScreen(Screen):
 
         The command is left out where the plan was never verified: the remarks above show it already.
         """
-        if not actions:
-            return
         alike: dict[tuple[str, str], list[str]] = {}
         for action in actions:
-            alike.setdefault(self._verification(action), []).append(action.todo_ids[0])
+            record = self._records[action.todo_ids[0]]
+            why, edit = action.because, ""
+            if record.waited:
+                # If the last attempt proved nothing, its message tells more than the rule.
+                why = (record.failure and record.failure.stack_trace_head) or why
+                outcome = outcome_of(self._run, record.id)
+                failure = None if outcome is None else outcome.failure_evidence
+                if failure is not None and failure.category.facts.family is Family.ENVIRONMENT:
+                    edit = failure_facts(self._run, record, outcome).get("edit", "")
+            alike.setdefault((why, edit), []).append(record.id)
+        if not alike:
+            return
+
+        def show(group: tuple[tuple[str, str], list[str]]) -> None:
+            (why, edit), names = group
+            self.clipped("verify ", f"{listed(names, 5)}: {why}")
+            if edit:
+                self._failure({"edit": edit})
+
         self.line()
-        self._most([*alike.items()], self._same_verifications)
+        self._most([*alike.items()], show)
         names = ",".join(action.todo_ids[0] for action in actions[:MOST_TODOS])
         if self._run.found.document is not None or self._run.is_driven:
             verify = self._run.found.verify
             self.command("run", f"{verify}::{names}" if len(actions) <= MOST_TODOS else verify)
-
-    def _verification(self, action: Verify) -> tuple[str, str]:
-        """Return why a todo is verified, and how to repair the environment if that is the reason."""
-        record = self._records[action.todo_ids[0]]
-        # If the last attempt proved nothing, its message tells more than the rule.
-        why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
-        outcome = outcome_of(self._run, record.id) if record.waited else None
-        failure = None if outcome is None else outcome.failure_evidence
-        is_environment = failure is not None and failure.category.facts.family is Family.ENVIRONMENT
-        facts = failure_facts(self._run, record, outcome) if is_environment else {}
-        return why or action.because, facts.get("edit", "")
-
-    def _same_verifications(self, group: tuple[tuple[str, str], list[str]]) -> None:
-        (why, edit), names = group
-        self.clipped("verify ", f"{listed(names, 5)}: {why}")
-        if edit:
-            self._failure({"edit": edit})
 
     def _begin(self, action: Implement) -> None:
         """Add a todo that can begin, with the files that it may write."""
