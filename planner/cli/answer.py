@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from planner.cli.app import command
 from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, program, say
-from planner.cli.runs import known_todo, words_of
+from planner.cli.next import known_todo, words_of
 from planner.cli.screen import Screen
 from planner.model.actions import QuestionKind
 from planner.model.answers import Answer

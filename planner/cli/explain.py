@@ -18,8 +18,7 @@ from planner.cli.app import command
 from planner.cli.arguments import nearest, plan_or_usual
 from planner.cli.exits import Status, as_called, complain, program
 from planner.cli.glossary import load_glossary
-from planner.cli.metrics import verdict_of
-from planner.cli.runs import names_log, recorded_runs
+from planner.cli.metrics import names_log, recorded_runs, verdict_of
 from planner.cli.screen import TODO_STATES, Screen
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted

@@ -126,7 +126,9 @@ def _plan_keys() -> Iterator[Explanation]:
 
 def _diagnosis_rules() -> Iterator[Explanation]:
     advice = load_table("data/diagnosis_advice", "planner.cli")
-    data = json.loads(Path(__file__).with_name("data").joinpath("diagnosis_rules.json").read_text(encoding="utf-8"))
+    data = json.loads(
+        Path(__file__).with_name("data").joinpath("diagnosis_rules.json").read_text(encoding="utf-8")
+    )
     rules: list[dict[str, Any]] = data["rules"]
     # That rule is made of what people have corrected, so the generated table does not have it.
     means = "Enough people have corrected the diagnosis of this failure in the same way."

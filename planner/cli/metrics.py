@@ -13,9 +13,8 @@ import typer
 
 from planner.catalog.tables import load_table
 from planner.cli.app import command
-from planner.cli.arguments import option
-from planner.cli.exits import Status, complain
-from planner.cli.runs import recorded_runs
+from planner.cli.arguments import option, plan_or_usual
+from planner.cli.exits import Status, UsageMistake, complain
 from planner.cli.screen import write
 from planner.engine import State
 from planner.errors import PlannerError
@@ -23,15 +22,18 @@ from planner.model.actions import Halt
 from planner.model.events import ApprovalGiven, Verified, WorkFinished
 from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState, TodoState, Verdict
+from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.file_writer import READABLE, write_file
+from planner.planfile.loader import load_plan
 from planner.policy.limits import left
 from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, state_of
-from planner.store.run_log import INTERRUPTED
+from planner.store.plan_run import PlanRun
+from planner.store.run_log import INTERRUPTED, plan_logs, run_of_log
 from planner.store.run_rows import PASSED, RunRows
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from planner.model.outcome import Failure, Outcome
     from planner.store.run_log import RecordedRun
@@ -182,3 +184,30 @@ def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
     if Verdict.NEEDS_HUMAN in verdicts and not verdicts & UNDECIDED:
         return Verdict.NEEDS_HUMAN, None
     return Verdict.INCONCLUSIVE, None
+
+
+def names_log(path: Path) -> bool:
+    """Return whether a path is the log of a run: ``*.jsonl``, or another file that has no plan's suffix."""
+    return path.suffix == ".jsonl" or (path.suffix not in ("", *PLAN_ENDINGS) and path.is_file())
+
+
+def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
+    """Yield the runs of the named logs and all recorded runs of the named plans, or of the usual plan.
+
+    The newest run of a plan comes last. A plan without a log has the run that follows from the outcomes of
+    its last verification. Raises :class:`planner.cli.exits.UsageMistake` if a plan has no run at all.
+    """
+    # A plan that is named twice has its runs once: metrics add them up.
+    for path in {each.absolute(): each for each in named or [plan_or_usual(None)]}.values():
+        if names_log(path):
+            yield run_of_log(path)
+            continue
+        logs = [log for log in plan_logs(load_plan(path)) if log.is_file() and log.stat().st_size]
+        if not logs:
+            opened = PlanRun.open(path)
+            if opened.found.document is None:
+                raise UsageMistake(
+                    f"{path} has no run yet; run first: {opened.found.verify}, or name a log"
+                )
+            yield opened.recorded()
+        yield from map(run_of_log, logs)

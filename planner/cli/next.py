@@ -10,16 +10,25 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from planner.brief.page import edit_in_short
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
+from planner.cli.arguments import (
+    JsonOption,
+    LogOption,
+    OutcomesOption,
+    TodosArgument,
+    choose_todos,
+    nearest,
+    option,
+)
 from planner.cli.exits import Status, UsageMistake, complain, program
-from planner.cli.runs import known_todo, readiness, words_of
 from planner.cli.screen import Screen, print_json, write
+from planner.engine.intake import time_of
 from planner.engine.progress import repair_turn, shown_state
 from planner.engine.requests import brief_of, instructions_for
 from planner.engine.state import revised_plans
@@ -167,6 +176,97 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
         plan = shlex.quote(shown_path(run.tree.loaded.path))
         lines.append(f"{program()} undo {plan} restores the previous version")
     return lines
+
+
+# -- the run -------------------------------------------------------------------------------------------
+
+
+def known_todo(state: State, name: str) -> str:
+    """Return the qualified id of a todo of a run; its last part is enough where it is unique.
+
+    Raises ``UsageMistake`` with similar names if there is no such todo.
+    """
+    if name in state.records:
+        return name
+    found = [each for each in state.records if each.endswith(f"/{name}")]
+    if len(found) == 1:
+        return found[0]
+    near = nearest(name, sorted(state.records), "its todos are")
+    raise UsageMistake(f"there is no todo '{name}' in the plan; {near}")
+
+
+def words_of(run: PlanRun, plan: Path) -> str:
+    """Return the arguments that name this run, quoted for a shell: ``--log`` if one was given, the plan."""
+    words = [str(plan)] if run.named_log is None else ["--log", str(run.named_log), str(plan)]
+    return shlex.join(words)
+
+
+class Readiness(NamedTuple):
+    """State of the outcomes beside the files, and the command that makes them up to date."""
+
+    command: str | None = None
+    """The command to run first; ``None`` where the outcomes are up to date, or a run is under way."""
+    remarks: tuple[str, ...] = ()
+    """The reasons for the command, and further remarks on the run."""
+    unaccepted: str | None = None
+    """Why a run in which no criterion failed was not accepted."""
+
+
+def readiness(run: PlanRun) -> Readiness:
+    """Return the command to run before any action, and why: there are no outcomes, or outdated ones."""
+    found = run.found
+    remarks: list[str] = []
+    command: str | None = None
+    if found.unfinished is not None:
+        state = found.unfinished.state
+        end = "is still running" if state == "running" else f"was {state}"
+        remarks.append(f"the newest run {end} after {counted(len(found.unfinished.checks), 'criterion')}")
+        command = None if state == "running" else f"{found.verify} --planverify-resume"
+    elif found.document is None and not run.is_driven:
+        remarks.append("the plan was not verified yet")
+        command = found.verify
+    elif found.plan_change is not None and run.log is not None and not run.state.reds:
+        remarks.append("the plan has changed since it was verified")
+        command = found.verify
+    elif found.changed_todos:
+        remarks.append(f"added or changed in the plan since the run: {listed(found.changed_todos, 5)}")
+        command = found.verify
+    elif answered := _answered_since(run):
+        remarks.append(f"answered since the run: {listed(answered, 5)}")
+        command = f"{found.verify}::{','.join(answered)}"
+    elif found.files.paths:
+        old = (
+            f"; the verdicts of {listed(found.files.by_todo, 5)} are out of date"
+            if found.files.by_todo
+            else ""
+        )
+        remarks.append(f"{listed(found.files.paths, 3)} changed since the run{old}")
+        command = found.verify
+    unaccepted = None if found.document is None else found.document.run.unexplained
+    if unaccepted:
+        remarks.append(f"the run was not accepted: {unaccepted}")
+    return Readiness(command, (*remarks, *run.remarks), unaccepted)
+
+
+def _answered_since(run: PlanRun) -> list[str]:
+    """Return the todos with an answer that is newer than the outcomes and not awaited by the engine."""
+    document = run.found.document
+    if document is None or run.is_driven:
+        return []
+    # Answers are kept to the second: one of the second in which the run started does not count as newer.
+    # Without a start time, none does.
+    started = time_of(document.run.started_at, datetime.max.replace(tzinfo=UTC)).replace(microsecond=0)
+    records, found = run.state.records, list[str]()
+    for each in run.answers():
+        record = records.get(each.todo_id)
+        if (
+            each.plan == run.state.plan_id
+            and record is not None
+            and not (record.life is TodoLife.TESTING and record.question is None)
+            and time_of(each.at or "", started) > started
+        ):
+            found.append(each.todo_id)
+    return list(dict.fromkeys(found))
 
 
 # -- JSON and the exit status --------------------------------------------------------------------------

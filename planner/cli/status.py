@@ -9,8 +9,7 @@ import typer
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.exits import Status
-from planner.cli.next import failure_facts, outcome_of, show_remarks
-from planner.cli.runs import known_todo, readiness
+from planner.cli.next import failure_facts, known_todo, outcome_of, readiness, show_remarks
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.engine.progress import status_tree
 from planner.model.base import qualified

@@ -85,10 +85,11 @@ def create_app(plan: Path, root: Path, token: str) -> FastAPI:
     @app.get("/questions")
     def waiting() -> Response:
         run = PlanRun.open(plan)
-        asked = [
-            (each, _hunk(each), _proposal(each), _open_questions(run, each))
-            for each in run.state.questions.values()
-        ]
+        asked: list[tuple[AskHuman, str, dict[str, str]]] = []
+        for each in run.state.questions.values():
+            # A question of the engine has none of the plan.
+            is_of_plan = each.kind is QuestionKind.ANSWER and each.todo_id in run.state.records
+            asked.append((each, _proposal(each), run.asked_questions(each.todo_id) if is_of_plan else {}))
         return page("questions.html", person=login_name(), asked=asked, remarks=run.remarks)
 
     @app.post("/questions")
@@ -113,18 +114,6 @@ def create_app(plan: Path, root: Path, token: str) -> FastAPI:
 def _shown(value: object) -> object:
     """Clean each text that a template inserts."""
     return clean(value) if isinstance(value, str) else value
-
-
-def _open_questions(run: PlanRun, question: AskHuman) -> dict[str, str]:
-    """Return the questions of the plan that are asked, by check; empty for a question of the engine."""
-    is_of_plan = question.kind is QuestionKind.ANSWER and question.todo_id in run.state.records
-    return run.asked_questions(question.todo_id) if is_of_plan else {}
-
-
-def _hunk(question: AskHuman) -> str:
-    """Return the change that most likely caused the failure; empty if there is none."""
-    changes = question.failure.suspected_changes[:1] if question.failure else ()
-    return "".join(f"{hunk.path}:{hunk.line}\n{hunk.text}" for hunk in changes)
 
 
 def _proposal(question: AskHuman) -> str:
