@@ -1,7 +1,8 @@
 """Web application of ``planner serve``: the runs of a project, and a form for each open question.
 
-:class:`AccessGuard` checks each request first. Runs are read from the index, open questions from the run
-itself, as the command line does. Answers are recorded by the functions of the command line.
+A middleware checks host name and token of each request first. A browser logs in by an address with the
+token, and has a cookie from then on. Runs are read from the index, open questions from the run itself, as
+the command line does. Answers are recorded by the functions of the command line.
 """
 
 from __future__ import annotations
@@ -53,9 +54,8 @@ HEADERS = {
 def create_app(plan: Path, root: Path, token: str) -> FastAPI:
     """Create the application for a plan and the runs below ``root``; ``token`` is the login token."""
     app = FastAPI(openapi_url=None)  # there are pages only, nothing for programs
-    guard = AccessGuard(token)
-    # As middleware, the guard also covers static files and unknown paths.
-    app.middleware("http")(guard)
+    # Token in every form, which a page of another origin cannot read.
+    csrf = secrets.token_urlsafe(24)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     pages = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -69,8 +69,15 @@ def create_app(plan: Path, root: Path, token: str) -> FastAPI:
     pages.filters["moment"] = moment
 
     def page(name: str, status: int = 200, **shown: Any) -> HTMLResponse:
-        text = pages.get_template(name).render(csrf=guard.csrf, plan=str(plan), **shown)
+        text = pages.get_template(name).render(csrf=csrf, plan=str(plan), **shown)
         return HTMLResponse(text, status)
+
+    # As middleware, it also covers static files and unknown paths.
+    @app.middleware("http")
+    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = _refusal(request, token) or await call_next(request)
+        response.headers.update(HEADERS)
+        return response
 
     @app.exception_handler(PlannerError)
     def tell_error(_: Request, error: Exception) -> Response:
@@ -95,7 +102,7 @@ def create_app(plan: Path, root: Path, token: str) -> FastAPI:
     @app.post("/questions")
     async def decide(request: Request) -> Response:
         form = await _form(request)
-        if form is None or not _same(form.get("csrf", ""), guard.csrf):
+        if form is None or not _same(form.get("csrf", ""), csrf):
             messages = ["The form is not from this server, or from before its start: load the page again."]
             return page("message.html", 403, title="Nothing was recorded", messages=messages)
         try:
@@ -167,42 +174,23 @@ async def _form(request: Request) -> dict[str, str] | None:
     return {name: text for name, values in fields.items() if (text := values[-1].strip())}
 
 
-class AccessGuard:
-    """Middleware that checks host name and token of each request, and sets the security headers.
-
-    A browser logs in by an address with the token, and has a cookie from then on.
-    """
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-        self.csrf = secrets.token_urlsafe(24)
-        """Token in every form, which a page of another origin cannot read."""
-
-    async def __call__(
-        self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
-    ) -> Response:
-        """Pass a request on to its page, or answer it with a refusal or redirection."""
-        response = self._refuse(request) or await call_next(request)
-        response.headers.update(HEADERS)
+def _refusal(request: Request, token: str) -> Response | None:
+    """Return the response to a request that must not reach a page; ``None`` if it may."""
+    # Without this check, a page of another site could reach the server by DNS rebinding.
+    try:
+        name = urlsplit(f"//{request.headers.get('host', '')}").hostname
+    except ValueError:
+        name = None
+    if name not in LOOPBACK:
+        return PlainTextResponse("This server does not answer under that name.", 421)
+    if request.method == "GET" and _same(request.query_params.get("token", ""), token):
+        # Without the token in the address, so that it is not kept in the history of the browser.
+        response = RedirectResponse(request.url.path, 303)
+        response.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
         return response
-
-    def _refuse(self, request: Request) -> Response | None:
-        """Return the response to a request that must not reach a page; ``None`` if it may."""
-        # Without this check, a page of another site could reach the server by DNS rebinding.
-        try:
-            name = urlsplit(f"//{request.headers.get('host', '')}").hostname
-        except ValueError:
-            name = None
-        if name not in LOOPBACK:
-            return PlainTextResponse("This server does not answer under that name.", 421)
-        if request.method == "GET" and _same(request.query_params.get("token", ""), self._token):
-            # Without the token in the address, so that it is not kept in the history of the browser.
-            response = RedirectResponse(request.url.path, 303)
-            response.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
-            return response
-        if not _same(request.cookies.get(COOKIE, ""), self._token):
-            return PlainTextResponse("Open the address that planner serve printed.", 401)
-        return None
+    if not _same(request.cookies.get(COOKIE, ""), token):
+        return PlainTextResponse("Open the address that planner serve printed.", 401)
+    return None
 
 
 def _same(one: str, other: str) -> bool:
