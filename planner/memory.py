@@ -183,7 +183,10 @@ class Memory:
     def recipe(self, todo: Todo, now: float) -> RecipeAdvice | None:
         """Return a recipe that is likely to find a failure of the todo before its criteria do, if any."""
         near = self._similar_todos(todo)
-        for recipe, shown in SHOWN_BY[language_of(todo)]:
+        # The language is that of the first command with a known program.
+        programs = (word for _, command in commands_of(todo) for word in command.cmd.split())
+        language = next((_LANGUAGE_OF[word] for word in programs if word in _LANGUAGE_OF), PYTHON)
+        for recipe, shown in SHOWN_BY[language]:
             if todo.verify in RECIPES and set(RECIPES[recipe]) <= set(RECIPES[todo.verify]):
                 continue  # the todo's criteria include all commands of the recipe
             # The low prior: without experience, a recipe is assumed to find nothing that criteria miss.
@@ -394,9 +397,3 @@ def words_of(text: str) -> list[str]:
     """
     split = _WORD_BOUNDARY.sub(" ", text).casefold()
     return ["0" if word[0].isdigit() else word for word in _WORD.findall(split)]
-
-
-def language_of(todo: Todo) -> str:
-    """Return the language of the first command with a known program; Python if there is none."""
-    programs = (word for _, command in commands_of(todo) for word in command.cmd.split())
-    return next((_LANGUAGE_OF[word] for word in programs if word in _LANGUAGE_OF), PYTHON)

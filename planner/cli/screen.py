@@ -67,8 +67,12 @@ class Screen:
         # A stream that a caller passes may have none, as ``io.StringIO``.
         self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.is_terminal = self._stream.isatty()
-        self._coloured = self.is_terminal and wants_colour()
-        self.width = _width()
+        # See https://no-color.org.
+        wants_colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._coloured = self.is_terminal and wants_colour
+        # Uses COLUMNS before it asks the terminal.
+        columns = shutil.get_terminal_size((PIPED, 24)).columns
+        self.width = min(max(columns, NARROWEST), WIDEST)
         self.glyphs = glyphs_for(self._encoding)
 
     def line(self, text: str = "", *, indent: int = 0) -> None:
@@ -175,14 +179,3 @@ def duration(seconds: float) -> str:
         if count or parts:
             parts.append(f"{count} {unit}" if count else "")
     return " ".join(filter(None, parts[:2]))
-
-
-def wants_colour() -> bool:
-    """Return whether ``NO_COLOR`` and ``TERM`` allow colours. See https://no-color.org."""
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _width() -> int:
-    # Uses COLUMNS before it asks the terminal.
-    columns = shutil.get_terminal_size((PIPED, 24)).columns
-    return min(max(columns, NARROWEST), WIDEST)

@@ -238,42 +238,34 @@ class DesignPlan(Value):
 
     @model_validator(mode="after")
     def _refuse_broken_references(self) -> DesignPlan:
-        violations = [*_broken_references(self), *_duplicates(self)]
+        """Raise with a message for every reference to a missing part, and every name that occurs twice."""
+        remedy = "add it, or name another"
+        violations: list[str] = []
+        decisions = {each.id for each in self.planning_context.decision_log}
+        for part in self.parts():
+            named = dict.fromkeys(_DECISION_NAMED.findall(part.model_dump_json(include=_NAMES_DECISIONS)))
+            missing = (ref for ref in named if ref not in decisions)
+            violations += [f"{part.id}: the decision {ref} does not exist; {remedy}" for ref in missing]
+        names = [each.id for each in self.parts()]
+        for each in self.milestones:
+            names.append(f"the milestone number {each.number}")
+            intents = {intent.id for intent in each.code_intents}
+            for change in each.code_changes:
+                if change.intent_ref not in intents:
+                    violations.append(
+                        f"{change.id}: {each.id} has no code intent {change.intent_ref}; {remedy}"
+                    )
+        milestones = {each.id for each in self.milestones}
+        for wave in self.waves:
+            names += [f"W-{wave.wave}", *(f"{each} in the waves" for each in wave.milestones)]
+            missing = (ref for ref in wave.milestones if ref not in milestones)
+            fault = f"W-{wave.wave}: the milestone"
+            violations += [f"{fault} {ref} does not exist; {remedy}" for ref in missing]
+        counts = Counter(names).items()
+        violations += [f"{name} occurs {count} times; keep one" for name, count in counts if count > 1]
         if violations:
             raise ValueError("\n".join(violations))
         return self
-
-
-def _broken_references(plan: DesignPlan) -> Iterator[str]:
-    """Yield a message for every reference to a part that does not exist."""
-    remedy = "add it, or name another"
-    decisions = {each.id for each in plan.planning_context.decision_log}
-    for part in plan.parts():
-        named = _DECISION_NAMED.findall(part.model_dump_json(include=_NAMES_DECISIONS))
-        for ref in dict.fromkeys(named):
-            if ref not in decisions:
-                yield f"{part.id}: the decision {ref} does not exist; {remedy}"
-    for milestone in plan.milestones:
-        intents = {each.id for each in milestone.code_intents}
-        for change in milestone.code_changes:
-            if change.intent_ref not in intents:
-                yield f"{change.id}: {milestone.id} has no code intent {change.intent_ref}; {remedy}"
-    milestones = {each.id for each in plan.milestones}
-    for wave in plan.waves:
-        for ref in wave.milestones:
-            if ref not in milestones:
-                yield f"W-{wave.wave}: the milestone {ref} does not exist; {remedy}"
-
-
-def _duplicates(plan: DesignPlan) -> Iterator[str]:
-    """Yield a message for every repeated id or number, and every milestone in more than one wave."""
-    names = [each.id for each in plan.parts()]
-    names += [f"the milestone number {each.number}" for each in plan.milestones]
-    for wave in plan.waves:
-        names += [f"W-{wave.wave}", *(f"{each} in the waves" for each in wave.milestones)]
-    for name, count in Counter(names).items():
-        if count > 1:
-            yield f"{name} occurs {count} times; keep one"
 
 
 # -- reviews -------------------------------------------------------------------------------------------
@@ -380,46 +372,46 @@ def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> list[str]:
     further information: it has what is to be done, in which files, in which order, why, and how it is
     proved. Broken references are no gaps: a plan with these cannot exist.
     """
-    return [message for is_met, message in _requirements(plan, phase) if not is_met]
+    gaps: list[str] = []
 
+    def require(is_met: object, message: str) -> None:
+        if not is_met:
+            gaps.append(message)
 
-def _requirements(plan: DesignPlan, phase: ReviewPhase) -> Iterator[tuple[object, str]]:
-    """Yield every requirement of a phase: whether it is met, and the message where it is not."""
     add, set_ = "planner design add", "planner design set"
     needs_code = phase is not ReviewPhase.PLAN_DESIGN
     needs_documentation = needs_code and phase is not ReviewPhase.PLAN_CODE
     placed = {each for wave in plan.waves for each in wave.milestones}
     for name, text in (("problem", plan.overview.problem), ("approach", plan.overview.approach)):
-        yield text.strip(), f"overview.{name} is empty; set it: {set_} overview {name}=TEXT"
-    yield plan.milestones, f"the plan has no milestone; add one: {add} milestone name=TEXT"
+        require(text.strip(), f"overview.{name} is empty; set it: {set_} overview {name}=TEXT")
+    require(plan.milestones, f"the plan has no milestone; add one: {add} milestone name=TEXT")
     for each in plan.milestones:
         name, intents, changes = each.id, each.code_intents, each.code_changes
-        yield each.requirements, f"{name} has no requirement: {set_} {name} requirements+=TEXT"
+        require(each.requirements, f"{name} has no requirement: {set_} {name} requirements+=TEXT")
         criterion = f"{set_} {name} acceptance_criteria+=TEXT"
-        yield each.acceptance_criteria, f"{name} has no acceptance criterion: {criterion}"
-        yield each.touched_files, f"{name} names no file; add one: {set_} {name} files+=FILE"
+        require(each.acceptance_criteria, f"{name} has no acceptance criterion: {criterion}")
+        require(each.touched_files, f"{name} names no file; add one: {set_} {name} files+=FILE")
         if each.is_documentation_only:
             has_code = bool(intents or changes)
-            yield (
-                not has_code,
-                f"{name} is documentation only but has code intents or changes; remove these",
+            require(
+                not has_code, f"{name} is documentation only but has code intents or changes; remove these"
             )
         else:
             reason = f"add one, or give a reason: {set_} {name} tests.skip_reason=TEXT"
-            yield each.tests.files or each.tests.skip_reason, f"{name} has no test file; {reason}"
-            yield intents, f"{name} has no code intent; add one: {add} intent --to {name}"
-        yield name in placed, f"{name} is in no wave; add it: {set_} W-1 milestones+={name}"
+            require(each.tests.files or each.tests.skip_reason, f"{name} has no test file; {reason}")
+            require(intents, f"{name} has no code intent; add one: {add} intent --to {name}")
+        require(name in placed, f"{name} is in no wave; add it: {set_} W-1 milestones+={name}")
         if needs_code:
             changed = {change.intent_ref for change in changes}
             for intent in intents:
                 change = f"{add} change --to {name} intent_ref={intent.id} file={intent.file} diff=@FILE"
-                yield intent.id in changed, f"{intent.id} has no code change; add one: {change}"
+                require(intent.id in changed, f"{intent.id} has no code change; add one: {change}")
             for change in changes:
                 is_diff = any(line.startswith(("@@ ", "--- ")) for line in change.diff.splitlines())
-                yield is_diff, f"{change.id}.diff is not a unified diff: {set_} {change.id} diff=@FILE"
+                require(is_diff, f"{change.id}.diff is not a unified diff: {set_} {change.id} diff=@FILE")
         if needs_documentation:
             comment = f"{set_} {name} documentation.module_comment=TEXT"
-            yield (
+            require(
                 each.documentation != Documentation(),
                 f"{name} has no documentation; describe it: {comment}",
             )
@@ -431,4 +423,5 @@ def _requirements(plan: DesignPlan, phase: ReviewPhase) -> Iterator[tuple[object
             for file in by_id[name].touched_files:
                 owner = owners.setdefault(file, name)
                 both = f"W-{wave.wave}: {owner} and {name} both change {file} in the same wave"
-                yield owner == name, f"{both}; move one of them to a later wave"
+                require(owner == name, f"{both}; move one of them to a later wave")
+    return gaps
