@@ -255,16 +255,13 @@ class Planner:
         found = [each for each in _paths_in(gap.description) if not _is_outside(each)]
         if not _paths_in(gap.description):
             for folder in _module_folders(gap.description, state):
-                files = self._files_of_spec(folder) or matching(state.files, f"{folder}*.py")
+                # The files in the folder that a contract or specification there names in back quotes.
+                texts = (self._fs.read_text(each) or "" for each in self._documents_of(folder))
+                named = next(filter(None, (re.findall(r"`(\w+\.\w{1,5})`", text) for text in texts)), ())
+                files = [f"{folder}{each}" for each in named] or matching(state.files, f"{folder}*.py")
                 found += files or [folder]
         kept = _paths_in(*(each for each in gap.constraints if not re.search(r"\bonly\b", each.lower())))
         return [each for each in dict.fromkeys(found) if each not in kept]
-
-    def _files_of_spec(self, folder: str) -> list[str]:
-        """Return the files in the folder that a module's contract or specification names in back quotes."""
-        texts = (self._fs.read_text(each) or "" for each in self._documents_of(folder))
-        names = (re.findall(r"`(\w+\.\w{1,5})`", text) for text in texts)
-        return [f"{folder}{each}" for each in next(filter(None, names), list[str]())]
 
     def _documents_of(self, target: str) -> list[str]:
         """Return ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""
@@ -381,7 +378,14 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: s
     todo: dict[str, Any] = {
         "id": todo_id,
         "title": short_title(description),
-        "intent": _instructions(iteration),
+        # The actions, and what no command checks.
+        "intent": "\n".join(
+            [
+                *(f"{shown_action(each)}: {each.description}" for each in iteration.actions),
+                "Required, but not checked by a command:",
+                *(f"- {each}" for each in iteration.acceptance_criteria if each not in TOOL_CRITERIA),
+            ]
+        ),
         "acceptance_criteria": {"tests": checks, "expected_artifacts": made},
         "risk_level": iteration.estimated_risk.upper(),
     }
@@ -389,18 +393,6 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: s
     todo |= {"allowed_files": allowed} if targets else {}
     policy = {"protected_files": list(PROTECTED)}
     return make_plan(description, [todo], root=root, todo_list_id=iteration.iteration_id, metadata=policy)
-
-
-def _instructions(iteration: IterationPlan) -> str:
-    """Return the todo's intent: the actions, and what no command checks."""
-    unchecked = (each for each in iteration.acceptance_criteria if each not in TOOL_CRITERIA)
-    return "\n".join(
-        [
-            *(f"{shown_action(each)}: {each.description}" for each in iteration.actions),
-            "Required, but not checked by a command:",
-            *(f"- {each}" for each in unchecked),
-        ]
-    )
 
 
 def shown_action(action: IterationAction) -> str:

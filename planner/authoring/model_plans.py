@@ -80,7 +80,13 @@ def plan_by_model(
         # The root is added here: the model need not know it.
         rooted = plan.model_copy(update={"root": root_for(output, folder)})
         # Kept beyond this call, for the error after the last try.
-        findings[:] = _findings(rooted, output)
+        try:
+            found = validate_plan(output, dump_plan(rooted, format="yaml"))
+            serious = (each for each in found if each.severity is not Severity.ADVICE)
+            shown = (f"- {each.place}: {each.message} {each.fix}" for each in serious)
+            findings[:] = islice(shown, _MOST_FINDINGS)
+        except PlannerError as error:
+            findings[:] = [clean(str(error), limit=2_000)]
         if findings:
             raise ModelRetry("The plan is not valid yet. Correct this:\n" + "\n".join(findings))
         return rooted
@@ -94,16 +100,6 @@ def plan_by_model(
         no_plan = f"no valid plan in {RETRIES + 1} tries; the last one has: "
         why = one_line(redact(no_plan + findings[0] if findings else str(error)), limit=400)
         raise ModelFault(f"--model {name}: {why}; try again, use another model, or leave it out") from None
-
-
-def _findings(plan: Plan, output: Path) -> list[str]:
-    """Return the errors and warnings of a plan, a line each, at most ``_MOST_FINDINGS``."""
-    try:
-        found = validate_plan(output, dump_plan(plan, format="yaml"))
-    except PlannerError as error:
-        return [clean(str(error), limit=2_000)]
-    serious = (each for each in found if each.severity is not Severity.ADVICE)
-    return [f"- {each.place}: {each.message} {each.fix}" for each in islice(serious, _MOST_FINDINGS)]
 
 
 def _prompt(goal: str, facts: Mapping[str, Any], folder: Path, done_before: str) -> str:

@@ -92,15 +92,11 @@ class RepositoryFacts:
     name: str
     """The project's name in pyproject.toml, else that of the folder."""
     tests: tuple[TestGroup, ...]
-    test_files: int
-    """The number of test files, of all groups."""
     checks: tuple[FoundCheck, ...]
     sources: tuple[str, ...]
     """Glob patterns of product code; empty where none was recognized."""
     runner: str
     """The command that starts pytest: ``pytest`` or ``python -m pytest``."""
-    files: tuple[str, ...]
-    """All files, relative to the folder."""
     language: str
     """``python``, or a language of the table whose manifest is there."""
 
@@ -116,14 +112,16 @@ def read_repository(folder: Path) -> RepositoryFacts:
     languages = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
     packages = (f"{each}/**" for each in _packages(folder))
+    tests = [*_group_tests(files, runner)]
+    # Doctests may be in any file.
+    if any(each.startswith("--doctest-") for each in project_root(folder).words("addopts")):
+        tests.append(TestGroup("doctests", ".", runner))
     return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
-        tests=(*_group_tests(files, runner), *_doctests(folder, runner)),
-        test_files=len(files),
+        tests=tuple(tests),
         checks=tuple(_checks(folder, pyproject, with_tests=not files)),
         sources=("src/**",) if (folder / "src").is_dir() else (*packages, *_modules(folder)),
         runner=runner,
-        files=every,
         language="python" if is_python else next(languages, "python"),
     )
 
@@ -198,12 +196,6 @@ def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
         )
 
 
-def _doctests(folder: Path, runner: str) -> Iterator[TestGroup]:
-    """Yield a group of all tests if the settings of pytest add doctests, which are in any file."""
-    if any(each.startswith("--doctest-") for each in project_root(folder).words("addopts")):
-        yield TestGroup("doctests", ".", runner)
-
-
 # --- checks
 
 
@@ -211,29 +203,25 @@ def _checks(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Ite
     """Yield one check for each tool and purpose; those that run tests only ``with_tests``."""
     taken: set[tuple[object, ...]] = set()
     for source, line in _lines(folder, pyproject, with_tests=with_tests):
-        found = _check_of(source, line)
-        if found is None or (found.purpose is Purpose.TEST and not with_tests):
+        text = " ".join(line.split())
+        if launched := _LAUNCHED.match(text):
+            # Without uv, the tool may be installed.
+            text = text if shutil.which(launched[1]) else launched[2]
+        # Plans run commands without a shell. Also refused inside quotes, where tox and CI put variables.
+        command = None if re.search(r"[$|<>;`{}*]", text) else accepted_command(text)
+        if command is None or command.tool.name in _RUN_OTHERS:
+            continue
+        tool, purpose = command.tool.name, command.tool.purpose
+        if purpose is Purpose.TEST and not with_tests:
+            continue
+        # A target usually runs the tools that were found in other files.
+        if tool == "make" and any(purpose is known for _, known, _ in taken):
             continue
         # ``ruff check`` and ``ruff format`` are two checks of one tool and purpose.
-        key = (found.tool, found.purpose, " format " in f" {found.cmd} ")
-        # A target usually runs the tools that were found in other files.
-        if found.tool == "make" and any(purpose is found.purpose for _, purpose, _ in taken):
-            continue
+        key = (tool, purpose, " format " in f" {text} ")
         if key not in taken:
             taken.add(key)
-            yield found
-
-
-def _check_of(source: str, line: str) -> FoundCheck | None:
-    """Return the check that a line of a configuration runs; ``None`` if it is none the catalog accepts."""
-    text = " ".join(line.split())
-    if launched := _LAUNCHED.match(text):
-        text = text if shutil.which(launched[1]) else launched[2]  # without uv, the tool may be installed
-    # Plans run commands without a shell. Also refused inside quotes, where tox and CI replace variables.
-    command = None if re.search(r"[$|<>;`{}*]", text) else accepted_command(text)
-    if command is None or command.tool.name in _RUN_OTHERS:
-        return None
-    return FoundCheck(text, source, command.tool.purpose, command.tool.name, _is_installed(command))
+            yield FoundCheck(text, source, purpose, tool, _is_installed(command))
 
 
 def is_there(program: str) -> bool:

@@ -31,7 +31,6 @@ from planner.text.sanitizing import clean, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.cli.glossary import Explanation
     from planner.engine import State
     from planner.model.outcome import Outcome
     from planner.store.run_log import RecordedRun, Step
@@ -63,9 +62,15 @@ def explain(
 
     For a run: show what happened, in order, and by which rules.
     """
-    path = None if word is None else Path(word)
-    if word is None or path is None:
-        return _show_topics()
+    if word is None:
+        screen, called = Screen(), f"{program()} explain"
+        screen.line(f"{called} WORD explains a word. The words by topic:")
+        for kind, words in load_glossary().kinds().items():
+            screen.clipped(f"  {kind:<30}{len(words):>4}  ", ", ".join(words))
+        screen.line(f"{called} PLAN shows what happened in the last run of the plan.")
+        screen.show()
+        return Status.OK
+    path = Path(word)
     if todo is None and not names_log(path) and path.suffix not in PLAN_ENDINGS:
         return _explain_word(word)
     plan = None if names_log(path) else plan_or_usual(path)
@@ -79,42 +84,26 @@ def explain(
 # -- words ---------------------------------------------------------------------------------------------
 
 
-def _show_topics() -> int:
-    """Print the topics with the number of their words, and how to call the command."""
-    screen = Screen()
-    called = f"{program()} explain"
-    screen.line(f"{called} WORD explains a word. The words by topic:")
-    for kind, words in load_glossary().kinds().items():
-        screen.clipped(f"  {kind:<30}{len(words):>4}  ", ", ".join(words))
-    screen.line(f"{called} PLAN shows what happened in the last run of the plan.")
-    screen.show()
-    return Status.OK
-
-
 def _explain_word(word: str) -> int:
     """Print every meaning of a word; ``FOUND`` if it is unknown."""
     known, screen = load_glossary(), Screen()
     for position, each in enumerate(known.find(word)):
         if position:
             screen.line()
-        _show(screen, each)
+        screen.line(f"{screen.style(each.word, 'strong')}  {each.kind}")
+        screen.paragraph(each.means, indent=2)
+        before = ""
+        for label, text in each.facts:
+            # Commands are copied as they stand.
+            mark = "- " if label != "runs" and len(each.texts(label)) > 1 else ""
+            screen.labelled("" if label == before else label, f"{mark}{as_called(text)}")
+            before = label
     if not known.find(word):
         near = did_you_mean(word, known.words(), f"{program()} explain lists the topics", most=3)
         complain(f"nothing has the name '{word}'; {near}")
         return Status.FOUND
     screen.show()
     return Status.OK
-
-
-def _show(screen: Screen, each: Explanation) -> None:
-    screen.line(f"{screen.style(each.word, 'strong')}  {each.kind}")
-    screen.paragraph(each.means, indent=2)
-    before = ""
-    for label, text in each.facts:
-        # Commands are copied as they stand.
-        mark = "- " if label != "runs" and len(each.texts(label)) > 1 else ""
-        screen.labelled("" if label == before else label, f"{mark}{as_called(text)}")
-        before = label
 
 
 # -- runs ----------------------------------------------------------------------------------------------

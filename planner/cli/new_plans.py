@@ -47,8 +47,6 @@ from planner.text.display import counted, moment
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from planner.authoring.outline import Piece
 
 USUAL_OUTPUT = Path("planverify.yaml")
@@ -408,18 +406,15 @@ def tools() -> int:
         for name, commands in RECIPES.items()
         for number, each in enumerate(commands)
     ]
-    screen = Screen()
-    screen.table(("TOOL", "FOR", "RUNS", "HERE"), list(_tools()), apart=False)
-    screen.table(("RECIPE", "HERE", "RUNS"), recipes)
-    screen.show()
-    return Status.OK
-
-
-def _tools() -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, purpose, command and presence of each tool of the catalog."""
+    rows: list[tuple[str, str, str, str]] = []
     for tool in TOOLS:
         words = [*tool.programs[:1], "|".join(tool.subcommands)] if tool.programs else []
         # Only the entry of Python has neither programs nor modules: it runs scripts of the project.
         runs = " ".join(filter(None, words)) or " ".join(f"python -m {each}" for each in tool.modules[:1])
         here = any(map(is_there, tool.programs)) or any(map(is_module_there, tool.modules)) or not runs
-        yield tool.name, tool.purpose, runs or "python FILE.py", _HERE[here]
+        rows.append((tool.name, tool.purpose, runs or "python FILE.py", _HERE[here]))
+    screen = Screen()
+    screen.table(("TOOL", "FOR", "RUNS", "HERE"), rows, apart=False)
+    screen.table(("RECIPE", "HERE", "RUNS"), recipes)
+    screen.show()
+    return Status.OK

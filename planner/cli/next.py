@@ -500,8 +500,12 @@ class _NextScreen(Screen):
         """
         primary = _primary(self._run, record)
         failure = record.failure or primary.failure
-        about = "" if failure is None else _about(failure)
-        about += f"; for the {action.role}" if about and action is not None else ""
+        about = ""
+        if failure is not None:
+            sure = "" if failure.confidence is None else f" {failure.confidence:.0%}"
+            fault = f"fault of the {failure.blamed}" if failure.blamed else "owner unknown"
+            turn = "" if action is None else f"; for the {action.role}"
+            about = f"{failure.category}{sure}, {fault}{turn}"
         self._title(self.glyphs.failed, primary.id, about, "bad")
         self._failure(failure_facts(self._run, record))
         # Todos with the same root cause wait for one branch, and may be done when it passes.
@@ -660,13 +664,6 @@ def _later_waves(state: State) -> Iterator[str]:
     for number, wave in enumerate(waves(todos), 1):
         if names := [name for name in wave if name in later]:
             yield f"wave {number}: {listed(names)}"
-
-
-def _about(failure: Failure) -> str:
-    """Return the category, the confidence and the owner of a failure."""
-    sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
-    fault = f"fault of the {failure.blamed}" if failure.blamed else "owner unknown"
-    return f"{failure.category}{sure}, {fault}"
 
 
 def _where(failure: Failure) -> str:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from planner.engine import State
-
 STEP_EPILOG = """\
 \b
 Each line of standard input is one event, a JSON object with "event" and "at". The answer
@@ -123,7 +121,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
-    """Yield the lines that answer one event: its actions, then the state or the error.
+    """Yield the lines that answer one event: its actions, then the error, or the states in plan order.
 
     Actions that events of other writers of the log have caused come first, even if this event is refused.
     """
@@ -132,23 +130,17 @@ def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
     except (RefusedEvent, LogError) as error:
         actions, last = (), _error(error)
     yield from map(action_text, [*session.unanswered(), *actions])
-    if not last:
-        assert session.state is not None  # an event was accepted
-        last = state_line(session.state)
-    yield last
-
-
-def state_line(state: State) -> str:
-    """Return the JSON line that ends an answer: the states of the plan and its todos, in the plan's order.
-
-    ``unproved`` lists done todos that no verification has proved, if there are any. Parents are never
-    listed there: their state follows from their todos.
-    """
+    if last:
+        yield last
+        return
+    state = session.state
+    assert state is not None  # an event was accepted
     ranked = sorted(state.todos.values(), key=lambda record: record.rank)
     states: dict[str, Any] = {
         "plan": state.plan_state,
         "todos": {record.id: record.life for record in ranked},
     }
+    # Done, but proved by no verification. Parents are never listed: their state follows from their todos.
     unproved = [
         record.id
         for record in ranked
@@ -156,7 +148,7 @@ def state_line(state: State) -> str:
     ]
     if unproved:
         states["unproved"] = unproved
-    return json.dumps({"state": states, "seq": state.seq})
+    yield json.dumps({"state": states, "seq": state.seq})
 
 
 def _error(error: PlannerError) -> str:

@@ -21,9 +21,7 @@ from planner.text.display import cells, counted, listed, padded
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from planner.engine import TodoRecord
     from planner.engine.progress import StatusNode
-    from planner.model.outcome import Check, Outcome
 
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
 _MOST_CHECKS = 40
@@ -170,7 +168,7 @@ def _blocked(node: StatusNode) -> str:
 
 
 def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
-    """Add one todo in detail: its facts, its checks and its failure."""
+    """Add one todo in detail: its facts, its checks, at most ``_MOST_CHECKS``, and its failure."""
     record = run.state.records[node.id]
     todo = record.todo
     screen.line(f"{screen.style(_name(screen, node, is_long=True), 'strong')}  {_mark(screen, node)}")
@@ -188,31 +186,24 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
             screen.labelled(label, text)
     # The newest verification may be one that the engine did not apply, for instance of a changed plan.
     outcome = outcome_of(run, node.id) or record.outcome
-    if outcome is not None:
-        _outcome(screen, run, record, outcome)
-
-
-def _outcome(screen: Screen, run: PlanRun, record: TodoRecord, outcome: Outcome) -> None:
-    """Add the checks of an outcome, at most ``_MOST_CHECKS``, and its failure."""
+    if outcome is None:
+        return
     shown = outcome.checks[:_MOST_CHECKS]
     room = max((len(check.id) for check in shown), default=0)
     longest = max((len(check.verdict) for check in shown), default=0)
     for check in shown:
         word = screen.style(f"{check.verdict:<{longest}}", _VERDICTS.get(check.verdict, "warn"))
         lead = f"  {screen.style('check    ', 'quiet')}{word}  {screen.one_line(check.id):<{room}}  "
-        screen.paragraph(_check(check), indent=2 + 9 + longest + 2 + room + 2, first=lead)
+        # How many tests of a blocked todo ran before it was blocked depends on timing: not shown, so that
+        # the output is the same for the same run.
+        known = check.verdict is not Verdict.BLOCKED
+        tests = f" ({counted(len(check.tests), 'test')})" if check.tests and known else ""
+        reason = f": {check.reason}" if check.reason and known else ""
+        text = f"{check.cmd or check.title or check.kind.value}{tests}{reason}"
+        screen.paragraph(text, indent=2 + 9 + longest + 2 + room + 2, first=lead)
     if len(outcome.checks) > _MOST_CHECKS:
         screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)
     for label, text in failure_facts(run, record, outcome).items():
         screen.labelled(label, text)
     if (failure := outcome.failure_evidence) is not None and failure.rerun:
         screen.line(f"  {screen.style('rerun    ', 'quiet')}{screen.one_line(failure.rerun)}")
-
-
-def _check(check: Check) -> str:
-    # How many tests of a blocked todo ran before it was blocked depends on timing: not shown, so that the
-    # output is the same for the same run.
-    known = check.verdict is not Verdict.BLOCKED
-    tests = f" ({counted(len(check.tests), 'test')})" if check.tests and known else ""
-    reason = f": {check.reason}" if check.reason and known else ""
-    return f"{check.cmd or check.title or check.kind.value}{tests}{reason}"
