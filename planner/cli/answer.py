@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from planner.cli.app import command
 from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
-from planner.cli.exits import Status, UsageMistake, program, say
+from planner.cli.exits import UsageMistake, program, say
 from planner.cli.next import known_todo, words_of
 from planner.cli.screen import Screen
 from planner.model.actions import QuestionKind
@@ -64,14 +64,14 @@ def answer(
         str | None, option("--check ID", "Which question, if several are open, such as manual[0].")
     ] = None,
     log: LogOption = None,
-) -> int:
+) -> None:
     """Answer a question about a todo: a question of the plan, or how the todo should continue.
 
     For a question of the plan, TEXT means no, with that reason. For how to continue, answer one of the
     options shown, yes for the first of them, no for give_up, or TEXT to retry with that advice.
     """
     run, plan, (name, text) = _open(words, 2, "TODO yes|no|TEXT", log)
-    return _close(run, plan, give_answer(run, name, text, by or login_name(), check))
+    _close(run, plan, give_answer(run, name, text, by or login_name(), check))
 
 
 def give_answer(
@@ -176,17 +176,17 @@ def approve(
     because: Because = None,
     digest: Digest = None,
     log: LogOption = None,
-) -> int:
+) -> None:
     """Approve a branch, an edit or the start of a todo."""
-    return _decide(words, log, "approve_similar" if similar else "approve", by, because, digest)
+    _decide(words, log, "approve_similar" if similar else "approve", by, because, digest)
 
 
 @command(EPILOG)
 def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
-) -> int:
+) -> None:
     """Reject a branch, an edit or the start of a todo."""
-    return _decide(words, log, "reject", by, because, digest)
+    _decide(words, log, "reject", by, because, digest)
 
 
 @command(EPILOG)
@@ -204,7 +204,7 @@ def modify(
     because: Because = None,
     digest: Digest = None,
     log: LogOption = None,
-) -> int:
+) -> None:
     """Approve a branch with changes."""
     names = ("role", "instructions", "allowed_files", "max_debug_attempts")
     given = zip(names, (role, instructions, allow, attempts), strict=True)
@@ -213,12 +213,12 @@ def modify(
         raise UsageMistake(
             "no change is given; use --role, --instructions, --allow or --attempts, or use approve"
         )
-    return _decide(words, log, "modify", by, because, digest, changes)
+    _decide(words, log, "modify", by, because, digest, changes)
 
 
-def _decide(words: Sequence[str], log: Path | None, decision: str, by: str | None, *more: Any) -> int:
+def _decide(words: Sequence[str], log: Path | None, decision: str, by: str | None, *more: Any) -> None:
     run, plan, (name,) = _open(words, 1, "ID", log)
-    return _close(run, plan, [give_decision(run, name, decision, by or login_name(), *more)])
+    _close(run, plan, [give_decision(run, name, decision, by or login_name(), *more)])
 
 
 _ANSWERED = "answered"
@@ -286,10 +286,9 @@ def _open(
     return PlanRun.open(plan, None, log), plan, words[-count:]
 
 
-def _close(run: PlanRun, plan: Path, lines: Sequence[str]) -> int:
+def _close(run: PlanRun, plan: Path, lines: Sequence[str]) -> None:
     """Save the log; print what was recorded, and the command that continues."""
     run.save()
     for line in lines:
         say(Screen().one_line(line))
     say(f"next: {program()} next {words_of(run, plan)}")
-    return Status.OK

@@ -1,8 +1,8 @@
 """The commands of ``planner``, and the Typer classes that all of them share.
 
 :data:`COMMANDS` is the table of commands. A command's module is imported only when that command is run,
-so that ``planner --help`` and short commands start fast. Every command function returns its exit status;
-:class:`CommandApp` wraps it in :func:`planner.cli.exits.ends`.
+so that ``planner --help`` and short commands start fast. A command function returns its exit status, or
+nothing if it always succeeds; :class:`CommandApp` wraps it in :func:`planner.cli.exits.ends`.
 """
 
 from __future__ import annotations
@@ -179,13 +179,13 @@ def program_app(name: str, group: type[LazyGroup], **settings: Any) -> CommandAp
     return program
 
 
-def command(epilog: str) -> Callable[[Callable[..., int]], CommandApp]:
+def command(epilog: str) -> Callable[[Callable[..., int | None]], CommandApp]:
     """Return a decorator that turns a function into an application with that one command.
 
-    The function returns the exit status; ``epilog`` is shown below its help.
+    The function returns the exit status, or nothing; ``epilog`` is shown below its help.
     """
 
-    def make(function: Callable[..., int]) -> CommandApp:
+    def make(function: Callable[..., int | None]) -> CommandApp:
         single = command_app()
         single.command(epilog=epilog)(function)
         return single

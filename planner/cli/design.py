@@ -84,12 +84,11 @@ def design() -> None:
 
 
 @app.command(epilog=EPILOG)
-def init(words: WordsArgument = None, state_dir: NewStateOption = None) -> int:
+def init(words: WordsArgument = None, state_dir: NewStateOption = None) -> None:
     """Start a design plan with title=TEXT, problem=TEXT and approach=TEXT."""
     folder = StateFolder.create(state_dir, _words(words))
     say(f"wrote {folder.plan_file}")
     _say_next(STEPS["plan", 2], folder)
-    return Status.OK
 
 
 @app.command(epilog=EPILOG)
@@ -100,7 +99,7 @@ def add(
     to: Annotated[
         str | None, option("--to PLACE", "The milestone of an intent or change; the phase of an item.")
     ] = None,
-) -> int:
+) -> None:
     """Add a part, or an item of a review.
 
     Prints its id. Without fields, lists the possible fields.
@@ -115,11 +114,10 @@ def add(
     with StateFolder(state_dir).edit(phase) as data:
         name = add_part(data, kind, _words(words), to=None if phase else to)
     say(f"{phase}/{name}" if phase else name)
-    return Status.OK
 
 
 @app.command("set", epilog=EPILOG)
-def set_(part: PartArgument, state_dir: StateOption, words: WordsArgument = None) -> int:
+def set_(part: PartArgument, state_dir: StateOption, words: WordsArgument = None) -> None:
     """Change a part, or answer an item with status=PASS, or with status=FAIL finding=TEXT."""
     if not words:
         raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints the fields")
@@ -127,16 +125,14 @@ def set_(part: PartArgument, state_dir: StateOption, words: WordsArgument = None
     with StateFolder(state_dir).edit(_phase(phase) if phase else None) as data:
         change_part(data, name, _words(words))
     say(f"{part}: changed")
-    return Status.OK
 
 
 @app.command(epilog=EPILOG)
-def remove(part: PartArgument, state_dir: StateOption) -> int:
+def remove(part: PartArgument, state_dir: StateOption) -> None:
     """Remove a part that nothing refers to. Review items cannot be removed."""
     with StateFolder(state_dir).edit() as data:
         remove_part(data, part)
     say(f"{part}: removed")
-    return Status.OK
 
 
 @app.command(epilog=EPILOG)
@@ -145,7 +141,7 @@ def show(
     part: Annotated[
         str | None, typer.Argument(metavar="PART", help="A part or a phase. Default: the whole plan.")
     ] = None,
-) -> int:
+) -> None:
     """Show the plan as its page, or as JSON a part, or the items of a phase."""
     folder = StateFolder(state_dir)
     if part is None:
@@ -154,23 +150,20 @@ def show(
         print_json(folder.review(ReviewPhase(part)).model_dump(mode="json"))
     else:
         print_json(part_of(folder.plan().model_dump(mode="json"), part))
-    return Status.OK
 
 
 @app.command(epilog=EPILOG)
-def context(state_dir: StateOption) -> int:
+def context(state_dir: StateOption) -> None:
     """Check context.json, and freeze it."""
     folder = StateFolder(state_dir)
     folder.freeze_context()
     say(f"{folder.context_file}: frozen")
-    return Status.OK
 
 
 @app.command(epilog=EPILOG)
-def render(state_dir: StateOption) -> int:
+def render(state_dir: StateOption) -> None:
     """Write plan.md from the plan; the last gate of planning writes it, too."""
     say(f"wrote {StateFolder(state_dir).write_page()}")
-    return Status.OK
 
 
 @app.command(epilog=EPILOG)
@@ -214,7 +207,7 @@ def export(
     state_dir: StateOption,
     output: Annotated[Path, option("--output, -o FILE", "The file to write; - is standard output.")],
     force: Annotated[bool, option("--force", "Replace an existing file.")] = False,
-) -> int:
+) -> None:
     """Write a plan for pytest --planverify.
 
     Each milestone of the frozen design becomes a todo; it depends on the wave before.
@@ -225,7 +218,6 @@ def export(
     here = Path.cwd()
     plan = plan_of_design(StateFolder(state_dir).plan(), root=root_for(here / output, here))
     write_plans({output: plan_text(plan, ["Made by planner design export."])})
-    return Status.OK
 
 
 @app.command(epilog=EPILOG)
@@ -362,7 +354,7 @@ def workflow(
     ],
     step: Annotated[int, option("--step N", "The step: 1 to 11 of plan, 1 to 9 of execute.")] = 1,
     state_dir: NewStateOption = None,
-) -> int:
+) -> None:
     """Print the instructions for a step: the role, the files, the commands, and the next step.
 
     The output is XML for an agent. Nothing is changed.
@@ -373,4 +365,3 @@ def workflow(
     if state_dir is None and (name, step) != ("plan", 1):
         raise UsageMistake(f"--state-dir is missing; name the folder that {program()} design init printed")
     write(as_called(render_step(STEPS[name, step], state_dir)))
-    return Status.OK

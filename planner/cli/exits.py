@@ -68,12 +68,15 @@ class UsageMistake(Exception):
     """The command line is wrong; ``str()`` is the one-line message to print. Exits with status 2."""
 
 
-def ends(command: Callable[Given, int]) -> Callable[Given, None]:
-    """Wrap a command for Typer: it runs under :func:`guarded`, and its result becomes the exit status."""
+def ends(command: Callable[Given, int | None]) -> Callable[Given, None]:
+    """Wrap a command for Typer: it runs under :func:`guarded`, and its result becomes the exit status.
+
+    A command without a result has succeeded.
+    """
 
     @functools.wraps(command)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
-        guarded(lambda: sys.exit(command(*args, **kwargs)))
+        guarded(lambda: sys.exit(command(*args, **kwargs) or Status.OK))
 
     return run
 

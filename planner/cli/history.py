@@ -129,7 +129,7 @@ def correct(
     ] = None,
     because: Annotated[str | None, option("--because TEXT", "The reason.")] = None,
     by: Annotated[str | None, option("--by NAME", "The name of the person.")] = None,
-) -> int:
+) -> None:
     """Record the right category, owner or role of a failure; later runs learn from it."""
     if role is None and category is None and owner is None:
         raise UsageMistake(
@@ -165,7 +165,6 @@ def correct(
     was = f"{f' {category}' if category else ''}{f' of the {owner}' if owner else ''}"
     really = f" and was{was}" if was else ""
     typer.echo(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{really}")
-    return Status.OK
 
 
 def _show_run(screen: Screen, run: Found) -> None:

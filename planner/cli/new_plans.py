@@ -168,7 +168,7 @@ def new(
     output: OutputOption = USUAL_OUTPUT,
     list_: Annotated[bool, option("--list", "List the templates.")] = False,
     force: ForceOption = False,
-) -> int:
+) -> None:
     """Write a plan for a goal: the steps of a template, with the files and commands of this repository.
 
     Every todo has criteria and allowed files. Tests are written first, by another role than the code.
@@ -180,7 +180,7 @@ def new(
         for name, purpose in names.items():
             screen.labelled(name, purpose, indent=0, room=max(map(len, names)) + 2)
         screen.show()
-        return Status.OK
+        return
     text = _checked_goal(goal)
     if template not in names:
         hint = nearest(template, names, "the templates are")
@@ -190,7 +190,6 @@ def new(
     values = read_values(text, here) | {"root": root_for(here / output, here)}
     heading = f"# Made by {program()} new --template {template}. Edit it freely.\n"
     write_plans({output: heading + fill_template(template, values)})
-    return Status.OK
 
 
 def _checked_goal(goal: str) -> str:
@@ -399,7 +398,7 @@ _HERE = {True: "yes", False: "no"}
 
 
 @command("Exit status: 0 shown, 2 wrong usage.")
-def tools() -> int:
+def tools() -> None:
     """List the tools of the catalog and the recipes, with what each runs."""
     recipes = [
         ("" if number else name, _HERE[is_runnable(each)], each)
@@ -417,4 +416,3 @@ def tools() -> int:
     screen.table(("TOOL", "FOR", "RUNS", "HERE"), rows, apart=False)
     screen.table(("RECIPE", "HERE", "RUNS"), recipes)
     screen.show()
-    return Status.OK

@@ -162,7 +162,7 @@ SCHEMAS = {
     + "\n".join(f"  {name:<16}{text}" for name, text in SCHEMAS.items())
     + "\n\nExit status: 0 printed, 2 unknown schema."
 )
-def schema(name: Annotated[str, typer.Argument(metavar="NAME", help="The schema; see below.")]) -> int:
+def schema(name: Annotated[str, typer.Argument(metavar="NAME", help="The schema; see below.")]) -> None:
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
     from planner.planfile.schemas import schema_text
 
@@ -172,4 +172,3 @@ def schema(name: Annotated[str, typer.Argument(metavar="NAME", help="The schema;
     if wanted not in SCHEMAS:
         raise UsageMistake(f"unknown schema '{name}'; {nearest(name, SCHEMAS, 'the schemas are')}")
     write(schema_text(wanted))
-    return Status.OK

@@ -73,7 +73,7 @@ def step(
     plan_out: Annotated[
         Path | None, option("--plan-out FILE", "Write the current version of the plan to this file.")
     ] = None,
-) -> int:
+) -> None:
     """Drive a plan from outside: events in, actions out, one JSON object per line.
 
     The run is kept in the log: after a crash, the same command continues it.
@@ -105,7 +105,6 @@ def step(
     finally:
         session.close()
         tell_remarks()
-    return Status.OK
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

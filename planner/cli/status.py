@@ -8,7 +8,6 @@ import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
-from planner.cli.exits import Status
 from planner.cli.next import failure_facts, known_todo, outcome_of, readiness, show_remarks
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.engine.progress import status_tree
@@ -47,7 +46,7 @@ def status(
     outcomes: OutcomesOption = None,
     log: LogOption = None,
     as_json: JsonOption = False,
-) -> int:
+) -> None:
     """Show the tree of todos: the state of each, progress at every level, and what blocks what."""
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
@@ -58,7 +57,7 @@ def status(
     levels = _ALL_LEVELS if depth is None else depth
     if not as_json:
         _show(run, tree, nodes, levels)
-        return Status.OK
+        return
     print_json(
         {
             "plan": {
@@ -74,7 +73,6 @@ def status(
         },
         sort_keys=True,
     )
-    return Status.OK
 
 
 def plain(node: StatusNode, levels: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
-from planner.cli.exits import Status, UsageMistake, say
+from planner.cli.exits import UsageMistake, say
 from planner.errors import PlannerError
 
 
@@ -22,7 +22,7 @@ from planner.errors import PlannerError
 def serve(
     plan: PlanArgument = None,
     port: Annotated[int, option("--port N", "The port to listen on.", min=1, max=65535)] = 8765,
-) -> int:
+) -> None:
     """Show the runs of the project in a browser, and record answers to open questions."""
     # Looked for before anything is imported, for one message about all of them.
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
@@ -45,4 +45,3 @@ def serve(
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     with suppress(KeyboardInterrupt):  # raised again after an orderly end
         uvicorn.Server(config).run(sockets=[listener])
-    return Status.OK
