@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from planner.catalog import TOOLS, Purpose
 from planner.catalog.output import output_table
 from planner.catalog.tools import LAUNCHERS, REFUSED_PROGRAMS
-from planner.cli.glossary import PLAN_KEY, Explanation, load_glossary, meanings
+from planner.cli.explain import PLAN_KEY, Explanation, load_glossary, meanings
 from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.schemas import schema
 from planner.policy.lifecycle import PLAN_MOVES, TODO_MOVES

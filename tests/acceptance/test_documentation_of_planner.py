@@ -14,7 +14,7 @@ from test_examples import copy_of_the_checkout
 from planner.brief.page import CHARACTERS_PER_TOKEN, PAGE_TOKENS
 from planner.cli.app import COMMANDS
 from planner.cli.exits import INTERRUPTED, Status
-from planner.cli.glossary import load_glossary
+from planner.cli.explain import load_glossary
 from planner.cli.plan_file import SCHEMAS
 from planner.lint import LINT_RULES
 from planner.planfile.source_excerpts import FUNCTION_LINES

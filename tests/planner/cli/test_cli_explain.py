@@ -9,7 +9,7 @@ from planner_command import Command
 
 from planner.catalog import RECIPES
 from planner.cli.exits import INTERRUPTED, Status
-from planner.cli.glossary import load_glossary, meanings
+from planner.cli.explain import load_glossary, meanings
 from planner.engine import ENGINE_RULES
 from planner.lint import LINT_RULES
 from planner.model.edits import Edit
