@@ -24,13 +24,11 @@ from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
     ScopeNames,
-    bound_signature,
+    decorators_of,
     definitions,
     difference,
     may_be_changed,
-    members,
     signature_of,
-    strange_decorator,
     uncertainty,
 )
 from planner.text.python_text import dotted_name
@@ -86,16 +84,6 @@ class _Place:
         """Path of the module, relative to the root."""
         return self.reader.path_of(self.owner)
 
-    @property
-    def functions(self) -> dict[str, griffe.Function]:
-        """Functions that it defines."""
-        return members(self.owner, griffe.Kind.FUNCTION)
-
-    @property
-    def classes(self) -> dict[str, griffe.Class]:
-        """Classes that it defines."""
-        return members(self.owner, griffe.Kind.CLASS)
-
     def follow(self, name: str) -> tuple[_Place, str]:
         """Return the module that defines a name of this module, and the name there; a class is returned."""
         if not isinstance(self.owner, griffe.Module):
@@ -120,7 +108,7 @@ class _Place:
                 why = "may be inherited, or made by a decorator or metaclass"
         if why:
             return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
-        existing = definitions(self.owner)
+        existing = list(definitions(self.owner))
         near = difflib.get_close_matches(local, existing, n=1)
         actual = f"it defines {', '.join(existing[:MAX_NAMES]) or 'nothing'}"
         remedy = f"; did you mean {near[0]}?" if near else f", {actual}"
@@ -131,23 +119,20 @@ class _Place:
 def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:
     """Compare a promised function of a module, or method of a class, with the code."""
     home, name = place.follow(wanted.name)
-    shown, expected = home.prefix + wanted.name, render(wanted)
-    if uncertainty(home.owner, name) or not (name in home.functions or name in home.classes):
+    found, expected = definitions(home.owner).get(name), render(wanted)
+    if found is None or uncertainty(home.owner, name):
         yield home.absent(wanted.name, name, expected)
         return
-    if name in home.classes:
-        line, actual = home.classes[name].lineno, f"class {name}"
-        message = f"{home.prefix}{name} is a class, not a function ({home.path}:{line})"
-        yield home.difference(
-            "signature", wanted.name, message, expected=expected, actual=actual, line=line
-        )
+    where, shown = f"{home.path}:{found.lineno}", home.prefix + wanted.name
+    if found.is_class:
+        message = f"{home.prefix}{name} is a class, not a function ({where})"
+        facts = {"expected": expected, "actual": f"class {name}", "line": found.lineno}
+        yield home.difference("signature", wanted.name, message, **facts)
         return
-    function = home.functions[name]
-    likeness, why, actual = compare_signature(wanted, function)
+    likeness, why, actual = compare_signature(wanted, found)
     if likeness is Likeness.SAME:
         return
-    where = f"{home.path}:{function.lineno}"
-    facts = {"actual": render(actual), "line": function.lineno}
+    facts = {"actual": render(actual), "line": found.lineno}
     if likeness is Likeness.UNKNOWN:
         message = f"{shown} in {where} cannot be compared: {why}"
         yield home.difference("unresolved", wanted.name, message, **facts)
@@ -164,21 +149,15 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
     place = start
     for name in wanted.name.split("."):
         home, local = place.follow(name)  # only the outermost class can be imported from another module
-        found = home.classes.get(local)
-        if found is None or uncertainty(home.owner, local):
+        found = definitions(home.owner).get(local)
+        if found is None or not found.is_class or uncertainty(home.owner, local):
             yield home.absent(name, local, f"class {wanted.name}")
             return
         place = _Place(start.reader, found, f"{home.prefix}{name}.")
-    assert isinstance(place.owner, griffe.Class)
-    yield from _bases(place, place.owner, wanted)
-    for method in wanted.methods:
-        yield from _function(place, method)
-
-
-def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterator[ContractDifference]:
-    """Compare the promised base classes with those in the class statement; further ones are allowed."""
-    name = place.prefix.rstrip(".")
-    bases = [str(base) for base in found.bases]
+    found = place.owner
+    assert isinstance(found, griffe.Class)  # a name has at least one part
+    name, bases = place.prefix.rstrip("."), [str(base) for base in found.bases]
+    # Base classes that the contract does not promise are allowed.
     for base in wanted.bases:
         likenesses = {compare_annotations(base, each, ScopeNames(found)) for each in bases}
         if Likeness.SAME not in likenesses:
@@ -193,6 +172,8 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
                 path=place.path,
                 line=found.lineno,
             )
+    for method in wanted.methods:
+        yield from _function(place, method)
 
 
 # -- signatures, annotations and defaults --------------------------------------------------------------
@@ -222,13 +203,16 @@ def compare_signature(
     Return the result, the reasons (empty for :attr:`Likeness.SAME`), and the signature of the code that was
     compared. A proved difference outweighs an unresolved one.
     """
-    actual, whole = bound_signature(found), signature_of(found)
+    actual, decorators = signature_of(found), list(decorators_of(found))
+    first, *others = actual.parameters or (None,)
     promised = [each.name for each in wanted.parameters or ()]
-    complete = [each.name for each in whole.parameters or ()]
-    if len(complete) > len(actual.parameters or ()) and promised[:1] == complete[:1]:
-        actual = whole  # the contract lists self or cls, too
-    if decorator := strange_decorator(found):
-        return Likeness.UNKNOWN, f"the decorator {decorator} may change its signature", actual
+    is_method = found.parent is not None and found.parent.is_class
+    is_bound = is_method and all(full != "staticmethod" for _, full in decorators)
+    # In `def run(*args)`, self is one of the arguments. A contract may list self or cls, or leave it out.
+    if is_bound and first and not first.kind.startswith("var_") and promised[:1] != [first.name]:
+        actual = actual.model_copy(update={"parameters": tuple(others)})
+    if strange := [name for name, full in decorators if full not in _KNOWN_DECORATORS]:
+        return Likeness.UNKNOWN, f"the decorator {strange[0]} may change its signature", actual
     differences = list(_differences(wanted, actual, ScopeNames(found)))
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
         reasons = [why for each, why in differences if each is likeness]
@@ -449,6 +433,9 @@ def _ends(name: str) -> str:
 
 
 _TABLE = load_table("names", "planner.contracts")
+_KNOWN_DECORATORS = frozenset(_TABLE["decorators"].split())
+"""Decorators that do not change the signature."""
+
 _CUSTOMARY: dict[str, str] = {
     **{name: name for name in _TABLE["modules"].split()},
     **{name: f"typing.{name}" for name in _TABLE["typing"].split()},

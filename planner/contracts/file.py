@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import ContractFileError
 from planner.model.contract import CONTRACT_VERSION, Contract
-from planner.planfile.document import Document, Refused, compose, plan_file_error, read_source
+from planner.planfile.document import Refused, compose, plan_file_error, read_source
 from planner.planfile.project_files import Confinement
 from planner.planfile.values import read_model
 
@@ -25,35 +25,29 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
         if root is not None and (problem := Confinement(root).fault(shown)) is not None:
             raise Refused(problem)
         document = compose(read_source(path if root is None else root / path), is_json=True)
-        contract = _contract(document)
+        # First of all, as a newer version may have keys that would be reported as faults below.
+        place = document.find(("contract_version",))
+        is_quoted = getattr(place.node, "style", None) is not None
+        version = str(place.node.value) if place.is_there and not is_quoted else ""
+        # Cut, as int() refuses numbers of thousands of digits.
+        if version.isdecimal() and int(version[:9]) > CONTRACT_VERSION:
+            problem = (
+                f"contract_version {version[:9]} is newer than {CONTRACT_VERSION}, the newest that this "
+                "version reads; update pytest-planverify"
+            )
+            raise document.refusal(place.start, problem, place.path)
+        contract, is_sound = read_model(document, Contract)
+        if is_sound and contract.is_empty:
+            problem = "the contract is empty; name functions, classes or schemas"
+            document.mark(document.root.start_mark.index, "", problem)
+        for number, problem in _bad_schemas(contract) if is_sound else ():
+            schema = document.find(("schemas", number))
+            document.mark(schema.start, schema.path, f"this is not a JSON Schema: {problem}; correct it")
         if document.faults:
             raise Refused("", document.faults)
         return contract
     except Refused as refused:
         raise ContractFileError(shown, plan_file_error(shown, refused.faults).faults) from None
-
-
-def _contract(document: Document) -> Contract:
-    """Return the contract of a parsed document; its errors are added to ``document.faults``."""
-    # First of all, as a newer version may have keys that would be reported as faults here.
-    place = document.find(("contract_version",))
-    is_quoted = getattr(place.node, "style", None) is not None
-    version = str(place.node.value) if place.is_there and not is_quoted else ""
-    # Cut, as int() refuses numbers of thousands of digits.
-    if version.isdecimal() and int(version[:9]) > CONTRACT_VERSION:
-        problem = (
-            f"contract_version {version[:9]} is newer than {CONTRACT_VERSION}, the newest that this "
-            "version reads; update pytest-planverify"
-        )
-        raise document.refusal(place.start, problem, place.path)
-    contract, is_sound = read_model(document, Contract)
-    if is_sound and contract.is_empty:
-        problem = "the contract is empty; name functions, classes or schemas"
-        document.mark(document.root.start_mark.index, "", problem)
-    for number, problem in _bad_schemas(contract) if is_sound else ():
-        schema = document.find(("schemas", number))
-        document.mark(schema.start, schema.path, f"this is not a JSON Schema: {problem}; correct it")
-    return contract
 
 
 def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:

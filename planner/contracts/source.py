@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import griffe
 
-from planner.catalog.tables import load_table
 from planner.model.contract import ContractDifference, FunctionContract, ParameterContract
 from planner.planfile.project_files import Confinement
 from planner.text.python_text import dotted_name
@@ -44,9 +43,6 @@ MAX_SIBLINGS = 5_000
 
 
 Scope: TypeAlias = griffe.Module | griffe.Class
-
-_KNOWN_DECORATORS = frozenset(load_table("names", "planner.contracts")["decorators"].split())
-"""Decorators that do not change the signature."""
 
 _TYPE_CHECKING = frozenset({"TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"})
 _KINDS: Mapping[type[ast.AST], str] = {
@@ -364,10 +360,10 @@ def members(owner: Scope, kind: griffe.Kind) -> dict[str, Any]:
     return {name: each for name, each in owner.members.items() if not each.is_alias and each.kind is kind}
 
 
-def definitions(owner: Scope) -> list[str]:
-    """Return the names of the functions and classes that a module or class defines, in source order."""
+def definitions(owner: Scope) -> dict[str, Any]:
+    """Return the functions and classes that a module or class defines, by name, in source order."""
     found = {**members(owner, griffe.Kind.FUNCTION), **members(owner, griffe.Kind.CLASS)}
-    return sorted(found, key=lambda name: found[name].lineno or 0)
+    return dict(sorted(found.items(), key=lambda item: item[1].lineno or 0))
 
 
 def uncertainty(owner: Scope, name: str) -> str | None:
@@ -415,29 +411,12 @@ def signature_of(found: griffe.Function) -> FunctionContract:
     )
 
 
-def bound_signature(found: griffe.Function) -> FunctionContract:
-    """Return the signature for a caller: without ``self`` or ``cls``."""
-    signature = signature_of(found)
-    parameters = signature.parameters or ()
-    is_method = found.parent is not None and found.parent.is_class
-    is_static = any(full == "staticmethod" for _, full in decorators_of(found))
-    # In `def run(*args)`, self is one of the arguments.
-    if not is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
-        return signature
-    return signature.model_copy(update={"parameters": parameters[1:]})
-
-
 def decorators_of(found: griffe.Function) -> Iterator[tuple[str, str]]:
     """Yield the name of each decorator as written, and its full name; ``?`` if it is no name."""
     for each in found.decorators:
         value: Any = each.value.function if isinstance(each.value, griffe.ExprCall) else each.value
         is_name = isinstance(value, str | griffe.ExprName | griffe.ExprAttribute)
         yield (str(value), each.callable_path) if is_name else ("?", "?")
-
-
-def strange_decorator(found: griffe.Function) -> str | None:
-    """Return the first decorator that may change the signature, as written; ``None`` if there is none."""
-    return next((name for name, full in decorators_of(found) if full not in _KNOWN_DECORATORS), None)
 
 
 def _source(expression: str | griffe.Expr | None) -> str | None:
