@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from planner.catalog.impure_calls import GENERATORS, IMPURE_CALLS
 from planner.model.findings import PathKind
-from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
 from planner.policy.dependencies import reachable
 from planner.text.glob_patterns import is_glob, matches, plain
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from planner.catalog import PytestInvocation
-    from planner.model.plan import Plan
+    from planner.model.plan import Plan, Todo
     from planner.policy.criteria import Criterion
 
 Loc: TypeAlias = tuple[str | int, ...]
@@ -156,16 +155,77 @@ class Selected:
     """Calls in the selected tests that are not repeatable, by kind."""
 
 
-class TestSelector:
-    """Finds the tests that the commands of one plan select; results and parsed modules are cached."""
+def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
+    """Yield kind, name and line of calls by which a verdict depends on randomness, clock or network."""
+    aliases: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                aliases[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            aliases |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    # A parameter of the same name (a fixture, a mock) hides the imported module.
+    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            # Of random.Random().random(), the inner call is the impure one.
+            head, dot, rest = (dotted_name(node.func) or "").partition(".")
+            name = f"{aliases.get(head, head)}{dot}{rest}"
+            is_bare = name in GENERATORS and not node.args and not node.keywords
+            # Without a seed, a generator takes one from the system.
+            kind = "chance" if is_bare else IMPURE_CALLS.get(name)
+            first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
+            is_local = isinstance(first, str) and _LOCAL.search(first)
+            if kind is not None and not is_local and name.partition(".")[0] not in parameters:
+                yield kind, name, node.lineno
 
-    def __init__(self, project: Project) -> None:
-        self.project = project
+
+# -- the plan ------------------------------------------------------------------------------------------
+
+
+class LintFinding(NamedTuple):
+    """One finding, without its severity and its position in the file, which are added later."""
+
+    rule: str
+    loc: Loc
+    todo_id: str | None
+    message: str
+    fix: str = ""
+    """The specific remedy; if empty, the one of the table of rules applies."""
+
+
+@dataclass
+class LintFacts:
+    """The plan and the project, and values that several rules derive from them; look-ups are cached."""
+
+    plan: Plan
+    criteria: Mapping[str, tuple[Criterion, ...]]
+    """The criteria of each todo, by its id."""
+    project: Project
+    made_before: frozenset[str] = frozenset()
+    """Files that todos of other plans create before this sub-plan starts."""
+
+    def __post_init__(self) -> None:
         # Per object, as a cache on a method would keep every object alive.
         self._select = cache(self._selected)
         self._module = cache(self._parsed)
+        self.by_id = {todo.id: todo for todo in self.plan.items}
+        self.at = {todo.id: index for index, todo in enumerate(self.plan.items)}
+        # A branch borrows its criteria from the todo that it repairs, and is temporary.
+        self.primaries = tuple(todo for todo in self.plan.items if not is_branch(todo))
 
-    def of(self, command: PytestInvocation) -> Selected:
+    def criteria_of(self, todo: Todo) -> tuple[Criterion, ...]:
+        """Return the criteria of a todo."""
+        return self.criteria.get(todo.id, ())
+
+    def has_command(self, todo: Todo) -> bool:
+        """Return whether a test or another command is among the criteria of a todo."""
+        return any(each.command is not None for each in self.criteria_of(todo))
+
+    # -- the selected tests ----------------------------------------------------------------------------
+
+    def selected_by(self, command: PytestInvocation) -> Selected:
         """Return the tests that a pytest command selects by its paths and node ids."""
         # Only pytest itself can apply -k and -m, so these are ignored.
         is_uncertain = command.guessed or any(
@@ -225,72 +285,7 @@ class TestSelector:
         source = self.project.text(path)
         return None if source is None else TestModule(source)
 
-
-def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
-    """Yield kind, name and line of calls by which a verdict depends on randomness, clock or network."""
-    aliases: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                top = alias.name.partition(".")[0]
-                aliases[alias.asname or top] = alias.name if alias.asname else top
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            aliases |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
-    # A parameter of the same name (a fixture, a mock) hides the imported module.
-    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
-    for node in nodes:
-        if isinstance(node, ast.Call):
-            # Of random.Random().random(), the inner call is the impure one.
-            head, dot, rest = (dotted_name(node.func) or "").partition(".")
-            name = f"{aliases.get(head, head)}{dot}{rest}"
-            is_bare = name in GENERATORS and not node.args and not node.keywords
-            # Without a seed, a generator takes one from the system.
-            kind = "chance" if is_bare else IMPURE_CALLS.get(name)
-            first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
-            is_local = isinstance(first, str) and _LOCAL.search(first)
-            if kind is not None and not is_local and name.partition(".")[0] not in parameters:
-                yield kind, name, node.lineno
-
-
-# -- the plan ------------------------------------------------------------------------------------------
-
-
-class LintFinding(NamedTuple):
-    """One finding, without its severity and its position in the file, which are added later."""
-
-    rule: str
-    loc: Loc
-    todo_id: str | None
-    message: str
-    fix: str = ""
-    """The specific remedy; if empty, the one of the table of rules applies."""
-
-
-@dataclass
-class LintFacts:
-    """The plan and the project, and values that several rules derive from them."""
-
-    plan: Plan
-    criteria: Mapping[str, tuple[Criterion, ...]]
-    """The criteria of each todo, by its id."""
-    project: Project
-    made_before: frozenset[str] = frozenset()
-    """Files that todos of other plans create before this sub-plan starts."""
-
-    def __post_init__(self) -> None:
-        self.selector = TestSelector(self.project)
-        self.by_id = {todo.id: todo for todo in self.plan.items}
-        self.at = {todo.id: index for index, todo in enumerate(self.plan.items)}
-        # A branch borrows its criteria from the todo that it repairs, and is temporary.
-        self.primaries = tuple(todo for todo in self.plan.items if not is_branch(todo))
-
-    def criteria_of(self, todo: Todo) -> tuple[Criterion, ...]:
-        """Return the criteria of a todo."""
-        return self.criteria.get(todo.id, ())
-
-    def has_command(self, todo: Todo) -> bool:
-        """Return whether a test or another command is among the criteria of a todo."""
-        return any(each.command is not None for each in self.criteria_of(todo))
+    # -- findings, and the todos that make files -------------------------------------------------------
 
     def finding(self, rule: str, todo: Todo, place: Loc, message: str, fix: str = "") -> LintFinding:
         """Return a finding about a todo; ``place`` is its location in the todo."""
@@ -362,11 +357,6 @@ def made_by(todo: Todo) -> Iterator[str]:
         yield plain(artifact.path)
     if todo.contract_path is not None and todo.agent_role is Role.ARCHITECT:
         yield plain(todo.contract_path)
-
-
-def command_spec(criterion: Criterion) -> CommandSpec | None:
-    """Return the command's specification in the plan; ``None`` for criteria that are no commands."""
-    return criterion.spec if isinstance(criterion.spec, CommandSpec) else None
 
 
 def pytest_of(criterion: Criterion) -> PytestInvocation | None:

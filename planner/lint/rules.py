@@ -9,15 +9,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from planner.catalog.tables import load_table
-from planner.lint.facts import (
-    LintFinding,
-    command_spec,
-    is_branch,
-    made_by,
-    pytest_of,
-)
+from planner.lint.facts import LintFinding, is_branch, made_by, pytest_of
 from planner.model.findings import PathKind
-from planner.model.plan import MetricSpec, TodoStatus
+from planner.model.plan import CommandSpec, MetricSpec, TodoStatus
 from planner.model.taxonomy import Role
 from planner.policy.criteria import criterion_place
 from planner.text.display import did_you_mean, listed
@@ -153,8 +147,8 @@ def _limits(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     """Yield time limits and numbers of retries that are unreasonable or contradict each other."""
     total = 0.0
     for criterion in facts.criteria_of(todo):
-        spec = command_spec(criterion)
-        if spec is None:
+        spec = criterion.spec
+        if not isinstance(spec, CommandSpec):
             continue
         seconds = spec.timeout_seconds
         total += seconds
@@ -270,11 +264,11 @@ def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) 
     # A dict keeps the order of the criteria, so the finding names the same files each time.
     judges: dict[str, None] = {}
     for criterion in facts.criteria_of(todo):
-        spec = command_spec(criterion)
-        if spec is not None and spec.fixture is not None:
+        spec = criterion.spec
+        if isinstance(spec, CommandSpec) and spec.fixture is not None:
             judges[plain(spec.fixture)] = None
         if (command := pytest_of(criterion)) is not None:
-            selected = facts.selector.of(command)
+            selected = facts.selected_by(command)
             # Bounded, as a command may select all Python files of a project, and each is matched with
             # each pattern.
             judges.update(dict.fromkeys((*selected.files[:1_000], *selected.missing_files)))
@@ -333,7 +327,7 @@ def _missing(
 
     A missing file that an open todo may create itself is reported once, and added to ``unwritten``.
     """
-    loc, selected = criterion_place(criterion_id), facts.selector.of(command)
+    loc, selected = criterion_place(criterion_id), facts.selected_by(command)
     for path in dict.fromkeys(selected.missing_files):
         if facts.is_made(todo, path):
             continue
@@ -378,11 +372,11 @@ def _unrepeatable(
         if name in _OPTIONS:
             rule, what = _OPTIONS[name]
             yield facts.finding(rule, todo, loc, f"{name} {what}", f"remove {name}")
-    spec = command_spec(criterion)
+    spec = criterion.spec
     # The data, or a seed in the command, may be what makes the calls repeatable.
-    if spec is None or spec.fixture is not None or "seed" in spec.cmd.lower():
+    if not isinstance(spec, CommandSpec) or spec.fixture is not None or "seed" in spec.cmd.lower():
         return
-    for kind, places in facts.selector.of(command).impure.items():
+    for kind, places in facts.selected_by(command).impure.items():
         rule, what, instead = _IMPURE[kind]
         message = f"the selected test code {what}: {listed(places, 3)}"
         fix = f"{instead}, or name the data: fixture: fixtures/{todo.id}_cases.json"
