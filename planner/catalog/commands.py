@@ -81,7 +81,15 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
     Raises :class:`CommandSyntaxError`, with problem and remedy, for everything that is not allowed.
     """
     words = split_words(cmd)
-    env = _variables(words)
+    env: list[tuple[str, str]] = []
+    while len(env) < len(words) and (match := _VARIABLE.match(words[len(env)])):
+        name = match[1]
+        if _FORBIDDEN_VARIABLES.fullmatch(name):
+            _refuse(
+                f"the command sets {name}, which changes which programs run",
+                "remove it, or name the program by its path",
+            )
+        env.append((name, words[len(env)][match.end() :]))
     argv = tuple(words[len(env) :])
     if not argv:
         _refuse("the command names no program", "write the command that must succeed")
@@ -108,7 +116,7 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
         )
         tool = replace(tool, purpose=purpose_of_target(targets) or tool.purpose)
     return Command(
-        text=cmd, env=env, argv=argv, tool=tool, pytest=invocation, arguments=rest, script=script
+        text=cmd, env=tuple(env), argv=argv, tool=tool, pytest=invocation, arguments=rest, script=script
     )
 
 
@@ -196,23 +204,6 @@ def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
         f"name it in the plan: metadata: {{tools: [{{name: {name or shown[0]}, kind: {kind.value}, "
         f"argv: [{', '.join(shown)}]}}]}}"
     )
-
-
-def _variables(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the environment variables that the leading words set."""
-    found: list[tuple[str, str]] = []
-    for word in words:
-        match = _VARIABLE.match(word)
-        if not match:
-            break
-        name, value = match.group(1), word[match.end() :]
-        if _FORBIDDEN_VARIABLES.fullmatch(name):
-            _refuse(
-                f"the command sets {name}, which changes which programs run",
-                "remove it, or name the program by its path",
-            )
-        found.append((name, value))
-    return tuple(found)
 
 
 def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:

@@ -20,7 +20,7 @@ import griffe
 from planner.model.contract import ContractDifference, FunctionContract, ParameterContract
 from planner.planfile.project_files import Confinement
 from planner.text.python_text import dotted_name
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,8 +68,7 @@ def difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
         key: clean(value, limit=MAX_MESSAGE) if isinstance(value, str) else value
         for key, value in facts.items()
     }
-    text = " ".join(clean(message, limit=MAX_MESSAGE).split())
-    return ContractDifference(problem=problem, message=text, **shown)
+    return ContractDifference(problem=problem, message=one_line(message, limit=MAX_MESSAGE), **shown)
 
 
 class ModuleProblem(Exception):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.contracts.comparison import compare_contract
-from planner.contracts.file import read_contract_file
+from planner.contracts.comparison import compare_contract, read_contract_file
 from planner.errors import ContractFileError
 from planner.model.contract import ContractDifference
 from planner.model.evidence import ContractFact, Evidence, ExceptionFact

@@ -244,8 +244,7 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
     if callee is None or evidence.contract_path is None:
         return evidence
     # Imported late: only such a failure needs contracts.
-    from planner.contracts.comparison import compare_contract, render_signature
-    from planner.contracts.file import read_contract_file
+    from planner.contracts.comparison import compare_contract, read_contract_file, render_signature
     from planner.errors import ContractFileError
 
     try:

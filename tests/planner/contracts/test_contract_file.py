@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.contracts.comparison import Likeness, compare_annotations, compare_defaults
-from planner.contracts.file import read_contract_file
+from planner.contracts.comparison import Likeness, compare_annotations, compare_defaults, read_contract_file
 from planner.contracts.source import ModuleReader, ScopeNames
 from planner.errors import ContractFileError
 from planner.model.contract import Contract
