@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engine_telling import START, Told, plan_of, todo
 
-from planner.cli.glossary import load_glossary
+from planner.cli.explain import load_glossary
 from planner.engine import REFUSALS, transaction
 from planner.errors import RefusedEvent
 from planner.model.edits import RetargetCheck
