@@ -483,7 +483,7 @@ def forget_files() -> None:
 def _find_setup(
     root: str, folders: tuple[str, ...], options: tuple[str, ...]
 ) -> tuple[str, str | None, tuple[str, ...]]:
-    """Return the rootdir and the ini file that pytest itself would choose, and the file's ``addopts``.
+    """Return the rootdir and the ini file that pytest itself would choose, and its ``addopts``.
 
     A broken ini file gives ``unusable: ...`` in place of its path, so that its commands form a group.
     """
@@ -510,10 +510,13 @@ def _read_setup(
     root: str, folders: tuple[str, ...], options: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]
 ) -> tuple[str, str | None, tuple[str, ...]]:
     """Find rootdir and ini file; the result is valid as long as the files have these ``stamps``."""
-    given: dict[str, Any] = {"inifile": None, "override_ini": None, "rootdir_cmd_arg": None}
+    overrides: list[str] = []  # such as ``-o addopts=``, which takes the place of the file's options
+    given: dict[str, Any] = {"inifile": None, "override_ini": overrides, "rootdir_cmd_arg": None}
     for option in split_options(options):
         if option.name in _INI_OPTIONS:
             given["inifile"] = os.path.join(root, option.value or "")
+        elif option.name in ("-o", "--override-ini"):
+            overrides.append(option.value or "")
         elif option.name == "--rootdir":
             given["rootdir_cmd_arg"] = os.path.join(root, option.value or "")
     try:

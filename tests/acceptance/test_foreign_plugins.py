@@ -255,6 +255,14 @@ def test_a_coverage_limit_in_addopts_fails_a_command_as_it_does_alone(tmp_path: 
     assert "METRIC_UNMET" in run.output, str(run)
 
 
+def test_a_command_that_overrides_addopts_runs_without_those_of_the_file(tmp_path: Path):
+    ini = "[pytest]\naddopts = --cov=shop --cov-fail-under=80\n"
+    example = Example(tmp_path, {**FILES, "pytest.ini": ini})
+    example.plan(todo("price", "pytest -o addopts= tests/test_price.py"))
+
+    assert example.verify("-p", "pytest_cov").verdicts == {"price": "passed"}
+
+
 def test_no_cov_causes_no_warning(tmp_path: Path):
     """A project may turn warnings into errors, and pytest-cov warns of options that follow ``--no-cov``."""
     ini = "[pytest]\naddopts = --cov=shop --cov-report=html\nfilterwarnings = error\n"

@@ -216,7 +216,8 @@ _LOOSE = re.compile(
     r" (>=?|<=?|is not|!=) | in [\[({]|\bisinstance\(|\.__class__ "
     r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9](?![\d.]*e-))"
     r"|\b(raises|assertRaises)\(\(?([\w.]+, )*(Base)?Exception\b(?!.*match=)"
-    r"|^(len|type|bool)\(.* == (len|type|bool)\(|\[[\w-]*:[\w-]*\] == .*\[[\w-]*:[\w-]*\]$"
+    r"|^(len|type|bool|set|round)\(.* == (len|type|bool|set|round)\("
+    r"|\[[\w-]*:[\w-]*\] == .*\[[\w-]*:[\w-]*\]$"
     r"|\bassert(Not\w+|Greater\w*|Less\w*|In|IsNotNone|IsInstance|\w*Regex)\("
     # A part or a property of a result that was compared as a whole.
     r"|^(?!.* == )(?!\w*assert\w*\().*( in |\.(startswith|endswith|search|match|issubset|is[a-z]+)\()"
@@ -308,7 +309,7 @@ def _tests_of(
         elif not _fixture_decorator(each, module):
             is_helper = not each.name.startswith("test")
             checks = list(_checks(each, module))
-            if is_helper and (owner or not checks):
+            if is_helper and not checks:
                 continue
             marks |= _marks(each.body, module)
             unreached = {node for statement in _unreached(each.body) for node in ast.walk(statement)}
@@ -423,7 +424,10 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
         if isinstance(each, ast.Assert):
             yield each, ast.unparse(each.test)
         elif isinstance(each, ast.Call) and _CHECK_CALL.search(dotted(each.func, module.aliases)):
-            yield each, ast.unparse(each)
+            if name_of(each.func) == "assertEqual" and len(each.args) > 1:  # as in an assert statement
+                yield each, ast.unparse(ast.Compare(each.args[0], [ast.Eq()], [each.args[1]]))
+            else:
+                yield each, ast.unparse(each)
 
 
 def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:

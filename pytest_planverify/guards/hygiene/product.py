@@ -129,7 +129,7 @@ def _always_equal(site: Site, changes: TreeDifferences) -> str | None:
     for name, function in _comparisons(node, site.module):
         # A class without a name is made by type(), perhaps of a kind of number or text.
         is_value = owner is None or any(_VALUES.fullmatch(site.meaning(base)) for base in owner.bases)
-        if problem := _equality_problem(function, owner, is_eq=name == "__eq__", is_value=is_value):
+        if problem := _equality_problem(function, site, is_eq=name == "__eq__", is_value=is_value):
             return f"{owner.name}.{name} {problem}" if owner is not None else f"{name} {problem}"
     if isinstance(node, ast.Assign) and any(".__eq__." in ast.unparse(each) for each in node.targets):
         return "The equality of a mock is replaced"
@@ -137,7 +137,7 @@ def _always_equal(site: Site, changes: TreeDifferences) -> str | None:
 
 
 def _equality_problem(
-    function: ast.FunctionDef | ast.Lambda, owner: ast.ClassDef | None, *, is_eq: bool, is_value: bool
+    function: ast.FunctionDef | ast.Lambda, site: Site, *, is_eq: bool, is_value: bool
 ) -> str | None:
     """Return how a comparison treats unequal values as equal, ``None`` if it does not.
 
@@ -145,7 +145,7 @@ def _equality_problem(
     plain values do not have; if it compares the other operand itself, it must do so exactly. A kind of
     number, text or list (``is_value``) must not be approximate beside that.
     """
-    results, nodes = returned(function), list(ast.walk(function))
+    owner, results, nodes = site.owner, returned(function), list(ast.walk(function))
     used = {each.id for each in nodes if isinstance(each, ast.Name)}
     is_of_kind = owner is not None and owner.name in used
     agrees = [truth(each) is is_eq for each in results]
@@ -168,6 +168,9 @@ def _equality_problem(
     is_whole = any(name_of(each) == operands[1] and each not in apart for each in nodes)
     learns = any(isinstance(each, ast.Assign) and name_of(each.value) == operands[1] for each in nodes)
     body = function.body if isinstance(function, ast.FunctionDef) else [function.body]
+    # Another method may do the comparison.
+    called = {name_of(each.func) for each in nodes if isinstance(each, ast.Call)}
+    body = [*body, *(site.module.functions[each] for each in called & site.module.functions.keys())]
     compares = _COMPARES.search(_SIZES.sub("", " ".join(map(ast.unparse, body))))
     is_rough = not compares or (is_value and _APPROXIMATE.search(" ".join(map(ast.unparse, results))))
     return "treats different values as equal" if is_whole and (is_rough or learns) else None

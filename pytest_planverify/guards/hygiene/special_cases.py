@@ -393,11 +393,15 @@ class _Examples:
     """The examples of the tests, with which pieces of the product are compared."""
 
     def __init__(self, examples: Iterable[Example], known: Tokens) -> None:
-        """Store the examples, except those whose inputs are ``known`` to the product from before."""
+        """Store the examples, except those that are ``known`` to the product from before."""
         self._known = known
         whole = dict.fromkeys(examples)
         parts = (part for each in whole for part in each.parts())
-        self._all = [each for each in dict.fromkeys((*whole, *parts)) if not each.inputs <= known]
+        self._all = [
+            each
+            for each in dict.fromkeys((*whole, *parts))
+            if not (each.inputs <= known or each.needed <= known)
+        ]
         self._asked = _union(each.inputs for each in whole if not each.inputs <= known)
         self._expected = _union(each.answers for each in self._all)
         # By its rarest token, as a test suite may have thousands of examples.

@@ -438,6 +438,7 @@ def test_a_wider_exception_is_less_for_a_failed_test() -> None:
         "parts[:1] == ['one', 'two'][:1]",
         '"one" in parts',
         "len(parts) == len('ab')",
+        "set(parts) == set(['one', 'two'])",
         "parts[0].startswith('o')",
         "parts[0].isalpha()",
     ],
@@ -465,6 +466,21 @@ def test_helper_of_failed_tests_may_not_assert_less() -> None:
         change = {"tests/helpers.py": text}
         assert of_red_tests(change, tree) == wanted
         assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: False) == set()
+
+
+def test_helper_method_of_failed_tests_may_not_assert_less() -> None:
+    check = "self.assertEqual(split(text), wanted)"
+    tests = (
+        f"class Words(TestCase):\n    def words(self, text, wanted):\n        {check}\n\n"
+        '    def test_one(self):\n        self.words("a", ["a"])\n'
+    )
+    tree = {**TREE, "tests/test_case.py": tests}
+    for now, wanted in {
+        "self.assertEqual(len(split(text)), len(wanted))": {"assertions-fewer"},
+        "assert split(text) == wanted": set[str](),
+    }.items():
+        change = {"tests/test_case.py": tests.replace(check, now)}
+        assert of_red_tests(change, tree) == wanted, now
 
 
 @pytest.mark.parametrize(

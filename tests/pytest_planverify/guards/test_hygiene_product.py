@@ -342,6 +342,14 @@ def test_answers_that_moved_to_another_file_are_not_flagged() -> None:
     assert signs({"pkg/slug.py": None, "pkg/text/slug.py": f"TABLE = {TITLES}"}, tree=tree) == set()
 
 
+def test_answers_from_before_are_not_flagged_in_a_changed_function() -> None:
+    tests = "".join(f"    assert words({key}, 'la') == {text!r}\n" for key, text in ROMAN.items())
+    code = f"def set_up(self):\n    self.words = {list(ROMAN.items())}\n"
+    tree = {**TREE, "tests/test_roman.py": f"def test_roman():\n{tests}", "pkg/roman.py": code}
+    assert signs({"pkg/roman.py": f"{code}    self.problem = 'too large'\n"}, tree=tree) == set()
+    assert signs({"pkg/roman.py": code}, tree={**tree, "pkg/roman.py": ""}) == {"special-cases"}
+
+
 @pytest.mark.parametrize(
     "code",
     [
