@@ -330,7 +330,7 @@ def accept_changes(
         )
     tree = WorkTree(root)
     files, current = kept.document.files, tree.digests()
-    judges = judges_of(flat, {name.partition("::")[0] for name in kept.document.tests}, tree)
+    judges = judges_of(flat, kept.document.tests, tree)
     changed = {
         path: current.get(path)  # None stands for a removed file
         for path in kept.differing(current)

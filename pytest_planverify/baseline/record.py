@@ -125,7 +125,7 @@ def make_baseline(
         nodeid: object = record.get("nodeid")
         if record.get("record") == "collection_failure" and isinstance(nodeid, str):
             tests.setdefault(nodeid.partition("::")[0], BaselineTest(outcome=TestOutcome.ERROR))
-    judges = judges_of(flat, {nodeid.partition("::")[0] for nodeid in tests}, seen.tree)
+    judges = judges_of(flat, tests, seen.tree)
     baseline = Baseline(
         plan=flat.loaded.plan.todo_list_id,
         plan_digest=flat.loaded.digest,

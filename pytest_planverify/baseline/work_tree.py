@@ -21,7 +21,7 @@ from planner.text.glob_patterns import is_glob, matches, plain
 from pytest_planverify.baseline.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from planner.planfile.tree import FlatPlan
@@ -233,12 +233,12 @@ class Judges:
 
 
 def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
-    """Return the facts that classify a tree's files, from plan, collected test files and configuration.
+    """Return the facts that classify a tree's files, from plan, collected tests and configuration.
 
-    ``tests`` are the files from which tests were collected. Paths of sub-plans are made relative to the
-    root of the top plan.
+    ``tests`` are node ids. Paths of sub-plans are made relative to the root of the top plan.
     """
     root = flat.loaded.root
+    files = frozenset(nodeid.partition("::")[0] for nodeid in tests if not _is_doctest(nodeid))
     contracts: set[str] = set()
     data: set[str] = set()
     artifacts: dict[str, None] = {}
@@ -254,12 +254,12 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
         data |= {_joined(above, path) for path in read if path is not None}
         artifacts |= {_joined(above, each.path): None for each in criteria.expected_artifacts}
     return Judges(
-        tests=frozenset(tests),
+        tests=files,
         plans=frozenset(os.path.relpath(part.path, root) for part in flat.parts),
         contracts=frozenset(contracts),
         data=frozenset(data),
         artifacts=tuple(artifacts),
-        test_folders=_test_folders(tree),
+        test_folders=tuple(each for each in _test_paths(tree) if _holds_tests(each, tree, files)),
         plugins=frozenset(_plugins(tree)),
     )
 
@@ -269,7 +269,29 @@ def _joined(above: str, path: str) -> str:
     return plain(path) if above == "." else os.path.normpath(f"{above}/{path}")
 
 
-def _test_folders(tree: Snapshot) -> tuple[str, ...]:
+def _is_doctest(nodeid: str) -> bool:
+    """Return whether a test is an example in a Python module, which may be product: it has dotted names."""
+    path, _, name = nodeid.partition("::")
+    return path.endswith(".py") and ("." in name.partition("[")[0] or f"/{path}".endswith(f"/{name}.py"))
+
+
+def _holds_tests(folder: str, tree: Snapshot, tests: Collection[str]) -> bool:
+    """Return whether a folder of ``testpaths`` is one of tests; others are listed for their doctests.
+
+    Folders of tests inside a package are recognized by their own names.
+    """
+    inside = [path for path in tree.digests() if path.startswith(f"{folder}/") and path.endswith(".py")]
+    modules = [
+        path
+        for path in inside
+        if path.rpartition("/")[2] not in ("__init__.py", "conftest.py")
+        and not any(map(_TEST_FOLDER.fullmatch, path.removeprefix(f"{folder}/").split("/")[:-1]))
+    ]
+    count = sum(path in tests or is_test_module(path) for path in modules)
+    return 2 * count >= len(modules) > 0
+
+
+def _test_paths(tree: Snapshot) -> tuple[str, ...]:
     """Return the configured ``testpaths``, except the root itself."""
     found: dict[str, None] = {}
     # One pattern for INI and TOML alike.

@@ -163,6 +163,7 @@ KINDS = {
     "tests/data/x.json": "fixture",
     "fixtures/y.json": "fixture",
     "tests/helper.py": "test_support",
+    "quality/test_speed.py": "test",
     "quality/support.py": "test_support",
     "quality/table.csv": "fixture",
     "pkg/plug.py": "test_support",
@@ -175,6 +176,12 @@ KINDS = {
     "pkg/latest.py": "product",
     "pkg/no.py": "product",
     "README.md": "product",
+    # Folders of testpaths that are listed for their doctests.
+    "shelf/book.py": "product",
+    "shelf/tests/books.csv": "fixture",
+    "manual/conf.py": "product",
+    "manual/start.rst": "test",
+    "manual/page.html": "product",
 }
 
 
@@ -188,8 +195,10 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
     contents["deep/conftest.py"] = b'pytest_plugins = "pkg.only_plug"\nOTHERS = ["pkg.latest"]\n'
     contents["pytest.ini"] = (
         b"[pytest]\naddopts = -p pkg.option_plug -p no:cacheprovider\ntestpaths =\n    quality\n    .\n"
+        b"    shelf\n    manual\n"
     )
-    judges = judges_of(flat, {"checks/verify.py"}, HeldFiles(contents))
+    collected = {"checks/verify.py", "shelf/book.py::shelf.book.price", "manual/start.rst::start.rst"}
+    judges = judges_of(flat, collected, HeldFiles(contents))
     assert {path: judges.kind_of(path) for path in KINDS} == {
         path: JudgeKind(kind) for path, kind in KINDS.items()
     }
