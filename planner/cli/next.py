@@ -126,22 +126,20 @@ def next_(
 
 
 def _brief(run: PlanRun, todo_id: str) -> str:
-    """Return the brief of a todo or branch; if its last verification proved nothing, what was missing."""
+    """Return the brief of a todo or branch, with the message of a verification before any work on it."""
     record, outcome = run.state.records[todo_id], outcome_of(run, todo_id)
     failure = None if outcome is None else outcome.failure_evidence
     if outcome is not None and failure is not None and record.waited:
         tried = record._replace(outcome=outcome, context=run.context(outcome))
         return instructions_for(run.state, record, tried, record.todo).rstrip("\n")
     brief = brief_of(run.state, todo_id)
-    if (
-        outcome is None
-        or failure is None
-        or record.outcome
-        or failure.category is not Category.TEST_NOT_FOUND
-    ):
+    if outcome is None or failure is None or record.outcome:
         return brief
     facts = failure_facts(run, record, outcome)
-    return f"{brief}\n\nThe last run found no test: {safe(facts['says'])}. {facts['edit']}"
+    is_empty = failure.category is Category.TEST_NOT_FOUND
+    found, edit = ("found no test", f" {facts['edit']}") if is_empty else ("failed", "")
+    says = safe(failure.stack_trace_head or failure.category).rstrip(".")
+    return f"{brief}\n\nThe last run {found}: {says}.{edit}"
 
 
 def _concerns(action: Action, named: set[str], state: State) -> bool:

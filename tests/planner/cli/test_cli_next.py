@@ -151,6 +151,15 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
+def test_the_brief_of_a_todo_without_prior_work_has_the_message_of_its_failure(command: Command):
+    command.plan(with_test("a"))
+    command.outcomes(failed("a", "ARTIFACT_MISSING", stack_trace_head="No rule to make target 'b'. Stop."))
+
+    out = command("next", "plan.yaml", "--brief", "a").out
+
+    assert out.splitlines()[-1] == "The last run failed: No rule to make target 'b'. Stop."
+
+
 def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_work(command: Command):
     command.plan(with_test("a", status="claimed"), with_test("b"))
     command.outcomes(failed("a", "IMPORT_ERROR"), failed("b", "IMPORT_ERROR"))
