@@ -23,6 +23,7 @@ from planner.model.outcome import (
     evidence_of,
 )
 from planner.model.plan import ID_PATTERN
+from planner.model.taxonomy import Category
 from planner.model.verdicts import Side
 from planner.planfile.project_files import RootedFiles
 from planner.text.redaction import redact
@@ -89,8 +90,9 @@ def read_excerpts(
 ) -> tuple[SourceExcerpt, ...]:
     """Return source excerpts at the places of a failure and its evidence, most likely first."""
     found: list[SourceExcerpt] = []
+    of_signature = failure.category is Category.SPEC_MISMATCH
     for path, line in dict.fromkeys(_places(files, failure, evidence[:_MOST_FACTS])):
-        excerpt = _excerpt(files, path, line)
+        excerpt = _excerpt(files, path, line, of_signature=of_signature)
         if excerpt is not None and not any(_overlap(excerpt, other) for other in found):
             found.append(excerpt)
             if len(found) == MOST_EXCERPTS:
@@ -157,8 +159,12 @@ def _places(
                 yield path, number
 
 
-def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
-    """Return the lines around a line, from the start of its function if that is near; else ``None``."""
+def _excerpt(files: RootedFiles, path: str, line: int, *, of_signature: bool) -> SourceExcerpt | None:
+    """Return the lines around a line, from the start of its function if that is near; else ``None``.
+
+    If the docstring of the function would fill them, they are those of its code, except with
+    ``of_signature``.
+    """
     file = files.read(path)
     if file is None or file.is_binary or not 1 <= line <= len(file.lines):
         return None
@@ -170,10 +176,13 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
     # A file that was cut at the limit would be no valid syntax.
     definitions = _definitions(file.text) if path.endswith(".py") and file.is_whole else ()
     # The innermost function begins last. What follows its end did not run.
-    around = [(first, last) for first, last in definitions if first <= line <= last]
-    first, end = max(around, default=(None, len(lines)))
+    around = [each for each in definitions if each[0] <= line <= each[-1]]
+    first, code, end = max(around, default=(None, 0, len(lines)))
     most = FUNCTION_LINES
-    if first is None or line >= first + FUNCTION_LINES:
+    # A docstring that fills the excerpt would hide the code, of which any line may be at fault.
+    if first is not None and line < first + FUNCTION_LINES <= code <= end and not of_signature:
+        first = code
+    elif first is None or line >= first + FUNCTION_LINES:
         first, most = max(line - EXCERPT_LINES + 4, 1), EXCERPT_LINES
     shown = (
         clean(text.expandtabs(4).rstrip(), limit=LONGEST_LINE).replace("\n", " ")
@@ -183,15 +192,21 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
 
 
 @lru_cache(maxsize=16)
-def _definitions(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the first and last line of functions and classes."""
+def _definitions(text: str) -> tuple[tuple[int, int, int], ...]:
+    """Return for each function and class its first line, the first after its docstring, and its last."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return tuple(
-        (node.lineno, node.end_lineno or node.lineno) for node in ast.walk(tree) if isinstance(node, kinds)
+        (
+            node.lineno,
+            (node.body[0].end_lineno or 0) + 1 if ast.get_docstring(node, clean=False) else node.lineno,
+            node.end_lineno or node.lineno,
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, kinds)
     )
 
 

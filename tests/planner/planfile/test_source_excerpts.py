@@ -10,10 +10,12 @@ from repair_samples import CART_FRAME, PLAN_ID, TEST_FRAME, evidence, failure, o
 
 from planner.model.evidence import ArtifactFact, CommandFact, ContractFact, ExceptionFact, Finding, Selector
 from planner.model.outcome import Location, PlanRef, ReportedTodo, evidence_of
+from planner.model.taxonomy import Category
 from planner.model.verdicts import Phase
 from planner.planfile.project_files import LARGEST_READ, RootedFiles
 from planner.planfile.source_excerpts import (
     EXCERPT_LINES,
+    FUNCTION_LINES,
     MOST_EXCERPTS,
     load_failure_context,
     read_excerpts,
@@ -141,6 +143,18 @@ def test_a_long_function_is_quoted_only_around_the_location(tmp_path: Path) -> N
     ((_, first, last),) = lines_shown(tmp_path, failure(location=Location(path="a.py", line=200)))
     assert first <= 195
     assert last - first + 1 == EXCERPT_LINES
+
+
+def test_a_docstring_that_fills_the_excerpt_gives_way_to_the_code_unless_the_signature_is_at_issue(
+    tmp_path: Path,
+) -> None:
+    lines = ["def f(a):", '    """Explain.', *["    More."] * FUNCTION_LINES, '    """', "    return a"]
+    (tmp_path / "a.py").write_text("\n".join(lines) + "\n")
+    place = Location(path="a.py", line=1)
+    code = len(lines)
+    assert lines_shown(tmp_path, failure(location=place)) == [("a.py", code, code)]
+    mismatch = failure(location=place, category=Category.SPEC_MISMATCH)
+    assert lines_shown(tmp_path, mismatch) == [("a.py", 1, FUNCTION_LINES)]
 
 
 @pytest.mark.parametrize("text", ["def f(:\n", "x = 1\n", "\0\n"], ids=["broken", "module", "binary"])
