@@ -17,6 +17,7 @@ from planner.catalog.test_paths import is_test_path
 from planner.catalog.tools import TOOLS
 from planner.model.outcome import Location
 from planner.model.taxonomy import Owner
+from planner.text.display import counted
 from pytest_planverify.diagnosis.case import SCRIPT_PURPOSES, Case, top_level, within_project
 from pytest_planverify.diagnosis.known import CODES, matching_lines
 from pytest_planverify.diagnosis.messages import error_text, quote
@@ -378,7 +379,8 @@ def _complaint(case: Case, findings: Sequence[Finding], *, promise: bool) -> Hit
     path = within_project(first.path, case.evidence) if first.path else None
     where = f" at {path}:{first.line}" if path and first.line else f" at {path}" if path else ""
     code = f" [{first.code}]" if first.code else ""
-    rest = f" It has {len(findings) - 1} more complaints." if len(findings) > 1 else ""
+    more = counted(len(findings) - 1, "more complaint")
+    rest = f" It has {more}." if len(findings) > 1 else ""
     is_tests = path is not None and not promise and _is_to_blame(case, path)
     return Hit(
         suggestion=f"{case.command.tool}{where}: {quote(first.message).rstrip('.')}{code}.{rest}",

@@ -135,6 +135,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_command("build", findings=({"message": "mismatched types", "code": "E0308", "path": "src/a.rs", "line": 4},)), C.COMPILATION_ERROR, Owner.PRODUCT, "compiler-complained", "src/a.rs:4"),
     (_command("type_check", findings=({"message": "expected ;", "code": "TS1005"}, {"message": "x"})), C.COMPILATION_ERROR, Owner.PRODUCT, "tool-found-syntax-error", "expected ;"),
     (_command("lint", findings=({"message": "w", "severity": "warning"}, {"message": "e", "code": "X1", "severity": "error"})), C.LINT_ERROR, Owner.PRODUCT, "linter-complained", "e [X1]"),
+    (_command("lint", findings=({"message": "a"}, {"message": "b"})), C.LINT_ERROR, Owner.PRODUCT, "linter-complained", "It has 1 more complaint."),
     ({**_command("build"), "process": {"timed_out": True}, "limit_seconds": 5}, C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "tool x exceeded its limit of 5 s"),
     ({**_command("build"), "process": {"timed_out": True}, "limit_seconds": 5, "duration_seconds": 4.9}, C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "tool x exceeded its limit of 5 s."),
     (_test(timed_out=True, limit_seconds=2, duration_seconds=2.5), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "its limit of 2 s after 2.5 s"),
