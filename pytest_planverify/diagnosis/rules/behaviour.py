@@ -138,6 +138,9 @@ def promised_attribute_missing(case: Case) -> Hit | None:
 def wrong_kind_inside_product(case: Case) -> Hit | None:
     """Product code meets a value of the wrong kind."""
     weight, what = 1.0 if case.innermost is case.raised_at else 0.85, "gets a value of the wrong type"
+    # An object of the product has its type; a misspelt or renamed attribute is likelier.
+    if case.error.name is not None and case.error.object_side is Side.PRODUCT:
+        what = "uses an attribute that is not there"
     if callee_of(case.error.message) is not None:
         what = "makes a call that does not fit"
     if raises_by_hand(case.raised_at):
@@ -298,7 +301,7 @@ def raised_in_product(case: Case) -> Hit | None:
         return None
     source = f" at `{quote(frame.source, 80)}`" if frame.source else ""
     return Hit(
-        suggestion=f"{place(frame)} raises {error_text(case.error)}{source}.",
+        suggestion=f"{place(frame)} raises {error_text(case.error).rstrip('.')}{source}.",
         weight=1.0 if case.innermost is frame else 0.93,
     )
 
