@@ -307,16 +307,13 @@ class Case:
         )
 
     def removed_file(self, module: str) -> str | None:
-        """Return the changed product file that has the path of this module, or ``None``.
-
-        For modules that cannot be found: the change then removed or renamed the file.
-        """
+        """Return the product file of this module that a change may have removed, or ``None``."""
         path = module.replace(".", "/")
         ends = (f"/{path}.py", f"/{path}/__init__.py")
-        found = (
-            file for file, side in self._sides.items() if side is Side.PRODUCT and f"/{file}".endswith(ends)
+        named = (file for file, side in self._sides.items() if side is Side.PRODUCT)
+        return next(
+            (file for file in named if f"/{file}".endswith(ends) and self.may_be_deleted(file)), None
         )
-        return next(found, None)
 
     @lazy
     def raised_in_changed(self) -> bool:

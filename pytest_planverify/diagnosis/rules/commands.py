@@ -62,18 +62,19 @@ def _is_asked(command: CommandFact, name: str) -> bool:
 
 
 def _is_gone(case: Case, name: str) -> bool:
-    """Return whether a missing file or module probably existed: it is one of the changed files.
+    """Return whether a missing file or module probably existed: a change may have removed it.
 
     If changes are unknown, every module of the project counts.
     """
     if case.changed is None:
         return top_level(name) in case.first_party
     name = name.removeprefix("file://").removeprefix("./")
-    if any(changed == name or name.endswith(f"/{changed}") for changed in case.changed):
+    removed = [path for path in case.changed if case.may_be_deleted(path)]
+    if any(path == name or name.endswith(f"/{path}") for path in removed):
         return True
     path = name.replace(".", "/") if _DOTTED.match(name) else ""
     ends = (f"/{path}.py", f"/{path}/__init__.py")
-    return bool(path) and any(f"/{changed}".endswith(ends) for changed in case.changed)
+    return bool(path) and any(f"/{each}".endswith(ends) for each in removed)
 
 
 def command_names_what_is_gone(case: Case) -> str | None:

@@ -11,6 +11,7 @@ from diagnosis_samples import TEST_FILE, error, failed, frame
 from planner.brief.instructions import asks_for_work
 from planner.model.evidence import (
     ChangedFile,
+    CommandFact,
     Evidence,
     ExceptionFact,
     ExecutedFunction,
@@ -403,6 +404,26 @@ def test_removed_module_is_located_with_advice_to_restore_it():
     assert diagnosis.suggestion.endswith(
         "shop/tax.py was removed or renamed since the baseline or the last commit: restore it."
     )
+
+
+def test_edited_module_that_is_not_found_was_not_removed():
+    missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.tax")
+    edited = Hunk(path="shop/tax.py", line=3, added=1, removed=1, side=Side.PRODUCT, text="-1\n+2")
+    sent = CommandFact(
+        argv=("python", "-m", "unittest", "tests.test_tax"),
+        tool="unittest",
+        purpose="test",
+        output_tail="ModuleNotFoundError: No module named 'shop.tax'",
+    )
+    run = {"kind": EvidenceKind.COMMAND, "nodeid": None, "command": sent, "process": {"exit_code": 1}}
+
+    for evidence in (
+        seen(missing, files=("shop/tax.py",), hunks=(edited,)),
+        seen(files=("shop/tax.py",), hunks=(edited,), **run),
+    ):
+        suggestion = diagnose(evidence).suggestion or ""
+        assert "removed" not in suggestion
+        assert "gone" not in suggestion
 
 
 def test_unmatched_message_is_quoted_with_its_pattern():
