@@ -174,6 +174,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("SyntaxError", "invalid", path="shop/a.py", line=1)), C.COMPILATION_ERROR, Owner.PRODUCT, "source-does-not-parse", "shop/a.py:1"),
     (_test(error("PermissionError", "[Errno 13]", PRODUCT, bases="OSError", errno=13, path="/etc/x")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "/etc/x"),
     (_test(error("OSError", "[Errno 24]", PRODUCT, bases="OSError", errno=24)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "is exhausted"),
+    (_test(error("OSError", "[Errno 27]", PRODUCT, bases="OSError", errno=27)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "is exhausted"),
     (_test(error("redis.exceptions.ConnectionError", "no", PRODUCT, LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "client-gave-up", "Redis"),
     ({**_test(error("ValueError", "odd", frame("/v/site-packages/lib/__init__.py", "<module>", side=Side.THIRD_PARTY))), "kind": "collection", "phase": "collect"}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-fails-at-import", "version"),
     (_test(error("TimeoutError", "", _with_source(PRODUCT, "raise TimeoutError"), bases="OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "TimeoutError"),
