@@ -9,6 +9,7 @@ import os
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
+from unicodedata import combining, normalize
 
 from planner.catalog.tools import Purpose
 from planner.model.plan import Plan, Todo
@@ -42,7 +43,8 @@ def plan_of_repository(repository: RepositoryFacts, *, root: str = ".") -> Plan:
     for group in repository.tests:
         is_file = group.place.endswith(".py")
         title = f"{group.place} passes" if is_file else f"The tests in {group.place} pass"
-        title = "The tests pass" if group.place in (".", "tests", "test") else title
+        if group.place in (".", "tests", "test"):
+            title = "The tests and doctests pass" if group.name == "doctests" else "The tests pass"
         todos.append(_todo(fresh_id(group.name, taken), title, [group.cmd]))
     by_purpose: defaultdict[Purpose, list[str]] = defaultdict(list)
     for check in repository.checks:
@@ -105,7 +107,9 @@ def root_for(output: Path, folder: Path) -> str:
 
 def fresh_id(title: str, taken: set[str]) -> str:
     """Return an id made of the words of a title, numbered if it is in ``taken``, and add it there."""
-    base = "-".join(re.findall(r"[a-z0-9_](?:[a-z0-9_.]*[a-z0-9_])?", title.lower()))
+    # Letters keep their place without their accents, which NFKD separates.
+    plain = "".join(each for each in normalize("NFKD", title).casefold() if not combining(each))
+    base = "-".join(re.findall(r"[a-z0-9_](?:[a-z0-9_.]*[a-z0-9_])?", plain))
     if len(base) > _LONGEST_ID:
         # Cut between words; only a single long word is cut inside.
         base = base[: _LONGEST_ID + 1].rpartition("-")[0] or base[:_LONGEST_ID].rstrip(".")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from text_bundles import write_files
 
 from planner.authoring.decomposition import fill_template, read_values, template_names
-from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text
+from planner.authoring.first_plan import fresh_id, plan_of_list, plan_of_repository, plan_text
 from planner.authoring.outline import MAX_PIECES, read_outline
 from planner.authoring.repository import read_repository
 from planner.errors import PlannerError
@@ -109,7 +109,16 @@ def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(tm
 def test_all_tests_are_a_todo_if_doctests_are_among_them(tmp_path: Path, option: str) -> None:
     written(tmp_path, {"tests/test_it.py": TEST, "pytest.ini": f"[pytest]\naddopts = -q {option}\n"})
 
-    assert commands(plan_of(tmp_path)) == {"it": ["pytest tests/test_it.py"], "doctests": ["pytest"]}
+    plan = plan_of(tmp_path)
+    assert commands(plan) == {"it": ["pytest tests/test_it.py"], "doctests": ["pytest"]}
+    assert [todo.title for todo in plan.items] == ["tests/test_it.py passes", "The tests and doctests pass"]
+
+
+@pytest.mark.parametrize(
+    ("title", "todo_id"), [("Größe – prüfen", "grosse-prufen"), ("Café №2", "cafe-no2"), ("日本", "todo")]
+)
+def test_ids_keep_letters_without_their_accents(title: str, todo_id: str) -> None:
+    assert fresh_id(title, set()) == todo_id
 
 
 @pytest.mark.usefixtures("tools")
