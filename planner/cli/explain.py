@@ -26,6 +26,7 @@ from planner.cli.exits import Status, as_called, complain, program
 from planner.cli.metrics import names_log, recorded_runs, verdict_of
 from planner.cli.screen import TODO_STATES, Screen
 from planner.engine import ENGINE_RULES, REFUSALS
+from planner.engine.progress import is_unproved
 from planner.lint import LINT_RULES
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
@@ -405,8 +406,7 @@ def _changes(before: State, after: State, only: str | None) -> Iterator[str]:
     for name, record in after.records.items():
         earlier = before.records.get(name)
         if record.life.is_final and (earlier is None or earlier.life is not record.life):
-            unproved = record.life is TodoLife.DONE and not record.verified
-            end = f"{TODO_STATES[record.life][1]}{', but not verified' if unproved else ''}"
+            end = f"{TODO_STATES[record.life][1]}{', but not verified' if is_unproved(record) else ''}"
             changed.setdefault(end, []).append(name)
         if name in now and name not in earlier_blocked:
             changed.setdefault(f"blocked by {now[name]}", []).append(name)

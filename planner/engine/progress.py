@@ -81,7 +81,7 @@ def status_tree(state: State) -> StatusNode:
             state=shown_state(state, record),
             waits=_waits(state, record, children),
             blocked_by=(blocked[record.id],) if record.id in blocked else (),
-            unproved=record.life is TodoLife.DONE and not record.verified,
+            unproved=is_unproved(record),
             is_branch=record.is_branch,
             branches=branches,
             children=children,
@@ -94,6 +94,11 @@ def status_tree(state: State) -> StatusNode:
     plan = state.parts[""].plan
     title, life = plan.workflow_name or plan.todo_list_id, state.plan_state.value
     return StatusNode(id="", title=title, state=life, children=top, done=done, total=total)
+
+
+def is_unproved(record: TodoRecord) -> bool:
+    """Return whether a todo is done without a verification; a branch shares that of the todo it repairs."""
+    return record.life is TodoLife.DONE and not (record.verified or record.is_branch)
 
 
 def shown_state(state: State, record: TodoRecord) -> str:

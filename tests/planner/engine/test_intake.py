@@ -109,6 +109,8 @@ def test_a_passing_todo_closes_its_branch():
     assert people.state.records["t1"].life == "done"
     assert people.state.records["t1_branch_01"].life == "done"
     assert not people.state.records["t1_branch_01"].verified
+    shown = {node.id: node.unproved for node in status_tree(people.state).walk()}
+    assert not shown["t1_branch_01"]
     assert people.asked == [("implement", "t2")]
 
 
