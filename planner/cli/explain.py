@@ -31,7 +31,7 @@ from planner.lint import LINT_RULES
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
 from planner.model.taxonomy import CATEGORIES
-from planner.model.verdicts import TodoLife, Verdict
+from planner.model.verdicts import Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.schemas import schema

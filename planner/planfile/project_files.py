@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CACHES = frozenset(
     {".git", ".hg", ".svn", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache"}
     | {".ruff_cache", ".pyright", "node_modules", ".tox", ".nox", ".eggs", ".idea", ".vscode", "htmlcov"}
-    | {".benchmarks", ".venv", "site-packages", ".ipynb_checkpoints"}
+    | {".benchmarks", ".venv", "site-packages", ".ipynb_checkpoints", ".pdm-build"}
 )
 """Folders without files of the project's own."""
 

@@ -59,6 +59,7 @@ def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path)
     write(
         tmp_path, ".tox/x.py", ".pytest_cache/v", ".planverify/runs/j", "diagnostics/t.json", ".coveragerc"
     )
+    write(tmp_path, ".pdm-build/_editable_impl_shop.pth")
     assert set(WorkTree(tmp_path).paths) == {"a.py", "build/b.py", ".coveragerc"}
 
 
