@@ -121,7 +121,9 @@ def give_answer(
                 because=because,
             )
         )
-        lines.append(f"{question.todo_id or question.question_id}: {option} ({by})")
+        # Advice is shown, as a misspelled option counts as advice, too.
+        advice = f" with the advice '{because}'" if because else ""
+        lines.append(f"{question.todo_id or question.question_id}: {option}{advice} ({by})")
     if not lines:
         open_ = sorted({each.todo_id or each.question_id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"

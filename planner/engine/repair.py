@@ -464,7 +464,8 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
     if branch.attempts >= allowed or _is_expired(tx, branch):
         tx.fail(branch)
         return
-    reason = f"{because} after attempt {branch.attempts} of {allowed}"
+    # First, as the reason may end with the words of an agent.
+    reason = f"after attempt {branch.attempts} of {allowed}, {because}"
     work_again(tx, branch, "branch-has-attempts-left", reason)
 
 

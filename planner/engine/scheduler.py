@@ -18,6 +18,7 @@ from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import claims_overlap
 from planner.policy.criteria import criterion_ids
 from planner.policy.limits import asks_a_person
+from planner.text.display import counted
 
 if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
@@ -239,7 +240,7 @@ def _conclude(tx: Transaction) -> None:
         tx.plan_to(PlanState.AWAITING_REVIEW)
     else:
         named = ", ".join(each.id for each in sorted(left, key=lambda each: each.rank)[:10])
-        because = f"nothing is left to do, and {len(left)} todos are not done ({named})"
+        because = f"nothing is left to do, with {counted(len(left), 'todo')} not done ({named})"
         raise Stop("nothing-left", because)
 
 
@@ -274,7 +275,7 @@ def repeat_requests(tx: Transaction) -> None:
     """Emit every outstanding request and question again, for a driver that was restarted."""
     for record in _live(tx):
         if not (record.is_parent and record.id in tx.parts):  # a loaded sub-plan is not requested again
-            request(tx, record, "resumed", "the driver restarted before it answered")
+            request(tx, record, "resumed", "the run was resumed")
     for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         tx.show(question)
 

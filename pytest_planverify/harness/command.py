@@ -334,11 +334,8 @@ def _conclude(loop: Loop, ending: Ending, setup: RunSetup) -> int:
     progress.line(f"to see the failures: planverify next {words}")
     category = getattr(loop.state.stopped, "category", None)
     family = None if category is None else category.facts.family
+    way = "with a larger budget" if family is Family.BUDGET else "once the cause is removed"
+    progress.line(f"to continue {way}: {setup.options.to_continue(setup.shown, resume=False)}")
     if family is Family.SANDBOX:
         return Status.SECURITY_HALT
-    if family is Family.BUDGET:
-        progress.line(
-            f"to continue with a larger budget: {setup.options.to_continue(setup.shown, resume=False)}"
-        )
-        return Status.BUDGET_HALT
-    return Status.FOUND
+    return Status.BUDGET_HALT if family is Family.BUDGET else Status.FOUND

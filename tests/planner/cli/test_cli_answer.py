@@ -196,6 +196,7 @@ def test_a_review_is_answered_by_an_option_by_yes_or_no_or_by_advice(
     assert command("next", "plan.yaml", "--json").json["state"] == state
     assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == life
     if said.startswith("Try"):
+        assert ran.out.startswith(f"a: retry with the advice '{said}' (")
         assert said in command("next", "plan.yaml", "--brief", "a").out
 
 

@@ -185,6 +185,15 @@ def test_an_earlier_branch_is_reused_after_its_todo_was_verified_and_the_next_on
     assert run.started == ["t1_branch_02"]
 
 
+def test_a_reason_names_the_attempt_before_the_words_of_the_agent():
+    run = Told(todo("t1"))
+    run.fails("t1")
+    run.works("t1_branch_01", success=False, message="no key")
+
+    said = "after attempt 1 of 3, the worker reported a failure: no key"
+    assert [each.because for each in run.last_of(Implement)] == [said]
+
+
 # Revisions by a person
 
 
