@@ -277,11 +277,13 @@ class Guards:
         """Yield the violations of allowlists and protected files, for todos of the run."""
         if any(ground.changed for ground in self._grounds):
             present = {todo.id for todo in self._todos}
-            found = outside_allowlist(self._authors(), self._grounds)
+            working = self._working()
+            is_part = bool(working) and any(todo.id not in working for todo in self._flat.loaded.plan.items)
+            found = outside_allowlist(self._authors(), self._grounds, is_part=is_part)
             yield from (each for each in found if each.todo_id in present)
 
-    def _authors(self) -> list[Author]:
-        """Return the todos that may have done work: claimed or requested ones; if there are none, all."""
+    def _working(self) -> set[str]:
+        """Return the claimed and the requested todos."""
         items = {todo.id: todo for todo in self._flat.loaded.plan.items}
         children = self._flat.children
         # With the requested todos, their dependencies and the todos of their sub-plans.
@@ -290,10 +292,14 @@ class Guards:
             lambda name: (*items[name].dependencies, *children.get(name, ())) if name in items else (),
         )
         claimed = {todo.id for todo in items.values() if todo.status is TodoStatus.CLAIMED}
-        working = claimed | (items.keys() & set(requested))
+        return claimed | (items.keys() & set(requested))
+
+    def _authors(self) -> list[Author]:
+        """Return the todos that may have done work: claimed or requested ones; if there are none, all."""
+        children, working = self._flat.children, self._working()
         return [
             Author(todo_id=todo.id, root=self._flat.owner(todo.id).root, allowed_files=todo.allowed_files)
-            for todo in items.values()
+            for todo in self._flat.loaded.plan.items
             if (not working or todo.id in working)
             # A parent without an allowlist of its own does no work: the todos of its sub-plan do.
             and (todo.allowed_files is not None or not children.get(todo.id))
@@ -328,8 +334,12 @@ class Ground(NamedTuple):
     """Globs of files that nobody may change."""
 
 
-def outside_allowlist(authors: Sequence[Author], grounds: Iterable[Ground]) -> Iterator[Violation]:
+def outside_allowlist(
+    authors: Sequence[Author], grounds: Iterable[Ground], *, is_part: bool = False
+) -> Iterator[Violation]:
     """Yield the violations; all of them have the same reason, on all files together.
+
+    ``is_part`` is true if only the claimed and selected todos of the plan are authors.
 
     A file that no allowlist grants may be the work of any author, so each author with an allowlist is
     blamed, or each author if none has one.
@@ -346,8 +356,9 @@ def outside_allowlist(authors: Sequence[Author], grounds: Iterable[Ground]) -> I
                 protected[shown] = None
             elif not is_expected(file, ground.expected) and not _is_granted(ground.root / file, authors):
                 outside[shown] = None
+    any_todo = "any claimed or selected todo" if is_part else "any todo"
     parts = (
-        (outside, "changed, but not in the allowed_files of any todo"),
+        (outside, f"changed, but not in the allowed_files of {any_todo}"),
         (protected, "changed, but protected by the plan"),
     )
     reason = "; ".join(f"{listed(files, MOST_NAMED)} {suffix}" for files, suffix in parts if files)

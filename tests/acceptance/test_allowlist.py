@@ -82,13 +82,13 @@ def test_only_changes_outside_allowed_files_halt_the_run_and_are_listed(project:
     assert run.exit_code == 13, str(run)
     assert run.category("a") == "ALLOWLIST_VIOLATION"
     assert outside(run) == (
-        "a/secret.py, b/y.py, c.py changed, but not in the allowed_files of any todo; "
+        "a/secret.py, b/y.py, c.py changed, but not in the allowed_files of any claimed or selected todo; "
         "tests/test_all.py changed, but protected by the plan"
     )
     assert {"a/deep/new.py", "a/x.py"} <= set(run.outcomes["a"]["touched_files"])
     assert run.check("a")["verdict"] == "passed"
     assert run.states == {"a": "test_failed", "b": "done", "c": "blocked"}
-    assert "No todo may change" in run.output
+    assert "No claimed or selected todo may change" in " ".join(run.output.split())
     assert "commit it if it is older than the work" in " ".join(run.output.split())
     halted = planner("next", "plan.yaml", cwd=project.root)
     assert "stop   ALLOWLIST_VIOLATION in a: a/secret.py, b/y.py, c.py changed" in halted.out, halted.err
@@ -108,6 +108,9 @@ def test_a_change_is_checked_against_claimed_or_selected_todos(project: Example)
 
     asked = project.verify("plan.yaml::b")
     assert asked.exit_code == 0, str(asked)
+    alone = project.verify("plan.yaml::a")
+    assert outside(alone) == "b/y.py changed, but not in the allowed_files of any claimed or selected todo"
+    assert "verify the todo that made it, too" in " ".join(alone.output.split())
     claimed = project.verify("--planverify-scope", "claimed")  # only a is claimed
     assert claimed.exit_code == 13
     assert "b/y.py" in str(outside(claimed))

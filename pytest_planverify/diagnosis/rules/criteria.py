@@ -82,10 +82,14 @@ def outside_allowed_files(case: Case) -> Hit | None:
         return None
     more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
     older = "" if case.evidence.changed_since == "baseline" else "commit it if it is older than the work, "
+    # Another todo of the plan may have done it.
+    is_part = "allowed_files of any claimed or selected todo" in case.evidence.headline
+    none = "No claimed or selected todo" if is_part else "No todo"
+    more_todos = "verify the todo that made it, too, " if is_part else ""
     return Hit(
         suggestion=(
-            f"No todo may change {', '.join(map(quote, outside[:_SHOWN]))}{more}. Revert the "
-            f"change, {older}or widen allowed_files in the plan."
+            f"{none} may change {', '.join(map(quote, outside[:_SHOWN]))}{more}. Revert the "
+            f"change, {older}{more_todos}or widen allowed_files in the plan."
         ),
         location=Location(path=outside[0]),
     )
