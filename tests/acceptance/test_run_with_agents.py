@@ -444,6 +444,7 @@ def test_edits_from_before_the_run_are_saved_in_git_and_blamed_on_no_turn(projec
     assert kept.stdout == basket.read_text()
     assert of_no_todo.exit_code == 13, of_no_todo
     assert "shop/more.py changed, but not in the allowed_files of any todo" in of_no_todo.output
+    assert "to continue once the cause is removed: planverify run plan.yaml" in of_no_todo.output
     assert "it was so before the run" in of_no_todo.output
     assert "0 turns" in of_no_todo.output
     assert "works on" not in of_no_todo.output
