@@ -33,7 +33,7 @@ from _pytest.config.findpaths import determine_setup
 from pydantic import BaseModel, Field, ValidationError
 
 from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments, split_options
-from planner.errors import FileWriteError
+from planner.errors import CommandSyntaxError, FileWriteError
 from planner.model.evidence import ProcessEnd
 from planner.planfile.discovery import INI_FILES
 from planner.planfile.file_writer import replace_file
@@ -70,6 +70,7 @@ from pytest_planverify.session.run_folder import clear_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from planner.catalog.pytest_arguments import GivenOption
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.journal import Record
@@ -383,9 +384,17 @@ class Workers:
         """
         root, invocation = str(job.plan.root), job.invocation
         ini = _find_setup(root, _folders_of(root, invocation.selections), invocation.options)[2]
+        variables = {**os.environ, **dict(job.command.env)}
+        unchanged = (*close_options(self._settings.worker_args), *invocation.args)
+        try:
+            environment = shlex.split(variables.get("PYTEST_ADDOPTS", ""))
+            places = (environment, self._settings.worker_args, invocation.args)
+            options = [option for words in places for option in split_options(words)]
+        except (ValueError, CommandSyntaxError):  # in the variable: the worker's pytest will report it
+            return unchanged, (), None
         given = GivenOptions(
             command_line=self._settings.worker_args,
-            addopts=(*ini, *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
+            addopts=(*(() if _replaces_addopts(options) else ini), *environment),
             directory=self._settings.invocation_dir,
         )
         scratch = self._folder.path / "reports"
@@ -393,7 +402,7 @@ class Workers:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
         if not self._facts.reporting.is_needed(given, conftest_texts(root, invocation.selections)):
-            return (*close_options(self._settings.worker_args), *invocation.args), (), None
+            return unchanged, (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
         self._facts.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
@@ -462,6 +471,14 @@ def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
 # -- rootdir, ini file and conftests as pytest would find them ----------------------------------------
 
 _INI_OPTIONS = ("-c", "--config-file")
+
+
+def _replaces_addopts(options: Iterable[GivenOption]) -> bool:
+    """Return whether one of the options gives ``addopts`` in place of the ini file."""
+    return any(
+        option.name in ("-o", "--override-ini") and (option.value or "").startswith("addopts=")
+        for option in options
+    )
 
 
 def _folders_of(root: str, selections: Iterable[str]) -> tuple[str, ...]:
