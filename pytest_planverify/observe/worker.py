@@ -248,6 +248,9 @@ class _Steps:
         """Wait for the fork, then apply the options, streams and conftests of the worker's own command."""
         assert self._wait is not None
         assert self._start is not None
+        capture: Any = config.pluginmanager.getplugin("capturemanager")
+        if capture is None:  # -p no:capture
+            self._give_up(CannotServe(Level.IMPORTED, "the session does not capture output"))
         try:
             _fill_shelf(self._shelf, self._start)
         except CannotServe as failure:
@@ -256,7 +259,6 @@ class _Steps:
         os.environ["PYTEST_VERSION"] = pytest.__version__
         # Capturing is stopped around the redirection: it has saved the server's streams and would restore
         # them later.
-        capture: Any = config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()
         _start_worker(spec, self, self._shelf)
         _apply_arguments(config, spec, self._start.probe)

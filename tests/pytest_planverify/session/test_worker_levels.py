@@ -83,6 +83,7 @@ CASES = {
     "a conftest that raises": Case(
         Level.IMPORTED, {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": GREEN}, plain=REFUSED
     ),
+    "a session that does not capture output": Case(Level.IMPORTED, {"test_x.py": GREEN}, "-p no:capture"),
     "a plugin of the project that implements pytest_configure": Case(
         Level.IMPORTED, {"own.py": CONFIGURE, "test_x.py": EXPECTS_VALUE}, "-p own", pythonpath=True
     ),
