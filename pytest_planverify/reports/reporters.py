@@ -11,7 +11,9 @@ all tests.
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,8 +59,19 @@ class GivenOptions:
 
     @property
     def options(self) -> Iterator[GivenOption]:
-        """All options in the order in which pytest reads them; later ones win."""
-        return split_options((*self.addopts, *self.command_line))
+        """All options in the order in which pytest reads them, without ``blocked``; later ones win."""
+        own = (option for option in split_options(self.addopts) if not _blocks_plugin(option))
+        return chain(own, split_options(self.command_line))
+
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """The words ``-p no:NAME`` of ``addopts``.
+
+        Plugins that are blocked there have declared their options before; those that are blocked on the
+        command line have not.
+        """
+        options = filter(_blocks_plugin, split_options(self.addopts))
+        return tuple(word for option in options for word in option.words)
 
     @property
     def demands_coverage(self) -> bool:
@@ -75,7 +88,7 @@ class GivenOptions:
         """Return the start of a process that reads ``args`` instead of the options in all places."""
         if not self.addopts:
             return ProcessStart(tuple(args), {})
-        return ProcessStart(("-o", "addopts=", *args), {"PYTEST_ADDOPTS": ""})
+        return ProcessStart(("-o", f"addopts={shlex.join(self.blocked)}", *args), {"PYTEST_ADDOPTS": ""})
 
     def words_for(self, process: str, option: GivenOption) -> Sequence[str]:
         """Return the words of an option for a kind of process, none if it is not passed there."""
@@ -213,6 +226,10 @@ def _with_absolute_path(option: GivenOption, directory: Path) -> GivenOption:
     else:
         return option
     return option._replace(words=(f"{option.name}={value}",))
+
+
+def _blocks_plugin(option: GivenOption) -> bool:
+    return option.name == "-p" and (option.value or "").startswith("no:")
 
 
 def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, ...]:

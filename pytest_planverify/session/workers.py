@@ -384,24 +384,26 @@ class Workers:
         """
         root, invocation = str(job.plan.root), job.invocation
         ini = _find_setup(root, _folders_of(root, invocation.selections), invocation.options)[2]
-        variables = {**os.environ, **dict(job.command.env)}
+        inherited = os.environ.get("PYTEST_ADDOPTS", "")
+        own = dict(job.command.env).get("PYTEST_ADDOPTS", inherited)
         unchanged = (*close_options(self._settings.worker_args), *invocation.args)
         try:
-            environment = shlex.split(variables.get("PYTEST_ADDOPTS", ""))
-            places = (environment, self._settings.worker_args, invocation.args)
+            of_run, of_command = (shlex.split(text) for text in (inherited, own))
+            places = (of_command, self._settings.worker_args, invocation.args)
             options = [option for words in places for option in split_options(words)]
         except (ValueError, CommandSyntaxError):  # in the variable: the worker's pytest will report it
             return unchanged, (), None
-        given = GivenOptions(
+        run = GivenOptions(
             command_line=self._settings.worker_args,
-            addopts=(*(() if _replaces_addopts(options) else ini), *environment),
+            addopts=(*ini, *of_run),
             directory=self._settings.invocation_dir,
         )
+        given = replace(run, addopts=(*(() if _replaces_addopts(options) else ini), *of_command))
         scratch = self._folder.path / "reports"
         if confirming:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
-        if not self._facts.reporting.is_needed(given, conftest_texts(root, invocation.selections)):
+        if not self._facts.reporting.is_needed(run, conftest_texts(root, invocation.selections)):
             return unchanged, (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
@@ -500,7 +502,7 @@ def forget_files() -> None:
 def _find_setup(
     root: str, folders: tuple[str, ...], options: tuple[str, ...]
 ) -> tuple[str, str | None, tuple[str, ...]]:
-    """Return the rootdir and the ini file that pytest itself would choose, and its ``addopts``.
+    """Return the rootdir and the ini file that pytest itself would choose, and the file's ``addopts``.
 
     A broken ini file gives ``unusable: ...`` in place of its path, so that its commands form a group.
     """
@@ -527,13 +529,10 @@ def _read_setup(
     root: str, folders: tuple[str, ...], options: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]
 ) -> tuple[str, str | None, tuple[str, ...]]:
     """Find rootdir and ini file; the result is valid as long as the files have these ``stamps``."""
-    overrides: list[str] = []  # such as ``-o addopts=``, which takes the place of the file's options
-    given: dict[str, Any] = {"inifile": None, "override_ini": overrides, "rootdir_cmd_arg": None}
+    given: dict[str, Any] = {"inifile": None, "override_ini": None, "rootdir_cmd_arg": None}
     for option in split_options(options):
         if option.name in _INI_OPTIONS:
             given["inifile"] = os.path.join(root, option.value or "")
-        elif option.name in ("-o", "--override-ini"):
-            overrides.append(option.value or "")
         elif option.name == "--rootdir":
             given["rootdir_cmd_arg"] = os.path.join(root, option.value or "")
     try:
