@@ -238,7 +238,7 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
     ``tests`` are node ids. Paths of sub-plans are made relative to the root of the top plan.
     """
     root = flat.loaded.root
-    files = frozenset(nodeid.partition("::")[0] for nodeid in tests if not _is_doctest(nodeid))
+    files = frozenset(nodeid.partition("::")[0] for nodeid in tests if not _is_doctest(nodeid, tree))
     contracts: set[str] = set()
     data: set[str] = set()
     artifacts: dict[str, None] = {}
@@ -269,10 +269,17 @@ def _joined(above: str, path: str) -> str:
     return plain(path) if above == "." else os.path.normpath(f"{above}/{path}")
 
 
-def _is_doctest(nodeid: str) -> bool:
-    """Return whether a test is an example in a Python module, which may be product: it has dotted names."""
+def _is_doctest(nodeid: str, tree: Snapshot) -> bool:
+    """Return whether a test is an example in a docstring of a Python module, which may be product."""
     path, _, name = nodeid.partition("::")
-    return path.endswith(".py") and ("." in name.partition("[")[0] or f"/{path}".endswith(f"/{name}.py"))
+    if not path.endswith(".py"):
+        return False
+    if "." in name.partition("[")[0]:  # pytest writes dotted names for nothing else
+        return True
+    # The examples at the top of a module have its name, as a test in it may have.
+    is_named_so = f"/{path}".endswith(f"/{name}.py")
+    defines = rf"\b(def|class)\s+{re.escape(name)}\b".encode()
+    return is_named_so and not re.search(defines, tree.read(path) or b"")
 
 
 def _holds_tests(folder: str, tree: Snapshot, tests: Collection[str]) -> bool:

@@ -46,8 +46,8 @@ _REMOVAL_SCORE = 0.55
 """Score above which a changed function is taken for the one that removed the missing name."""
 
 _LONGEST_SUGGESTION = 600
+_EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
 _OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
-_OF_CODE = (*_OF_TESTS, EvidenceKind.COMMAND)
 _OF_RESULTS = (EvidenceKind.COMMAND, EvidenceKind.METRIC)
 
 
@@ -90,9 +90,14 @@ def judge(evidence: Evidence) -> Judged:
     rule, hit, at = _first_match(case, broken)
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.has_error else 1.0)
     raw *= 1.0 if at is case else DEEPER
-    is_of_product = _owner(rule, hit) is Owner.PRODUCT and evidence.kind in _OF_CODE
-    # A missing artifact is still to be written, whatever tests ask for it.
-    is_of_product = is_of_product and rule.category is not Category.ARTIFACT_MISSING
+    # A missing artifact is still to be written, whatever tests ask for it. Of commands, only those that run
+    # tests depend on changed tests: a linter reads each file by itself.
+    may_be_of_tests = (
+        rule.category in _EXPECTATIONS
+        if evidence.kind is EvidenceKind.COMMAND
+        else evidence.kind in _OF_TESTS and rule.category is not Category.ARTIFACT_MISSING
+    )
+    is_of_product = may_be_of_tests and _owner(rule, hit) is Owner.PRODUCT
     is_of_changed_tests = is_of_product and case.is_of_changed_tests
     raw = round(raw * (_ONLY_TESTS if is_of_changed_tests else 1.0), 3)
     return Judged(rule, hit, raw, case, at, tuple(broken), is_of_changed_tests)

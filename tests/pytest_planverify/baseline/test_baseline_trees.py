@@ -176,6 +176,7 @@ KINDS = {
     "pkg/mod.py": "product",
     "pkg/latest.py": "product",
     "pkg/no.py": "product",
+    "top.py": "product",
     "README.md": "product",
     # Folders of testpaths that are listed for their doctests.
     "shelf/book.py": "product",
@@ -198,7 +199,9 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
         b"[pytest]\naddopts = -p pkg.option_plug -p no:cacheprovider\ntestpaths =\n    quality\n    .\n"
         b"    shelf\n    manual\n"
     )
-    collected = {"checks/verify.py", "shelf/book.py::shelf.book.price", "manual/start.rst::start.rst"}
+    contents["checks/verify.py"] = b"def verify(): assert True\n"
+    collected = {"checks/verify.py::verify", "shelf/book.py::shelf.book.price", "top.py::top"}
+    collected |= {"manual/start.rst::start.rst"}
     judges = judges_of(flat, collected, HeldFiles(contents))
     assert {path: judges.kind_of(path) for path in KINDS} == {
         path: JudgeKind(kind) for path, kind in KINDS.items()

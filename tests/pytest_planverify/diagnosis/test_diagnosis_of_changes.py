@@ -272,6 +272,14 @@ def test_timeout_after_a_change_of_tests_only_belongs_to_the_changed_test():
     assert with_product.owner is Owner.PRODUCT
 
 
+def test_complaint_of_a_linter_about_the_product_is_not_of_the_changed_tests():
+    finding = {"message": "unused import", "path": "shop/cart.py", "line": 1}
+    fact = {"argv": ("flake8",), "tool": "flake8", "purpose": "lint", "findings": (finding,)}
+    lint = Evidence(kind=EvidenceKind.COMMAND, command=fact, changed=changed("tests/helpers.py"))
+
+    assert diagnose(lint).owner is Owner.PRODUCT
+
+
 def test_timeout_in_a_product_thread_belongs_to_the_product():
     stack = (
         "Current thread 0x1 (most recent call first):\n"
