@@ -300,14 +300,19 @@ def _holds_tests(folder: str, tree: Snapshot, tests: Collection[str]) -> bool:
 
 def _test_paths(tree: Snapshot) -> tuple[str, ...]:
     """Return the configured ``testpaths``, except the root itself."""
-    found: dict[str, None] = {}
-    # One pattern for INI and TOML alike.
-    for name in sorted(CONFIGURATIONS):
-        text = (tree.read(name) or b"").decode("utf-8", "replace")
-        for line in re.finditer(r"^testpaths\s*=\s*((?:.|\n[ \t\]])*)", text, re.MULTILINE):
-            words = re.split(r"[\s,\"'\[\]=]+", line[1].split("\n\n")[0])
-            found |= {plain(word): None for word in words if re.fullmatch(r"[\w.][\w./-]*", word)}
+    words = words_of_setting(tree, "testpaths")
+    found = dict.fromkeys(plain(word) for word in words if re.fullmatch(r"[\w.][\w./-]*", word))
     return tuple(folder for folder in found if folder not in (".", ""))
+
+
+def words_of_setting(tree: Snapshot, name: str) -> Iterator[str]:
+    """Yield the words of a setting of pytest that is a list, from all files that may configure pytest."""
+    # One pattern for INI and TOML alike.
+    setting = re.compile(rf"^{name}\s*=\s*((?:.|\n[ \t\]])*)", re.MULTILINE)
+    for path in sorted(CONFIGURATIONS):
+        text = (tree.read(path) or b"").decode("utf-8", "replace")
+        for found in setting.finditer(text):
+            yield from filter(None, re.split(r"[\s,\"'\[\]=]+", found[1].split("\n\n")[0]))
 
 
 def _plugins(tree: Snapshot) -> Iterable[str]:

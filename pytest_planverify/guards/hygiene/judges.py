@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.baseline import JudgeKind
+from pytest_planverify.baseline.work_tree import words_of_setting
 from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, file_signal
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.hygiene.source import (
@@ -601,8 +602,8 @@ def _fixture_findings(
     """Yield new or changed conftest fixtures that change what protected tests receive.
 
     A fixture does so if it hides one of the same name, here or in a conftest above, or if it applies to
-    all tests (autouse) and patches something. Tests are protected if no todo may change them, or only
-    todos that may not change this conftest.
+    all tests (autouse, or usefixtures of the configuration) and patches something. Tests are protected if
+    no todo may change them, or only todos that may not change this conftest.
     """
     folder = posixpath.dirname(now.path)
     owners = set(changes.grants.owners(now.path))
@@ -620,12 +621,22 @@ def _fixture_findings(
     ]
     overridable = {node.name for module in (before, *above) for node in _fixtures(module)}
     known = {shape(node) for node in _fixtures(before)}
+    used_by_all = frozenset(words_of_setting(changes.now, "usefixtures"))
     for node in _fixtures(now) if serves_protected else ():
-        is_for_all = "autouse=True" in _fixture_decorator(node, now) and _PATCHES.search(ast.unparse(node))
-        if shape(node) not in known and (node.name in overridable or is_for_all):
+        is_for_all = node.name in used_by_all or "autouse=True" in _fixture_decorator(node, now)
+        is_patch = is_for_all and _patches(node, now)
+        if shape(node) not in known and (node.name in overridable or is_patch):
             text = f"The fixture {node.name} is overridden for tests that may not be changed"
             line, after = node.lineno, now.line(node)
             yield file_signal("fixture-overridden", text, now.path, line=line, after=after)
+
+
+def _patches(fixture: Function, module: Module) -> bool:
+    """Return whether a fixture replaces something outside of itself, by a patch or an assignment."""
+    assigned = (each.targets for each in ast.walk(fixture) if isinstance(each, ast.Assign))
+    attributes = (each for targets in assigned for each in targets if isinstance(each, ast.Attribute))
+    names = (dotted(each, {}).partition(".")[0] for each in attributes)
+    return bool(_PATCHES.search(ast.unparse(fixture))) or not module.aliases.keys().isdisjoint(names)
 
 
 def _replaced_subjects(

@@ -221,9 +221,29 @@ def test_conftest_that_changes_outcomes_is_found_despite_permission(
     assert sign in signs(conftest_with(code), grants=grants)
 
 
+ASSIGNED_FOR_ALL = """
+import pkg.words
+
+@pytest.fixture(autouse=True)
+def _all():
+    pkg.words.split = list
+"""
+
+
+@pytest.mark.parametrize("code", [PATCHED_FOR_ALL, ASSIGNED_FOR_ALL], ids=["patched", "assigned"])
 @pytest.mark.parametrize(("grants", "is_found"), [(FORBIDDEN, True), (OPEN, True), (GRANTED, False)])
-def test_patch_for_all_tests_is_found_unless_they_may_be_changed(grants: Grants, is_found: bool) -> None:
-    assert ("fixture-overridden" in signs(conftest_with(PATCHED_FOR_ALL), grants=grants)) is is_found
+def test_patch_for_all_tests_is_found_unless_they_may_be_changed(
+    grants: Grants, is_found: bool, code: str
+) -> None:
+    assert ("fixture-overridden" in signs(conftest_with(code), grants=grants)) is is_found
+
+
+def test_fixture_that_the_configuration_applies_to_all_tests_is_found() -> None:
+    conftest = conftest_with(PATCHED_FOR_ALL.replace("autouse=True", ""))
+    used = {"pytest.ini": "[pytest]\nusefixtures = _all\n"}
+
+    assert "fixture-overridden" not in signs(conftest, grants=OPEN)
+    assert "fixture-overridden" in signs({**conftest, **used}, grants=OPEN)
 
 
 DECLARING = """
